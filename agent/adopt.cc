@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kUnit = "/etc/systemd/system/muster-agent.service";
 
-// Like systemd/muster-agent.service, with the identity where an adopted host keeps it.
+// Like systemd/muster-agent.service, with the identity in the folder that an adopted host uses.
 std::string unit(const std::string& folder) {
   return fmt::format(
       "# Written by muster-agent when this host was adopted.\n"
@@ -56,7 +56,7 @@ std::string identity_folder(const Files& files) {
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot) {
   if (!files.exists(folder + "/agent.json")) return Ok{};
   const auto known = read_config(files, folder);
-  // A truncated file names no controller; its content is lost.
+  // A truncated file identifies no controller; its content is lost.
   if (!known.ok()) return Ok{};
   const auto strip = [](const std::string& pin) {
     return pin.rfind("sha256:", 0) == 0 ? pin.substr(7) : pin;

@@ -1,9 +1,9 @@
 // Adoption, on the node: installs the agent on a running Linux host that muster did not install.
 //
 // The agent joins with {url, pin, token, node} and becomes a systemd service that survives reboots (called by
-// agent/adopting.h). Nothing else on the host is changed. Refused, before the token is used: a host that
-// already belongs to a different controller or is a different node, or one without systemd. Thread: plain
-// functions.
+// agent/adopting.h). Nothing else on the host is changed. Rejected before the token is used: a host that
+// already belongs to a different controller or is a different node, and a host without systemd. Thread
+// safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@
 
 namespace muster {
 
-// invalid: not JSON, an unknown or missing key.
+// Parses the parameters of a join. invalid: not JSON, or an unknown or missing key.
 Result<BootParameters> join_parameters(const std::string& json);
 
-// Where this host keeps, or would keep, its identity.
+// Returns the folder of this host's identity, whether or not it has one yet.
 std::string identity_folder(const Files& files);
 
-// conflict: `folder` contains the identity of a different controller (by its CA pin) or node.
+// Returns conflict if `folder` has the identity of a different controller (by its CA pin) or node.
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot);
 
-// invalid if systemd does not run. A host whose root file system muster wrote already has the agent's unit.
+// Returns invalid if systemd does not run. A root file system written by muster already has the agent's unit.
 Status may_serve(const Files& files);
 // Writes the unit when it differs, enables it, and restarts it: the identity may have changed.
 Status start_service(const Files& files, Process& process, const std::string& folder);

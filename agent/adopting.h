@@ -6,8 +6,8 @@
 //   {"ask": "join", "url", "pin", "token", "node"}              installs this program in /usr/sbin, joins,
 //       and keeps the agent running: agent/adopt.h. {"node": ...}
 //   {"ask": "nothing"} a check that it still responds. {}
-// {"error": {"code", "message"}} on failure; the next line may be a retry. Ends with its input. Thread: plain
-// functions.
+// {"error": {"code", "message"}} on failure; the next line may be a retry. Ends when its input ends. Thread
+// safety: stateless functions.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct Adopting {
 };
 void answer_adopter(const Adopting& host, std::istream& in, std::ostream& out);
 
-// Installs this running program at kAgentProgram. Does not write it if it is there already.
+// Installs this running program at kAgentProgram, unless it is already there.
 Status settle_program(const Files& files);
 
 }  // namespace muster

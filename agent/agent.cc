@@ -10,13 +10,13 @@ namespace {
 
 bool is_droppable(const std::string& kind) { return kind == "log" || kind == "progress"; }
 
-// Orders that end this process: reported first, carried out afterwards.
+// True for orders that end this process: reported first, carried out afterwards.
 bool departs(wire::OrderKind kind) {
   using wire::OrderKind;
   return kind == OrderKind::boot_disk || kind == OrderKind::reboot || kind == OrderKind::power_off ||
          kind == OrderKind::kexec || kind == OrderKind::boot_slot;
 }
-// Those of them that do work first, and leave only after it succeeded.
+// True for those of them that first do work, and leave only after it has succeeded.
 bool gets_ready(wire::OrderKind kind) {
   return kind == wire::OrderKind::kexec || kind == wire::OrderKind::boot_slot;
 }
@@ -33,7 +33,7 @@ Json finish_data(const Status& status, Json result) {
           {"result", std::move(result)}};
 }
 
-// A callback that does nothing once its agent is gone.
+// Wraps a callback so that it does nothing once its agent is gone.
 template <typename F>
 auto guarded(const std::shared_ptr<bool>& alive, F callback) {
   return [alive, callback](auto... arguments) mutable {
@@ -87,8 +87,8 @@ uint64_t Agent::emit(const std::string& order, const std::string& kind, Json dat
   return next_seq_ - 1;
 }
 
-// The oldest log line first, then the oldest progress. The rest is bounded by the number of steps of one
-// order.
+// Drops the oldest log line first, then the oldest progress. The other events are bounded by the number of
+// steps of one order.
 void Agent::make_room() {
   if (outbox_.size() <= options_.buffer_events) return;
   for (const char* kind : {"log", "progress"}) {
@@ -173,7 +173,7 @@ void Agent::on_orders(Result<wire::PollReply> reply) {
   last_contact_ = reactor_.steady();
   poll_backoff_ = {};
   bool news = false;
-  // Whatever an order contains, polling must continue: otherwise this node would stay silent.
+  // Whatever an order contains, polling must continue; otherwise this node would become silent.
   contain_exceptions("taking an order", [&] {
     for (const auto& id : reply->withdrawn) stop(id);
     for (const auto& order : reply->orders) news = take(order) || news;
@@ -191,7 +191,7 @@ void Agent::stop(const std::string& order) {
   if (runner_busy_) runner_.cancel();  // else it has not begun yet
 }
 
-// True if this agent has not seen the order before.
+// Returns true if this agent has not seen the order before.
 bool Agent::take(const wire::WorkOrder& order) {
   if (current_ && current_->id == order.id) return false;
   if (const auto it = finished_.find(order.id); it != finished_.end()) {
@@ -260,7 +260,7 @@ void Agent::on_done(const std::string& order, bool readied, WorkOutcome outcome)
   runner_busy_ = false;
   const bool ready = readied && outcome.status.ok();
   if (!current_ || current_->id != order || settling_) {
-    // The end of work that was given up earlier, or of a failed departure: it only frees the runner.
+    // This work was given up earlier, or is a failed departure: its end only frees the runner.
     if (!outcome.status.ok())
       emit(order, "log", {{"level", "error"}, {"text", order + ": " + outcome.status.error().message}});
     if (current_ && current_->id == order && departing_) current_.reset();
@@ -270,7 +270,7 @@ void Agent::on_done(const std::string& order, bool readied, WorkOutcome outcome)
   if (deadline_passed_ && !outcome.status.ok())
     outcome.status = fail(Code::timeout, "not finished within " + to_human(current_->deadline) + ": " +
                                              outcome.status.error().message);
-  if (ready && withdrawn_) {  // after the runner's last look
+  if (ready && withdrawn_) {  // after the runner's last check
     unload(order);
     outcome = {fail(Code::cancelled, kWithdrawn), Json::object()};
   }
@@ -294,7 +294,7 @@ void Agent::on_settled(Json finish) {
   finished_[id] = finish;
   const bool goes = departs(current_->kind) && succeeded(finish);
   reported_[id] = emit(id, "finished", std::move(finish));
-  if (goes) return;  // on_acked() goes on
+  if (goes) return;  // continued in on_acked()
   current_.reset();
   next_order();
 }
@@ -317,7 +317,7 @@ void Agent::depart() {
       guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, false, std::move(outcome)); }));
 }
 
-// Withdrawn after the departure was reported: the report is corrected.
+// The order was withdrawn after the departure was reported: corrects the report.
 void Agent::stay() {
   finished_.erase(current_->id);
   unload(current_->id);

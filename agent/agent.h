@@ -24,7 +24,7 @@
 //     runner was past its last safe point or success was already reported, and the order is `cancelled`.
 //      A `boot_slot` that is withdrawn while it leaves is cancelled in the runner, so that a restart that
 //      still comes does not start the other slot.
-// Thread: the reactor's thread. Never: touches the machine, reads a clock of its own, ends by itself.
+// Thread: the reactor's. Never: changes the machine, reads a clock of its own, ends the process.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@
 
 namespace muster {
 
-// The two calls of the protocol. Each answers exactly once, after at most about 40 s (the transport's
-// deadline), never inside the call. Joining (certificate, token) happened earlier, and is done by the link.
+// The two calls of the protocol. Each calls back exactly once, after at most about 40 s (the transport's
+// deadline), never inside the call. The link has already joined (certificate, token).
 class ControllerLink {
  public:
   using Orders = std::function<void(Result<wire::PollReply>)>;
@@ -63,8 +63,8 @@ struct AgentIdentity {
   std::string image_digest;  // of the running system; empty in the RAM system
   std::string slot;          // root slot in use, "a" or "b"; empty in the RAM system
   std::string version;
-  // Whether this boot is on trial now (agent/image/trial.h): read for each request, since a commit ends it.
-  // Called on threads of the link's, too. Empty: it is not.
+  // True if this boot is on trial now (agent/image/trial.h); called for each request, since a commit ends the
+  // trial, and also on threads of the link. Empty: it is not.
   std::function<bool()> on_trial = {};
   uint64_t jitter_seed = 1;  // any number that differs between nodes
 };
@@ -72,11 +72,11 @@ struct AgentIdentity {
 struct AgentOptions {
   size_t buffer_events = 4096;
   size_t batch_events = 256;
-  DurationMs flush_delay = 300;  // progress and log lines wait this long, to be sent together
+  DurationMs flush_delay = 300;  // delay of progress and log lines, so that several are sent together
   DurationMs backoff_first = kSecond, backoff_last = 30 * kSecond;
   DurationMs idle_poll_pause = kSecond;  // after a poll that brought nothing new
   DurationMs cancel_grace =
-      30 * kSecond;  // a runner that does not stop this long after its deadline is reported as such
+      30 * kSecond;  // a runner that has not stopped this long after its deadline is reported
 };
 
 class Agent {
@@ -87,14 +87,14 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Loads the journal, queues hello, starts polling. An unreadable journal is an error: running an order
-  // twice is worse.
+  // Loads the journal, queues hello, starts polling. An unreadable journal is an error, since an order could
+  // then run twice.
   Status start();
   // Queues a log line for the controller.
   void log(const std::string& level, const std::string& text);
-  // The order that is being carried out, "" when idle; for the log and the console.
+  // The id of the running order, "" when idle; for the log and the console.
   const std::string& running() const { return running_id_; }
-  // For the log: unacknowledged events, time of the last successful contact.
+  // Values for the log: unacknowledged events, time of the last successful contact.
   size_t backlog() const { return outbox_.size(); }
   SteadyMs last_contact() const { return last_contact_; }
 
@@ -116,7 +116,7 @@ class Agent {
   void run_order();
   void arm_deadline(DurationMs delay);
   void on_deadline();
-  // `readied`: what it prepared, if it succeeded, must be carried out or undone.
+  // `readied`: if the order succeeded, what it prepared must be carried out or undone.
   void on_done(const std::string& order, bool readied, WorkOutcome outcome);
   void settle(const Status& status, Json result);
   void on_settled(Json finish);
@@ -145,11 +145,11 @@ class Agent {
   std::map<std::string, Json> finished_;      // order -> data of its finished event
   std::map<std::string, uint64_t> reported_;  // order -> seq of its finished event while not acknowledged
   std::string running_id_;
-  std::optional<wire::WorkOrder> current_;  // taken up, not settled (or settled and about to depart)
+  std::optional<wire::WorkOrder> current_;  // accepted, not settled (or settled and about to depart)
   std::optional<wire::WorkOrder> waiting_;  // offered while busy
   bool runner_busy_ = false, deadline_passed_ = false, settling_ = false;
   bool withdrawn_ = false, departing_ = false;           // the current order
-  wire::OrderKind ready_kind_ = wire::OrderKind::kexec;  // of what was prepared last
+  wire::OrderKind ready_kind_ = wire::OrderKind::kexec;  // kind of the order prepared last
   uint64_t random_;
   SteadyMs last_contact_;
 };

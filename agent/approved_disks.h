@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Whole disks with identity, content and use, sorted by serial then name.
+// Returns the whole disks with identity, content and use, sorted by serial then name.
 Result<std::vector<DiskFacts>> list_disks(const Files& files);
 
 }  // namespace muster

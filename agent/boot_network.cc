@@ -99,7 +99,7 @@ Result<Json> ip(Process& process, std::vector<std::string> arguments) {
   return json;
 }
 
-// From the device with the address down to the hardware.
+// Follows the devices from the one with the address down to the hardware.
 class Descent {
  public:
   Descent(const Files& files, const Json& links, RamNetwork& network) : files_(files), network_(network) {
@@ -144,7 +144,7 @@ class Descent {
     return text_in(at, "link");
   }
 
-  // Ports of virtual machines and containers do not exist in the RAM system: only the one physical port
+  // Virtual machines' and containers' ports do not exist in the RAM system: only the one physical port
   // counts.
   Result<std::string> through_bridge(const std::string& name, const Json& data) const {
     if (number_in(data, "vlan_filtering") != 0) return fail(Code::denied, name + " is a VLAN-aware bridge");
@@ -177,8 +177,8 @@ class Descent {
     return files_.exists("/sys/class/net/" + name + "/device");
   }
 
-  // The permanent MAC, which the port has again after its driver is reloaded: all ports of a bond show the
-  // bond's.
+  // Returns the permanent MAC, which the port has again after its driver is reloaded: while in a bond, all
+  // ports show the bond's.
   Result<std::string> mac_of(const Json& link) const {
     const std::string name = text_in(link, "ifname");
     if (!has_hardware(name) || text_in(link, "link_type") != "ether")
@@ -269,7 +269,7 @@ Result<RamNetwork> network_to(const Files& files, Process& process, const std::s
   constexpr int kUsual = 1500;
   if (const int mtu = number_in(top, "mtu"); mtu != kUsual) network.mtu = mtu;
   TRY_(descent.from(device));
-  // As the RAM system will read it.
+  // Parses the result as the RAM system will.
   TRY(const RamNetwork read, ram_network(network_arguments(network)));
   return read;
 }

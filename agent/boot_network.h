@@ -5,7 +5,7 @@
 // hardware's own MACs, because port names differ between systems. Nothing else of the old system's network
 // (other networks, names, bridges for virtual machines) is taken over: the RAM system reaches only the
 // controller. Arguments: muster.ip=CIDR muster.mac=MAC, and if applicable: muster.gateway=ADDRESS
-// muster.vlan=ID muster.bond=MODE:MAC,MAC muster.mtu=BYTES. IPv4. Thread: plain functions.
+// muster.vlan=ID muster.bond=MODE:MAC,MAC muster.mtu=BYTES. IPv4. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -17,28 +17,28 @@
 namespace muster {
 
 struct RamNetwork {
-  std::string mac;  // of the port, of a bond the first
+  std::string mac;  // of the port; for a bond, of its first port
   std::string cidr;
   std::string gateway = {};             // empty: the controller is on this network
   int vlan = 0;                         // 0: untagged
   std::string bond_mode = {};           // the kernel's name, "802.3ad"; empty: no bond
   std::vector<std::string> ports = {};  // MACs of all ports of the bond
-  int mtu = 0;                          // 0: the driver's own
+  int mtu = 0;                          // 0: the driver's default
 };
 
-// Value of key=value in a kernel command line; empty when absent.
+// Returns the value of key=value in a kernel command line; "" if absent.
 std::string cmdline_value(const std::string& cmdline, const std::string& key);
-// Code::invalid names the missing or wrong argument. For an undeclared machine iPXE fills in the address.
+// Code::invalid names the missing or wrong argument. For an undeclared machine, iPXE fills in the address.
 Result<RamNetwork> ram_network(const std::string& cmdline);
-// " muster.ip=... muster.mac=..." as ram_network() reads it.
+// Returns " muster.ip=... muster.mac=...", in the form that ram_network() reads.
 std::string network_arguments(const RamNetwork& network);
 
-// Whether an address is in the network of a machine with `cidr`. False if either is invalid.
+// True if an address is in the network of a machine with `cidr`. False if either is invalid.
 bool on_network(const std::string& cidr, const std::string& address);
 
-// The running system's route to `address`. Code::denied names what the RAM system cannot do: IPv6, an address
-// of this machine itself, tunnels, stacked VLANs, a bridge of several ports, a port that has no MAC of its
-// own.
+// Returns the running system's route to `address`. Code::denied names what the RAM system does not support:
+// IPv6, an address of this machine itself, tunnels, stacked VLANs, a bridge of several ports, a port without
+// its own MAC.
 Result<RamNetwork> network_to(const Files& files, Process& process, const std::string& address);
 
 }  // namespace muster

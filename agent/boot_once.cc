@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr const char* kMarker = "/var/lib/muster-boot-once";  // in the old system: the loader set up
+constexpr const char* kMarker = "/var/lib/muster-boot-once";  // in the old system: which loader was set up
 constexpr const char* kEntry = "muster-once";
 constexpr const char* kGrub = "/boot/grub";
 constexpr const char* kGrubFolder = "/boot/grub/muster-once";
@@ -40,8 +40,8 @@ Status has_room(const Files& files, const std::string& folder, const OneTimeBoot
                             space.available / kMib, needed / kMib));
 }
 
-// `where` exists; its `folder` does not yet. A full partition has no space for a folder either, so space is
-// checked first, for the correct error.
+// `where` exists; its `folder` does not exist yet. A full partition has no space for a folder either, so
+// space is checked first, to report the correct error.
 Status write_system(const Files& files, const std::string& where, const std::string& folder,
                     const OneTimeBoot& boot) {
   TRY_(has_room(files, where, boot));
@@ -56,7 +56,7 @@ void remove_folder(const Files& files, const std::string& folder) {
   std::filesystem::remove(files.real(folder), ignored);
 }
 
-// A copy of a disk has the same UUIDs, and a lookup may find either.
+// Rejects duplicate UUIDs: a copy of a disk has the same ones, and a lookup may find either.
 Status one_bearer(const std::string& uuid, const std::vector<std::string>& all) {
   if (all.size() < 2) return Ok{};
   return denied(fmt::format(
@@ -66,7 +66,7 @@ Status one_bearer(const std::string& uuid, const std::vector<std::string>& all) 
 
 // ---- systemd-boot
 
-// The partition the loader itself was started from, mounted for root alone.
+// Mounts the partition that the loader itself was started from, accessible to root only.
 Status mount_esp(const Files& files, Process& process) {
   const std::string part = lower(efi::loader_text(files, "LoaderDevicePartUUID"));
   if (part.empty() || part.find_first_not_of("0123456789abcdef-") != std::string::npos)
@@ -135,16 +135,16 @@ Status can_grub(const Files& files, Process& process) {
   const std::string config = files.read(std::string(kGrub) + "/grub.cfg").value_or("");
   if (config.find("save_env next_entry") == std::string::npos ||
       config.find("set boot_once=true") == std::string::npos)
-    return denied("/boot/grub/grub.cfg has no entry for one boot (next_entry)");
+    return denied("/boot/grub/grub.cfg does not support a one-time entry (next_entry)");
   if (config.find("/custom.cfg") == std::string::npos)
     return denied("/boot/grub/grub.cfg does not read custom.cfg");
   const std::string env = std::string(kGrub) + "/grubenv";
   if (!files.exists(env) || files.read_link(env).ok())
     return denied("/boot/grub/grubenv is missing or a symbolic link");
-  // GRUB overwrites the file's existing blocks: with a different size or form, it writes nothing.
+  // GRUB overwrites the file's existing blocks; if size or format differ, it writes nothing.
   const std::string block = files.read(env).value_or("");
   if (block.size() != kGrubEnvSize || block.rfind(kGrubEnvHead, 0) != 0)
-    return denied("/boot/grub/grubenv is not in a form that GRUB can write");
+    return denied("/boot/grub/grubenv does not have the format that GRUB can write");
   TRY(const std::string layers, ask_grub(process, {"grub-probe", "--target=abstraction", kGrub}));
   TRY(const std::string type, ask_grub(process, {"grub-probe", "--target=fs", kGrub}));
   if (!layers.empty())
@@ -154,13 +154,13 @@ Status can_grub(const Files& files, Process& process) {
   return Ok{};
 }
 
-// Each word is quoted: GRUB's script has a shell's special characters.
+// Quotes each word: GRUB's script language has a shell's special characters.
 Result<std::string> grub_words(const std::string& command_line) {
   std::istringstream words(command_line);
   std::string out;
   for (std::string word; words >> word;) {
     if (word.find_first_of("'\\\"") != std::string::npos)
-      return denied("GRUB cannot pass on a kernel argument with quotes").error();
+      return denied("GRUB cannot pass a kernel argument that contains quotes").error();
     out += " '" + word + "'";
   }
   return out;
@@ -172,7 +172,7 @@ std::string without_block(std::string text) {
   return text.erase(begin, end + std::strlen(kEnd) - begin);
 }
 
-// An operator's custom.cfg keeps its mode: there may be passwords in it.
+// An operator's custom.cfg keeps its mode, because it may contain passwords.
 Status write_custom(const Files& files, const std::string& text) {
   std::error_code error;
   const auto mode = std::filesystem::status(files.real(kCustom), error).permissions();
@@ -191,11 +191,11 @@ void forget_grub(const Files& files, Process& process) {
   remove_folder(files, kGrubFolder);
 }
 
-// The entry exists only in the boot for which it was set, and only if GRUB has certainly cleared that: its
-// environment is read again, because with firmware or a disk that cannot be written save_env fails, perhaps
-// silently, and the next boot would use the entry again. An unreadable environment counts as not cleared. In
-// that case, and if the entry does not start, the first entry boots instead of the menu, which would wait for
-// input.
+// The entry exists only in the boot for which it was set, and only if GRUB has certainly cleared that
+// setting: GRUB reads its environment again, because save_env fails, perhaps silently, if firmware or disk
+// cannot be written, and the next boot would use the entry again. An unreadable environment counts as not
+// cleared. In that case, and if the entry does not start, the first entry boots instead of the menu, which
+// would wait for input.
 std::string grub_entry(const std::string& uuid, const std::string& path, const std::string& words) {
   return fmt::format(
       "if [ \"${{boot_once}}\" = \"true\" ]; then\n"
@@ -274,7 +274,7 @@ void forget_boot_once(const Files& files, Process& process) {
   else
     forget_systemd_boot(files, process);
   (void)files.remove(kMarker);
-  log::info("the boot loader's entry for one boot was removed");
+  log::info("the boot loader's one-time entry was removed");
 }
 
 }  // namespace muster

@@ -1,6 +1,6 @@
-// CarriedPrograms: the measuring programs that a `check` order names by digest, where its steps find them.
+// CarriedPrograms: provides the measuring programs that a `check` order names by digest to its steps.
 //
-// A host that muster did not image has none of them. The order lists the ones it needs:
+// A host that muster did not image has none of these programs. The order lists the ones it needs:
 //     "programs": [{"name": "muster-accept", "sha256": "<hex>", "size": BYTES}, ...]
 // An agent that runs as a service fetches them from the boot HTTP server into /usr/lib/muster; an agent
 // started over SSH (`muster accept --hosts`) fetches them over its pipe into memory. An existing program with
@@ -25,14 +25,14 @@ struct CarriedProgram {
   int64_t size = 0;    // bytes
 };
 
-// Of an order's params. invalid: wrong form, or a name that is not a plain file name.
+// Returns the programs in an order's params. invalid: wrong format, or a name that is not a plain file name.
 Result<std::vector<CarriedProgram>> carried_programs_of(const Json& order_params);
 
 class CarriedPrograms {
  public:
   virtual ~CarriedPrograms() = default;
-  // Name -> path that can be executed, for as long as this object lives. not_found: the controller does not
-  // serve that digest; corrupt: the received file's digest differs; cancelled.
+  // Returns name -> path of an executable file, valid while this object lives. not_found: the controller does
+  // not serve that digest; corrupt: the digest of the received file differs; cancelled.
   virtual Result<std::map<std::string, std::string>> ready(const std::vector<CarriedProgram>& programs,
                                                            const std::function<bool()>& cancelled) = 0;
 };

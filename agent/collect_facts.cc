@@ -36,7 +36,7 @@ int64_t number(const std::string& text, int base = 10) {
 
 std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// The PCI function a device link leads to; virtio devices sit one level below theirs.
+// Returns the PCI function that a device link leads to; virtio devices are one level below theirs.
 std::string pci_of(const Files& files, const std::string& device) {
   const auto target = files.read_link(device);
   if (!target.ok()) return "";
@@ -52,7 +52,7 @@ SystemFacts system_facts(const Files& files) {
           files.read_line(dmi + "product_serial"), lower(files.read_line(dmi + "product_uuid"))};
 }
 
-// "PRETTY_NAME" of os-release without its quotes.
+// Returns PRETTY_NAME of os-release without its quotes.
 std::string os_name(const Files& files) {
   const auto text = files.read("/etc/os-release");
   if (!text.ok()) return "";
@@ -133,7 +133,7 @@ std::vector<NicFacts> nic_facts(const Files& files) {
   return out;
 }
 
-// From PCI alone, so that GPUs count before (and whether or not) their driver is loaded; the driver's own
+// GPUs are found on PCI alone, so that they count whether or not their driver is loaded; the driver's own
 // files add names. A lab's stand-ins count only if there is no real GPU.
 std::vector<GpuFacts> gpu_facts(const Files& files) {
   std::vector<GpuFacts> out;

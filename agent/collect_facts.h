@@ -1,9 +1,9 @@
-// Collects HardwareFacts (base/facts.h) of the machine whose /proc, /sys and /etc lie below `files`.
+// Collects HardwareFacts (base/facts.h) of the machine whose /proc, /sys and /etc are below `files`.
 //
-// Reads only: no process is run and nothing is written; the ESP of a system installed by muster is mounted
-// for reading if it is not mounted; disks are opened for reading to see what is on them. What cannot be read
-// stays unknown; only an unreadable disk probe is an error of that disk (its content says so). Thread:
-// blocking; for the worker thread.
+// Reads only: no process is run and nothing is written. The ESP of a system installed by muster is mounted
+// read-only if it is not mounted; disks are opened for reading to see their content. What cannot be read
+// stays unknown; an unreadable disk is reported in that disk's content. Thread: blocking; for the worker
+// thread.
 #pragma once
 
 #include "base/facts.h"

@@ -20,14 +20,14 @@ namespace muster {
 namespace {
 
 constexpr int kRounds = 250, kRoundMs = 20;
-constexpr auto kLastWords = std::chrono::seconds(10);  // for the child, once it must end
+constexpr auto kLastWords = std::chrono::seconds(10);  // time that the child has to end
 
 struct Entry {
   pid_t parent = 0;
   bool zombie = false;
 };
 
-// Fields 3 and 4 of /proc/PID/stat; the second may hold blanks and brackets.
+// Reads fields 3 and 4 of /proc/PID/stat; field 2 may contain blanks and brackets.
 std::optional<Entry> entry_of(const Files& files, const std::string& pid) {
   const std::string text = files.read("/proc/" + pid + "/stat").value_or("");
   const size_t name = text.rfind(") ");
@@ -35,7 +35,7 @@ std::optional<Entry> entry_of(const Files& files, const std::string& pid) {
   return Entry{static_cast<pid_t>(std::strtol(text.c_str() + name + 4, nullptr, 10)), text[name + 2] == 'Z'};
 }
 
-// Without those that have ended and were not reaped yet.
+// Leaves out processes that have ended and were not reaped yet.
 std::vector<pid_t> descendants() {
   const Files files;
   std::map<pid_t, Entry> all;

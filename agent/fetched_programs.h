@@ -1,9 +1,9 @@
-// FetchedPrograms: the programs of an order on a host with an agent that is a service, from the controller's
-// boot HTTP server into /usr/lib/muster, where images have them too.
+// FetchedPrograms: fetches the programs of an order from the controller's boot HTTP server into
+// /usr/lib/muster (where images have them too), on a host whose agent is a service.
 //
-// Owned by the function that carries out one order. An existing file with the order's digest is used as it
-// is; otherwise the file is replaced as a whole, so that a running program continues. A name alone is not
-// trusted: size and digest come from the order, which was received over mutual TLS. Thread: the worker's.
+// Owned by the function that carries out one order. An existing file with the order's digest is used;
+// otherwise the file is replaced as a whole, so that a running program continues. Size and digest come from
+// the order, which was received over mutual TLS: a name alone is not trusted. Thread: the worker's.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace muster {
 
-// `files` outlives it.
+// `files` must outlive the result.
 std::unique_ptr<CarriedPrograms> fetched_programs(const Files& files, MakeSource source,
                                                   WriteOptions options = {});
 

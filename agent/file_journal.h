@@ -1,8 +1,8 @@
 // AgentJournal in a file: one JSON record per line, rewritten whole and atomically (Files::write syncs),
 // newest 256 orders kept.
 //
-// Owned by agent/main.cc. Installed system: /state/muster/journal; RAM system: a path in its root, which dies
-// with the boot. Thread: the reactor's. append() writes before it returns; `done` is posted.
+// Owned by agent/main.cc. Installed system: /state/muster/journal; RAM system: a path in its root, which is
+// lost when it ends. Thread: the reactor's. append() writes before it returns; `done` is posted.
 #pragma once
 
 #include <string>

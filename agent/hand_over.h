@@ -1,6 +1,6 @@
-// A system that is not a node of muster hands over to the RAM system: one that a provider has just installed,
-// reached over SSH (controller/power/sakura/provider_install.h). `muster-agent hand-over --stdin` prepares as
-// the order `kexec` does (agent/kexec.h), `--now` leaves. Thread: blocking.
+// Hands over to the RAM system from a system that is not a node of muster: one that a provider has just
+// installed, reached over SSH (controller/power/sakura/provider_install.h). `muster-agent hand-over --stdin`
+// prepares as the order `kexec` does (agent/kexec.h), `--now` leaves. Thread: blocking.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace muster {
 
-// `ready`: one line of JSON in, wire::KexecJob, and one out; on failure nothing is left loaded; denied: this
-// system does not allow it. Otherwise the loaded kernel is started.
+// `ready`: reads a wire::KexecJob as one line of JSON and prints one line; on failure nothing stays loaded;
+// denied: this system does not allow it. Otherwise starts the loaded kernel.
 Status hand_over(bool ready);
-// A file of the controller's boot server.
+// Fetches a file from the controller's boot server.
 Result<std::string> fetch_from_boot_server(const std::string& base_url, const std::string& path);
 
 }  // namespace muster

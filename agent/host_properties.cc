@@ -34,7 +34,7 @@ bool is_number(const std::string& text) {
 
 std::string joined(const std::set<std::string>& values) { return fmt::format("{}", fmt::join(values, ", ")); }
 
-// "7 x x16, 1 x x8"
+// Returns counts as text: "7 x x16, 1 x x8".
 std::string tally(const std::map<std::string, int>& counts) {
   std::string out;
   for (const auto& [what, count] : counts)
@@ -49,7 +49,7 @@ std::string in_brackets(const std::string& text) {
                                                                  : text.substr(open + 1, close - open - 1);
 }
 
-// The text after "key:" of the first line that begins with it, without surrounding white space.
+// Returns the text after "key:" on the first line that begins with it, without surrounding white space.
 std::string field_of(const std::string& text, const std::string& key) {
   for (const std::string& line : split(text, '\n')) {
     if (!begins(line, key)) continue;
@@ -68,7 +68,7 @@ class Collected {
     if (!value.empty()) out_[name] = std::string(first_bytes(value, kLongest));
   }
   void put_file(const std::string& name, const std::string& path) { put(name, files_.read_line(path)); }
-  // "1" and "0" as words.
+  // Records "1" and "0" as words.
   void put_switch(const std::string& name, const std::string& path, const char* one = "on",
                   const char* zero = "off") {
     const std::string text = files_.read_line(path);
@@ -82,7 +82,7 @@ class Collected {
   Properties out_;
 };
 
-// ---- firmware of the board, and what the kernel runs with
+// ---- firmware of the board, and settings of the running kernel
 
 void add_board(Collected& out) {
   const std::string dmi = "/sys/class/dmi/id/";
@@ -94,7 +94,7 @@ void add_board(Collected& out) {
     if (const std::string text = out.files().read_line(dmi + file); !text.empty())
       board += (board.empty() ? "" : " ") + text;
   out.put("board", board);
-  // Of an EFI variable the first four bytes are its attributes.
+  // The first four bytes of an EFI variable are its attributes.
   const auto secure =
       out.files().read("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c");
   if (secure.ok() && secure->size() == 5) out.put("secure boot", secure->back() == 1 ? "on" : "off");
@@ -127,7 +127,7 @@ std::vector<std::string> processors(const Files& files) {
   return out;
 }
 
-// The value of all processors: "performance", or "performance, powersave" if they differ.
+// Returns the value of all processors: "performance", or "performance, powersave" if they differ.
 std::string of_all(const Files& files, const std::vector<std::string>& folders, const std::string& file) {
   std::set<std::string> values;
   for (const auto& folder : folders)
@@ -213,7 +213,7 @@ void add_gpus(Collected& out) {
   out.put("GPU memory for RDMA", peers.empty() ? "no module" : joined(peers));
 }
 
-// In the usual places; a job's own environment decides which one it uses.
+// Searched in the usual places; a job's own environment determines which version it uses.
 void add_libraries(Collected& out) {
   const Files& files = out.files();
   std::vector<std::string> nccl;
@@ -282,7 +282,7 @@ std::string part_of_class(const std::string& kind, const std::string& vendor) {
   return begins(kind, "0x02") ? "NICs" : "";
 }
 
-// Redirects keep GPUs and NICs from reaching each other directly. Only root reads the registers.
+// ACS redirects keep GPUs and NICs from reaching each other directly. Only root can read the registers.
 void add_acs(Collected& out) {
   std::map<std::string, int> bridges;
   for (const auto& address : out.files().list(kPci)) {
@@ -295,7 +295,7 @@ void add_acs(Collected& out) {
 }
 
 // Only the number of active lanes, because an idle GPU lowers its link rate. A virtual function has no link
-// of its own, and registers without a link read as 63 or 255 lanes.
+// of its own, and the registers of a device without a link read as 63 or 255 lanes.
 void add_pcie(Collected& out) {
   const Files& files = out.files();
   std::map<std::string, std::map<std::string, int>> widths;
@@ -321,7 +321,7 @@ struct Mount {
   std::string source, point, type, options;
 };
 
-// Mount options that contain a machine's name or address, or a time.
+// True for mount options that contain a machine's name or address, or a time.
 bool differs_by_nature(const std::string& option) {
   for (const char* key : {"addr=", "clientaddr=", "mountaddr=", "mountport=", "port=", "localip=", "uuid=",
                           "fsid=", "name=", "secret=", "key="})
@@ -337,7 +337,7 @@ bool is_real(const Mount& mount) {
   return begins(mount.source, "/dev/") && mount.type != "squashfs" && !begins(mount.source, "/dev/loop");
 }
 
-// Mounts that come and go with containers, pods, logins and media.
+// True for mounts that come and go with containers, pods, logins and media.
 bool is_passing(const std::string& point) {
   for (const char* folder : {"/var/lib/docker/", "/var/lib/containers/", "/var/lib/kubelet/", "/run/",
                              "/snap/", "/media/", "/proc/", "/sys/", "/dev/", "/tmp/"})
@@ -371,7 +371,7 @@ std::string options_of(const Mount& mount) {
   return fmt::format("{} {}", mount.type, fmt::join(kept, ","));
 }
 
-// A kernel argument that names this machine, its disks or the path to them.
+// True for a kernel argument that names this machine, its disks or the path to them.
 bool names_machine(const std::string& argument) {
   static const std::set<std::string> kKeys = {"BOOT_IMAGE",
                                               "initrd",
@@ -421,7 +421,7 @@ std::string hidden_machine_id(const Files& files) {
   const std::string id = files.read_line("/etc/machine-id");
   if (id.size() != 32 || id.find_first_not_of("0123456789abcdef") != std::string::npos) return "";
   if (id.find_first_not_of('0') == std::string::npos) return "";
-  // systemd's machine-id(5): it is confidential; what is derived from it is not.
+  // machine-id(5) requires that the id stays confidential; a digest of it does not reveal it.
   return sha256("muster machine-id " + id).substr(7, 32);
 }
 

@@ -24,7 +24,7 @@ HttpClientOptions client_options(const std::string& url, const Credentials& cred
   options.ca_pem = credentials.ca_pem;
   options.certificate_pem = credentials.certificate_pem;
   options.key_pem = credentials.key_pem;
-  // A new machine's clock may have any date; the CA is pinned and the controller's own.
+  // The clock of a new machine may be wrong; the CA is pinned, and is the controller's own.
   options.ignore_certificate_times = true;
   return options;
 }
@@ -45,7 +45,7 @@ class Lane {
  public:
   explicit Lane(std::unique_ptr<HttpClient> client)
       : client_(std::move(client)), thread_([this] { work(); }) {}
-  // Waits for the call in progress: at most until its deadline.
+  // Waits for the call in progress, at most until its deadline.
   ~Lane() {
     {
       const std::lock_guard lock(mutex_);
@@ -54,7 +54,7 @@ class Lane {
     wake_.notify_all();
     thread_.join();
   }
-  // From the next job on.
+  // Takes effect with the next job.
   void replace(std::unique_ptr<HttpClient> client) {
     const std::lock_guard lock(mutex_);
     next_ = std::move(client);
@@ -124,7 +124,7 @@ Result<wire::JoinReply> ask_certificate(HttpClient& client, const std::string& v
   return wire::join_reply_from_json(json);
 }
 
-// The connection was bound to that CA; the received one is checked nevertheless, because it is stored.
+// The connection was bound to that CA; the received CA is checked nevertheless, because it is stored.
 Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key_pem,
                             const std::string& csr_pem, const std::string& pin) {
   TRY(const std::string ca, pki::certificate_fingerprint(reply.ca_pem));
@@ -164,7 +164,7 @@ class HttpLink : public RenewableLink {
   }
 
   void post(const wire::EventBatch& batch, Acked done) override {
-    // Output of tools may contain any bytes; what is not UTF-8 is replaced.
+    // Output of tools may contain any bytes; bytes that are not UTF-8 are replaced.
     std::string body = dump_json(wire::to_json(batch));
     posts_.submit([this, body = std::move(body), done = std::move(done)](HttpClient& client) {
       Result<uint64_t> ack = fail(Code::invalid, "invalid answer: see the agent's log");

@@ -41,7 +41,7 @@ Result<Credentials> read_credentials(const Files& files, const std::string& fold
   return out;
 }
 
-// The certificate last: it makes the set complete.
+// Writes the certificate last, because it makes the set complete.
 Status write_credentials(const Files& files, const std::string& folder, const Credentials& credentials) {
   TRY_(files.make_directories(folder, 0700));
   TRY_(files.write(folder + "/agent.key", credentials.key_pem, 0600));

@@ -13,7 +13,7 @@
 // writer leaves
 //   /etc/muster/image.json   {"name": "debian-12", "digest": "sha256:...", "slot": "a"}
 // in every slot it writes.
-// Thread: plain functions over Files.
+// Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -35,14 +35,14 @@ struct AgentConfig {
   std::string ca_pin;  // "sha256:<hex>" of the CA certificate
   wire::Mode mode = wire::Mode::installed;
 };
-// agent.json in `folder`.
+// Reads agent.json in `folder`.
 Result<AgentConfig> read_config(const Files& files, const std::string& folder);
 Status write_config(const Files& files, const std::string& folder, const AgentConfig& config);
 
 struct Credentials {
   std::string key_pem, certificate_pem, ca_pem;
 };
-// not_found when any of the three is missing: the agent has to join first.
+// not_found if any of the three files is missing: the agent must join first.
 Result<Credentials> read_credentials(const Files& files, const std::string& folder);
 Status write_credentials(const Files& files, const std::string& folder, const Credentials& credentials);
 

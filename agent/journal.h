@@ -1,4 +1,4 @@
-// AgentJournal: an agent's record of its orders across restarts of its process.
+// AgentJournal: an agent's record of its orders, which survives restarts of its process.
 //
 // Owned by main (or the simulated node); used by Agent only. Records are appended; the newest record of an
 // order counts. The RAM system keeps it in memory-backed files (it dies with the boot), the installed system
@@ -17,9 +17,9 @@ namespace muster {
 
 struct OrderRecord {
   std::string order;      // WorkOrder::id
-  std::string kind;       // its name, for readers of the file
+  std::string kind;       // kind of the order, for people who read the file
   bool finished = false;  // false: begun, end unknown
-  Json finish = Json();   // data of the `finished` event, sent again when the order comes again
+  Json finish = Json();   // data of the `finished` event, sent again when the order is received again
 };
 Json to_json(const OrderRecord& record);
 Result<OrderRecord> order_record_from_json(const Json& json);
@@ -28,9 +28,9 @@ class AgentJournal {
  public:
   using Done = std::function<void(Status)>;
   virtual ~AgentJournal() = default;
-  // Everything that was durable, oldest first. A truncated last record is left out, not an error.
+  // Returns all durable records, oldest first. A truncated last record is left out, and is not an error.
   virtual Result<std::vector<OrderRecord>> load() = 0;
-  // Durable when `done` is called with Ok.
+  // The record is durable when `done` is called with Ok.
   virtual void append(const OrderRecord& record, Done done) = 0;
 };
 

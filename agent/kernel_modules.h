@@ -1,7 +1,7 @@
-// Loads kernel modules as udev would, without udev: by the names that a device announces (modalias).
+// Loads kernel modules without udev, in the same way: by the names that devices announce (modalias).
 //
-// Works on modules.dep, modules.softdep and modules.alias of the RAM system, which have only the packed
-// modules. Thread: one. Never: unloads anything.
+// Uses modules.dep, modules.softdep and modules.alias of the RAM system, which list only the packed modules.
+// Thread safety: one thread. Never unloads anything.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,13 @@ namespace muster {
 
 class ModuleLoader {
  public:
-  // Inserts one module file; a loaded module counts as inserted. Tests pass a recorder.
+  // Inserts one module file; Ok if it is already loaded. Tests pass a recorder.
   using Insert = std::function<Status(const std::string& path)>;
 
   // `folder`: "/usr/lib/modules/<release>" within `files`.
   ModuleLoader(const Files& files, std::string folder, Insert insert);
-  // Loads `name`, its dependencies, and before and after it its soft dependencies (a network driver and the
-  // driver of the chip behind its port). Unknown names are built into the kernel or absent: no error.
+  // Loads `name` with its dependencies, and before and after it its soft dependencies (a network driver, and
+  // the driver of the chip at its port). Unknown names are built in or absent, and not an error.
   Status load(const std::string& name);
   // Loads the modules for the devices of all buses, repeatedly until nothing new appears (a bus driver can
   // add new devices). Failures are collected, not fatal: a broken NIC driver must not hide the others.
@@ -46,7 +46,7 @@ class ModuleLoader {
   std::set<std::string> begun_ = {};
 };
 
-// finit_module(2).
+// Calls finit_module(2).
 Status insert_module(const std::string& path);
 
 }  // namespace muster

@@ -27,8 +27,8 @@ namespace {
 constexpr const char* kFolder = "/run/muster-kexec";  // memory
 constexpr const char* kAgent = "/usr/sbin/muster-agent";
 constexpr const char* kUnit = "/run/systemd/system/muster-kexec.service";
-// Like systemd-reboot.service, with a different program at its end, and like reboot.target, whose deadline is
-// 30 min.
+// Like systemd-reboot.service, but with a different program at the end, and with a timeout like that of
+// reboot.target, which is 30 min.
 constexpr const char* kUnitText =
     "[Unit]\n"
     "Description=Hand over to muster's RAM system\n"
@@ -45,7 +45,7 @@ constexpr const char* kLoaded = "/sys/kernel/kexec_loaded";
 constexpr const char* kSecureBoot =
     "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 constexpr useconds_t kLook = 100'000;
-constexpr size_t kLongestLine = 2047;  // COMMAND_LINE_SIZE of x86, with its end
+constexpr size_t kLongestLine = 2047;  // COMMAND_LINE_SIZE of x86, including the terminator
 constexpr int kRefused = 4;            // exit status of the child: the kernel does not allow it
 
 Status denied(const std::string& why) { return fail(Code::denied, why); }
@@ -90,7 +90,7 @@ Result<std::string> fetch(const KexecDeps& deps, const wire::KexecJob& job, cons
                           const std::string& digest) {
   if (deps.cancelled()) return fail(Code::cancelled, "withdrawn by the controller");
   TRY(std::string bytes, deps.fetch(job.base_url, path));
-  // The file may have been repacked meanwhile: the next order has the new digest.
+  // The file may have been rebuilt since: the next order has the new digest.
   if (sha256(bytes) != digest) return fail(Code::failed, path + " does not have the announced SHA-256");
   return bytes;
 }
@@ -135,12 +135,12 @@ Status arm_loader(const KexecDeps& deps, const wire::KexecJob& job, const std::s
   return arm_boot_once(deps.files, deps.process, loader, boot);
 }
 
-// Conditions for every way of leaving this system.
+// Returns why this system cannot be left at all.
 Status may_leave(const Files& files) {
   if (!files.is_directory("/run/systemd/system"))
     return denied("systemd is not running: this system cannot be shut down cleanly");
   if (!files.exists(kAgent)) return denied(std::string(kAgent) + " is missing: it starts the RAM system");
-  // The RAM system does not feed the watchdog: it would reset the machine while its disk is written.
+  // The RAM system does not feed the watchdog, which would reset the machine while its disk is written.
   for (const auto& name : files.list("/sys/class/watchdog"))
     if (files.read_line("/sys/class/watchdog/" + name + "/state") == "active")
       return denied("the hardware watchdog " + name +
@@ -148,7 +148,7 @@ Status may_leave(const Files& files) {
   return Ok{};
 }
 
-// A machine that cannot be power-cycled remotely has no second way in.
+// Checks the network: there is no other way to reach a machine without remote power control.
 Status finds_its_way_back(const RamNetwork& network, const wire::KexecJob& job) {
   const bool known = network.mac == job.mac ||
                      std::find(network.ports.begin(), network.ports.end(), job.mac) != network.ports.end();
@@ -177,7 +177,7 @@ Status finds_its_way_back(const RamNetwork& network, const wire::KexecJob& job) 
   return Ok{};
 }
 
-// A hanging call is left behind after a minute, in a process of its own.
+// A hanging call is abandoned after a minute, in a process of its own.
 void try_for_a_minute(void (*work)()) {
   constexpr int kLooks = 600;
   const pid_t worker = ::fork();
@@ -188,13 +188,13 @@ void try_for_a_minute(void (*work)()) {
   for (int i = 0; worker > 0 && i < kLooks && ::waitpid(worker, nullptr, WNOHANG) == 0; ++i) ::usleep(kLook);
 }
 
-// A mount that remains may be a network file system whose server is gone: a sync would wait forever.
+// A remaining mount may be a network file system whose server is gone: a sync would wait forever.
 void write_back() {
   try_for_a_minute([] { ::sync(); });
 }
 
-// GPUs still in use by their driver do not always work under the next kernel. Everything that used them was
-// stopped.
+// GPUs that still have their driver loaded do not always work under the next kernel. Everything that used
+// them has been stopped.
 void unload_gpu_drivers() {
   try_for_a_minute([] {
     for (const char* name :
@@ -223,10 +223,10 @@ Status may_kexec(const Files& files) {
 
 namespace {
 
-// Neither the kernel nor the boot loader can do it.
+// Combines the errors: neither the kernel nor the boot loader can start it.
 Error no_way(const Error& kernel, const Error& loader) {
   return fail(Code::denied,
-              kernel.message + "; an entry for one boot is not possible either: " + loader.message);
+              kernel.message + "; a one-time boot entry is not possible either: " + loader.message);
 }
 
 }  // namespace
@@ -278,7 +278,7 @@ Status leave_by_kexec(const Files& files, Process& process) {
   const auto tell = [&]() -> Status {
     TRY_(files.write(kUnit, kUnitText));
     TRY_(run_ok(process, {{"systemctl", "daemon-reload"}}));
-    // Like `systemctl reboot`: no later request undoes it.
+    // As with `systemctl reboot`, no later request cancels it.
     TRY_(run_ok(process, {{"systemctl", "--no-block", "--job-mode=replace-irreversibly", "start",
                            "muster-kexec.service"}}));
     return Ok{};
@@ -295,7 +295,7 @@ void start_loaded_kernel(const Files& files) {
   write_back();
   if (files.exists("/sys/module/nvidia")) unload_gpu_drivers();
   if (::mount(nullptr, "/", nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
-    // A file is still open: the kernel then makes everything read-only itself, asynchronously.
+    // If a file is still open, the kernel makes everything read-only itself, asynchronously.
     (void)files.write_raw("/proc/sysrq-trigger", "u");
     const auto writable = [&files] {
       std::istringstream mounts(files.read("/proc/self/mounts").value_or(""));
@@ -315,7 +315,7 @@ void start_loaded_kernel(const Files& files) {
 
 void forget_kexec(const Files& files, Process& process) {
   forget_boot_once(files, process);
-  // A kernel loaded by a different program (crash kernels do not count) is left alone: ours has its folder.
+  // A kernel loaded by a different program (crash kernels do not count) is left alone; ours has its folder.
   if (!files.is_directory(kFolder) || files.read_line(kLoaded, "0") != "1") return;
   const auto out = child(process, {{"unload", true}});
   log::warning("unloading a kernel that was loaded but not started",

@@ -57,13 +57,13 @@ struct Step {
 };
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-// "4711.batch", "4711+1.0" of a heterogeneous job.
+// True for a character of a step id: "4711.batch", or "4711+1.0" of a heterogeneous job.
 bool in_step_id(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '+' || c == '_';
 }
 
-// "slurmstepd: [4711.batch]". `slurmstepd infinity`, without brackets, is always there: it keeps the scope of
-// all steps open.
+// Parses "slurmstepd: [4711.batch]". `slurmstepd infinity`, without brackets, always runs: it keeps the scope
+// of all steps open.
 std::optional<Step> slurm_step(const std::vector<std::string>& argv) {
   static const std::string start = "slurmstepd: [";
   const std::string title = argv.empty() ? "" : argv[0];
@@ -71,12 +71,12 @@ std::optional<Step> slurm_step(const std::vector<std::string>& argv) {
   if (title.rfind(start, 0) != 0 || close == std::string::npos) return {};
   const std::string id = title.substr(start.size(), close - start.size());
   const size_t dot = std::min(id.find('.'), id.size());
-  // Any user may name a process like that: a title that is not a step's is ignored, and never shown.
+  // Any user may give a process such a title: one that is not a step's is ignored, and never shown.
   if (id.empty() || !is_digit(id[0]) || !std::all_of(id.begin(), id.end(), in_step_id)) return {};
   return Step{id.substr(0, dot), id.substr(std::min(dot + 1, id.size()))};
 }
 
-// Field 4 of /proc/PID/stat; the second may hold blanks and brackets.
+// Reads field 4 of /proc/PID/stat; field 2 may contain blanks and brackets.
 int64_t parent_of(const Files& files, int64_t pid) {
   const std::string text = files.read_line(fmt::format("/proc/{}/stat", pid));
   const size_t name = text.rfind(')');
@@ -85,7 +85,8 @@ int64_t parent_of(const Files& files, int64_t pid) {
   return fields.size() < 2 ? 0 : pid_of(fields[1]).value_or(0);
 }
 
-// By its ancestors (srun), or by its cgroup, as when pam_slurm_adopt puts a login into the user's job.
+// Finds the job of this process by its ancestors (srun), or by its cgroup, as when pam_slurm_adopt puts a
+// login into the user's job.
 std::set<std::string> jobs_of_self(const Files& files, int64_t self) {
   std::set<std::string> out;
   int64_t pid = self;
@@ -97,7 +98,7 @@ std::set<std::string> jobs_of_self(const Files& files, int64_t self) {
     std::string before;
     for (const std::string& part : split(line.substr(line.rfind(':') + 1), '/')) {
       if (part.rfind("job_", 0) == 0) out.insert(part.substr(4));
-      // Slurm 25.11 gives a job's folder an identifier of its own as name.
+      // Slurm 25.11 names a job's folder by an identifier of its own.
       if (before.size() >= 16 && before.compare(before.size() - 16, 16, "slurmstepd.scope") == 0)
         out.insert(part.rfind("job_", 0) == 0 ? part.substr(4) : part);
       before = part;
@@ -107,8 +108,8 @@ std::set<std::string> jobs_of_self(const Files& files, int64_t self) {
   return out;
 }
 
-// Jobs whose cgroup has processes, if these are hidden from a plain user. Folders of version 2 only: version
-// 1 does not show whether a folder is populated.
+// Finds jobs whose cgroup has processes that are hidden from an unprivileged user. Only cgroup version 2:
+// version 1 does not show whether a folder is populated.
 std::map<std::string, std::set<std::string>> jobs_by_cgroup(const Files& files) {
   std::map<std::string, std::set<std::string>> out;
   const std::string slice = "/sys/fs/cgroup/system.slice";
@@ -148,7 +149,7 @@ void look_at_jobs(const Files& files, const std::vector<Running>& all, bool hidd
 
 // ---- packages
 
-// The program that a process runs; for a script, the script. `arguments` are those after it.
+// Returns the program that a process runs; for a script, the script. `arguments` are those after it.
 struct Program {
   std::string name;
   std::vector<std::string> arguments;
@@ -166,7 +167,7 @@ Program program_of(const std::vector<std::string>& argv) {
   return {last_component(argv[at]), {argv.begin() + static_cast<std::ptrdiff_t>(at) + 1, argv.end()}};
 }
 
-// For apt and similar programs: whether the command only reads. One that is not listed counts as work.
+// For apt and similar programs: true if the command only reads. One that is not listed counts as work.
 bool is_query(const std::vector<std::string>& arguments) {
   static const std::set<std::string> queries = {
       "list",      "search",    "show",         "info",     "policy",       "depends",
@@ -197,8 +198,8 @@ bool is_rpm_work(const std::vector<std::string>& arguments) {
   });
 }
 
-// unattended-upgrade-shutdown always runs on Ubuntu and mostly on Debian, waiting for a shutdown, and does
-// not count.
+// unattended-upgrade-shutdown always runs on Ubuntu and usually on Debian, waits for a shutdown, and does not
+// count.
 bool is_package_work(const Program& program) {
   static const std::set<std::string> managers = {"apt", "apt-get", "aptitude", "dnf",      "dnf5",    "dnf-3",
                                                  "yum", "tdnf",    "zypper",   "microdnf", "apt-mark"};
@@ -253,8 +254,8 @@ std::string amount_of(const std::optional<uint64_t>& mib) {
   return mib ? fmt::format("{} MiB", *mib) : std::string("memory");
 }
 
-// A process that cannot be seen may be in a different PID namespace, or gone: then the driver has not freed
-// the memory.
+// A process that cannot be seen may be in a different PID namespace, or it has ended and the driver has not
+// yet freed the memory.
 std::string name_of(const Files& files, int64_t pid, bool hidden) {
   const std::string name = files.read_line(fmt::format("/proc/{}/comm", pid));
   if (!name.empty()) return dump_ascii(Json(name));
@@ -271,7 +272,7 @@ void look_at_gpus(const Files& files, const LookInput& input, bool hidden, HostL
                                 one.pid, name_of(files, one.pid, hidden)));
   }
   std::sort(words.begin(), words.end());
-  if (!input.gpus_looked_at) out.not_looked_at.push_back("memory of GPUs: their driver did not respond");
+  if (!input.gpus_looked_at) out.not_looked_at.push_back("GPU memory: the driver did not respond");
   if (words.empty()) return;
   reason.text = fmt::format("in use: {}", fmt::join(words, "; "));
   out.busy.push_back(std::move(reason));

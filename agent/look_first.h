@@ -1,9 +1,9 @@
 // Checks before a load test runs on a host: whether it is in use, and which share of it can be measured. A
-// busy host is refused with these reasons.
+// busy host is rejected with these reasons.
 //
-// Reads the text of /proc and /sys below `files`, in milliseconds; starts nothing and writes nothing. What a
-// plain user cannot see is listed (not_looked_at): it does not mean that nothing is there. A false alarm
-// costs a refusal, a missed one a wrong verdict or a user's job. Thread: plain functions.
+// Reads text in /proc and /sys below `files`, within milliseconds; starts nothing and writes nothing. What an
+// unprivileged user cannot see is listed in not_looked_at, not taken as absent. A false alarm prevents a
+// test; a missed reason causes a wrong verdict or disturbs a job. Thread safety: stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct BusyReason {
 
 // Memory of a GPU that a process computes with (NVML's compute processes). `pid` as on the host.
 struct GpuHolder {
-  std::string gpu;  // index, UUID or PCI address: for messages
+  std::string gpu;  // index, UUID or PCI address, for messages
   int64_t pid = 0;
   std::optional<uint64_t> mib = {};  // absent: the driver does not report it
 };
@@ -59,7 +59,7 @@ inline constexpr uint64_t kUnlimited = UINT64_MAX;
 
 HostLook look_first(const Files& files, const LookInput& input);
 
-// "locked memory is limited to 8192 KiB (ulimit -l)"; "" where it is unlimited or unknown.
+// Returns "locked memory is limited to 8192 KiB (ulimit -l)"; "" if unlimited or unknown.
 std::string locked_memory_words(const HostLook& look);
 
 Json to_json(const HostLook& look);

@@ -72,7 +72,7 @@ namespace {
 
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
-// Retries until it works or cannot work. `patience` 0: one attempt.
+// Retries until it succeeds or fails permanently. `patience` 0: one attempt.
 Result<Credentials> join_until(const JoinOptions& options, std::string* node, DurationMs patience) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience);
   for (DurationMs pause = 500;; pause = std::min<DurationMs>(pause * 2, 10 * kSecond)) {
@@ -86,9 +86,9 @@ Result<Credentials> join_until(const JoinOptions& options, std::string* node, Du
   }
 }
 
-// The key that a token is used with, stored before its use: a program that ended before the answer came, or
-// before the service ran, requests again with the same key, because a different key would count as a second
-// machine.
+// The path of the key for a token, stored before the token is used: if the program ends before it has the
+// answer, or before the service runs, it requests again with the same key, because a different key would
+// count as a second machine.
 std::string join_key_path(const std::string& folder, const std::string& token) {
   return folder + "/join-" + sha256(token).substr(0, 16) + ".key";
 }
@@ -177,7 +177,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
 
 Status run_ram(Files& files, Process& process) {
   TRY(const BootParameters boot, parse_kernel_command_line(files.read_line("/proc/cmdline")));
-  // An agent that was restarted in the same boot keeps its identity: its token is used up.
+  // An agent that was restarted in the same boot keeps its identity, because its token is used up.
   if (const auto known = read_config(files, kRamIdentity);
       known.ok() && read_credentials(files, kRamIdentity).ok())
     return serve(files, process, kRamIdentity, known.value(), ram_functions(files, process, known->node));
@@ -186,7 +186,7 @@ Status run_ram(Files& files, Process& process) {
   return serve(files, process, kRamIdentity, config, ram_functions(files, process, config.node));
 }
 
-// In the child of process 1 (agent/ram_init.h), which starts it again when it ends.
+// Runs in the child of process 1 (agent/ram_init.h), which restarts it when it ends.
 int ram_agent(const RamEnvironment&) {
   Files files;
   const auto process = make_process();
@@ -201,7 +201,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos || slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// A change left unconfirmed by a power loss may be the one that locks the controller out.
+// Rolls back changes that a power loss left unconfirmed: one of them may lock the controller out.
 void take_back_unconfirmed(Files& files, Process& process) {
   for (const auto& [name, result] : steps::roll_back_orphans(files, process))
     log::warning("rolled back a change that was never confirmed",
@@ -213,7 +213,7 @@ Status run_installed(const std::map<std::string, std::string>& options) {
   const auto process = make_process();
   take_back_unconfirmed(files, *process);
   forget_kexec(files, *process);
-  // The next restart, whatever causes it, is a normal one.
+  // Makes the next restart a normal one, whatever causes it.
   if (slot_boot_armed(files)) disarm_slot_boot(files);
   const auto it = options.find("config");
   const std::string folder =
@@ -228,7 +228,7 @@ Result<std::string> line_from_stdin() {
   std::string line;
   for (int c = getchar(); c != EOF && c != '\n' && line.size() < 8192; c = getchar())
     line += static_cast<char>(c);
-  if (line.empty()) return fail(Code::invalid, "nothing on standard input");
+  if (line.empty()) return fail(Code::invalid, "standard input is empty");
   return line;
 }
 
@@ -240,7 +240,7 @@ Result<BootParameters> parameters_of(const std::map<std::string, std::string>& o
     if (it == options.end() || it->second.empty()) return fail(Code::invalid, "--" + name + " is missing");
     *field = it->second;
   }
-  // "-": from standard input, so that it does not appear in a process list.
+  // "-": read from standard input, so that it does not appear in a process list.
   if (boot.token == "-") {
     TRY(boot.token, line_from_stdin());
     while (!boot.token.empty() && isspace(static_cast<unsigned char>(boot.token.back())))
@@ -261,7 +261,7 @@ Status run_join(const std::map<std::string, std::string>& options) {
   return Ok{};
 }
 
-// Refusals come before the program is written and the token used.
+// Checks that can reject the request come before the program is written and the token used.
 Result<std::string> settle(Files& files, Process& process, const BootParameters& boot) {
   const std::string place = identity_folder(files);
   TRY_(may_serve(files));
@@ -337,8 +337,8 @@ class LoggedProcess : public Process {
   FILE* log_;
 };
 
-// {"steps": [...]} as in an order; one line per step, the last one JSON. For baking, for trying a playbook
-// and for measuring.
+// Carries out {"steps": [...]} as in an order; prints one line per step, and JSON on the last line. For
+// building images, for trying a playbook and for measuring.
 Status run_steps_here(bool write, const std::string& log_path) {
   std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
   TRY(Json order, parse_json(text));
@@ -410,7 +410,7 @@ int main_with(int argc, char** argv) {
   if (verb == "kexec" && options.count("stdin")) return run_kexec();
   if (verb == "kexec" && options.count("now")) start_loaded_kernel(Files());
   if (verb == "measure" && options.count("stdin")) return run_measure(options);
-  // What went wrong is in its output, which the agent reads.
+  // The error is in its output, which the agent reads.
   if (verb == "write-slot" && options.count("stdin")) return write_slot_child().ok() ? 0 : 1;
   Status ended = Ok{};
   if (verb == "run")

@@ -34,7 +34,7 @@ constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 constexpr const char* kNvmlProgram = "muster-accept-nvml";
 constexpr size_t kWhyBytes = 300;
 
-// Nothing is kept across processes: there is no second one.
+// A journal that stores nothing: no other process ever continues its orders.
 class MemoryJournal : public AgentJournal {
  public:
   explicit MemoryJournal(Reactor& reactor) : reactor_(reactor) {}
@@ -73,7 +73,7 @@ class Measure {
     streams.send("\nMUSTER1 " + dump_json(hello()) + "\n");
     reactor_->offload([this] { look(); }, [this] { serve(); });
     reactor_->run();
-    // Threads may be in the middle of work that has no end of its own.
+    // Threads may be in the middle of work that does not end by itself.
     end_descendants();
     ::_exit(status_);
   }
@@ -84,7 +84,7 @@ class Measure {
     return it == options_.end() ? "" : it->second;
   }
 
-  // A folder of a file system that is no longer mounted exists as long as it is open here.
+  // A folder of an unmounted file system exists as long as it is open in this process.
   void leave_no_file() {
     const std::string mounted = option("mounted");
     if (!mounted.empty()) {
@@ -94,7 +94,8 @@ class Measure {
     }
   }
 
-  // In memory if the script found such a place. Created when needed; run_guarded() removes it.
+  // The folder is in memory if the script found such a place. Created when first needed; run_guarded()
+  // removes it.
   Result<std::string> folder() {
     TRY_(made_folder());
     return folder_;
@@ -125,7 +126,7 @@ class Measure {
     return out;
   }
 
-  // In a thread of the pool.
+  // Runs in a thread of the pool.
   void look() {
     auto facts = collect_facts(files_);
     LookInput input;
@@ -214,7 +215,7 @@ int run_measure(const std::map<std::string, std::string>& options) {
     (void)Files().remove(made + "/muster-agent");
     (void)Files().remove(made);
   }
-  // What is created there from now on is in a different file system.
+  // Later files are created in a different file system.
   if (options.count("mounted")) made.clear();
   return run_guarded(made, [&options] { return Measure(options).run(); });
 }

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// Of agent/checks: they measure, and have nothing to apply.
+// True for modules of agent/checks: they measure, and have nothing to apply.
 bool only_measures(const Json& step_or_verify) {
   const auto name = step_or_verify.is_object() ? step_or_verify.find("module") : step_or_verify.end();
   if (name == step_or_verify.end() || !name->is_string()) return false;
@@ -16,7 +16,7 @@ bool only_measures(const Json& step_or_verify) {
   return module && module_name.rfind("accept", 0) == 0 && module->measure && !module->apply;
 }
 
-// Why an order is not a check that only measures; "" if it is one.
+// Returns why an order is not a check that only measures; "" if it is one.
 std::string not_a_check(const Json& params) {
   if (!params.is_object() || params.value("mode", Json()) != "check") return "whose mode is not check";
   const auto steps = params.find("steps");

@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// In a child, /proc/self would be a different process.
+// Not /proc/self, which would be a different process in a child.
 std::string path_of(int fd) { return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd); }
 
 std::string hex_of(const std::string& digest) { return digest.substr(digest.rfind(':') + 1); }
@@ -45,14 +45,14 @@ int MemoryPrograms::make_memory_file() {
   return fd < 0 && errno == EINVAL ? ::memfd_create("muster", MFD_CLOEXEC) : fd;
 }
 
-// Whether the kernel executes it at all; what the program does with the argument does not matter.
+// True if the kernel executes it at all; what the program does with the argument is irrelevant.
 bool MemoryPrograms::runs(int fd) {
   const auto output = process_.run({.argv = {path_of(fd), "--version"}, .deadline = 20 * kSecond});
   if (!output.ok()) return output.error().code == Code::timeout;
   return output->exit_code != 126 && output->exit_code != 127;
 }
 
-// A file that is open for writing cannot be executed: it is opened again.
+// A file that is open for writing cannot be executed, so it is opened again for reading.
 Result<int> MemoryPrograms::in_memory(const std::string& content) {
   const int writer = make_memory_file();
   if (writer < 0)

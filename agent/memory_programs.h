@@ -1,10 +1,10 @@
-// MemoryPrograms: an order's programs in memory, for an agent that leaves nothing on any disk. Each is an
-// anonymous file of this process and executed through /proc/PID/fd, which every process of the same user can
-// do, including its own descendants, as long as this process lives.
+// MemoryPrograms: holds an order's programs in memory, for an agent that leaves nothing on any disk. Each is
+// an anonymous file of this process, executed through /proc/PID/fd, which every process of the same user can
+// do while this process lives.
 //
 // Where the kernel does not execute such files (vm.memfd_noexec=2, some security modules), a program is
 // written to a folder in which files can be executed, and unlinked once it is open; it is executed in the
-// same way. Thread: one at a time.
+// same way. Thread safety: one thread at a time.
 #pragma once
 
 #include <functional>
@@ -21,25 +21,25 @@ namespace muster {
 class MemoryPrograms : public CarriedPrograms {
  public:
   struct Ports {
-    // By its digest, 64 hexadecimal digits.
+    // Fetches a program by its digest, 64 hexadecimal digits.
     std::function<Result<PipeLink::Packed>(const std::string& sha256, const std::function<bool()>& cancelled)>
         fetch;
-    // A folder that only this user can write to, and in which files can be executed; created when first
-    // needed.
+    // Returns a folder that only this user can write to, and in which files can be executed; created at the
+    // first call.
     std::function<Result<std::string>()> folder;
-    std::function<void(const std::string&)> say;  // for messages, once: why it is not a file in memory
+    std::function<void(const std::string&)> say;  // called once: why programs are not kept in memory
   };
   MemoryPrograms(Process& process, Ports ports) : process_(process), ports_(std::move(ports)) {}
   ~MemoryPrograms() override;
   MemoryPrograms(const MemoryPrograms&) = delete;
   MemoryPrograms& operator=(const MemoryPrograms&) = delete;
 
-  // Besides the errors of the port: denied: no file from this process can be executed.
+  // Errors of the port, and denied: no file from this process can be executed.
   Result<std::map<std::string, std::string>> ready(const std::vector<CarriedProgram>& programs,
                                                    const std::function<bool()>& cancelled) override;
 
  protected:
-  // For tests: a kernel that rejects files in memory.
+  // Overridden by tests: a kernel that rejects files in memory.
   virtual int make_memory_file();
 
  private:

@@ -25,9 +25,9 @@ std::optional<uint64_t> number(const std::string& text) {
   return value;
 }
 
-// The folders of a cgroup, itself first, up to where it is mounted. The path may lead out of a namespace
-// ("/../x"), or be one of the host where the container's own cgroup is mounted: folders that do not exist
-// have no files.
+// Returns the folders of a cgroup, from itself up to the mount point. The path may lead out of a namespace
+// ("/../x"), or be a path of the host although the container's own cgroup is mounted; folders that do not
+// exist have no files.
 std::vector<std::string> levels(const std::string& mount, std::string path) {
   std::vector<std::string> out;
   if (path.find("/..") != std::string::npos) path.clear();
@@ -44,8 +44,8 @@ struct Cgroup {
   bool v2_cpuset = false, v2_cpu = false, v2_memory = false;
 };
 
-// Of version 1 by its controller ("4:cpuset:/slurm/uid_1000/job_7/step_0"), else of version 2 ("0::/x"). Both
-// may be there, each with controllers of its own.
+// Version 1 lists a cgroup per controller ("4:cpuset:/slurm/uid_1000/job_7/step_0"), version 2 only one
+// ("0::/x"). Both may be present, each with its own controllers.
 Cgroup own_cgroup(const Files& files) {
   std::string unified;
   bool has_unified = false;
@@ -83,7 +83,7 @@ Cgroup own_cgroup(const Files& files) {
   return out;
 }
 
-// The value at the nearest level that has the controller.
+// Returns the value at the nearest level that has the controller.
 std::set<int> cpuset_of(const Files& files, const Cgroup& cgroup) {
   const std::vector<std::string> names =
       cgroup.v2_cpuset ? std::vector<std::string>{"/cpuset.cpus.effective"}
@@ -94,7 +94,7 @@ std::set<int> cpuset_of(const Files& files, const Cgroup& cgroup) {
   return {};
 }
 
-// The lowest quota of all levels, in processors: each level limits those below it.
+// Returns the lowest quota of all levels, in processors: each level limits those below it.
 std::optional<double> quota_of(const Files& files, const Cgroup& cgroup) {
   std::optional<double> least;
   for (const std::string& level : cgroup.cpu) {
@@ -124,7 +124,7 @@ uint64_t memory_limit(const Files& files, const Cgroup& cgroup, uint64_t total) 
   return least;
 }
 
-// The affinity of a process counts processors that could be plugged in as well.
+// Returns the affinity of this process, which may include processors that are not plugged in.
 size_t count_online(const std::set<int>& cpus, const std::set<int>& online) {
   if (online.empty()) return cpus.size();
   return static_cast<size_t>(

@@ -27,17 +27,16 @@ Status leave_ram(int how) {
   return Ok{};
 }
 
-// Still running after that many seconds means that an ordered restart failed.
+// Seconds after which an ordered restart has failed if this system is still running.
 struct Leave {
   int seconds = 300;
   CancelCheck withdrawn = {};
 };
-// After three minutes the controller concludes that a node did not restart (ExecutorTiming::leave_shows), and
-// continues with the system that responds: by then the next boot must start that system again.
+// The controller concludes after three minutes that a node did not restart (ExecutorTiming::leave_shows), and
+// continues with the system that responds: the next boot must by then start that system again.
 constexpr int kSlotLeaveSeconds = 150;
 
-// The installed system gets this agent's identity, because the join of this boot invalidated all earlier
-// ones.
+// Gives the installed system this agent's identity, because the join of this boot revoked all earlier ones.
 Status start_disk(const Files& files, const std::string& node, const Json& params) {
   const std::string digest = params.is_object() ? params.value("digest", "") : "";
   const Status handed = hand_over_identity(files, kRamIdentity, node, digest);
@@ -88,7 +87,7 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
   };
   WorkFunctions out;
   out.reboot = [&files, systemctl](const Json&, const CancelCheck& ended) {
-    if (slot_boot_armed(files)) disarm_slot_boot(files);  // an ordered restart is a normal one
+    if (slot_boot_armed(files)) disarm_slot_boot(files);  // an ordered restart must be a normal boot
     return systemctl("reboot", ended, {});
   };
   out.power_off = [systemctl](const Json&, const CancelCheck& ended) {
@@ -115,7 +114,7 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
     TRY_(r.finish());
     return fetched_programs(files, [&base_url] { return http_source(base_url); })->ready(programs, cancelled);
   };
-  // A restart that is only delayed may still come. After the wait the default slot is booted.
+  // A delayed restart may still happen. After the wait it would boot the default slot.
   out.leave_slot = [&files, systemctl](const CancelCheck& ended, const CancelCheck& withdrawn) -> Status {
     const Status left = systemctl("reboot", ended, {kSlotLeaveSeconds, withdrawn});
     if (!left.ok()) disarm_slot_boot(files);

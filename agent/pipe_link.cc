@@ -177,14 +177,14 @@ void PipeLink::take_answer(const Json& json) {
     packed_.bytes.reserve(missing_);
     return;
   }
-  // An answer to a call that has ended: the raw bytes after it would be taken for lines.
+  // The answer is for a call that has ended: the raw bytes after it would be taken for lines.
   if (json.contains("bytes")) return end(fail(Code::invalid, "the command sent a program without a request"));
   const auto found = calls_.find(number);
   if (found == calls_.end()) return;
   const Call answered = std::move(found->second);
   calls_.erase(found);
   reactor_.cancel(answered.timer);
-  // After this call, as ControllerLink promises.
+  // Called after this call returns, as ControllerLink requires.
   answered.answer(error != json.end() ? Result<Json>(error_of(*error)) : Result<Json>(json));
 }
 

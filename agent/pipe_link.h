@@ -1,10 +1,10 @@
 // PipeLink: the ControllerLink of an agent that runs over SSH for a limited time (`muster accept --hosts`).
 // Its controller is the command at the other end of a pipe; the protocol is in controller/hosts/host_wire.h.
 //
-// Owned by agent/measure.cc. Bytes come and go through functions, so that its owner keeps the pipe itself.
-// Every 10 s it sends a message that this agent is alive; a command that sends nothing for 60 s counts as
-// gone. Orders that do more than measure are replaced by ones that the agent refuses
-// (agent/measure_orders.h). Thread: the reactor's, but for fetch().
+// Owned by agent/measure.cc. Data is passed through functions, so that the owner keeps the pipe itself. Every
+// 10 s the link sends a message that this agent is alive; a command that sends nothing for 60 s counts as
+// gone. Orders that do more than measure are replaced by ones that the agent rejects
+// (agent/measure_orders.h). Thread: the reactor's, except fetch().
 #pragma once
 
 #include <condition_variable>
@@ -25,8 +25,8 @@ class PipeLink : public ControllerLink {
  public:
   struct Ports {
     std::function<void(std::string)> send;  // a line including its newline
-    // The link has ended: cancelled: the command ended it; unavailable: the command is silent; invalid: it
-    // sent an invalid message. Once, never inside a call of this link's.
+    // Called once at the end of the link, never inside a call to it. cancelled: the command ended it;
+    // unavailable: the command stopped sending; invalid: it sent an invalid message.
     std::function<void(Error)> ended;
   };
   struct Packed {
@@ -42,13 +42,13 @@ class PipeLink : public ControllerLink {
   void post(const wire::EventBatch& batch, Acked done) override;
 
   void send_looked(const Json& facts, const Json& look);
-  // What came from the command, in pieces of any size.
+  // Takes bytes received from the command, in pieces of any size.
   void receive(std::string_view bytes);
-  // Standard input is at its end.
+  // To be called at the end of standard input.
   void closed() { end(fail(Code::unavailable, "the command at the other end is gone")); }
 
-  // A program by its digest. On any thread but the reactor's: blocks. not_found: the command does not have
-  // it; cancelled; unavailable: the link has ended.
+  // Fetches a program by its digest. Blocks; on any thread except the reactor's. not_found: the command does
+  // not have it; cancelled; unavailable: the link has ended.
   Result<Packed> fetch(const std::string& sha256, const std::function<bool()>& cancelled);
 
  private:
@@ -75,13 +75,13 @@ class PipeLink : public ControllerLink {
   Ports ports_;
   std::map<uint64_t, Call> calls_;
   std::map<uint64_t, std::shared_ptr<Fetching>> fetching_;
-  uint64_t last_ = 0;  // number of a call
-  std::string line_;   // the beginning of one
-  // Of a program being received.
+  uint64_t last_ = 0;  // number of the last call
+  std::string line_;   // an incomplete line
+  // The program being received.
   std::shared_ptr<Fetching> incoming_;
   Packed packed_;
   size_t missing_ = 0;
-  SteadyMs last_sign_;  // of the command
+  SteadyMs last_sign_;  // when the command last sent something
   Reactor::TimerId beat_timer_ = 0;
   bool ended_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

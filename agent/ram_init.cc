@@ -84,7 +84,7 @@ void load_modules(RamEnvironment& env) {
   env.problems.insert(env.problems.end(), problems.begin(), problems.end());
 }
 
-// Some cards' drivers are slow. Some ports of a bond may never appear.
+// Waits, because some cards' drivers are slow. Some ports of a bond may never appear.
 void wait_for_ports(const Files& files, const RamNetwork& network, int64_t until) {
   const auto there = [&](const std::string& mac) { return interface_with_mac(files, mac).ok(); };
   const std::vector<std::string> wanted =
@@ -114,7 +114,7 @@ void bring_up_network(RamEnvironment& env, const RamOptions& options) {
 [[noreturn]] void reboot_now() {
   ::sync();
   ::reboot(LINUX_REBOOT_CMD_RESTART);
-  for (;;) pause_ms(1000);  // reboot(2) failed: nothing is left to do, but process 1 must not end
+  for (;;) pause_ms(1000);  // reboot(2) failed; process 1 must not end
 }
 
 pid_t start_agent(const std::function<int(const RamEnvironment&)>& agent, const RamEnvironment& env) {
@@ -124,7 +124,7 @@ pid_t start_agent(const std::function<int(const RamEnvironment&)>& agent, const 
   ::_exit(agent(env));
 }
 
-// Reaps everything, restarts the agent, watches the dead-man timer.
+// Reaps all children, restarts the agent, and checks the dead-man timer.
 [[noreturn]] void supervise(const std::function<int(const RamEnvironment&)>& agent, const RamEnvironment& env,
                             const RamOptions& options, int64_t started) {
   pid_t child = -1;
@@ -183,10 +183,10 @@ Result<std::string> interface_with_mac(const Files& files, const std::string& ma
   std::replace(wanted.begin(), wanted.end(), '-', ':');
   std::string last;
   for (const auto& name : files.list("/sys/class/net")) {
-    // Bridges and VLANs repeat the MAC of their port: only a device with hardware behind it counts.
+    // Bridges and VLANs have the same MAC as their port: only a device with hardware counts.
     const std::string folder = "/sys/class/net/" + name;
     if (files.read_line(folder + "/address") != wanted || !files.exists(folder + "/device")) continue;
-    // So do virtual functions, and USB adapters may use the board's MAC: the port itself takes precedence.
+    // Virtual functions also do, and USB adapters may use the board's MAC: the port itself takes precedence.
     if (port_address(files, folder).kind.empty()) return name;
     if (last.empty()) last = name;
   }
@@ -237,7 +237,7 @@ void ram_main(std::function<int(const RamEnvironment&)> agent, RamOptions option
   env.cmdline = Files("/").read_line("/proc/cmdline");
   options = ram_options(env.cmdline, options);
   load_modules(env);
-  // efivarfs may have needed its module.
+  // Mounts again: efivarfs may have needed its module.
   for (const auto& m : kMounts)
     if (!m.required) (void)mount_one(m);
   if (const std::string node = cmdline_value(env.cmdline, "muster.node"); !node.empty())

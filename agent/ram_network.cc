@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kBond = "mbond";
 
-// One call on a socket made for it.
+// Makes one ioctl call on a temporary socket.
 Status call(unsigned long what, void* request, const std::string& purpose) {
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return fail(Code::failed, std::string("socket: ") + strerror(errno));

@@ -1,5 +1,5 @@
-// The RAM system's network, from its kernel command line (agent/boot_network.h): ports found by MAC, bonded,
-// tagged, addressed and routed. By sysfs and ioctl: no program is run. Thread: process 1 of the RAM system.
+// Sets up the RAM system's network from its kernel command line (agent/boot_network.h): finds ports by MAC,
+// bonds, tags, addresses, routes. By sysfs and ioctl: no program is run. Thread: process 1 of the RAM system.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// Creates the bond "mbond" from the network's ports that are present; they are down and get no address of
-// their own. Returns its name. not_found if none is present. `load`: loads a kernel module by name.
+// Creates the bond "mbond" from those ports of the network that are present; the ports are down and get no
+// address. Returns its name. not_found if none is present. `load`: loads a kernel module by name.
 Result<std::string> make_bond(const Files& files, const RamNetwork& network,
                               const std::function<Status(const std::string&)>& load);
 // Sets the address on `device`, which is a port or a bond, or on the VLAN that is created on it; returns the

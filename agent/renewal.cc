@@ -27,8 +27,8 @@ void Renewal::keep(const Result<Credentials>& fresh) {
   const Status kept = fresh.ok() ? write_credentials(files_, folder_, *fresh) : Status(fresh.error());
   if (!kept.ok())
     return log::warning("certificate not renewed; retrying tomorrow", {{"error", kept.error().message}});
-  // It is on the disk, and the old one stays valid for a third of its life: the agent uses the new one after
-  // its next start.
+  // The new certificate is on the disk, and the old one is valid for another third of its lifetime: the agent
+  // uses the new one after its next start.
   const Status used = link_.use(*fresh);
   if (used.ok())
     log::info("certificate renewed", {{"node", config_.node}});

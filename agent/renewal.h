@@ -1,6 +1,6 @@
 // Renewal: the agent's certificate is replaced automatically long before it expires.
 //
-// Checked when the agent starts and once a day; due when two thirds of its life are over by this machine's
+// Checked when the agent starts and once a day; due after two thirds of its lifetime, by this machine's
 // clock. The key stays; the new certificate is on the disk before it is used. A failure is logged and retried
 // the next day. Thread: the reactor's.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace muster {
 
-// Also false if it is not a certificate: then the agent must join again.
+// False also if the text is not a certificate: then the agent must join again.
 bool renewal_due(const std::string& certificate_pem, TimeMs now);
 
 class Renewal {

@@ -2,9 +2,9 @@
 // runner owns the work.
 //
 // Owned by main (agent/work_runner.cc runs the work in a worker thread) or by the simulated node. One order
-// at a time: run() is never called again before the `done` of the last one was called. Thread: run(),
-// cancel() and both callbacks on the reactor's thread; callbacks never run inside run() or cancel(). Never:
-// stores orders, contacts the controller, decides whether an order runs again.
+// at a time: run() is not called again before the previous order's `done` was called. Thread: run(), cancel()
+// and both callbacks on the reactor's thread; callbacks never run inside run() or cancel(). Never: stores
+// orders, contacts the controller, decides whether an order runs again.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,13 @@
 
 namespace muster {
 
-// How an order ended. `result` counts even if it failed (the statuses of the steps that ran).
+// How an order ended. `result` is valid even on failure (the statuses of the steps that ran).
 struct WorkOutcome {
   Status status = Ok{};
   Json result = Json::object();
 };
 
-// Which part of an order to run. For a prepared `kexec` or `boot_slot`: leave, or undo it.
+// Which part of an order to run: the work; or, for a prepared `kexec` or `boot_slot`, to leave or to undo it.
 enum class OrderPart { work, leave, drop };
 
 class WorkRunner {
@@ -31,13 +31,13 @@ class WorkRunner {
   using Emit = std::function<void(const std::string& kind, Json data)>;
   using Done = std::function<void(WorkOutcome)>;
   virtual ~WorkRunner() = default;
-  // For `boot_disk`, `reboot` and `power_off` the agent has already reported success, acknowledged; the
-  // runner just does it, and calls `done` only if that failed. `kexec` and `boot_slot` first prepare
-  // everything, as ordinary work; after their success was acknowledged they run again as OrderPart::leave, or
-  // as OrderPart::drop if they were withdrawn meanwhile.
+  // For `boot_disk`, `reboot` and `power_off` the agent has already reported success, and the report was
+  // acknowledged; the runner carries them out, and calls `done` only on failure. `kexec` and `boot_slot`
+  // first prepare everything as ordinary work; once that success is acknowledged they run again as
+  // OrderPart::leave, or as OrderPart::drop if withdrawn in the meantime.
   virtual void run(const wire::WorkOrder& order, OrderPart part, Emit emit, Done done) = 0;
-  // The deadline passed, or the order was withdrawn: stop at the next safe point, then call `done` (with the
-  // partial result). Harmless when idle.
+  // The deadline has passed, or the order was withdrawn: stop at the next safe point, then call `done` (with
+  // the partial result). Does nothing when idle.
   virtual void cancel() = 0;
 };
 

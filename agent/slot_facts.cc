@@ -20,8 +20,7 @@ std::string read_esp(const Files& files, const OwnSlots& own, std::string& stand
   standing = standing_slot((*esp)->files());
   if (standing.empty()) return "the loader's configuration was not written by muster";
   if (own.marker.current == standing) return "";
-  // A commit that was interrupted between its two writes: neither slot can be written or tried until they
-  // agree.
+  // A commit was interrupted between its two writes: neither slot can be written or tried until they agree.
   return fmt::format(
       "loader.conf starts slot {}, but the disk's marker records {}: run `muster reimage --through-ram` to "
       "resolve this",

@@ -1,5 +1,5 @@
-// BootFacts (base/facts.h): the root slots of the disk that this system runs from. `running` is empty if it
-// does not run from one of muster's slots. The ESP is mounted for reading if necessary. Thread: blocking.
+// Collects BootFacts (base/facts.h): the root slots of the disk that this system runs from. `running` is
+// empty if that is not one of muster's slots. Mounts the ESP read-only if needed. Thread: blocking.
 #pragma once
 
 #include "base/facts.h"

@@ -1,6 +1,6 @@
-// StdStreams: standard input and output as a dialog on the reactor, both without blocking.
+// StdStreams: non-blocking exchange over standard input and output on the reactor.
 //
-// Owned by agent/measure.cc. What cannot be written yet is queued; the sender must limit how much that is.
+// Owned by agent/measure.cc. Output that cannot be written yet is queued; the sender must limit its amount.
 // Thread: the reactor's; callbacks never run inside a call.
 #pragma once
 
@@ -16,7 +16,7 @@ class StdStreams {
  public:
   struct Events {
     std::function<void(std::string_view)> in;
-    std::function<void()> closed;  // either of the two, once
+    std::function<void()> closed;  // called once, when either is closed
   };
   StdStreams(RealReactor& reactor, Events events, int in = 0, int out = 1);
   ~StdStreams();

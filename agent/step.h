@@ -5,10 +5,10 @@
 //   apply(params)  makes it so. Idempotent: applying what holds changes nothing. May be started again after
 //                  a crash at any point.
 //   verify(params) tests the effect in the running system, not the configuration, and can fail.
-// Modules get the world through StepContext and nothing else (no direct system calls on absolute paths:
-// tests root Files at a folder and script Process). A module is one file in agent/steps/ (or storage/,
-// checks/) and one line in agent/all_drivers.cc. Not for: deciding order, retries, journalling
-// (agent/runner.h).
+// Modules access the machine through StepContext only (no direct system calls on absolute paths: in tests
+// Files has a folder as its root, and Process is scripted). A module is one file in agent/steps/ (or
+// storage/, checks/) and one line in agent/all_drivers.cc. Order, retries and the journal are handled
+// elsewhere (agent/runner.h).
 #pragma once
 
 #include <functional>
@@ -34,11 +34,11 @@ struct StepContext {
   // Another module of the registry, by name; nullptr when there is none.
   std::function<const struct StepModule*(const std::string& name)> module = {};
   std::string order = {};  // id of the current order; empty: none
-  // Programs that came with the order (agent/carried_programs.h): name -> path. Others are where images have
-  // them.
+  // Programs that came with the order (agent/carried_programs.h): name -> path. Others are where images
+  // install them.
   std::map<std::string, std::string> programs = {};
   std::string folder = "/run";  // for data passed between steps of one agent; `{folder}` in options
-  bool root = true;             // false: the agent is a plain user's
+  bool root = true;             // false: the agent runs as an unprivileged user
 };
 
 enum class Holds { yes, no, not_applicable };
@@ -46,7 +46,7 @@ enum class Holds { yes, no, not_applicable };
 struct CheckResult {
   Holds holds = Holds::no;
   std::string diff;       // what would change, as readable text
-  std::string note = {};  // worth knowing whatever the outcome; the report shows it with the step
+  std::string note = {};  // remark for any outcome; the report shows it with the step
 };
 
 struct StepModule {
@@ -58,10 +58,10 @@ struct StepModule {
   std::function<Result<CheckResult>(StepContext&, const Json& params)> check;
   std::function<Status(StepContext&, const Json& params)> apply;   // null: a pure test, `check` decides
   std::function<Status(StepContext&, const Json& params)> verify;  // null: check again
-  // For measuring modules (acceptance): what was measured, attached to the step event. Null otherwise. If
-  // set, apply is unused, and check, which may be null, only returns whether there is anything to measure.
+  // For measuring modules (acceptance): returns the measurement, which is attached to the step event. If set,
+  // apply is unused, and check, which may be null, only returns whether there is anything to measure.
   std::function<Result<Json>(StepContext&, const Json& params)> measure;
-  // Many checks at once where one process can answer for all (packages, services...); same order as the
+  // Runs many checks at once where one process can answer for all (packages, services...); same order as the
   // input. Null: one by one.
   std::function<std::vector<Result<CheckResult>>(StepContext&, const std::vector<Json>& params)> check_many;
 };
@@ -70,10 +70,10 @@ struct StepModule {
 // exists and is from a different boot, the order is being repeated after that restart.
 inline constexpr const char* kRebootRecord = "/var/lib/muster/reboot.json";
 
-// The list, in agent/all_drivers.cc.
+// All step modules; defined in agent/all_drivers.cc.
 const std::vector<StepModule>& step_modules();
 const StepModule* find_step_module(const std::string& name);
-// Required, unknown and wrongly typed parameters, all at once.
+// Reports missing, unknown and wrongly typed parameters, all at once.
 Status check_parameters(const StepModule& module, const Json& params);
 
 }  // namespace muster

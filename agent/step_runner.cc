@@ -23,7 +23,7 @@ Status check_module(const StepContext& context, const std::string& module, const
 StepEnd failed(std::string message, std::string diff = "") {
   return {"failed", std::move(message), std::move(diff)};
 }
-// A probe that could not be made says nothing about the node; any other error does.
+// A probe that could not be made is no result about the node; any other error is.
 StepEnd from_error(const Error& error) {
   const bool unmade =
       error.code == Code::unavailable || error.code == Code::timeout || error.code == Code::cancelled;
@@ -70,7 +70,7 @@ class StepRun {
     return confirmed(step, std::move(end));
   }
 
-  // What the step needs and this agent lacks, as text; "" if nothing.
+  // Returns what the step needs and this agent lacks, as text; "" if nothing.
   std::string lacking(const wire::Step& step) const {
     for (const std::string& need : step.needs) {
       if (need == "root" && context_.root) continue;
@@ -85,7 +85,7 @@ class StepRun {
     return {"not_looked_at", lacks, ""};
   }
 
-  // The check of step i, from the batch that covers it.
+  // Returns the check of step i, from the batch that covers it.
   Result<CheckResult> check(size_t i, const StepModule& module) {
     if (!module.check_many) return module.check(context_, order_.steps[i].params);
     if (const auto it = batch_.find(i); it != batch_.end()) return it->second;

@@ -16,9 +16,9 @@ namespace {
 
 constexpr DurationMs kAnswer = 3 * kSecond, kEnginesAnswer = 20 * kSecond;
 constexpr int64_t kAskAgain = 60, kLongestRest = 400;  // seconds
-constexpr int64_t kShare = 20;     // queries may use at most one part in that many of the time
-constexpr size_t kLongest = 2048;  // of the text; encoding makes it longer in a request
-constexpr size_t kWords = 400;     // of an engine's complaint
+constexpr int64_t kShare = 20;                         // queries may run for 1/20 of the time at most
+constexpr size_t kLongest = 2048;  // bytes of the text, which is longer when encoded in a request
+constexpr size_t kWords = 400;     // bytes of an engine's message
 constexpr const char* kSlurm = "slurm";
 
 bool is_below(const std::string& path, const std::string& folder) {
@@ -49,7 +49,7 @@ StorageState::~StorageState() {
     if (answer.helper.joinable()) answer.helper.join();
 }
 
-// Block size, blocks, free ones.
+// Parses block size, blocks and free blocks.
 StorageState::Question StorageState::of_mount(const std::string& target) {
   Command command;
   command.argv = {"stat", "--file-system", "--format=%S %b %a", target};
@@ -75,7 +75,7 @@ StorageState::Question StorageState::of_engine(const HealthQuestion& question) {
           }};
 }
 
-// This node's state and reason in Slurm, if it is a compute node.
+// Queries this node's state and reason in Slurm, if it is a compute node.
 StorageState::Question StorageState::of_scheduler(const std::string& host) {
   Command command;
   command.argv = {"sinfo", "-h", "-N", "-n", host, "-o", "%T|%E"};
@@ -90,12 +90,13 @@ StorageState::Question StorageState::of_scheduler(const std::string& host) {
       }};
 }
 
-// The process of an earlier query: in uninterruptible sleep it does not die. Of other processes only the name
-// is read: a command line is in the memory of its process, and reading it can hang if that process hangs.
+// True if the process of an earlier query is still there: in uninterruptible sleep it cannot be killed. Of
+// other processes only the name is read: the command line is in the memory of the process, and reading it may
+// hang if that process hangs.
 bool StorageState::still_asks(const Command& command) const {
   std::string line;
   for (const std::string& word : command.argv) line += word + '\0';
-  // A script's interpreter comes first, then the script by its path.
+  // A script's process has the interpreter first, then the script by its path.
   const std::string script = "/" + line;
   const auto is_it = [&](const std::string& have) {
     return have == line || (have.size() > script.size() &&
@@ -140,8 +141,8 @@ void StorageState::run(const Question& question, int64_t seconds) {
   Answer& answer = answers_[question.of];
   answer.busy = false;
   answer.silent = said.is_null();
-  // A query that gave up itself only waited, which uses no processor time, and may run again soon. One that
-  // was killed at its deadline may be what slows the machine down.
+  // A query that gave up by itself only waited, which uses no CPU time, and may soon be repeated. One that
+  // was killed at its timeout may be the reason why the machine is slow.
   const bool gave_up = answer.silent && out.ok();
   answer.rest = gave_up ? kAskAgain : std::clamp(took * kShare / kSecond, kAskAgain, kLongestRest);
   if (!answer.silent) {

@@ -1,15 +1,15 @@
 // The storage mounted on this node, its use, and the state of its arrays: sent with each request for orders
-// (agent/http_link.h), for `muster status`. On the node of MooseFS' master and on Ceph's monitors also the
+// (agent/http_link.h), for `muster status`. On the nodes of a MooseFS master and of Ceph monitors, also the
 // health that the engine reports (agent/storage/health.h).
 //
-// Cheap: /proc and /sys, statvfs() on local file systems. A file system of a remote server is checked by
-// another process, at most once a minute, under a deadline of 3 s. If that process cannot even be killed, no
-// second one is started, not even by the next agent, which finds it in /proc. An engine is queried through
-// its own program in the same way, under a deadline of 20 s, since that takes seconds to start. No query runs
-// for more than a twentieth of the time, to keep the load of a slow machine low; but after a program that
-// gave up itself the next one follows after a minute. A caller waits for all of them together no longer than
-// `patience`; later answers come with the next call, and until then the previous answer counts, for a mount
-// with its age. Thread: one, any; the destructor waits for pending queries, which end by their deadline.
+// Cheap: /proc and /sys, statvfs() on local file systems. A file system of a remote server is checked by a
+// separate process, at most once a minute, with a timeout of 3 s. If that process cannot be killed, no second
+// one is started, not even by the next agent, which finds it in /proc. An engine is queried through its own
+// program in the same way, with a timeout of 20 s, since that takes seconds to start. A query may run for at
+// most a twentieth of the time, to limit the load on a slow machine; after a program that gave up by itself,
+// the next query follows after a minute. A caller waits at most `patience` for all queries together; later
+// answers are returned by the next call, and until then the previous answer is used, for a mount with its
+// age. Thread: any one; the destructor waits for pending queries, which end at their timeout.
 #pragma once
 
 #include <condition_variable>
@@ -36,13 +36,13 @@ class StorageState {
   ~StorageState();
   StorageState(const StorageState&) = delete;
   StorageState& operator=(const StorageState&) = delete;
-  // Engines first: [{engine, ok, health?} or {engine, silent}], health as text if ok is false; then
-  // {scheduler: "slurm", state, reason} of this node, where slurmd is installed and Slurm answers; then
-  // mounts: [{at, fs, from, size?, used?, array?, health?, ok?, silent?, age?}]: sizes in bytes; array: its
-  // level; health as text; ok: false if unhealthy; silent: its server does not answer; age: seconds since it
-  // did, if not now. `seconds`: of a monotonic clock.
+  // Returns a list. Engines first: [{engine, ok, health?} or {engine, silent}], health as text if ok is
+  // false; then {scheduler: "slurm", state, reason} of this node, where slurmd is installed and Slurm
+  // answers; then mounts: [{at, fs, from, size?, used?, array?, health?, ok?, silent?, age?}]: sizes in
+  // bytes; array: its RAID level; ok: false if unhealthy; silent: its server does not answer; age: seconds
+  // since the server last answered, if not now. `seconds`: time of a monotonic clock.
   Json look(int64_t seconds);
-  // The same as text that fits into a request: if there are very many mounts, the last ones are left out and
+  // Returns the same as text that fits into a request: if there are very many mounts, the last ones are
   // replaced by {cut: true}.
   std::string text(int64_t seconds);
 
@@ -51,7 +51,7 @@ class StorageState {
   struct Question {
     std::string of;  // a mount point, or an engine's name
     Command command;
-    std::function<Json(const std::string& out)> read;  // its answer; null: invalid
+    std::function<Json(const std::string& out)> read;  // parses its output; null: invalid
   };
   struct Answer {
     int64_t asked = -1, answered = -1, rest = 60;  // seconds

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kNotStarted = 127;
 
-// Where execvp() would find it; "": nowhere.
+// Returns the path where execvp() would find it; "" if it is not found.
 std::string path_of(const std::string& name, const Command& command) {
   if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : "";
   const char* inherited = command.clean_env ? nullptr : ::getenv("PATH");
@@ -39,7 +39,7 @@ std::string with_name(std::string text, const std::string& self, const std::stri
 
 Result<Output> TiedProcess::run(const Command& command) {
   if (command.argv.empty() || command.argv[0].empty())
-    return fail(Code::invalid, "the command has no program");
+    return fail(Code::invalid, "empty command: no program given");
   const std::string& name = command.argv[0];
   const std::string path = path_of(name, command);
   if (path.empty()) return fail(Code::not_found, "starting " + name + ": program not found");

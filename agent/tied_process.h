@@ -1,7 +1,7 @@
-// TiedProcess: programs that the kernel kills when this process ends, however that happens: `muster-agent
-// tied PID PROGRAM ARGUMENTS...` runs in between, ties itself to process PID and becomes the program. For an
-// agent that must leave no process behind; for an agent that is a service, systemd takes care of it. Thread:
-// as the Process below; the tie is to the thread that runs the program.
+// TiedProcess: runs programs that the kernel kills when this process ends for any reason: `muster-agent tied
+// PID PROGRAM ARGUMENTS...` runs in between, ties itself to process PID and becomes the program. For an agent
+// that must leave no process behind; for an agent that is a service, systemd does this. Thread: as for the
+// wrapped Process; a program is tied to the thread that runs it.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class TiedProcess : public Process {
   // `self`: path of muster-agent.
   explicit TiedProcess(Process& inner, std::string self = "/proc/self/exe")
       : inner_(inner), self_(std::move(self)) {}
-  // As Process: not_found when there is no such program.
+  // Runs a program as Process::run() does; not_found if it does not exist.
   Result<Output> run(const Command& command) override;
 
  private:
@@ -24,8 +24,8 @@ class TiedProcess : public Process {
   std::string self_;
 };
 
-// The program in between: PID, PROGRAM, ARGUMENTS. Returns only when it could not become that, with the exit
-// status.
+// The program in between: PID, PROGRAM, ARGUMENTS. Returns only if it could not start the program, with the
+// exit status.
 int become_tied(const std::vector<std::string>& words);
 
 }  // namespace muster

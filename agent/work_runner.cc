@@ -70,11 +70,11 @@ class RealWorkRunner : public WorkRunner {
         if (stop_) return;
         job.swap(job_);
       }
-      // Callbacks belong to the reactor's thread, in the order in which things happened.
+      // Callbacks run on the reactor's thread, in the order of events.
       const Emit emit = [this, out = job->emit](const std::string& kind, Json data) {
         reactor_.post([out, kind, data = std::move(data)] { out(kind, data); });
       };
-      // A result is sent in any case: the controller waits for the end of this order.
+      // A result is always sent, because the controller waits for the end of this order.
       WorkOutcome outcome = {
           fail(Code::failed, "an internal error of muster's agent: see its log on the node"), Json::object()};
       contain_exceptions("an order", [&] { outcome = carry_out(job->order, job->part, emit); });
@@ -113,7 +113,7 @@ class RealWorkRunner : public WorkRunner {
     return refusal(order);
   }
 
-  // The second half of an order that has prepared everything.
+  // Carries out the second half of an order that has prepared everything.
   WorkOutcome go_or_stay(const wire::WorkOrder& order, OrderPart part) {
     const bool slot = order.kind == wire::OrderKind::boot_slot, goes = part == OrderPart::leave;
     if (slot && goes)
@@ -134,7 +134,7 @@ class RealWorkRunner : public WorkRunner {
   CancelCheck is_stopped() const {
     return [this] { return stop_.load(); };
   }
-  // The end of this runner cancels, too, and sets `stop_` first.
+  // The destructor of this runner cancels as well, but sets `stop_` first.
   CancelCheck is_withdrawn() const {
     return [this] { return cancelled_.load() && !stop_.load(); };
   }

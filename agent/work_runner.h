@@ -1,10 +1,10 @@
 // RealWorkRunner: carries out orders on this machine, in one worker thread.
 //
-// Owned by agent/main.cc. Image writing and rebooting are given to it as functions, because they differ
-// between the RAM system and an installed one; an order whose function is missing is refused (a RAM-system
-// order sent to an installed agent, for example), and so is one of an unknown kind. The result of an
-// inventory is HardwareFacts as JSON, that of steps and checks is agent/step_runner.h's. Thread:
-// WorkRunner's contract; the functions run in the worker thread.
+// Owned by agent/main.cc. Writing images and rebooting are passed in as functions, because they differ
+// between the RAM system and an installed one. An order whose function is missing is rejected (a RAM-system
+// order sent to an installed agent, for example), as is one of an unknown kind. The result of an inventory is
+// HardwareFacts as JSON; that of steps and checks is defined in agent/step_runner.h. Thread: as specified by
+// WorkRunner; the functions run in the worker thread.
 #pragma once
 
 #include <functional>
@@ -25,25 +25,25 @@ struct WorkFunctions {
   std::function<Result<Json>(const wire::WorkOrder& order, const WorkRunner::Emit& emit,
                              const CancelCheck& cancelled)>
       image = {};
-  // Prepares the change to the RAM system. `leave_ready` makes it, through this system's service manager;
-  // `drop_ready` unloads it instead.
+  // Prepares the change to the RAM system. `leave_ready` carries it out, through this system's service
+  // manager; `drop_ready` unloads it instead.
   std::function<Result<Json>(const wire::WorkOrder& order, const CancelCheck& cancelled)> kexec = {};
   std::function<Status()> leave_ready = {}, drop_ready = {};
-  // The root slot that this system does not run from: write it; prepare it for one boot; make that boot; undo
-  // it.
+  // For the root slot that this system does not run from: writes it; prepares one boot from it; starts that
+  // boot; undoes the preparation.
   std::function<Result<Json>(const wire::WorkOrder& order, const WorkRunner::Emit& emit,
                              const CancelCheck& cancelled)>
       write_slot = {};
   std::function<Result<Json>(const Json& params)> boot_slot = {};
-  // `ended`: this process is being stopped, so the restart is under way. `withdrawn`: it must be undone, as
-  // far as possible: the restart may still come.
+  // `ended`: this process is being stopped, so the restart has begun. `withdrawn`: the restart must be undone
+  // as far as possible; it may still happen.
   std::function<Status(const CancelCheck& ended, const CancelCheck& withdrawn)> leave_slot = {};
   std::function<Status()> drop_slot = {};
   // After success no process is left to see these return.
   using Depart = std::function<Status(const Json& params, const CancelCheck& ended)>;
   Depart boot_disk = {}, reboot = {}, power_off = {};
-  // Prepares the programs that an order lists, of which there is at least one: name -> path. `params` are the
-  // order's. If missing, such an order is refused.
+  // Prepares the programs that an order lists (at least one): name -> path. `params` are the order's. If the
+  // function is missing, such an order is rejected.
   std::function<Result<std::map<std::string, std::string>>(
       const Json& params, const std::vector<CarriedProgram>& programs, const CancelCheck& cancelled)>
       programs = {};

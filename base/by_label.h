@@ -1,6 +1,6 @@
-// Names that choose a device by a label: of a file system, or of a partition. Another disk may have the same
-// label, and which one is found is a matter of chance. Muster itself writes unique names; this finds labels
-// in older and foreign files. Reads /etc/fstab and /proc/cmdline below a root. Thread: plain functions.
+// Finds mounts that select a device by a file system label or partition label. Another disk may have the same
+// label, and then either may be found. Muster itself writes unique names; this detects labels in older and
+// foreign files. Reads /etc/fstab and /proc/cmdline below a root. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace muster {
 
-// "LABEL=scratch", "PARTLABEL=muster-esp", "/dev/disk/by-label/scratch".
+// True for a source such as "LABEL=scratch", "PARTLABEL=muster-esp" or "/dev/disk/by-label/scratch".
 bool is_by_label(const std::string& source);
-// The words of a line of fstab; none for a comment and for an empty line.
+// Returns the fields of a line of fstab; none for a comment or an empty line.
 std::vector<std::string> fstab_words(const std::string& line);
-// "LABEL=scratch /scratch" of each line of fstab, and "root=LABEL=x /" of the running kernel.
+// Returns the entries that use a label: "LABEL=scratch /scratch" of fstab, "root=LABEL=x /" of the kernel.
 std::vector<std::string> devices_by_label(const Files& files);
 
 }  // namespace muster

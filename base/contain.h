@@ -1,6 +1,6 @@
-// contain_exceptions(): where an exception ends. muster's functions return errors; an exception that still
-// occurs (in a library, for lack of memory, over a value of an unexpected type) must not end the controller
-// or an agent, so everything that a thread runs for other code runs through here. Thread: any.
+// contain_exceptions(): stops exceptions. muster's functions return errors; an exception that still occurs
+// (in a library, out of memory, a value of an unexpected type) must not end the controller or an agent, so
+// all work that a thread runs for other code runs through this function. Thread: any.
 #pragma once
 
 #include <exception>
@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Runs `work`. An exception is logged as an error, and false is returned: the caller then reports the result
-// of the work. `what`: "a task of the reactor".
+// Runs `work`. If it throws, logs the exception as an error and returns false; the caller then reports that
+// the work failed. `what` names the work in the log: "a task of the reactor".
 template <typename Work>
 bool contain_exceptions(const char* what, Work&& work) {
   try {

@@ -20,7 +20,8 @@ std::string names(const Found& disks) {
   return out;
 }
 
-// Those of the WWID, or of the serial number where no WWID is given; of several the ones that fit in both.
+// Returns the disks with this WWID, or with this serial number if no WWID is given; if several match, those
+// that match in both.
 Result<Found> candidates(const std::vector<DiskFacts>& disks, const std::string& serial,
                          const std::string& wwid) {
   if (serial.empty() && wwid.empty())
@@ -32,7 +33,7 @@ Result<Found> candidates(const std::vector<DiskFacts>& disks, const std::string&
       if (d->serial == serial) both.push_back(d);
     found = both;
   }
-  // Only for the message about the disk that is in its place.
+  // Used only for the message about a different disk in its place.
   if (found.empty() && !serial.empty()) return with(disks, &DiskFacts::serial, serial);
   return found;
 }

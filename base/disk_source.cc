@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// What would end an id, or the option it stands in.
+// Escapes the characters that would end an id, or the mount option that contains it.
 std::string escaped(const std::string& id) {
   constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
   std::string out;

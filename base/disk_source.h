@@ -1,6 +1,6 @@
-// A mount's source that names its disks, which neither a label nor a kernel name can: "disks:" and
-// WWID/SERIAL of each, with commas between them. The planner writes it, the agent and the acceptance programs
-// compare it with the kernel's mounts (base/disks_under.h). Pure.
+// A mount source that identifies the disks below it, which neither a label nor a kernel name can do: "disks:"
+// and the comma-separated WWID/SERIAL of each. Written by the planner; compared with the kernel's mounts by
+// the agent and the acceptance programs (base/disks_under.h). Pure functions, no I/O.
 #pragma once
 
 #include <set>
@@ -16,8 +16,8 @@ inline constexpr const char* kDiskSource = "disks:";
 std::string disk_source(const std::vector<DiskFacts>& disks);
 bool is_disk_source(const std::string& source);
 
-// One of them, and all. Both names count: disks of one controller share a serial number, and those of some
-// vendors a WWID.
+// The entry of one disk, and all entries of a source. An entry has both WWID and serial number, because disks
+// of one controller may share a serial number, and those of some vendors a WWID.
 std::string disk_source_id(const std::string& wwid, const std::string& serial);
 std::set<std::string> disk_source_ids(const std::string& source);
 

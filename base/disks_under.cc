@@ -31,7 +31,7 @@ void add_disks(const Files& files, const std::string& name, int levels, std::set
   if (files.exists(folder + "/device")) out.insert(name);
 }
 
-// As agent/disk reports it: without padding, and without bytes that are not text.
+// Returns the id as agent/disk reports it: without padding, and without bytes that are not text.
 std::string clean(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -40,7 +40,8 @@ std::string clean(const std::string& text) {
   return from == std::string::npos ? "" : out.substr(from, out.find_last_not_of(' ') - from + 1);
 }
 
-// The names that a disk can have here: where its serial number is depends on its kind.
+// Returns the ids that a disk may have in a mount source: where its serial number is depends on the kind of
+// disk.
 std::set<std::string> ids_of(const Files& files, const std::string& disk) {
   const std::string folder = kBlock + disk, page = files.read(folder + "/device/vpd_pg80").value_or("");
   constexpr size_t kPageHead = 4;
@@ -74,8 +75,8 @@ Status lies_on(const Files& files, const std::string& device, const std::string&
   }
   if (wanted > 0 && left.empty() && others.empty() && disks.size() == wanted) return Ok{};
   return fail(Code::denied,
-              fmt::format("{} lies on {}{}; the spec declares {}", device,
-                          disks.empty() ? "no disk of this machine" : fmt::format("{} disks", disks.size()),
+              fmt::format("{} is on {}{}; the spec declares {}", device,
+                          disks.empty() ? "no disk in this machine" : fmt::format("{} disks", disks.size()),
                           others.empty() ? "" : ", including " + others, source));
 }
 

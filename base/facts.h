@@ -2,9 +2,9 @@
 // the planner (which selects disks from it), the inventory (which stores it with its age) and acceptance
 // (which compares it with what the spec declares).
 //
-// Facts are observations, never wishes. A field the agent could not read keeps its default (empty, 0, false):
-// "unknown". Strings come from hardware and are hostile until escaped. Kernel names (nvme0n1, eth0) are for
-// people and for the moment of observation only: nothing is ever selected by them. Thread: plain values.
+// Facts are observations, never desired state. A field that the agent could not read keeps its default
+// (empty, 0, false): "unknown". Strings come from hardware and must be escaped. Kernel names (nvme0n1, eth0)
+// are for display only: nothing is selected by them. Thread safety: plain value types.
 #pragma once
 
 #include <cstdint>
@@ -39,20 +39,20 @@ struct GpuFacts {
   std::string pci = {};  // "0000:17:00.0"
   uint64_t memory_bytes = 0;
   std::string bus_speed = {};  // trained PCIe link, "32.0 GT/s x16"
-  bool simulated = false;      // a lab's stand-in (base/standin.h): no hardware is there
-  std::string pci_path = {};   // the way to it, base/rail_choice.h
+  bool simulated = false;      // a lab's stand-in (base/standin.h), not a real GPU
+  std::string pci_path = {};   // its path from the root complex (base/rail_choice.h)
 };
 
 struct NicFacts {
   std::string name = {};   // kernel name
-  std::string mac = {};    // lower case, colons; of a port of a bond its own
+  std::string mac = {};    // lower case, colons; for a port of a bond its own, not the bond's
   int64_t speed_mbps = 0;  // negotiated; 0 = no link or unknown
   std::string driver = {};
   std::string pci = {};
   bool link_up = false;
-  std::string pci_path = {};  // the way to it, base/rail_choice.h; empty also on USB
-  // Why its MAC does not identify the machine: "usb", "virtual-function" (base/port_identity.h). Empty: it
-  // may, or the agent is too old to report it.
+  std::string pci_path = {};  // its path from the root complex (base/rail_choice.h); also empty on USB
+  // Why the MAC does not identify the machine: "usb", "virtual-function" (base/port_identity.h). Empty: it
+  // may identify it, or the agent is too old to report this.
   std::string address_kind = {};
 };
 
@@ -60,7 +60,7 @@ struct PartitionFacts {
   std::string name = {};   // kernel name
   std::string label = {};  // GPT partition name, else empty
   std::string fs_type =
-      {};  // result of a probe of its content: "ext4", "linux_raid_member", "" = nothing known
+      {};  // result of a probe of its content: "ext4", "linux_raid_member", "" = not recognized
   std::string fs_label = {};
   uint64_t start_bytes = 0;
   uint64_t size_bytes = 0;
@@ -73,13 +73,13 @@ struct DiskFacts {
   std::string model = {};
   uint64_t size_bytes = 0;
   std::string transport = {};  // nvme | sata | sas | virtio | usb | nvme-tcp | fc | srp | iscsi | unknown | …
-  // For people.
+  // For display.
   std::string name = {};          // kernel name
   std::string pcie_address = {};  // "0000:41:00.0"
   std::string bus_speed = {};     // trained link, "16.0 GT/s x4"
   uint32_t logical_block = 0;     // bytes; 0 = unknown
-  // What is on it now. The plan shows `content` and is bound to `content_hash`; the agent looks again before
-  // it writes.
+  // What is on it now. The plan shows `content` and is bound to `content_hash`; the agent probes the disk
+  // again before it writes.
   std::string content = {};       // one line: "GPT, 3 partitions: esp vfat, root ext4", "blank"
   std::string content_hash = {};  // "sha256:<hex>" over everything the probe looked at
   bool blank = false;             // the probe read the disk and found no signature of any kind
@@ -87,36 +87,36 @@ struct DiskFacts {
   std::vector<std::string> signatures = {};  // "mdraid member of gpu01:scratch", "xfs label=DATA"
   bool mounted =
       false;  // it, a partition of it, or a device on top of it is mounted, swap, or otherwise in use
-  bool read_only =
-      false;  // the kernel lets nothing be written to it: write protection, or a drive in its last
-              // state
+  bool read_only = false;       // the kernel rejects writes: the disk is write-protected, or it is an SSD
+                                // that is worn out and has put itself into
+                                // read-only mode
   bool is_os_ancestor = false;  // holds /, /boot, the ESP or swap of the running system
-  // Whose system muster wrote here: of which node of which cluster, and the fingerprint of its controller's
-  // CA. All empty: not muster's, or the agent is too old to report it. Only cluster or authority empty:
-  // written by a version that did not note it.
+  // The owner of the muster system on this disk: cluster, node, and the fingerprint of the controller's CA.
+  // All empty: not written by muster, or the agent is too old to report it. Only cluster or authority empty:
+  // written by a version that did not record it.
   std::string muster_cluster = {}, muster_node = {}, muster_authority = {};
 };
 
-// One root slot of muster's layout, as the marker on its disk notes it.
+// One root slot of muster's layout, as recorded in the marker on its disk.
 struct SlotFacts {
-  std::string image, digest;  // written there last
+  std::string image, digest;  // of the last write
   std::string stage;          // "" (nothing was written) | writing | written
-  std::string address;        // of the node in it, "10.20.0.11/24"
-  bool trial = false;         // it is noted to end a boot by itself that is not committed
+  std::string address;        // of the node configured in it, "10.20.0.11/24"
+  bool trial = false;         // its system rolls back an uncommitted boot by itself
 };
-// The slots that the running system was started from. `running` empty: it was not, or the agent is too old to
-// report it.
+// The slots of the running system. `running` empty: it was not started from a slot, or the agent is too old
+// to report it.
 struct BootFacts {
   std::string running;   // "a" | "b": the slot that holds /
-  std::string standing;  // the slot that is started unless one boot is requested; "" unknown
+  std::string standing;  // the default slot, started unless a one-time boot is requested; "": unknown
   std::string no_trial;  // why the other slot cannot be booted once; "": it can
   std::map<std::string, SlotFacts> slots;
 };
 
-// The part of the machine that the agent may use (read by agent/node_share.h). No words: all of it, or the
-// agent is too old to report it.
+// The part of the machine that the agent may use (read by agent/node_share.h). `words` empty: all of it, or
+// the agent is too old to report it.
 struct ShareFacts {
-  double cores = 0;  // logical processors; a quota of time may be a part of one
+  double cores = 0;  // logical processors; fractional for a CPU time quota
   int of_cores = 0;
   std::string cores_by = {};            // "cpuset", "affinity", "cpu.max"; empty: all
   std::vector<std::string> words = {};  // "32 of 128 cores (cpuset)"
@@ -126,35 +126,35 @@ struct HardwareFacts {
   SystemFacts system = {};
   CpuFacts cpus = {};
   uint64_t memory_bytes = 0;         // installed if SMBIOS reports it, else what the kernel manages
-  uint64_t memory_usable_bytes = 0;  // of it, what the kernel gives programs (MemTotal); 0: an older agent
+  uint64_t memory_usable_bytes = 0;  // the part usable by programs (MemTotal); 0: an older agent
   std::vector<GpuFacts> gpus = {};
   std::vector<NicFacts> nics = {};    // physical ports only, sorted by PCI address then name
   std::vector<DiskFacts> disks = {};  // whole disks only, sorted by serial then name
   std::string firmware = {};          // "EDK II 2022.11"
   bool uefi = false;
   std::string kernel = {};  // uname -r
-  std::string os = {};      // PRETTY_NAME; that of the RAM system names it
-  // Engine of shared storage ("moosefs", "ceph") -> whether its metadata (a master's, a monitor's) lies in
-  // this system. No entry, and so unknown, for an engine that this system does not have, and from the RAM
-  // system.
+  std::string os = {};      // PRETTY_NAME; in the RAM system, its own name
+  // Engine of shared storage ("moosefs", "ceph") -> whether its metadata (of a master or monitor) is stored
+  // in this system. No entry means unknown: this system does not have the engine, or the facts come from the
+  // RAM system.
   std::map<std::string, bool> storage_metadata = {};
-  // What this system chooses by a label, "LABEL=scratch /scratch", "root=LABEL=x /" (base/by_label.h).
+  // What this system selects by a label: "LABEL=scratch /scratch", "root=LABEL=x /" (base/by_label.h).
   std::vector<std::string> by_label = {};
   BootFacts boot = {};
-  // Versions and settings in which equal machines should not differ, "CPU governor" -> "performance". What
-  // was not read has no entry.
+  // Versions and settings that should be equal on equal machines: "CPU governor" -> "performance". A property
+  // that could not be read has no entry.
   std::map<std::string, std::string> properties = {};
   std::string machine_id = {};  // of the installation, 32 hexadecimal digits; empty: unknown
   ShareFacts share = {};
 };
 
-// All of the share in one text; "" for a whole machine. What is measured is compared with the same only.
+// Returns the share as one text; "" for a whole machine. Measurements are compared only within equal shares.
 std::string share_of(const HardwareFacts& facts);
 
-// Whether it has GPUs and all of them are a lab's stand-ins: no measurement on them means anything.
+// True if it has GPUs and all of them are a lab's stand-ins: measurements on them are void.
 bool has_simulated_gpus(const HardwareFacts& facts);
 
-// In the machine itself. What is reached over a network, can be pulled out, or is not known is never written.
+// True for a disk inside the machine. Network, removable and unknown disks are never written to.
 bool is_local_transport(const std::string& transport);
 
 Json to_json(const DiskFacts& disk);

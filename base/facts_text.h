@@ -1,6 +1,6 @@
-// FactsText: the inventory of a machine as it is stored and sent: JSON of base/facts.h. All copies share the
-// text, so a copy costs nothing however long it is, and it is parsed once for all of them, when its content
-// is first needed. Thread: values; copies may be used on several threads at once.
+// FactsText: the inventory of a machine as it is stored and sent: the JSON of base/facts.h. Copies share one
+// text, so copying is cheap, and it is parsed once for all of them, when its content is first needed. Thread
+// safety: a value type; copies may be used on several threads at once.
 #pragma once
 
 #include <memory>
@@ -20,9 +20,9 @@ class FactsText {
   bool empty() const { return !shared_; }
   const std::string& text() const;
   operator std::string_view() const { return text(); }
-  // Null: empty, or no inventory.
+  // Returns the parsed inventory; null if the text is empty or not an inventory.
   std::shared_ptr<const HardwareFacts> facts() const;
-  // Of its content, however that is written: two texts with one digest have the same content. "" where
+  // Returns the digest of the content, independent of formatting: equal digests mean equal content. "" if
   // facts() is null.
   const std::string& digest() const;
 

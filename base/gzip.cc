@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kGzipWindow = 15 + 16;  // 16: with gzip's header instead of zlib's
 
-// zlib takes it as not const, and does not write there.
+// zlib declares the input as not const, but does not write to it.
 Bytef* bytes_of(std::string_view text) { return reinterpret_cast<Bytef*>(const_cast<char*>(text.data())); }
 
 bool fits(size_t size) { return size <= std::numeric_limits<uInt>::max() / 2; }
@@ -21,7 +21,7 @@ Result<std::string> gzip(std::string_view content) {
   z_stream stream = {};
   if (!fits(content.size()) ||
       deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    return fail(Code::failed, "packing: no memory for it");
+    return fail(Code::failed, "packing: out of memory");
   std::string out(deflateBound(&stream, content.size()), '\0');
   stream.next_in = bytes_of(content);
   stream.avail_in = static_cast<uInt>(content.size());
@@ -38,7 +38,7 @@ Result<std::string> gzip(std::string_view content) {
 Result<std::string> gunzip(std::string_view packed, size_t most) {
   z_stream stream = {};
   if (!fits(packed.size()) || !fits(most) || inflateInit2(&stream, kGzipWindow) != Z_OK)
-    return fail(Code::corrupt, "unpacking: too much");
+    return fail(Code::corrupt, "unpacking: the content is too large");
   std::string out;
   out.reserve(most);  // callers know the size
   stream.next_in = bytes_of(packed);
@@ -56,7 +56,7 @@ Result<std::string> gunzip(std::string_view packed, size_t most) {
   inflateEnd(&stream);
   if (state != Z_STREAM_END || behind || out.size() > most)
     return fail(Code::corrupt,
-                "unpacking: this is not the gzip of at most " + std::to_string(most) + " bytes");
+                "unpacking: not valid gzip data for at most " + std::to_string(most) + " bytes");
   return out;
 }
 

@@ -1,4 +1,4 @@
-// gzip, packed and unpacked in memory. Thread: plain functions.
+// gzip compression and decompression in memory. Thread safety: stateless functions.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace muster {
 
-// failed: no memory for it.
+// failed: out of memory.
 Result<std::string> gzip(std::string_view content);
-// corrupt: not gzip, cut off, data after its end, or more than `most` bytes when unpacked.
+// corrupt: not gzip, truncated, followed by other data, or more than `most` bytes when unpacked.
 Result<std::string> gunzip(std::string_view packed, size_t most);
 
 }  // namespace muster

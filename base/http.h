@@ -51,7 +51,7 @@ struct HttpRequest {
 // Fills path and query from target. Code::invalid for a bad escape, a ".." segment or a control character:
 // such a request is answered 400 before a handler sees it.
 Status parse_target(HttpRequest& request);
-// For one part of a path or query.
+// Percent-encodes one part of a path or query.
 std::string url_encode(std::string_view text);
 
 // One range of a "Range: bytes=..." header over a body of `size` bytes; none when the header is to be ignored
@@ -67,20 +67,20 @@ struct HttpResponse {
   Headers headers = {};
   std::string body = {};
   std::string file = {};  // when set: this file's content is the body, streamed from disk; Range is honoured
-  bool close = false;     // the connection is closed after it
+  bool close = false;     // the connection is closed after this response
 
   static HttpResponse json(int status, std::string body);
   static HttpResponse text(int status, std::string body);
 };
 
-// Answers one request. Keep it to answer later. Exactly one of respond() / start_stream() counts; a Responder
-// dropped without an answer answers 500.
+// Answers one request, at once or later. Exactly one of respond() and start_stream() may be called; a
+// Responder that is destroyed without an answer sends status 500.
 class Responder {
  public:
   virtual ~Responder() = default;
   virtual void respond(HttpResponse response) = 0;
   // Starts a response of unknown length (text/event-stream). write() never blocks; it returns false once the
-  // client has gone, or has fallen so far behind (4 MiB) that it was cut off.
+  // client is gone, or was disconnected because it was 4 MiB behind.
   virtual void start_stream(HttpResponse head) = 0;
   virtual bool write(std::string chunk) = 0;
   virtual void end_stream() = 0;
@@ -97,7 +97,7 @@ struct TlsServerOptions {
 
 enum class Trust {
   stranger,
-  guest,  // may send as large a body as authenticated ones, and is unauthenticated in all else
+  guest,  // unauthenticated, but may send bodies as large as authenticated clients
   known,
 };
 
@@ -111,12 +111,12 @@ struct HttpServerOptions {
   size_t max_body = 8 << 20;
   size_t max_stranger_body = 64 << 10;
   size_t max_bodies =
-      256 << 20;  // being received, of all connections together; over it: 503. Unauthenticated clients get a
-                  // quarter
+      256 << 20;  // bytes of bodies in receipt, all connections together; beyond that: 503. Unauthenticated
+                  // clients get a quarter
   size_t max_strangers_per_address = 64;
   size_t max_strangers = 4096;
-  // The sender of this header (no body yet), from the header and the certificate. On the server's threads.
-  // Null: no client is authenticated. One on a Unix socket always is.
+  // Returns how far the sender is trusted, from the header (no body yet) and the certificate. Runs on the
+  // server's threads. Null: no client is authenticated, except that those on a Unix socket always are.
   std::function<Trust(const HttpRequest&)> trust = {};
   DurationMs idle_timeout = 60 * kSecond;
 };
@@ -135,11 +135,11 @@ struct HttpClientOptions {
   std::string ca_pem = {};  // trust exactly these roots (https); names are checked with host_name only
   // With ca_pem: the name that the certificate must be for, also used for SNI and Host.
   std::string host_name = {};
-  // And/or: "sha256:<hex>" of the leaf certificate, or of a CA certificate that the server sends in its chain
-  // and that signed the leaf.
+  // Instead of ca_pem, or in addition: "sha256:<hex>" of the leaf certificate, or of a CA certificate that
+  // the server sends in its chain and that signed the leaf.
   std::string pin_sha256 = {};
-  // And: the organization in the leaf's subject, "" for any. A CA that also signs for others does not
-  // identify the server.
+  // In addition: the organization in the leaf's subject, "" for any. A CA that signs for other purposes as
+  // well does not identify the server.
   std::string peer_organization = {};
   bool ignore_certificate_times = false;  // for a machine whose clock is not set yet
   bool insecure_first_use = false;  // accept any certificate (to learn its fingerprint); never for real calls
@@ -149,7 +149,7 @@ struct HttpClientOptions {
   std::string basic_password = {};
   DurationMs connect_timeout = 10 * kSecond;  // TCP and TLS together
   bool keep_alive = true;         // false: "Connection: close" on every request (BMCs mishandle keep-alive)
-  size_t max_answer = 256 << 20;  // a larger body, also one of an error, is not read to its end: `failed`
+  size_t max_answer = 256 << 20;  // a larger body, also of an error response, is not read in full: `failed`
 };
 
 class HttpClient {
@@ -157,9 +157,9 @@ class HttpClient {
   virtual ~HttpClient() = default;
   // Thread: one call at a time. Redirects are not followed. Any status is a response, not an Error.
   virtual Result<HttpResponse> request(HttpRequest request, DurationMs deadline) = 0;
-  // Calls `on_chunk` with pieces of the body as they come until it returns false, the peer closes, or the
-  // deadline. A body of declared length that was cut short is Code::timeout; one of unknown length (events)
-  // just ends.
+  // Calls `on_chunk` with pieces of the body as they arrive, until it returns false, the peer closes the
+  // connection, or the deadline passes. A truncated body of declared length is Code::timeout; one of unknown
+  // length (events) just ends.
   virtual Result<HttpResponse> stream(HttpRequest request, DurationMs deadline,
                                       std::function<bool(std::string_view)> on_chunk) = 0;
   // Fingerprint of the peer's leaf certificate of the last connection: "sha256:<hex>"; empty for plain HTTP.

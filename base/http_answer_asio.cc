@@ -1,4 +1,4 @@
-// Connection's functions about what goes out: heads, bodies, files, streams, and the end of a connection.
+// Connection's functions for sending: headers, bodies, files, streams, and the end of a connection.
 #include <fmt/format.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
@@ -31,8 +31,8 @@ std::string http_date() {
   return text;
 }
 
-// A header that would end the header block early, or start another, is dropped: handlers echo what clients
-// sent.
+// A header that would end the header block early, or start a new header, is dropped, because handlers return
+// texts that clients sent.
 bool clean(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return c == '\r' || c == '\n' || c == '\0'; });
 }
@@ -99,7 +99,7 @@ void Connection::send_file_plain() {
   auto offset = static_cast<off_t>(file_.at);
   size_t piece = static_cast<size_t>(std::min<uint64_t>(file_.left, 4 * kFilePiece));
   ssize_t sent = ::sendfile(stream_->socket().native_handle(), file_.fd, &offset, piece);
-  // 0: the file was truncated meanwhile; the client must see a short body, not a false one.
+  // 0: the file was truncated meanwhile; the client must see a short body, not wrong content.
   if (sent == 0 || (sent < 0 && errno != EAGAIN && errno != EINTR)) return close();
   if (sent > 0) {
     file_.at += static_cast<uint64_t>(sent);
@@ -130,7 +130,7 @@ void Connection::send_file_tls() {
 }
 
 void Connection::start_stream(HttpResponse head) {
-  // Half-closed clients get no streams: their end would go unnoticed.
+  // No streams for half-closed clients: it would go unnoticed when they are gone.
   if (gone_) return close();
   stream_open_ = stream_busy_ = true;
   stream_ending_ = false;
@@ -180,7 +180,7 @@ void Connection::pump_stream() {
 void Connection::answered() {
   if (keep_alive_) return next_request();
   if (gone_) return close();
-  // Closing with unread input would reset the connection and take the answer with it: wait for the client to
+  // Closing with unread input would reset the connection and discard the answer: wait for the client to
   // close.
   state_ = State::lingering;
   deadline(kLingerMs);

@@ -1,7 +1,7 @@
 // The client half of base/http.h: requests written by hand over a blocking socket (base/http_line.h), Beast
 // for parsing answers.
 //
-// No event loop: one call is one conversation, and every wait in it is bounded by the call's deadline.
+// No event loop: one call is one exchange, and every wait in it is bounded by the call's deadline.
 #include <fmt/format.h>
 
 #include <array>
@@ -27,7 +27,7 @@ namespace {
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-// A Beast body that hands its bytes on instead of keeping them.
+// A Beast body that passes its bytes to a function instead of keeping them.
 struct SinkBody {
   using value_type = std::function<bool(std::string_view)>;  // false: stop
   class reader {
@@ -103,7 +103,7 @@ class BlockingClient : public HttpClient {
       if (!reused) TRY_(connect(deadline));
       std::optional<Parser> parser;
       Exchange exchange = talk(request, head, deadline, sink, parser);
-      // The one repetition that is safe: a read-only (or unsent) request on a connection that had been closed
+      // The only repetition that is safe: a read-only (or unsent) request on a connection that was closed
       // while idle.
       bool harmless = !exchange.any_sent || request.method == "GET";
       if (exchange.io == Io::closed && reused && !retried && !exchange.any_received && harmless) {
@@ -133,7 +133,8 @@ class BlockingClient : public HttpClient {
       sent = line_.write_all(request.body, deadline, exchange.any_sent);
     exchange.io = sent;
     if (sent == Io::late || !exchange.any_sent) return exchange;
-    // A server may answer and close before it has read everything ("too large"): its answer is worth reading.
+    // A server may answer and close before it has read everything ("too large"): its answer is read
+    // nevertheless.
     std::string pending;
     std::array<char, 65536> buffer;
     while (!parser->is_done()) {
@@ -144,13 +145,13 @@ class BlockingClient : public HttpClient {
       pending.append(buffer.data(), size);
       if (!feed(exchange, pending, request, sink, parser)) break;
     }
-    // The end of the connection is a proper end for a body without a length.
+    // For a body without a length, the end of the connection is the regular end.
     if (exchange.io == Io::closed && parser->is_header_done() && parser->need_eof()) {
       error_code ignored;
       parser->put_eof(ignored);
       if (parser->is_done()) exchange.io = Io::done;
     }
-    if (sent != Io::done || !pending.empty()) line_.close();  // not fit to be used again
+    if (sent != Io::done || !pending.empty()) line_.close();  // cannot be reused
     return exchange;
   }
 
@@ -164,7 +165,7 @@ class BlockingClient : public HttpClient {
     parser->skip(request.method == "HEAD");
   }
 
-  // Parses what came; false when the conversation is over.
+  // Parses the received bytes; returns false at the end of the exchange.
   bool feed(Exchange& exchange, std::string& pending, const HttpRequest& request,
             const SinkBody::value_type& sink, std::optional<Parser>& parser) {
     for (;;) {
@@ -179,13 +180,13 @@ class BlockingClient : public HttpClient {
       if (error) return false;
       if (!parser->is_done()) return true;
       if (parser->get().result_int() / 100 != 1) return false;
-      fresh(parser, request, sink);  // "100 Continue" and its like precede the answer
+      fresh(parser, request, sink);  // interim responses such as "100 Continue" precede the answer
     }
   }
 
   Result<HttpResponse> conclude(const Exchange& exchange, const Parser& parser, bool streaming) {
     bool whole = parser.is_done() && exchange.io == Io::done && exchange.complaint.empty();
-    // A stream of unknown length just ends; one of known length must not pass for whole when it is not.
+    // A stream of unknown length just ends; a truncated one of known length must not be taken for complete.
     bool ended =
         streaming && parser.is_header_done() && !parser.content_length() && exchange.complaint.empty();
     if (!whole || !options_.keep_alive || !parser.keep_alive()) line_.close();
@@ -204,7 +205,7 @@ class BlockingClient : public HttpClient {
     const std::string& host = target_.host;
     if (exchange.io == Io::refused)
       return fail(Code::denied, host + " rejects our certificate: " + line_.reason());
-    if (!exchange.any_sent) return fail(Code::unavailable, "nothing was sent to " + host);
+    if (!exchange.any_sent) return fail(Code::unavailable, "could not send the request to " + host);
     if (!exchange.complaint.empty())
       return fail(Code::timeout, fmt::format("{} sent an unreadable answer: {}", host, exchange.complaint));
     if (exchange.io == Io::late) return fail(Code::timeout, host + " did not answer in time");

@@ -1,5 +1,5 @@
-// TLS of the HTTP client: what it trusts, what it presents, and how OpenSSL uses its socket. Thread: a
-// connection's; OpenSSL's error queue is the calling thread's. Internal to the client.
+// TLS of the HTTP client: trusted certificates, its own certificate, and OpenSSL's access to the socket.
+// Thread: that of the connection (OpenSSL's error queue is per thread). Internal to the client.
 #pragma once
 
 #include <openssl/bio.h>
@@ -16,14 +16,14 @@ namespace muster::http_client {
 using ContextPtr = std::unique_ptr<SSL_CTX, tls::Freer<SSL_CTX_free>>;
 using SslPtr = std::unique_ptr<SSL, tls::Freer<SSL_free>>;
 
-// Writes to and reads from a socket that is closed elsewhere; without SIGPIPE, which OpenSSL's own would
-// raise when the peer has gone.
+// Returns a BIO for a socket that is closed elsewhere. Unlike OpenSSL's own, it raises no SIGPIPE when the
+// peer has closed the connection.
 BIO* make_bio(int fd);
-// invalid for CAs, certificates and keys that cannot be read.
+// invalid: a CA, certificate or key cannot be read.
 Result<ContextPtr> make_context(const HttpClientOptions& options);
-// Whether the pin is the leaf's, or that of a CA in the sent chain that signed the leaf for a server.
+// True if the pin is that of the leaf, or of a CA in the sent chain that signed the leaf for a server.
 bool pin_holds(SSL* ssl, X509* leaf, const HttpClientOptions& options);
-// Whether that OpenSSL error means that the server does not accept our certificate: it processed no request.
+// True if this OpenSSL error means that the server rejects our certificate: it processed no request.
 bool refuses_our_certificate(unsigned long code);
 
 }  // namespace muster::http_client

@@ -51,7 +51,7 @@ Result<ContextPtr> make_context(const HttpClientOptions& options) {
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (options.ca_pem.empty()) {
-    // The certificates and handshakes of old BMCs are weak; a pin proves more than their strength.
+    // Old BMCs use weak certificates and handshakes; the pin authenticates them regardless.
     SSL_CTX_set_security_level(context.get(), 0);
     SSL_CTX_set_options(context.get(), SSL_OP_LEGACY_SERVER_CONNECT);
   } else {

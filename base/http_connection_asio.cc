@@ -1,4 +1,4 @@
-// Connection's functions about what comes in: handshake, request, handler.
+// Connection's functions for receiving: handshake, request, handler.
 #include "base/http_connection_asio.h"
 
 #include <openssl/ssl.h>
@@ -25,11 +25,11 @@ namespace {
 
 constexpr size_t kHeaderLimit = 8192;
 constexpr size_t kPipelineLimit = 64 << 10;
-// Generous: a node under emulation takes seconds for a handshake.
+// Generous: an emulated node needs seconds for a handshake.
 constexpr DurationMs kHandshakeMs = 30 * kSecond;
 constexpr DurationMs kHeaderMs = 30 * kSecond;
 
-// The handler's end of one request.
+// The Responder that the handler of one request holds.
 class ConnectionResponder : public Responder {
  public:
   explicit ConnectionResponder(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
@@ -38,7 +38,7 @@ class ConnectionResponder : public Responder {
     if (was == State::open)
       connection_->post(
           [](Connection& c) { c.send(HttpResponse::text(500, "the request was not answered\n")); });
-    // A stream without an end: cut, so that the client does not take it for complete.
+    // A stream that was not ended: disconnect, so that the client does not take it for complete.
     if (was == State::streaming) connection_->post([](Connection& c) { c.close(); });
   }
 
@@ -120,7 +120,7 @@ void Connection::deadline(DurationMs ms) {
   uint64_t round = ++timer_round_;
   timer_.expires_after(std::chrono::milliseconds(ms));
   timer_.async_wait([self = shared_from_this(), round](error_code) {
-    // A deadline that was moved while its expiry was already queued carries an old round.
+    // If a deadline is moved while its expiry is already queued, that expiry has an old round number.
     if (round == self->timer_round_) self->close();
   });
 }
@@ -192,7 +192,7 @@ void Connection::on_read(error_code error, size_t size) {
   if (in_.empty() && state_ == State::header) deadline(kHeaderMs);
   in_.append(read_buffer_.data(), size);
   if (state_ == State::answering) {
-    // Pipelined requests wait; reading on is how we learn that the client has gone.
+    // Pipelined requests wait; reading continues, because only that shows that the client has gone.
     if (in_.size() < kPipelineLimit) read_more();
     return;
   }
@@ -209,7 +209,7 @@ void Connection::on_data() {
 
 void Connection::on_header(size_t size) {
   std::string_view header(in_.data(), size);
-  // A folded line is where two parsers disagree.
+  // Parsers disagree about folded lines.
   if (header.find("\n ") != header.npos || header.find("\n\t") != header.npos)
     return refuse(400, "folded header lines are not accepted");
   error_code error;
@@ -225,7 +225,7 @@ void Connection::check_header() {
   const auto& message = parser_->get();
   http10_ = message.version() < 11;
   keep_alive_ = !http10_ && message.keep_alive();
-  if (message.count(http::field::transfer_encoding) > 0) return refuse(411, "send a Content-Length");
+  if (message.count(http::field::transfer_encoding) > 0) return refuse(411, "Content-Length is required");
   if (message.count(http::field::content_length) > 1 || message.count(http::field::host) > 1)
     return refuse(400, "Content-Length and Host may be given only once");
   const Trust trust =
@@ -235,7 +235,7 @@ void Connection::check_header() {
   if (!known_ && trust != Trust::guest && length > core_->options.max_stranger_body)
     return refuse(413, "body too large for an unauthenticated client");
   if (length > 0 && !reserve_body(length))
-    return refuse(503, "too many bodies are being received, try again");
+    return refuse(503, "too many bodies are being received; try again later");
   state_ = State::body;
   body_deadline();
   if (message[http::field::expect] == "100-continue" && !parser_->is_done())
@@ -246,7 +246,7 @@ void Connection::check_header() {
   on_body();
 }
 
-// For the whole body, so that a client cannot hold a connection by sending single bytes.
+// The deadline is for the whole body, so that a client cannot hold a connection by sending single bytes.
 void Connection::body_deadline() {
   uint64_t length = parser_->content_length().value_or(0);
   deadline(kWriteMs + static_cast<DurationMs>(length / kSlowestBytesPerSecond) * kSecond);

@@ -1,9 +1,9 @@
-// One connection of the HTTP server: requests in, one after the other, and the answer of each out.
+// One connection of the HTTP server: reads requests one after the other and sends the answer to each.
 //
-// All members but the two atomics are touched on the connection's strand only. Its own limits (header,
-// pipeline, backlog of a stream, deadlines) are in the two files that hold its functions; admission of
-// connections and limits of bodies are Core's. Beast only parses requests: its stream algorithms are not
-// used. Lives while an operation is pending, or it is in Core::connections. Internal to the server.
+// All members but the two atomics are used on the connection's strand only. Its own limits (header,
+// pipelining, stream backlog, deadlines) are in the two files that define its functions; Core admits
+// connections and limits bodies. Beast only parses requests; its stream algorithms are not used. Lives while
+// an operation is pending, or while it is in Core::connections. Internal to the server.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     });
   }
   bool gone() const { return gone_; }
-  // Accounts for a chunk to be streamed; false when the client is too far behind.
+  // Adds a chunk to the stream's backlog; false if the client is too far behind.
   bool reserve(size_t bytes) { return (backlog_ += bytes) <= kStreamBacklog; }
 
   // On the strand:
@@ -60,7 +60,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   enum class State { header, body, answering, lingering };
 
-  // http_connection_asio.cc: what comes in
+  // http_connection_asio.cc: receiving
   void note_peer();
   void note_known();
   HttpRequest head_request() const;
@@ -78,7 +78,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void refuse(int status, std::string why);
   void deadline(DurationMs ms);
 
-  // http_answer_asio.cc: what goes out
+  // http_answer_asio.cc: sending
   std::string head_of(const HttpResponse& response, std::optional<uint64_t> length);
   // `then` runs on the strand, while the connection lives; it may capture `this`.
   void write(std::string head, std::string body, std::function<void()> then);
@@ -96,7 +96,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<ByteStream> stream_;
   std::string peer_, peer_serial_, peer_organization_;
   bool known_ = false;     // authenticated
-  uint64_t reserved_ = 0;  // of the budget for bodies
+  uint64_t reserved_ = 0;  // bytes of the budget for bodies
 
   State state_ = State::header;
   bool closed_ = false;
@@ -105,7 +105,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string in_;  // received, not yet parsed
   std::unique_ptr<RequestParser> parser_;
 
-  HttpRequest request_;  // what the answer depends on: method and Range
+  HttpRequest request_;  // the answer depends on its method and Range header
   bool keep_alive_ = true;
   bool http10_ = false;
   std::string out_head_, out_body_;

@@ -26,7 +26,7 @@ using Strand = asio::strand<asio::io_context::executor_type>;
 
 class Connection;
 
-// Outlives the server while a Responder is still held somewhere.
+// Outlives the server as long as a Responder exists.
 struct Core {
   HttpServerOptions options;
   HttpHandler handler;
@@ -38,9 +38,9 @@ struct Core {
   std::set<std::shared_ptr<Connection>> connections;
   std::map<std::string, size_t> strangers_of;  // address -> unauthenticated connections
   size_t strangers = 0;                        // all of them
-  size_t bodies = 0;                           // bytes that are being received, as announced
+  size_t bodies = 0;                           // bytes being received, by Content-Length
 
-  // All under the mutex. False: no room.
+  // The mutex must be held. False: the limit of unauthenticated connections is reached.
   bool admit_stranger(const std::string& address) {
     if (!options.unix_path.empty()) return true;
     size_t& here = strangers_of[address];
@@ -59,7 +59,7 @@ struct Core {
     if (--found->second == 0) strangers_of.erase(found);
   }
 
-  // Work from other threads. Dropped once the server stops: it would never run, and would keep the core
+  // Posts work from other threads. Dropped once the server stops: it would never run, and would keep the core
   // alive.
   template <typename Work>
   void post(const Strand& strand, Work work) {

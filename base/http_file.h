@@ -1,4 +1,4 @@
-// A file as the body of a response: the part still to be sent. Thread: one at a time.
+// A file as the body of a response: the part still to be sent. Thread safety: one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace muster::http_server {
 
 struct OpenFile {
-  int fd = -1;  // while there is a file to be sent
+  int fd = -1;  // open while there is data to send
   uint64_t at = 0;
   uint64_t left = 0;
 
@@ -20,8 +20,8 @@ struct OpenFile {
   void close();
 };
 
-// Opens response.file. Turns `response` into the head of its content, or of the part that `range` (a Range
-// header, may be empty) requests; or into an error if the file does not exist.
+// Opens response.file, and sets status and headers of `response` for its whole content or for the part that
+// `range` (a Range header, may be empty) requests. If it cannot be opened, `response` becomes an error.
 void open_file(OpenFile& file, HttpResponse& response, std::string_view range);
 
 }  // namespace muster::http_server

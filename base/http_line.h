@@ -1,6 +1,6 @@
 // A connected socket, plain or TLS, on which every wait is bounded by a deadline. No event loop: calls block.
 //
-// Thread: one at a time. Never retries, never resolves a name. Internal to the client.
+// Thread safety: one thread at a time. Never retries, never resolves a name. Internal to the client.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace muster::http_client {
 
-// A point in time that every wait of a call respects.
+// A point in time after which no wait of a call continues.
 class Deadline {
  public:
   explicit Deadline(DurationMs ms);
@@ -40,19 +40,19 @@ class Line {
   bool open() const { return fd_ >= 0; }
   void close();
 
-  // unavailable: no answer.
+  // unavailable: the connection was not established.
   Status connect(const Target& target, const Deadline& deadline);
-  // denied: one side does not accept the other. `seen`: the fingerprint of the peer's certificate.
+  // denied: one side rejects the other's certificate. `seen`: the fingerprint of the peer's certificate.
   Status start_tls(SSL_CTX* context, const Target& target, const HttpClientOptions& options,
                    const Deadline& deadline, std::string& seen);
-  // An idle connection with data to read was closed.
+  // False if the idle connection has data to read: the server has closed it.
   bool idle_and_alive();
-  // `any_sent`: whether a single byte may have reached the peer.
+  // `any_sent` is set if at least one byte may have reached the peer.
   Io write_all(std::string_view data, const Deadline& deadline, bool& any_sent);
-  // `size` is 0 only at the end.
+  // `size` is 0 only at the end of the stream.
   Io read_some(char* into, size_t room, const Deadline& deadline, size_t& size);
 
-  // The last error of the system or OpenSSL, for people.
+  // The last error of the system or OpenSSL, for messages.
   const std::string& reason() const { return reason_; }
 
  private:

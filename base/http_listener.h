@@ -1,5 +1,5 @@
-// Listening and peer addresses of the HTTP server: addresses and sockets, TCP or Unix. Thread: any; blocks
-// for nothing. Internal to the server.
+// Listening and peer addresses of the HTTP server: addresses and sockets, TCP or Unix. Thread: any; never
+// blocks. Internal to the server.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,12 +18,12 @@ struct Address {
   sockaddr* any() { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-// A listening socket, which the caller closes. invalid: no numeric address, or a path that is too long;
-// denied, unavailable: the system refuses. A stale socket file is replaced.
+// Opens a listening socket, which the caller closes; replaces a stale socket file. invalid: not a numeric
+// address, or the path is too long; denied, unavailable: an error of the system.
 Result<int> listen_on(const HttpServerOptions& options);
-// The port it got; 0 for a Unix socket.
+// Returns the port that the socket is bound to; 0 for a Unix socket.
 uint16_t port_of(int fd);
-// "10.20.0.11", "fd00::1" or "unix".
+// Returns the address as text: "10.20.0.11", "fd00::1" or "unix".
 std::string remote_of(const Address& address);
 
 }  // namespace muster::http_server

@@ -41,7 +41,7 @@ Result<Address> address_of(const HttpServerOptions& options) {
   return address;
 }
 
-// A socket file without a listener is left over from a crash and in the way.
+// A socket file without a listener is left over from a crash, and prevents listening.
 void remove_stale(Address& address, const std::string& path) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
@@ -62,7 +62,7 @@ Result<int> listen_on(const HttpServerOptions& options) {
   if (fd < 0) return fail(Code::unavailable, fmt::format("listening on {}: {}", where, strerror(errno)));
   int on = 1;
   if (!local) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (local) ::fchmod(fd, 0660);  // the file is never wider than this, not even for a moment
+  if (local) ::fchmod(fd, 0660);  // at no moment does the file have wider permissions
   bool ok = ::bind(fd, address.any(), address.size) == 0 &&
             (!local || ::chmod(options.unix_path.c_str(), 0660) == 0) && ::listen(fd, 4096) == 0;
   if (ok) return fd;

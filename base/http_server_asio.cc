@@ -1,8 +1,8 @@
-// The server half of base/http.h: Asio for sockets, Beast for parsing requests, our own thin writing of
+// The server half of base/http.h: Asio for sockets, Beast for parsing requests, and our own code for writing
 // responses (base/http_connection_asio.h).
 //
-// One io_context, a fixed pool of threads, one strand per connection. Here: TLS, threads, and letting
-// connections in.
+// One io_context, a fixed pool of threads, one strand per connection. This file has TLS, threads, and the
+// admission of connections.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
@@ -104,14 +104,14 @@ class AsioServer : public HttpServer {
   }
 
  private:
-  // Ends when nothing is left to do, which is after stop(): the listener always waits until then.
+  // Ends when there is no work left, which is after stop(), since the listener always waits until then.
   void serve() {
     sigset_t pipe;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);  // sendfile() has no MSG_NOSIGNAL
     ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
     while (!contain_exceptions("a connection", [this] { core_->io.run(); })) {
-    }  // the others go on
+    }  // the other connections continue
   }
 
   void accept_later() {
@@ -134,7 +134,7 @@ class AsioServer : public HttpServer {
       if (errno == EAGAIN) return accept_later();
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EBADF || errno == EINVAL) return;
-      // Out of descriptors or memory: they come back when connections end.
+      // Out of descriptors or memory: these become free when connections end.
       retry_.expires_after(std::chrono::milliseconds(100));
       retry_.async_wait([this](error_code stopped) {
         if (!stopped) accept_all();

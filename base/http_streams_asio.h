@@ -1,8 +1,8 @@
-// One connected socket of the HTTP server, plain or TLS, as bytes: so that there is one Connection class, and
-// Beast's and Asio's algorithms are instantiated once.
+// One connected socket of the HTTP server, plain or TLS, as a byte stream, so that there is one Connection
+// class, and Beast's and Asio's algorithms are instantiated once.
 //
-// Thread: the strand of its connection. Buffers must live until the call's `done` ran. Internal to the
-// server.
+// Thread: the strand of its connection. Buffers must stay valid until the call's `done` has run. Internal to
+// the server.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -33,7 +33,7 @@ class ByteStream {
 };
 
 std::unique_ptr<ByteStream> plain_stream(Socket socket);
-// The context outlives the stream.
+// The context must outlive the stream.
 std::unique_ptr<ByteStream> tls_stream(Socket socket, asio::ssl::context& context);
 
 }  // namespace muster::http_server

@@ -1,5 +1,5 @@
 // The target of an HTTP client: the base address of its options, parsed. Numeric addresses and Unix sockets;
-// no name is ever resolved. Thread: values. Internal to the client.
+// no name is ever resolved. Thread safety: plain value types. Internal to the client.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ struct Target {
   std::string host;  // for the Host header
 };
 
-// "http://10.0.0.1:80", "https://[fd00::1]:7443", "unix:/run/muster/musterd.sock"; invalid for all else.
+// "http://10.0.0.1:80", "https://[fd00::1]:7443", "unix:/run/muster/musterd.sock"; invalid: anything else.
 Result<Target> parse_base(std::string_view base);
 
 }  // namespace muster::http_client

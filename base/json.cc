@@ -6,8 +6,8 @@ namespace muster {
 
 namespace {
 
-// Nothing that muster writes or reads is nested nearly as deep; what copies and writes JSON is recursive, and
-// a stack is finite.
+// Nothing that muster writes or reads is nested nearly as deep; the code that copies and writes JSON is
+// recursive, and the stack is limited.
 constexpr int kDeepest = 100;
 
 bool too_deep(std::string_view text) {

@@ -1,5 +1,5 @@
 // Strict JSON reading: an unknown key, a missing key and a wrong type are errors that name the path.
-// Writing: base/json_dump.h; objects keep keys sorted, so equal values are equal text.
+// For writing, see base/json_dump.h; objects keep their keys sorted, so equal values give equal text.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 // Parses text; Code::invalid with the position, or when it is nested more than 100 levels deep.
 Result<Json> parse_json(std::string_view text);
 
-// Reads fields of one object and records which were read; finish() reports everything that was wrong:
+// Reads fields of one object and records which ones were read; finish() reports all errors at once:
 //   JsonReader r(json, "plan.nodes[3]");
 //   r.get("name", node.name); r.get_or("limit", node.limit, 4);
 //   TRY_(r.finish());            // also rejects unread keys

@@ -1,4 +1,4 @@
-// Reading JSON of which a large part is not needed. Implemented with parse_json(), in base/json.cc.
+// Parses JSON without a large part that is not needed. Implemented next to parse_json(), in base/json.cc.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// parse_json() of an object without the member `key` of its member `parent`.
+// Parses an object as parse_json() does, but drops the member `key` of its member `parent`.
 Result<Json> parse_json_without(std::string_view text, const std::string& parent, const std::string& key);
 
 }  // namespace muster

@@ -70,12 +70,12 @@ std::string wrong_console(const std::string& consoles) {
   const auto words = words_of(consoles);
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string name = without_key(words[i]);
-    // After the first one, a bare word may as well be a different argument.
+    // After the first word, a bare word could also be a different argument.
     const bool said = i == 0 || words[i] != name || name.rfind("tty", 0) == 0 || name.rfind("hvc", 0) == 0;
     if (!said || !is_console(name))
       return "'" + words[i] +
              "' is not a console such as ttyS0,115200 (several: `tty0 ttyS0,115200`; other " +
-             "arguments are the variable kernel_options)";
+             "arguments belong in the variable kernel_options)";
   }
   return "";
 }

@@ -1,5 +1,5 @@
-// An exclusive lock for the life of the object, in a file that names its holder. Released by the kernel when
-// the process dies.
+// An exclusive lock for the lifetime of the object, on a file that contains its holder's pid. Released by the
+// kernel when the process dies.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace muster {
 
 class LockFile {
  public:
-  // Code::conflict if another process holds it: `held`, a text for people, and the holder's pid.
+  // Code::conflict if another process holds it; the message is `held` and the holder's pid.
   static Result<LockFile> take(const std::string& path, const std::string& held);
   LockFile(LockFile&& other) noexcept;
   LockFile& operator=(LockFile&&) = delete;

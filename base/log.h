@@ -1,5 +1,5 @@
-// Logs for people: one line of key=value to stderr, ids bound once. Truth is the journal table, not the log.
-// Thread: any. Secrets never get here: the caller passes names of secrets, not values.
+// Log for operators: one line per message to stderr, with key=value fields. The journal table is the
+// authoritative record, not the log. Thread: any. No secrets: callers pass only their names.
 #pragma once
 
 #include <string>

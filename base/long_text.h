@@ -1,5 +1,5 @@
-// LongText: text that copies share. The report of a large cluster is a hundred megabytes long. A value; the
-// shared text never changes.
+// LongText: a text that its copies share, since the report of a large cluster is a hundred megabytes long.
+// Thread safety: a value type; the shared text never changes.
 #pragma once
 
 #include <memory>

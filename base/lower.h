@@ -1,4 +1,4 @@
-// Text in lower case: ASCII letters only, whatever the locale.
+// Converts text to lower case: ASCII letters only, independent of the locale.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
-// Machines by their product UUID (SMBIOS): whether two spellings mean the same one, and which node each is
-// bound to.
+// Machines by their product UUID (SMBIOS): whether two notations mean the same UUID, and which node each
+// machine is bound to.
 //
-// A UUID that a board's vendor left at its placeholder identifies no machine, so it is bound to no node.
-// Pure.
+// A UUID that a board's vendor left at a placeholder does not identify a machine, so it is bound to no node.
+// Pure functions, no I/O.
 #pragma once
 
 #include <map>
@@ -10,21 +10,21 @@
 
 namespace muster {
 
-// Either may have its first three fields in the other byte order: SMBIOS stores them little-endian, some BMCs
-// show them unswapped.
+// True if both are the same UUID. Either may have its first three fields in the other byte order: SMBIOS
+// stores them little-endian, and some BMCs show them unswapped.
 bool same_uuid(const std::string& a, const std::string& b);
-// Not empty, not all zeros or ones, nor a value that many boards share (base/placeholders.h).
+// True unless it is empty, all zeros or ones, or a value that many boards share (base/placeholders.h).
 bool names_one_machine(const std::string& uuid);
-// The UUID if it identifies a machine, else "", which is never compared.
+// Returns the UUID if it identifies a machine, else "", which never matches.
 std::string machine_of(const std::string& uuid);
 
 class Machines {
  public:
-  // Of several nodes with one UUID the first counts.
+  // If several nodes have the same UUID, the first one counts.
   void bind(const std::string& uuid, const std::string& node);
-  // A remark about this machine, after its node's name in node_of(), or alone where no node is bound to it.
+  // Adds a remark about a machine; node_of() returns it after the node's name, or alone without one.
   void remark(const std::string& uuid, const std::string& text);
-  // The node that this machine is; "" when no node is bound to it.
+  // Returns the node that is bound to this machine; "" if there is none.
   std::string node_of(const std::string& uuid) const;
 
  private:

@@ -30,7 +30,7 @@ Json body_json(const ImageManifest& m) {
   Json out = {{"format", m.format},          {"name", m.name},           {"os", m.os},
               {"kernel", m.kernel},          {"raw_size", m.raw_size},   {"frame_size", m.frame_size},
               {"frames", std::move(frames)}, {"files", std::move(files)}};
-  if (m.trial) out["trial"] = true;  // images from before keep their digest
+  if (m.trial) out["trial"] = true;  // older images keep their digest
   return out;
 }
 

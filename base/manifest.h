@@ -1,12 +1,12 @@
-// ImageManifest: what a published image is, byte for byte. Written by the controller when an image is built,
+// ImageManifest: the exact content of a published image. Written by the controller when an image is built,
 // read by the agent that writes it to a disk; their only shared definition of an image.
 //
 // The raw image (an ext4 file system) is cut into frames of `frame_size` bytes; the last one may be shorter.
-// A frame of zeros only is not stored. The others are independent zstd frames, one after the other in one
-// blob, "frames.zst". Every stored frame carries the SHA-256 of its stored bytes (checked before anything is
-// decompressed) and of its raw bytes (checked against what is on a disk already when a transfer is resumed).
-// `digest` is the SHA-256 of the canonical JSON text without that field: it names the image, and is what
-// plans bind. Thread: plain values, pure functions.
+// A frame of zeros only is not stored. The others are independent zstd frames, stored in order in one blob,
+// "frames.zst". Each stored frame has two SHA-256 digests: of its stored bytes (checked before anything is
+// decompressed) and of its raw bytes (compared with what is already on a disk when a transfer is resumed).
+// `digest` is the SHA-256 of the canonical JSON text without that field: it names the image, and plans are
+// bound to it. Thread safety: plain value types.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct ImageFrame {
   bool zero = false;
 };
 
-// A file that accompanies the file system: it lies beside the manifest under its name.
+// A file that accompanies the file system; stored under its name next to the manifest.
 struct ImageFile {
   std::string role;  // kernel | initrd | bootloader
   std::string name;  // "vmlinuz"; a plain file name
@@ -45,7 +45,7 @@ struct ImageManifest {
   std::string name;    // "debian-12"
   std::string digest;  // "sha256:<hex>"
   std::string os;      // PRETTY_NAME of the image
-  std::string kernel;  // uname -r it will show
+  std::string kernel;  // `uname -r` of the booted image
   uint64_t raw_size = 0;
   bool trial = false;  // its systemd rolls back a boot that is not committed (kernel parameter muster.trial)
   uint32_t frame_size = kFrameSize;
@@ -57,12 +57,12 @@ struct ImageManifest {
   uint64_t stored_size() const;
 };
 
-// Canonical JSON text of the whole manifest, `digest` included.
+// Returns the canonical JSON text of the whole manifest, including `digest`.
 std::string to_text(const ImageManifest& manifest);
-// What `digest` must be. Ignores the present value of the field.
+// Computes what `digest` must be; ignores the current value of the field.
 std::string manifest_digest(const ImageManifest& manifest);
-// Code::invalid: not a manifest of a known format, or inconsistent (frames that overlap, leave gaps, or have
-// wrong sizes; file names with a slash). Code::corrupt: the digest is not that of the content.
+// invalid: not a manifest of a known format, or inconsistent (frames that overlap, leave gaps, or have wrong
+// sizes; file names with a slash). corrupt: the digest does not match the content.
 Result<ImageManifest> manifest_from_text(std::string_view text);
 // Code::corrupt unless `stored` are exactly the stored bytes of that frame.
 Status check_stored_frame(const ImageFrame& frame, std::string_view stored);

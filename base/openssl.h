@@ -1,7 +1,7 @@
-// OpenSSL's objects with owners, and the three helpers that base/pki.cc and the HTTP adapters share.
+// Owning pointers for OpenSSL's objects, and helpers shared by base/pki.cc and the HTTP adapters.
 //
-// Only those files include this. Thread: values and pure functions; OpenSSL's error queue is the calling
-// thread's.
+// Included by those files only. Thread safety: plain value types and stateless functions; OpenSSL's error
+// queue is per thread.
 #pragma once
 
 #include <openssl/bio.h>
@@ -30,9 +30,9 @@ using CertificatePtr = std::unique_ptr<X509, Freer<X509_free>>;
 using CsrPtr = std::unique_ptr<X509_REQ, Freer<X509_REQ_free>>;
 using StorePtr = std::unique_ptr<X509_STORE, Freer<X509_STORE_free>>;
 
-// Code::invalid with OpenSSL's last error; empties its error queue.
+// Returns Code::invalid with OpenSSL's last error, and empties the thread's error queue.
 Error openssl_error(std::string_view doing);
-// Every certificate of a PEM text, in order; Code::invalid when there is none.
+// Returns all certificates in a PEM text, in order; Code::invalid if there is none.
 Result<std::vector<CertificatePtr>> read_certificates(const std::string& pem);
 Result<KeyPtr> read_key(const std::string& pem);
 std::string fingerprint(X509* certificate);

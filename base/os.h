@@ -57,8 +57,8 @@ struct Command {
   // Called with each chunk of output as it comes (stdout and stderr together), from the calling thread.
   std::function<void(std::string_view)> on_output = {};
   bool clean_env = false;  // `env` is the whole environment
-  // Of stdout and stderr together, in bytes; a program that writes more is killed (Code::failed). 0: no
-  // limit.
+  // Limit for stdout and stderr together, in bytes; a program that writes more is killed (Code::failed). 0:
+  // no limit.
   size_t max_output = 0;
 };
 
@@ -72,13 +72,13 @@ struct Output {
 class Process {
  public:
   virtual ~Process() = default;
-  // Runs to the end. An Error only when the program could not be started (not_found) or overran its deadline
-  // (timeout; the whole process group is killed first). A non-zero exit is an Output, not an Error.
+  // Runs the program to its end. Returns an Error only if it could not be started (not_found) or overran its
+  // deadline (timeout; the whole process group is killed first). A non-zero exit is an Output, not an Error.
   virtual Result<Output> run(const Command& command) = 0;
 };
 std::unique_ptr<Process> make_process();
 
-// Runs and turns a non-zero exit into Code::failed with the tail of stderr. Returns stdout.
+// Runs a program; a non-zero exit becomes Code::failed with the tail of stderr. Returns stdout.
 Result<std::string> run_ok(Process& process, const Command& command);
 
 }  // namespace muster

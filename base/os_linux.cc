@@ -70,12 +70,11 @@ std::string parent_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// A rename is durable only once its folder is.
+// A rename is durable only once its folder is synced.
 Status sync_folder(const std::string& folder) {
   Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.open()) return system_error("opening", folder, errno);
-  // Some file systems (FAT, overlay variants) cannot sync a folder; they return EINVAL, and nothing is lost
-  // by it.
+  // Some file systems (FAT, overlay variants) cannot sync a folder and return EINVAL; nothing is lost.
   if (::fsync(fd.get()) != 0 && errno != EINVAL) return system_error("syncing", folder, errno);
   return Ok{};
 }
@@ -130,7 +129,7 @@ Result<std::string> Files::read(const std::string& path) const {
   struct stat info;
   if (::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
     content.reserve(static_cast<size_t>(info.st_size));
-  // The size of a /proc or /sys file is a fiction: read to the end.
+  // The size that stat() reports for a /proc or /sys file is meaningless: read to the end.
   std::array<char, 16384> buffer;
   for (;;) {
     ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
@@ -192,7 +191,7 @@ Status Files::write(const std::string& path, const std::string& content, unsigne
 Status Files::write_raw(const std::string& path, const std::string& content) const {
   std::string where = real(path);
   Fd fd(::open(where.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-  // /proc and /sys refuse O_CREAT where the attribute does not exist, and some attributes refuse O_APPEND.
+  // /proc and /sys reject O_CREAT where the attribute does not exist, and some attributes reject O_APPEND.
   if (!fd.open()) fd = Fd(::open(where.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd.open()) return system_error("opening", where, errno);
   return write_all(fd.get(), content, where);
@@ -231,7 +230,7 @@ Status Files::symlink(const std::string& target, const std::string& link) const 
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-// How long a killed group may take to die. A process in uninterruptible sleep may never die.
+// How long to wait for a killed process group to end. A process in uninterruptible sleep may never end.
 constexpr DurationMs kReapMs = 5 * kSecond;
 
 struct Pipe {
@@ -239,8 +238,7 @@ struct Pipe {
   Fd writer;
 };
 
-// Descriptors 0 to 2 are what the child's are replaced with; ours must lie above, even in a process without
-// stdio.
+// The child's descriptors 0 to 2 are replaced, so ours must be above 2, even in a process without stdio.
 Fd above_stdio(int fd) {
   if (fd < 0 || fd > 2) return Fd(fd);
   int higher = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -292,8 +290,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return list;
 }
 
-// The child gets: its own process group, default signal actions, no blocked signals, and no descriptor of
-// ours but 0, 1 and 2 (libraries open sockets without CLOEXEC).
+// The child gets its own process group, default signal actions, no blocked signals, and only the descriptors
+// 0, 1 and 2 (libraries open sockets without CLOEXEC).
 Result<pid_t> spawn(const Command& command, int in, int out, int err) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -336,7 +334,7 @@ class Child {
         exit_fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
         deadline_(SteadyClock::now() + std::chrono::milliseconds(command.deadline)) {}
 
-  // Ends when the program itself has ended: a daemon it left behind may hold the pipes for ever.
+  // Ends when the program itself has ended: a daemon that it started may hold the pipes forever.
   Result<Output> wait() {
     while (!exited()) {
       if (too_much()) return talks_too_much();
@@ -371,14 +369,14 @@ class Child {
   void poll_once(int timeout_ms) {
     std::array<pollfd, 3> fds = {pollfd{out_.get(), POLLIN, 0}, pollfd{err_.get(), POLLIN, 0},
                                  pollfd{exit_fd_.get(), POLLIN, 0}};
-    // Kernels without pidfd_open: look at the child every 20 ms.
+    // Kernels without pidfd_open: check the child every 20 ms.
     if (!exit_fd_.open()) timeout_ms = std::min(timeout_ms, 20);
     if (::poll(fds.data(), fds.size(), timeout_ms) <= 0) return;
     if (fds[0].revents) drain(out_, output_.out);
     if (fds[1].revents) drain(err_, output_.err);
   }
 
-  // Reads what there is; closes at the end of the stream.
+  // Reads the available bytes; closes the descriptor at the end of the stream.
   void drain(Fd& fd, std::string& into) {
     std::array<char, 65536> buffer;
     while (fd.open()) {
@@ -388,7 +386,7 @@ class Child {
       if (n <= 0) return fd.close();
       into.append(buffer.data(), static_cast<size_t>(n));
       if (command_.on_output) command_.on_output(std::string_view(buffer.data(), static_cast<size_t>(n)));
-      // A program with endless output must not prevent its deadline.
+      // A program with endless output must not prevent its own deadline.
       if (left() <= 0 || too_much()) return;
     }
   }
@@ -405,7 +403,7 @@ class Child {
 
   Error talks_too_much() {
     end_group();
-    return fail(Code::failed, fmt::format("{} wrote more than {} bytes and was ended", command_.argv[0],
+    return fail(Code::failed, fmt::format("{} wrote more than {} bytes and was killed", command_.argv[0],
                                           command_.max_output));
   }
 
@@ -428,7 +426,7 @@ class LinuxProcess : public Process {
  public:
   Result<Output> run(const Command& command) override {
     if (command.argv.empty() || command.argv[0].empty())
-      return fail(Code::invalid, "a command without a program");
+      return fail(Code::invalid, "empty command: no program given");
     TRY(Fd in, make_input(command.input));
     TRY(Pipe out, make_pipe());
     TRY(Pipe err, make_pipe());
@@ -446,7 +444,7 @@ std::unique_ptr<Process> make_process() { return std::make_unique<LinuxProcess>(
 Result<std::string> run_ok(Process& process, const Command& command) {
   TRY(Output output, process.run(command));
   if (output.ok()) return std::move(output.out);
-  // Only the program's name: arguments may be long, and are not ours to print.
+  // Only the program's name: arguments may be long, and must not be disclosed.
   std::string_view tail = output.err.empty() ? output.out : output.err;
   while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.remove_suffix(1);
   tail = last_bytes(tail, 600);

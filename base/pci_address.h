@@ -1,5 +1,5 @@
-// PCI addresses as the kernel writes them: "0000:41:00.0". A domain has four digits or more: behind Intel's
-// VMD and some cloud bridges it begins at 10000 ("10001:81:00.0"). Header-only, pure.
+// PCI addresses as the kernel writes them: "0000:41:00.0". A domain has at least four digits: below Intel's
+// VMD and some cloud bridges, domains begin at 10000 ("10001:81:00.0"). Header-only, pure functions.
 #pragma once
 
 #include <string_view>

@@ -1,10 +1,10 @@
-// PipedChild: a running program whose standard input and output are pipes of this process, for a dialogue
-// that may last hours. For programs that run to their end and are then read: base/os.h.
+// PipedChild: a running program whose standard input and output are pipes of this process, for an exchange
+// that may last hours. For programs whose output is read after they end, use base/os.h.
 //
-// Owned by its user. The child has a session of its own, so that no key of this terminal reaches it, and gets
-// SIGTERM when this process dies, however that happens. Thread: the reactor's, which must be the thread that
-// lives as long as the process (Linux ties the child to the thread that started it); callbacks never run
-// inside a call. SIGPIPE is ignored from the first start on.
+// Owned by the code that starts it. The child has its own session, so that signals from this terminal do not
+// reach it, and gets SIGTERM when this process dies for any reason. Thread: the reactor's, which must live as
+// long as the process (Linux ties the child to the thread that started it); callbacks never run inside a
+// call. SIGPIPE is ignored from the first start on.
 #pragma once
 
 #include <sys/types.h>
@@ -24,27 +24,27 @@ namespace muster {
 class PipedChild {
  public:
   struct Events {
-    std::function<void(std::string_view)> out, err;  // as it comes, in pieces of any size
+    std::function<void(std::string_view)> out, err;  // as it arrives, in pieces of any size
     std::function<void()> out_end;                   // standard output was closed
-    // It has ended: called once, after all output that was there; exit status, 128 + signal when killed by
-    // one. A process of its own that lives on may still hold the pipes, and is not waited for.
+    // Called once when the child has ended, after all of its output: exit status, or 128 + signal if killed
+    // by one. Processes that the child started may still hold the pipes, and are not waited for.
     std::function<void(int status)> ended;
   };
-  // not_found: there is no such program; unavailable: no descriptors or no memory for one more.
+  // not_found: no such program; unavailable: out of descriptors or memory.
   static Result<std::unique_ptr<PipedChild>> start(RealReactor& reactor, const std::vector<std::string>& argv,
                                                    Events events);
-  // Ends it and its process group where it still runs: SIGTERM, half a second later SIGKILL. Blocks until it
-  // is gone.
+  // Ends the child and its process group if still running: SIGTERM, then SIGKILL half a second later. Blocks
+  // until the child has ended.
   ~PipedChild();
   PipedChild(const PipedChild&) = delete;
   PipedChild& operator=(const PipedChild&) = delete;
 
-  // Sent in order, as the child takes it. Nothing once its standard input is closed at either end.
+  // Queues text for its standard input, sent in order. Ignored once that is closed at either end.
   void send(std::shared_ptr<const std::string> text);
   void send(std::string text) { send(std::make_shared<const std::string>(std::move(text))); }
-  // Closes its standard input after what was sent.
+  // Closes its standard input after everything queued was sent.
   void close_input();
-  // To its process group.
+  // Sends a signal to its process group.
   void signal(int number);
   size_t unsent() const;  // bytes
 
@@ -52,7 +52,7 @@ class PipedChild {
   PipedChild(RealReactor& reactor, Events events) : reactor_(reactor), events_(std::move(events)) {}
   void watch();
   void write_some();
-  // False: it is at its end, and closed.
+  // Returns false at the end of the stream, and closes `fd`.
   bool read_some(int& fd, const std::function<void(std::string_view)>& take);
   void read_out();
   void read_err();
@@ -64,7 +64,7 @@ class PipedChild {
   pid_t pid_ = -1;
   int in_ = -1, out_ = -1, err_ = -1, exit_ = -1;
   std::deque<std::shared_ptr<const std::string>> queue_;
-  size_t sent_ = 0;  // of the first one
+  size_t sent_ = 0;  // of the first text in the queue
   bool writing_ = false, closing_ = false, ended_ = false;
   Reactor::TimerId look_timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -17,10 +17,10 @@
 namespace muster {
 namespace {
 
-constexpr DurationMs kLook = 200;  // at a child whose end the kernel does not announce (before Linux 5.3)
-constexpr int kEndTries = 100, kEndTryMs = 5;  // for a child whose owner is gone, before it is killed
+constexpr DurationMs kLook = 200;  // polls a child if the kernel does not report its end (before Linux 5.3)
+constexpr int kEndTries = 100, kEndTryMs = 5;  // wait for a child without an owner before SIGKILL
 
-// Closed at the end of the scope unless they were taken.
+// Descriptors that are closed at the end of the scope unless they were taken.
 struct Pipe {
   int reader = -1, writer = -1;
   ~Pipe() {
@@ -33,7 +33,7 @@ Status open_pipe(Pipe& pipe) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return fail(Code::unavailable, std::string("making a pipe: ") + strerror(errno));
-  // Descriptors 0 to 2 are what the child's are replaced with.
+  // The child's descriptors 0 to 2 are replaced, so ours must be above 2.
   for (int& end : ends) {
     if (end > 2) continue;
     const int higher = ::fcntl(end, F_DUPFD_CLOEXEC, 3);
@@ -51,7 +51,7 @@ struct Started {
   char* const* argv;
 };
 
-// Between fork and exec of a program with threads: system calls only.
+// Between fork and exec in a process with threads, only system calls are allowed.
 [[noreturn]] void become(const Started& child) {
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -75,13 +75,13 @@ struct Started {
 
 Result<std::unique_ptr<PipedChild>> PipedChild::start(RealReactor& reactor,
                                                       const std::vector<std::string>& argv, Events events) {
-  if (argv.empty() || argv[0].empty()) return fail(Code::invalid, "a command without a program");
+  if (argv.empty() || argv[0].empty()) return fail(Code::invalid, "empty command: no program given");
   Pipe in, out, err, failed;
   for (Pipe* pipe : {&in, &out, &err, &failed}) TRY_(open_pipe(*pipe));
   std::vector<char*> words;
   for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  // A child that has ended is an error of write(), not the end of this process.
+  // Writing to a child that has ended must be an error of write(), not the end of this process.
   if (struct sigaction now = {}; ::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
     ::signal(SIGPIPE, SIG_IGN);
   const pid_t self = ::getpid(), pid = ::fork();
@@ -170,7 +170,7 @@ void PipedChild::send(std::shared_ptr<const std::string> text) {
 
 void PipedChild::write_some() {
   writing_ = false;
-  // A piece, and then the others of this reactor.
+  // Reads one piece, so that other tasks of this reactor run in between.
   if (in_ >= 0 && !queue_.empty()) {
     const std::string& text = *queue_.front();
     constexpr size_t kPiece = 256 << 10;
@@ -219,7 +219,7 @@ void PipedChild::look_for_end() {
   ended_ = true;
   close(in_);
   close(exit_);
-  // What it wrote before it ended; a process that it left behind may hold the pipe for ever.
+  // Reads what it wrote before it ended; a process that it started may hold the pipe forever.
   const auto alive = alive_;
   const auto rest = [&](int& fd, const std::function<void(std::string_view)>& take) {
     for (int i = 0; i < 64 && *alive && fd >= 0; ++i) {
@@ -233,7 +233,7 @@ void PipedChild::look_for_end() {
   if (!*alive) return;
   close(out_);
   close(err_);
-  // ECHILD: reaped by others; its status is lost, which must not look like success.
+  // ECHILD: something else reaped it; its status is lost, which must not look like success.
   const int code = got < 0 ? 255 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   if (events_.ended) events_.ended(code);
 }

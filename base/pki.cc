@@ -50,7 +50,7 @@ Result<std::vector<CertificatePtr>> read_certificates(const std::string& pem) {
   while (CertificatePtr next{PEM_read_bio_X509(in.get(), nullptr, no_pass_phrase, nullptr)})
     list.push_back(std::move(next));
   if (list.empty()) return openssl_error("reading a certificate");
-  ERR_clear_error();  // "no start line" at the end is how the list ends
+  ERR_clear_error();  // at the end of the list, OpenSSL reports "no start line"
   return list;
 }
 
@@ -117,7 +117,7 @@ bool add_name(X509_NAME* name, const char* field, const std::string& value) {
                                     static_cast<int>(value.size()), -1, 0) == 1;
 }
 
-// 159 random bits: unique without a counter to keep, and positive.
+// 159 random bits: positive, and unique without a stored counter.
 bool set_random_serial(X509* certificate) {
   unsigned char bytes[20];
   if (RAND_bytes(bytes, sizeof bytes) != 1) return false;

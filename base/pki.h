@@ -1,9 +1,9 @@
 // The cluster's own small certificate authority: P-256 keys, X.509 v3.
 //
-// The controller makes one CA when its state is created and signs: its own server certificate, one client
-// certificate per agent (subject CN = node name, O = "muster-agent"), operators' client certificates (O =
-// "muster-operator"). Certificates are valid from a day before they were made, for clocks that are behind.
-// Thread: pure functions.
+// The controller creates one CA with its state, and signs with it: its own server certificate, one client
+// certificate per agent (subject CN = node name, O = "muster-agent"), and operators' client certificates (O =
+// "muster-operator"). Certificates are valid from one day before they were made, for slow clocks. Thread
+// safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -29,7 +29,7 @@ struct KeyPair {
 
 Result<KeyPair> make_ca(const std::string& common_name, int days);
 Result<std::string> make_key();  // PEM, P-256
-// Certificate signing request for `key_pem`.
+// Makes a certificate signing request for `key_pem`.
 Result<std::string> make_csr(const std::string& key_pem, const std::string& common_name);
 
 struct Leaf {
@@ -42,10 +42,10 @@ struct Leaf {
 // Signs the CSR's public key under `leaf` (the CSR's own subject is ignored). Code::invalid when the CSR's
 // signature is bad.
 Result<std::string> sign_csr(const KeyPair& ca, const std::string& csr_pem, const Leaf& leaf);
-// New key and certificate in one.
+// Makes a new key and a certificate for it.
 Result<KeyPair> issue(const KeyPair& ca, const Leaf& leaf);
 
-// Is `certificate_pem` signed by `ca_pem` and valid at `now`? Code::denied with the reason when not.
+// Checks that `ca_pem` signed `certificate_pem` and that it is valid at `now`; else Code::denied and why.
 Status verify_certificate(const std::string& ca_pem, const std::string& certificate_pem, TimeMs now);
 
 struct CertificateInfo {

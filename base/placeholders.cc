@@ -20,10 +20,10 @@ struct Known {
 constexpr Known kUuids[] = {
     {"03000200-0400-0500-0006-000700080009", "AMI's default: oshi/oshi 2417, rockstor/rockstor-core 1964"},
     {"12345678-1234-5678-90ab-cddeefaabbcc", "FOGProject/fogproject, hostmanager.class.php"},
-    {"12345678-1234-5678-1234-567812345678", "an example of RFCs and manuals that firmware was shipped with"},
-    {"12345678-1234-1234-1234-123456789abc", "an example of manuals that firmware was shipped with"},
-    {"01234567-89ab-cdef-0123-456789abcdef", "counted up"},
-    {"00000000-0000-0000-0807-060504030201", "counted down: rockstor/rockstor-core 2143"},
+    {"12345678-1234-5678-1234-567812345678", "example in RFCs and manuals, found in shipped firmware"},
+    {"12345678-1234-1234-1234-123456789abc", "example in manuals, found in shipped firmware"},
+    {"01234567-89ab-cdef-0123-456789abcdef", "counting up"},
+    {"00000000-0000-0000-0807-060504030201", "counting down: rockstor/rockstor-core 2143"},
     {"ffffff00-ffff-ffff-ffff-ffffffffffff", "FOGProject/fogproject, hostmanager.class.php"},
     {"4c4c4544-0000-2010-8020-80c04f202020", "Dell without a service tag: freebsd/freebsd-src, rc.d/hostid"},
     {"8a95d198-7f46-11e5-bf8b-08002704d48e", "EDK II's example for Arm: SolidRun/lx2160a_uefi 4"},
@@ -37,7 +37,7 @@ constexpr Known kUuids[] = {
     {"not present", "dmidecode, for all ones"},
 };
 
-// Lower case, words parted by one blank.
+// Lower case, words separated by one blank.
 constexpr Known kSerials[] = {
     {"to be filled by o.e.m.", "AMI: openshift/assisted-installer-agent 1625"},
     {"to be filled by oem", "AMI"},
@@ -56,26 +56,26 @@ constexpr Known kSerials[] = {
     {"not present", "dmidecode"},
     {"not settable", "dmidecode"},
     {"none", "Supermicro"},
-    {"null", "firmware that prints what it does not have"},
-    {"n/a", "firmware that prints what it does not have"},
+    {"null", "firmware, for a missing value"},
+    {"n/a", "firmware, for a missing value"},
     {"unknown", "VMware, QEMU"},
     {"invalid", "Lenovo"},
     {"empty", "Gigabyte"},
 };
 
-// Prefixes of addresses that many ports have, lower case. Addresses that count up (00:01:02:03:04:05,
-// 00:11:22:33:44:55) are recognized anyway and need no line.
+// Prefixes of addresses that many ports have, lower case. Counting sequences (00:01:02:03:04:05,
+// 00:11:22:33:44:55) are recognized without an entry.
 constexpr Known kAddresses[] = {
-    {"00:00:5e:", "VRRP and CARP (RFC 5798, 7.3), and other groups of IANA's"},
+    {"00:00:5e:", "VRRP and CARP (RFC 5798, 7.3), and other IANA groups"},
     {"00:00:0c:07:ac:", "HSRP (RFC 2281, 5.1)"},
     {"00:05:73:a0:", "HSRP for IPv6 (Cisco's documentation)"},
     {"00:07:b4:00:", "GLBP (Cisco's documentation)"},
     {"00:00:00:00:00:", "adapters whose EEPROM was never written"},
     {"00:a0:c9:00:00:00", "Intel's adapters whose NVM was erased"},
-    {"00:e0:4c:53:44:58", "Realtek's adapters on USB, of several sellers"},
-    {"be:3a:f2:b6:05:9f", "Insyde's RNDIS device of BMCs, one address for all: metal3-io/metal3-docs 595"},
-    {"00:1a:7d:da:71:0a", "adapters on USB: OCSInventory-NG/OCSInventory-ocsreports 1440"},
-    {"00:1a:7d:da:71:13", "adapters on USB, the same maker's"},
+    {"00:e0:4c:53:44:58", "Realtek USB adapters of several vendors"},
+    {"be:3a:f2:b6:05:9f", "Insyde's RNDIS device in BMCs, same address on all: metal3-io/metal3-docs 595"},
+    {"00:1a:7d:da:71:0a", "USB adapters: OCSInventory-NG/OCSInventory-ocsreports 1440"},
+    {"00:1a:7d:da:71:13", "USB adapters of the same manufacturer"},
     {"88:88:88:88:87:88", "Intel's 82579 and I217 to I219 with an NVM that was never written"},
     {"08:00:27:00:01:92", "Nuvoton's boards: OpenNuvoton/NUC980-linux-4.4.y 8"},
     {"08:00:27:00:01:93", "Nuvoton's boards: OpenNuvoton/MA35D1_Buildroot 9"},
@@ -92,7 +92,7 @@ bool is_shared_address(const std::string& mac) {
                      [&](const Known& one) { return mac.rfind(one.value, 0) == 0; });
 }
 
-// Lower case, one blank for all blanks and underscores in a row, none at the ends.
+// Returns the text in lower case, with each run of blanks and underscores as one blank, and none at the ends.
 std::string words_of(const std::string& text) {
   std::string out;
   for (const char c : lower(text)) {
@@ -115,7 +115,7 @@ int digit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// The bytes of hexadecimal digits without what stands between them; nothing where other characters are.
+// Returns the bytes of a hexadecimal text, ignoring separators; none if it has other characters.
 std::optional<std::vector<int>> bytes_of(const std::string& text, char between) {
   std::vector<int> out;
   std::string digits = text;
@@ -129,7 +129,7 @@ std::optional<std::vector<int>> bytes_of(const std::string& text, char between) 
   return out;
 }
 
-// Each as much more than the one before: 00 01 02, 00 11 22, or all the same.
+// True if each byte exceeds the one before by the same amount: 00 01 02, 00 11 22, or all equal.
 bool counts_up(const std::vector<int>& bytes) {
   for (size_t i = 2; i < bytes.size(); ++i)
     if (((bytes[i] - bytes[i - 1]) & 255) != ((bytes[1] - bytes[0]) & 255)) return false;
@@ -156,8 +156,8 @@ bool is_placeholder_uuid(const std::string& text) {
   if (all_same(digits) && (digits.size() == kDigits || digits[0] == '0' || digits[0] == 'f')) return true;
   const auto bytes = bytes_of(uuid, '-');
   if (!bytes || digits.size() != kDigits) return false;
-  // A random or constructed UUID has more different bytes. A node's number after zeros does not identify a
-  // machine either; but an address there does (Supermicro).
+  // A random or constructed UUID has more distinct bytes. A node's number after zeros does not identify a
+  // machine either; a MAC address there does (Supermicro).
   if (std::set<int>(bytes->begin(), bytes->end()).size() <= 2) return true;
   if (digits.compare(kDigits - kTail, kTail, std::string(kTail, 'f')) == 0)
     return true;  // freebsd/freebsd-src, rc.d/hostid: "*-ffff-ffff-ffff-ffffffffffff"

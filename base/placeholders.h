@@ -1,27 +1,27 @@
-// Placeholders: UUIDs, serial numbers and network addresses that a vendor left at its default, so that many
-// machines have the same. The one list of them, each value with its source: used by drivers, facts, the
+// Placeholders: UUIDs, serial numbers and network addresses that vendors left at a default, so that many
+// machines share them. The only list of these, each value with its source; used by drivers, facts, the
 // planner, discovery and the check for the controller host.
 //
-// Thread: pure functions.
+// Thread safety: stateless functions.
 #pragma once
 
 #include <string>
 
 namespace muster {
 
-// Of a UUID in this spelling; base/machine_uuid.h checks both byte orders. A text that is not a UUID is a
-// placeholder only if it is listed ("Not Settable").
+// True for a placeholder UUID in this byte order; base/machine_uuid.h checks both orders. A text that is not
+// a UUID is a placeholder only if it is listed ("Not Settable").
 bool is_placeholder_uuid(const std::string& uuid);
 
-// Whether a serial number (of a machine, a board, a drive) is unique: not empty, not "To be filled by
-// O.E.M.", not one repeated character, not counted up, not QEMU's own.
+// True if a serial number (of a machine, board or drive) is unique: not empty, not "To be filled by O.E.M.",
+// not one repeated character, not a counting sequence, not one of QEMU's defaults.
 bool names_one_thing(const std::string& serial);
 
-// An address that a station can have ("52:54:00:20:00:01", any case): six bytes, not all zeros, and not for a
-// group (multicast, broadcast).
+// True for an address that a port can have ("52:54:00:20:00:01", any case): six bytes, not all zeros, and not
+// a group address (multicast, broadcast).
 bool is_station_address(const std::string& mac);
-// And unique to the port, as far as visible: assigned by its vendor, not by software (the bit for locally
-// administered ones; those count only if declared), nor one known on many ports.
+// True if the address is also unique to its port, as far as visible: assigned by the vendor, not locally
+// administered (those count only if declared), and not known to exist on many ports.
 bool names_one_port(const std::string& mac);
 
 }  // namespace muster

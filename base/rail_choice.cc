@@ -38,7 +38,7 @@ size_t in_common(const std::string& one, const std::string& other) {
                              a.begin());
 }
 
-// Of the ports, those nearest to this GPU; none where nothing is in common with any.
+// Returns the ports nearest to this GPU; none if no port shares a part of its path.
 Indexes nearest(const RailQuestion& q, const Indexes& ports, const std::string& gpu) {
   size_t best = 1;
   Indexes out;
@@ -59,7 +59,7 @@ Indexes those(const Indexes& ports, Keep keep) {
   return out;
 }
 
-// Which ports are rails, in no order yet.
+// Returns the ports that become rails, not yet ordered.
 Result<Indexes> choose(const RailQuestion& q) {
   Indexes all(q.ports.size());
   std::iota(all.begin(), all.end(), size_t{0});
@@ -81,8 +81,8 @@ Result<Indexes> choose(const RailQuestion& q) {
                   all.size(), near.size(), linked.size(), list_of_ports(q.ports)));
 }
 
-// As many rails as GPUs: one each. Those with the fewest ports to choose from come first: what is near to few
-// is a part of what is near to more, or has nothing to do with it, so that finds a way whenever there is one.
+// As many rails as GPUs: one each. GPUs with the fewest candidate ports come first: the sets of nearest ports
+// are nested or disjoint, so this finds an assignment whenever there is one.
 Result<Indexes> one_each(const RailQuestion& q, const Indexes& ports) {
   std::vector<Indexes> near;
   for (const auto& gpu : q.gpus) near.push_back(nearest(q, ports, gpu));
@@ -96,8 +96,8 @@ Result<Indexes> one_each(const RailQuestion& q, const Indexes& ports) {
     const Indexes& from = near[gpu].empty() ? ports : near[gpu];
     const auto free = std::find_if(from.begin(), from.end(), [&](size_t i) { return !used.count(i); });
     if (free == from.end())
-      return fail(Code::conflict, fmt::format("the ports nearest to GPU {} are nearest to other GPUs, too, "
-                                              "and there are more of those than ports ({}): name the ports "
+      return fail(Code::conflict, fmt::format("the ports nearest to GPU {} are also nearest to other GPUs, "
+                                              "and there are more such GPUs than ports ({}): name the ports "
                                               "in the spec",
                                               gpu, list_of_ports(q.ports)));
     used.insert(*free);
@@ -106,7 +106,7 @@ Result<Indexes> one_each(const RailQuestion& q, const Indexes& ports) {
   return out;
 }
 
-// Fewer rails than GPUs, or more: in the order of the first GPU that each is nearest to.
+// Fewer rails than GPUs, or more: ordered by the first GPU that each port is nearest to.
 Indexes by_first_gpu(const RailQuestion& q, Indexes ports) {
   std::map<size_t, int> first;
   for (const size_t i : ports) {

@@ -1,11 +1,11 @@
-// Which ports are which rails, if the spec leaves it open: rail i is the port nearest to GPU i on PCI
-// Express, so that a GPU's traffic leaves beside it and does not cross the processors.
+// Assigns ports to rails if the spec does not: rail i is the port nearest to GPU i on PCI Express, so that a
+// GPU's traffic uses a port close to it and does not cross the processors.
 //
-// Near: as much of the way from the root complex in common as possible. GPUs count in the order of their PCI
-// addresses, as NVIDIA's tools number them. Ports that are equally near to equally many GPUs are taken in
-// their own order. If there are more ports than rails, those count that are nearest to a GPU; else those with
-// a link; else the fastest of these. Anything ambiguous is an error. The same function for the node that
-// configures its ports and the plan that shows them beforehand. Thread: pure.
+// Nearest: the longest common path from the root complex. GPUs are numbered in the order of their PCI
+// addresses, as by NVIDIA's tools. Ports that are equally near to the same number of GPUs are taken in the
+// order of their addresses. If there are more ports than rails, the ones nearest to a GPU are used; otherwise
+// those with a link; otherwise the fastest of these. Anything ambiguous is an error. Used by the node that
+// configures its ports and by the plan that shows them beforehand. Pure functions, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ Result<RailAnswer> choose_rails(const RailQuestion& question);
 // "eth1 (0000:1b:00.0) with a link, eth2 ... without a link"; "none"
 std::string list_of_ports(const std::vector<RailPort>& ports);
 
-// The path from the root complex to a PCI device, from its link in sysfs, without the device:
-// "pci0000:15/0000:15:01.0/0000:16:00.0". Empty: no PCI device, or one behind USB.
+// Returns the path from the root complex to a PCI device, without the device, from its link in sysfs:
+// "pci0000:15/0000:15:01.0/0000:16:00.0". Empty: not a PCI device, or one on USB.
 std::string pci_path(const std::string& link);
 
 }  // namespace muster

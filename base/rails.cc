@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kNet = "/sys/class/net/";
 constexpr const char* kRdma = "/sys/class/infiniband/";
 
-// The last PCI address on the way to a device: virtio devices sit one level below theirs.
+// Returns the last PCI address in the path to a device: virtio devices are one level below theirs.
 std::string last_pci(const Result<std::string>& link) {
   std::string found;
   if (!link.ok()) return found;
@@ -88,8 +88,8 @@ std::string way_to_interface(const Files& files, const std::string& interface) {
   return own.ok() ? *own : files.read_link(kNet + interface + "/device").value_or("");
 }
 
-// The kernel shows which interface an Ethernet port of an RDMA device has (also of one in software); an
-// InfiniBand port is recognised by its PCI function and its number there.
+// The kernel shows the interface of an RDMA device's Ethernet port (also of a software device); an InfiniBand
+// port is recognised by its PCI function and its port number there.
 RdmaName rdma_of_interface(const Files& files, const std::string& interface) {
   const std::string pci = pci_of_interface(files, interface);
   const int number = std::atoi(files.read_line(kNet + interface + "/dev_port", "0").c_str()) + 1;

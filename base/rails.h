@@ -1,9 +1,9 @@
-// The roles of a node's ports: the record that the step module `networks` leaves on a node, and the RDMA port
+// The roles of a node's ports: the record that the step module `networks` writes on a node, and the RDMA port
 // of an interface. All users of the declared rails (NCCL's settings, quality of service, acceptance) read
-// that record, and none chooses ports itself.
+// that record; none of them chooses ports itself.
 //
-// A missing record is not an error, since nothing may be declared; an unreadable one is. Thread: pure over
-// Files.
+// A missing record is not an error, since the spec may declare no rails; an unreadable one is. Thread safety:
+// stateless functions.
 #pragma once
 
 #include <string>
@@ -31,22 +31,22 @@ struct NetworksRecord {
 Result<NetworksRecord> read_networks_record(const Files& files);
 std::string networks_record_text(const NetworksRecord& record);
 
-// The PCI function behind a network interface, "0000:1a:00.0"; "" without one.
+// Returns the PCI function of a network interface, "0000:1a:00.0"; "" if it has none.
 std::string pci_of_interface(const Files& files, const std::string& interface);
 
-// The path in sysfs to an interface's device, from the root complex; input of pci_path() of
-// base/rail_choice.h. The link `device` is relative to the device, the interface's own is not.
+// Returns the path in sysfs from the root complex to an interface's device, for pci_path()
+// (base/rail_choice.h). The link `device` is relative to the device; the interface's own link is not.
 std::string way_to_interface(const Files& files, const std::string& interface);
 
 struct RdmaName {
   std::string device;
   int port = 1;
-  bool only = true;  // the device has no other
+  bool only = true;  // it is the only port of the device
   // "mlx5_0"; of a device with several ports "mlx4_0/2"
   std::string label() const { return only ? device : device + "/" + std::to_string(port); }
   bool found() const { return !device.empty(); }
 };
-// Empty when the interface has none.
+// Returns the RDMA device and port of an interface; empty if it has none.
 RdmaName rdma_of_interface(const Files& files, const std::string& interface);
 
 }  // namespace muster

@@ -1,7 +1,7 @@
-// Reactor: the only notion of time and of "later" in muster's logic (levels 1 to 3).
+// Reactor: the only source of time and of deferred work in muster's logic (levels 1 to 3).
 //
 // One thread owns a reactor and everything that is posted to it; callbacks never run inside post() or
-// after(). Production: base/reactor_asio.cc. Simulation: tests/sim/world.h, under a seeded clock.
+// after(). Production: base/reactor_asio.cc. Simulation: tests/sim/world.h, with a seeded clock.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ class Reactor {
   // Runs `task` once, `delay` ms from now. Cancelling a timer that fired is harmless.
   virtual TimerId after(DurationMs delay, Task task) = 0;
   virtual void cancel(TimerId timer) = 0;
-  // The name of the running task until it ends: "GET /v1/status". Few names, not one for each node: a task
-  // that takes too long is reported by its name (base/reactor_watch.h), each name once in an hour.
+  // Names the running task until it ends: "GET /v1/status". Use few names, not one per node: a task that
+  // takes too long is reported by name (base/reactor_watch.h), each name at most once an hour.
   virtual void label(std::string_view) {}
 };
 
-// The real one: the clocks of the machine, epoll. run() returns after stop(), and may be called again.
+// The production reactor: the machine's clocks, epoll. run() returns after stop(), and may be called again.
 class RealReactor : public Reactor {
  public:
   virtual void run() = 0;
@@ -45,17 +45,17 @@ class RealReactor : public Reactor {
   // Calls `on_signal` on the reactor's thread when SIGINT or SIGTERM arrives.
   virtual void on_stop_signal(Task on_signal) = 0;
   // Calls `on_ready` once, on the reactor's thread, when the pipe or socket `fd` can be read or written
-  // without waiting, or is at its end. One call of each kind is pending at a time. The descriptor stays its
-  // owner's.
+  // without blocking, or is at its end. At most one call of each kind may be pending. The caller still owns
+  // the descriptor.
   enum class Ready { read, write };
   virtual void when_ready(int fd, Ready what, Task on_ready) = 0;
-  // Drops the calls pending for `fd`; to be called before it is closed.
+  // Drops the pending calls for `fd`; must be called before `fd` is closed.
   virtual void forget(int fd) = 0;
-  // Called after a task that took longer than kLongestTask, in place of the warning. On the reactor's thread,
-  // or before run().
+  // Sets a function to be called, instead of the warning, after a task that took longer than kLongestTask. To
+  // be called on the reactor's thread, or before run().
   virtual void on_slow(ReactorWatch::OnSlow) {}
 };
-// `cpu`: the clock for tasks; tests have their own.
+// `cpu`: the clock that measures tasks; tests pass their own.
 std::unique_ptr<RealReactor> make_reactor(int worker_threads, ReactorWatch::CpuClock cpu = thread_cpu_time);
 
 }  // namespace muster

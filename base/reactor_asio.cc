@@ -22,7 +22,8 @@ namespace asio = boost::asio;
 
 constexpr int64_t kSteadyBegin = 1'000'000'000'000;
 
-// Lifetime: the pool is joined before the io_context goes, so a worker never posts into a dead one.
+// Lifetime: the pool is joined before the io_context is destroyed, so a worker never posts to a destroyed
+// one.
 class AsioReactor : public RealReactor {
  public:
   AsioReactor(int worker_threads, ReactorWatch::CpuClock cpu)
@@ -40,7 +41,7 @@ class AsioReactor : public RealReactor {
     auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
   }
-  // The clock of the timers below. It may begin at the machine's start: moved away from 0, which means
+  // The clock of the timers below. It may be near 0 after a boot, so it is shifted away from 0, which means
   // "never".
   SteadyMs steady() const override {
     const auto reading = std::chrono::steady_clock::now().time_since_epoch();
@@ -91,7 +92,7 @@ class AsioReactor : public RealReactor {
       watched.descriptor = std::make_unique<asio::posix::stream_descriptor>(io_);
       boost::system::error_code error;
       watched.descriptor->assign(fd, error);
-      // A file of a disk, which epoll rejects: it never waits.
+      // A regular file, which epoll rejects: it can always be read without blocking.
       if (error) {
         watched_.erase(fd);
         return post(std::move(on_ready));
@@ -100,7 +101,7 @@ class AsioReactor : public RealReactor {
     watched.descriptor->async_wait(what == Ready::read ? asio::posix::descriptor_base::wait_read
                                                        : asio::posix::descriptor_base::wait_write,
                                    [this, fd, id = watched.id, on_ready = std::move(on_ready)](auto) {
-                                     // The number may belong to a different descriptor meanwhile.
+                                     // By then, the number may belong to a different descriptor.
                                      const auto found = watched_.find(fd);
                                      if (found != watched_.end() && found->second.id == id)
                                        run_task("descriptor", on_ready);
@@ -116,7 +117,7 @@ class AsioReactor : public RealReactor {
   void on_slow(ReactorWatch::OnSlow hook) override { watch_.on_slow(std::move(hook)); }
 
  private:
-  // Nothing may come out of run(): that would be the end of the program.
+  // No exception may leave run(): it would end the program.
   void run_task(std::string_view name, const Task& task) {
     watch_.run(name, [&] { contain_exceptions("a task of the reactor", task); });
   }

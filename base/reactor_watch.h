@@ -1,8 +1,8 @@
-// ReactorWatch: whether a task blocks its reactor for too long. While one runs, no request is answered and no
-// message handled; work longer than kLongestTask must run on a worker's thread, or in pieces.
+// ReactorWatch: detects tasks that block their reactor for too long. While a task runs, no request is
+// answered and no message handled; work longer than kLongestTask must run on a worker thread, or in pieces.
 //
-// Measured is CPU time of the reactor's thread: a busy machine, or a debugger, makes no task slow. Thread:
-// the reactor's.
+// Measures CPU time of the reactor's thread, so that a busy machine or a debugger does not make a task slow.
+// Thread: the reactor's.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace muster {
 
 constexpr DurationMs kLongestTask = 100;
 
-// CPU time of the calling thread, in nanoseconds.
+// Returns the CPU time of the calling thread, in nanoseconds.
 int64_t thread_cpu_time();
 
 class ReactorWatch {
@@ -41,7 +41,7 @@ class ReactorWatch {
     std::forward<Work>(work)();
     judge(cpu_() - began - elsewhere_);
   }
-  // Work within a task that a worker's thread would do in the daemon: not counted.
+  // Runs work that a worker thread would do in the daemon: its time is not counted.
   template <typename Work>
   auto elsewhere(Work&& work) {
     struct Span {
@@ -72,9 +72,9 @@ class ReactorWatch {
   Held last_, longest_;
 };
 
-// Calls `then` for each name once in an hour.
+// Returns a hook that calls `then` at most once an hour for each name.
 ReactorWatch::OnSlow once_an_hour(std::function<SteadyMs()> now, ReactorWatch::OnSlow then);
-// A warning in the log.
+// Logs a warning.
 void warn_of_slow(const std::string& name, DurationMs took);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// /etc/resolv.conf as muster writes it, at installation and whenever the node is configured. Pure.
+// Content of /etc/resolv.conf, at installation and whenever the node is configured. Pure functions.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace muster {
 
-// Name servers in their order, and the search domains. Without servers: a file with a comment, because
-// programs need one, with which every look-up fails at once.
+// Returns the name servers in order, and the search domains. Without servers: a comment only, because
+// programs need the file; every look-up then fails at once.
 std::string resolver_text(const std::vector<std::string>& dns, const std::vector<std::string>& search);
 
-// "a b c"
+// Returns "a b c".
 std::string joined_by_blanks(const std::vector<std::string>& words);
 
 }  // namespace muster

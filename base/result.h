@@ -4,7 +4,7 @@
 // context added on the way up. A function either returns an Error or logs it, never both. Two codes must
 // never be confused: `unavailable` means nothing happened and a retry is safe; `timeout` means the outcome is
 // unknown, so read the state before doing anything again.
-// Thread: values, no shared state.
+// Thread safety: value types, no shared state.
 #pragma once
 
 #include <cassert>
@@ -20,7 +20,7 @@ enum class Code {
   invalid,      // the input is wrong; retrying the same input cannot help
   not_found,    // the named thing does not exist
   conflict,     // the thing is in an unexpected state
-  denied,       // refused: by a safety rule, by authentication, or by authorisation
+  denied,       // rejected by a safety rule, by authentication, or by authorisation
   unavailable,  // nothing was done; safe to retry later
   timeout,      // the outcome is unknown; probe before anything else
   failed,       // the operation was carried out and failed

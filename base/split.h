@@ -1,4 +1,4 @@
-// A text in pieces. Thread: values.
+// Splits a text at a separator. Thread safety: stateless.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace muster {
 
-// Without empty pieces: several adjacent separators count as one.
+// Returns the non-empty pieces: adjacent separators count as one.
 inline std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> out;
   for (size_t begin = 0; begin < text.size();) {

@@ -1,10 +1,10 @@
-// Stand-ins for GPUs: written by a lab into the SMBIOS of its machines, and read there by a guest.
+// Stand-ins for GPUs: a lab writes them into the SMBIOS of its machines, and a guest reads them there.
 //
-// The lab puts one OEM string (SMBIOS type 11) on a machine's command line, "muster-lab-gpus/1 2 NVIDIA H100
-// 80GB HBM3"; the agent (agent/steps/system/smbios.h), the stub kernel module and library (lab/stub-gpu/) use
-// only it. No hardware is behind them, and no measurement on one counts. Inventory, the plan's note, names of
-// steps for a node's GPUs, every check of them in the report, reasons of nodes, and the output of the stub
-// programs are marked SIMULATED GPU; docs/lab.md lists what is not. Thread: pure functions.
+// The lab passes one OEM string (SMBIOS type 11) to each machine, "muster-lab-gpus/1 2 NVIDIA H100 80GB
+// HBM3"; the agent (agent/steps/system/smbios.h) and the stub kernel module and library (lab/stub-gpu/) use
+// only that. There is no hardware, and measurements on stand-ins are void. The inventory, the plan's note,
+// the names of GPU steps, all GPU checks in the report, the nodes' reasons and the output of the stub
+// programs are marked SIMULATED GPU; docs/lab.md lists what is not. Thread safety: stateless functions.
 #pragma once
 
 #include <optional>
@@ -29,23 +29,23 @@ struct StandinGpus {
   std::string model = kStandinModel;
 };
 
-// The error in a model's name for such a string; "" if valid. Commas are QEMU's own.
+// Returns the error in a model name for this string; "" if valid. No commas: QEMU interprets them.
 std::string wrong_standin_model(const std::string& model);
 std::string standin_text(const StandinGpus& gpus);
 // Empty unless the whole text is such a string.
 std::optional<StandinGpus> standin_from_text(const std::string& text);
 
-// "0000:e1:00.0": the address of stand-in number `index` (from 0). No device of a lab's machine is there.
+// Returns the PCI address of stand-in `index` (from 0), "0000:e1:00.0"; a lab machine has no device there.
 std::string standin_pci(int index);
-// As in an inventory. `machine`: the product UUID, so that no two machines have the same GPU.
+// Returns them as inventory entries. `machine`: its product UUID, which makes the UUIDs of GPUs unique.
 std::vector<GpuFacts> standin_facts(const StandinGpus& gpus, const std::string& machine);
 
-// How many of them are stand-ins.
+// Returns how many of the GPUs are stand-ins.
 int simulated_gpus(const HardwareFacts& facts);
 
-// Whether a measuring step with these parameters puts a load on GPUs or their memory, which a stand-in cannot
-// carry. Used by agent and controller: one skips the step, the other ignores a result of it. Reading the
-// counters of a driver is not a load.
+// True if a measuring step with these parameters puts a load on GPUs or their memory, which is not possible
+// on a stand-in: the agent skips such a step, and the controller ignores a result of it. Reading a driver's
+// counters is not a load.
 bool loads_gpus(const Json& params);
 
 }  // namespace muster

@@ -13,7 +13,7 @@
 namespace muster {
 
 struct SteadyMs {
-  int64_t ms = 0;  // 0: never, longer ago than any measured span (Reactor::steady() is far from it)
+  int64_t ms = 0;  // 0: never, i.e. longer ago than any measured span (Reactor::steady() is far above 0)
 
   auto operator<=>(const SteadyMs&) const = default;
   explicit operator bool() const { return ms != 0; }

@@ -3,7 +3,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kContinuations = 3;  // the most that one character has
+constexpr size_t kContinuations = 3;  // continuation bytes that one character has at most
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 

@@ -1,12 +1,12 @@
-// Cutting text without cutting a character of UTF-8 in two. Text that is not UTF-8 is cut as well; nothing
-// throws.
+// Truncates text without splitting a UTF-8 character. Text that is not UTF-8 is truncated as well; the
+// functions never throw.
 #pragma once
 
 #include <string_view>
 
 namespace muster {
 
-// At most `most` bytes of the beginning, or of the end.
+// Returns at most the first, or the last, `most` bytes.
 std::string_view first_bytes(std::string_view text, size_t most);
 std::string_view last_bytes(std::string_view text, size_t most);
 

@@ -1,5 +1,5 @@
-// The types of step modules' parameters, checked by the agent before a step and by the controller when a
-// playbook arrives. Thread: pure.
+// Checks the types of step modules' parameters: the agent before a step, the controller when it receives a
+// playbook. Pure functions, no I/O.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// type: string, int, number, bool, list, object or any; any other type never matches.
+// True if `value` has `type`: string, int, number, bool, list, object or any. An unknown type never matches.
 bool has_type(const Json& value, const std::string& type);
 
 }  // namespace muster

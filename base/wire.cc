@@ -68,7 +68,7 @@ Result<JoinRequest> join_request_from_json(const Json& j) {
   TRY_(r.finish());
   TRY(m.mode, mode);
   if (m.version != kVersion)
-    return fail(Code::invalid, "join: the agent's version is " + std::to_string(m.version) +
+    return fail(Code::invalid, "join: the agent's protocol version is " + std::to_string(m.version) +
                                    ", the controller's is " + std::to_string(kVersion));
   return m;
 }

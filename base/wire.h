@@ -45,10 +45,10 @@ struct JoinReply {
 
 // The kinds of orders.
 enum class OrderKind {
-  unknown,     // a kind of a later version: the agent rejects the order, and accepts the others
+  unknown,     // of a later version: the agent rejects this order, and accepts the others
   inventory,   // inventory of the hardware; in any mode
   image,       // write the OS disk; mode ram
-  boot_disk,   // restart from it; mode ram
+  boot_disk,   // restart from the OS disk; mode ram
   steps,       // carry out playbook steps; mode installed
   check,       // measure; changes no configuration
   reboot,      // restart; mode installed
@@ -61,14 +61,14 @@ enum class OrderKind {
 std::string_view to_string(OrderKind kind);
 OrderKind order_kind_from_string(std::string_view word);
 
-// One unit of work an agent carries out locally. `id` names the attempt and never changes meaning: an agent
-// that has finished an id re-sends its result and does nothing else.
+// One unit of work that an agent carries out locally. `id` identifies the attempt and never changes its
+// meaning: an agent that has finished this id only sends the result again.
 struct WorkOrder {
   std::string id;  // "<run>-<its start, hexadecimal>/<action>#<attempt>"
   OrderKind kind = OrderKind::unknown;
   Json params = Json::object();
   DurationMs deadline = 10 * kMinute;  // from receipt; the agent ends the work with Code::timeout after it
-  std::string unknown_kind = {};       // of an unknown kind: the received name
+  std::string unknown_kind = {};       // if the kind is unknown: its received name
 
   std::string kind_word() const {
     return kind == OrderKind::unknown ? unknown_kind : std::string(to_string(kind));
@@ -76,13 +76,13 @@ struct WorkOrder {
 };
 
 struct PollReply {
-  std::vector<WorkOrder> orders;       // on offer, and not among those the agent has
-  std::vector<std::string> withdrawn;  // of those it has: a running one stops at its next safe point
+  std::vector<WorkOrder> orders;       // offered, and not among those that the agent has
+  std::vector<std::string> withdrawn;  // ids among those it has; a running one stops at its next safe point
 };
 
 // kinds and their data:
 //   hello     {mode, boot_id, image_digest, agent_version, slot, trial}    first event of every agent process
-//   started   {}                                                            order taken up
+//   started   {}                                                            the agent began the order
 //   progress  {done, total, unit, text}                                     numbers are optional
 //   step      {step, name, status: already|applied|measured|failed|not_applicable|not_looked_at|incomplete,
 //             message, ms, diff?, result?}
@@ -90,7 +90,7 @@ struct PollReply {
 //   finished  {ok, code, message, result}                                   exactly once per order
 struct Event {
   uint64_t seq = 0;
-  TimeMs time = 0;    // the agent's clock; for people only
+  TimeMs time = 0;    // the agent's clock; for display only
   std::string order;  // empty for hello
   std::string kind;
   Json data = Json::object();
@@ -126,18 +126,18 @@ struct Step {
   // Optional step that must succeed after this one: same shape {module, params}. Null: the module's own
   // verify only.
   Json verify;
-  // The controller's limits for the measurement (acceptance), by metric, and in "blocks" the metrics of an
-  // optional step that fail the node nevertheless; the agent passes it through unread.
+  // The controller's limits for the measurement (acceptance), by metric; "blocks" lists the metrics of an
+  // optional step that still fail the node. The agent passes it through unread.
   Json expect;
   bool mandatory = true;  // false: a failure is reported and the order continues (degraded)
-  // What an agent needs for it; without it the step is `not_looked_at`. "root": its user is root. In the JSON
-  // form they are in `expect`, because agents of an older version reject a step with an unknown key.
+  // What the agent must have to run the step, else it is `not_looked_at`. "root": the agent runs as root. In
+  // the JSON form they are in `expect`, because older agents reject a step with an unknown key.
   std::vector<std::string> needs = {};
 };
 Json to_json(const Step& s);
 Result<Step> step_from_json(const Json& j);
 
-// image: which disk to write and with what. Refused on the node unless everything matches.
+// image: which disk to write and with what. The agent rejects the order unless everything matches.
 struct ImageJob {
   std::string image;          // name
   std::string digest;         // image digest
@@ -147,11 +147,11 @@ struct ImageJob {
   int64_t disk_size_bytes = 0;
   std::string content_hash;  // content that the approved plan saw on that disk; empty only if `ours` is
                              // expected
-  bool allow_ours =
-      false;  // a disk that carries muster's own layout of this node may be re-imaged (reimage plans)
-  std::string cluster;    // the node's cluster: another one may have a node of the same name
-  std::string authority;  // and another controller a cluster of the same name: fingerprint of this one's CA,
-                          // sha256:<hex>
+  bool allow_ours = false;   // in reimage plans: a disk that has muster's own layout of this node may be
+                             // overwritten with a new image
+  std::string cluster;       // the node's cluster: a different one may have a node with the same name
+  std::string authority;     // fingerprint of this controller's CA, since a different one may have a
+                             // cluster with the same name: sha256:<hex>
   std::string hostname;
   std::string address_cidr;  // "10.20.0.11/24"
   std::string mac;
@@ -165,26 +165,26 @@ struct ImageJob {
 Json to_json(const ImageJob& j);
 Result<ImageJob> image_job_from_json(const Json& j);
 
-// A program in every system beside its image: muster's agent, the acceptance programs.
+// A program that is installed in addition to the image: muster's agent, an acceptance program.
 struct SlotProgram {
   std::string path;    // on the node, "/usr/sbin/muster-agent"
   std::string sha256;  // and on the boot HTTP server: "/programs/<sha256>"
   int64_t size = 0;    // bytes
   int64_t mode = 0755;
 };
-// write_slot: the same image into the root slot that the node does not run from, while it runs. Nothing that
-// the running system boots from is changed.
+// write_slot: writes the image into the root slot that the node does not run from, while it runs. Nothing
+// that the running system boots from is changed.
 struct SlotJob {
   ImageJob image;
-  std::string slot;  // "a" | "b": the one that is written; refused where the node runs from it
+  std::string slot;  // "a" | "b": the slot to write; rejected if the node runs from it
   std::vector<SlotProgram> programs;
   int64_t bytes_per_second = 0;  // cap on bytes written; 0: none
 };
 Json to_json(const SlotJob& j);
 Result<SlotJob> slot_job_from_json(const Json& j);
 
-// boot_slot: one boot from that slot. Unless the step module `slot` commits it, the node boots its previous
-// slot again: by itself after `trial` at the latest.
+// boot_slot: boots once from that slot. Unless the step module `slot` commits it, the node boots its previous
+// slot again, by itself after `trial` at the latest.
 struct BootSlotJob {
   std::string slot, digest;
   DurationMs trial = 0;
@@ -192,15 +192,15 @@ struct BootSlotJob {
 Json to_json(const BootSlotJob& j);
 Result<BootSlotJob> boot_slot_job_from_json(const Json& j);
 
-// kexec: the running system hands over to the RAM system. Prepared first (checked, fetched, loaded) and
-// reported; carried out when that report was acknowledged.
+// kexec: the running system hands over to the RAM system. It is first prepared (checked, fetched, loaded) and
+// reported, and carried out once that report was acknowledged.
 struct KexecJob {
   std::string base_url;  // of the boot HTTP server, "http://10.20.0.1:7480"
   std::string kernel_path, kernel_sha256, initrd_path, initrd_sha256;
-  // Of the RAM system's kernel; the node itself adds the network. Contains the one-time token.
+  // Arguments of the RAM system's kernel, including the one-time token; the node itself adds the network.
   std::string arguments;
-  // Of the new system: the port of its network, its router (may be empty), and its address, "10.20.7.11/16".
-  // If it would be unreachable, the old system is not left.
+  // Network of the new system: its port, its router (may be empty), and its address, "10.20.7.11/16". If it
+  // would be unreachable, the old system keeps running.
   std::string mac, gateway, address_cidr;
 };
 Json to_json(const KexecJob& j);

@@ -1,4 +1,4 @@
-// The names of an enum's values in text: one table of pairs, read in both directions. Thread: values.
+// Names of enum values as text: one table of pairs, read in both directions. Pure functions.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace muster {
 template <typename Enum, size_t N>
 using Words = std::array<std::pair<Enum, std::string_view>, N>;
 
-// "" for a value that is not in the table.
+// Returns the name of a value; "" if it is not in the table.
 template <typename Enum, size_t N>
 constexpr std::string_view word_of(const Words<Enum, N>& table, Enum value) {
   for (const auto& [known, word] : table)
@@ -19,7 +19,7 @@ constexpr std::string_view word_of(const Words<Enum, N>& table, Enum value) {
   return "";
 }
 
-// Exact match only.
+// Returns the value with exactly this name.
 template <typename Enum, size_t N>
 constexpr std::optional<Enum> value_of(const Words<Enum, N>& table, std::string_view text) {
   for (const auto& [value, word] : table)

@@ -1,5 +1,5 @@
-// `muster accept --hosts`: measures running hosts as they are, by a run in this process. Thread: the main
-// thread.
+// `muster accept --hosts`: measures running hosts without changing them, in a run inside this process.
+// Thread: the main thread.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct AcceptHostsFlags {
   std::string hosts;            // a file, or a list
   std::string profile, name;    // "": the default
   std::string via, ssh_config;  // see controller/hosts/ssh_command.h
-  std::string libs;             // folder on the hosts with NCCL and what it needs
-  std::string report;           // folder; "": none is written
+  std::string libs;             // folder on the hosts with NCCL and its dependencies
+  std::string report;           // folder; "": no report
   bool user = false, beside_jobs = false, drift_only = false;
 };
 
@@ -22,7 +22,7 @@ struct AcceptHostsFlags {
 // "~/.local/state/muster/accept". invalid: neither names a folder.
 Result<std::string> accept_state_folder();
 
-// The options of the session. invalid: with every error in the list of hosts, one per line.
+// Returns the options of the session. invalid: the list of hosts has errors; the message has one per line.
 Result<SessionOptions> session_options(const AcceptHostsFlags& flags);
 
 // {"title", "verdict", "exit", "hosts": [{"name", "verdict", "reason", "how"?}], "report"?, "drift", ...}

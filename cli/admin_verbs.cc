@@ -33,7 +33,7 @@ void backup(Context& context, const std::string& path) {
   show(context, *done, [&] { fmt::print("{}\n", absolute); });
 }
 
-// The simulation is a separate program: it contains the fakes, which this one must not.
+// The simulation is a separate program, because it contains fakes that must not be linked into this one.
 void sim(Context& context, const std::vector<std::string>& arguments) {
   std::error_code ignored;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);

@@ -14,7 +14,7 @@
 namespace muster::cli {
 namespace {
 
-// An unverified host may answer anything: only strings are read as strings.
+// The reply of an unverified host may be malformed: anything that is not a string is treated as empty.
 std::string word(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -41,7 +41,7 @@ Result<std::string> read_file(const std::string& path) {
   return text;
 }
 
-// A session as root.
+// Opens an SSH session as root, with sudo if the login is a different user.
 Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
   TRY(auto session, ssh_connect(target, kConnect));
   if (target.user != "root") session = as_root(std::move(session));
@@ -81,7 +81,7 @@ Result<SshTarget> target_of(const Adopting& what, const std::string& place, cons
   if (!what.key.empty()) {
     TRY(const std::string key, read_file(what.key));
     if (key.empty()) return fail(Code::invalid, what.key + " is empty");
-    // The public half selects one of the agent's keys.
+    // The public key selects one of the SSH agent's keys.
     if (auto half = public_key_in(key))
       target.agent_key = std::move(*half);
     else
@@ -120,20 +120,20 @@ Status Host::open() {
 }
 
 Result<Json> Host::ask(const Json& what, DurationMs deadline) {
-  // An approval may take a while, and an idle connection may end meanwhile without any sign of it on this
-  // side. So a request that changes nothing goes first; without an answer a new connection is made.
+  // The operator's approval may take a while, during which an idle connection may be lost unnoticed. So a
+  // request that changes nothing is sent first; without a reply, a new connection is made.
   if (dialog_ && !dialog_->ask(R"({"ask":"nothing"})", kSign).ok()) dialog_.reset();
   if (!dialog_) TRY_(open());
   auto said = dialog_->ask(dump_json(what), deadline);
   if (!said.ok()) {
-    dialog_.reset();  // a late answer would be taken for the next one
+    dialog_.reset();  // a late reply would be taken for that of the next request
     return said.error();
   }
   TRY(Json answer, parse_json(*said));
   if (!answer.is_object()) return fail(Code::failed, target_.address + ": unexpected answer");
   const Json error = answer.value("error", Json());
   if (!error.is_object()) return answer;
-  // It answered, even if with an error: `timeout` is for lost answers only.
+  // The agent replied with an error, so the result is known: `timeout` is only for lost replies.
   const Code code = code_from_string(word(error, "code"));
   return fail(code == Code::timeout ? Code::failed : code, clean_lines(word(error, "message")));
 }

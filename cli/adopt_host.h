@@ -1,5 +1,5 @@
-// One host of `muster node add --adopt`: how it is reached, which key it must present, and the agent that was
-// sent to it.
+// One host of `muster node add --adopt`: its SSH address, the host key it must present, and the uploaded
+// agent.
 #pragma once
 
 #include <memory>
@@ -12,24 +12,24 @@
 
 namespace muster::cli {
 
-// `place`: "HOST" or "HOST:PORT". Its declaration in the spec (`declared`, an object or null) fills in what
-// the command line omits. The host key is not in it yet.
+// Returns the SSH target for `place` ("HOST" or "HOST:PORT"). `declared`, the node's entry in the spec (an
+// object or null), supplies what the command line omits. The target's host key is not set yet.
 Result<SshTarget> target_of(const Adopting& what, const std::string& place, const Json& declared);
-// The host keys that it may present: the spec's, else those of --host-key; empty: the operator confirms it.
+// Returns the host keys that are allowed: the spec's, else those of --host-key; empty: the operator confirms.
 Result<std::vector<std::string>> allowed_keys(const Adopting& what, const SshTarget& target,
                                               const Json& declared);
-// denied: its key is not among the allowed ones.
+// Checks the host key of `target`. denied: it is not in `allowed`. `by_spec`: these keys come from the spec.
 Status is_allowed(const SshTarget& target, const std::vector<std::string>& allowed, bool by_spec);
 
-// The agent on the host, for as long as the connection lasts: one login and one upload for all requests.
-// Belongs to one thread at a time.
+// A connection to the host and the agent uploaded through it: one login and one upload for all requests.
+// Thread: one at a time.
 class Host {
  public:
   Host(SshTarget target, const std::string& agent) : target_(std::move(target)), agent_(agent) {}
-  // The agent's answer (agent/adopting.h), or its error. `timeout`: the request may have been carried out.
+  // Returns the agent's answer (agent/adopting.h) or its error. `timeout`: the request may have taken effect.
   Result<Json> ask(const Json& what, DurationMs deadline);
-  // {facts, joined, steps: [{step, module, outcome, diff, message}]}: facts of the host, and results of
-  // `steps` on it. conflict: it cannot be adopted.
+  // Returns {facts, joined, steps: [{step, module, outcome, diff, message}]}: the host's facts, and the
+  // results of checking `steps` on it. conflict: the host cannot be adopted.
   Result<Json> look(const std::string& node, const std::string& pin, const Json& steps);
   const SshTarget& target() const { return target_; }
   // The public key of the login, as base64; "" without a connection.
@@ -38,9 +38,9 @@ class Host {
  private:
   Status open();
   SshTarget target_;
-  const std::string& agent_;  // its content
+  const std::string& agent_;  // content of the agent's binary
   std::unique_ptr<SshSession> session_;
-  std::unique_ptr<SshDialog> dialog_;  // ends before its session
+  std::unique_ptr<SshDialog> dialog_;  // destroyed before its session
 };
 
 }  // namespace muster::cli

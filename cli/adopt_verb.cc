@@ -24,18 +24,18 @@ namespace muster::cli {
 namespace {
 
 constexpr DurationMs kConnect = 20 * kSecond, kStart = 5 * kMinute;
-constexpr size_t kAtOnce = 64;  // connections, each a thread that mostly waits
+constexpr size_t kAtOnce = 64;  // simultaneous connections, one mostly waiting thread each
 
 // One of the hosts that are adopted together.
 struct One {
   std::string node, address;
   SshTarget target = {};
   std::vector<std::string> allowed = {};  // host keys
-  bool declared = false;                  // in the spec, with its host key
+  bool declared = false;                  // the spec declares it, with its host key
   std::unique_ptr<Host> host = nullptr;
   Json seen = nullptr;                     // its answer to the first inspection
   Json steps = nullptr, answer = nullptr;  // its steps in the plan, and their results
-  Status outcome = Ok{};                   // of the last request to all
+  Status outcome = Ok{};                   // of the last request that was sent to all hosts
 };
 
 void for_all(std::vector<One>& hosts, const std::function<Status(One&)>& work) {
@@ -48,7 +48,7 @@ void for_all(std::vector<One>& hosts, const std::function<Status(One&)>& work) {
   for (auto& thread : threads) thread.join();
 }
 
-// For one host its own error; for several, every error, one line each.
+// Returns the error of a single host, or the errors of several hosts, one per line.
 Status together(const std::vector<One>& hosts, const char* what) {
   if (hosts.size() == 1) return hosts.front().outcome;
   const Error* first = nullptr;
@@ -64,8 +64,8 @@ Status together(const std::vector<One>& hosts, const char* what) {
   return fail(first->code, fmt::format("{} of {} hosts {}:{}", bad, hosts.size(), what, lines));
 }
 
-// A key that two hosts share identifies neither: the one could answer for the other. If the spec names it for
-// both, that was decided by a person.
+// A host key that two hosts share identifies neither of them. It is accepted only if the spec names it for
+// both: then an operator decided so.
 Status show_different_keys(const std::vector<One>& hosts) {
   std::map<std::string, std::string> whose;
   for (const auto& one : hosts)
@@ -81,7 +81,7 @@ Status show_different_keys(const std::vector<One>& hosts) {
   return Ok{};
 }
 
-// The pins: from the spec or the command line, or confirmed by the operator.
+// Sets each host's pinned key: from the spec or the command line, or confirmed by the operator.
 Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
   for_all(hosts, [](One& one) -> Status {
     TRY(one.target.host_key, learn_host_key(one.target.address, one.target.port, kConnect, one.allowed));
@@ -109,7 +109,7 @@ Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
   return fail(Code::denied, fmt::format("{} is not confirmed: {}", fmt::join(shown, "; "), how));
 }
 
-// For all hosts in one pass: a plan for many hosts is large.
+// Assigns the plan's steps to all hosts in one pass, because a plan for many hosts is large.
 void share_steps(const Json& planned, std::vector<One>& hosts) {
   std::map<std::string, One*> by_name;
   for (auto& one : hosts) {
@@ -128,7 +128,7 @@ std::vector<std::string> words_of(const std::string& line) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-// The complete set that this step gives to the account, as base64; none: not changed.
+// Returns the complete set of keys that this step sets for the account, as base64; nullopt: no change.
 std::optional<std::vector<std::string>> keys_given(const Json& step, const std::string& user) {
   const Json params = step.value("params", Json::object());
   if (step.value("module", "") != "user" || params.value("name", "") != user || !params.contains("keys"))
@@ -140,8 +140,8 @@ std::optional<std::vector<std::string>> keys_given(const Json& step, const std::
   return out;
 }
 
-// The public keys with which this operator logs in, as base64: that of the key file, or those of the SSH
-// agent.
+// Returns the public keys with which the operator logs in, as base64: that of the key file, or those in the
+// SSH agent.
 Result<std::vector<std::string>> own_keys(const SshTarget& target) {
   std::vector<std::string> keys;
   if (!target.private_key.empty()) {
@@ -158,14 +158,14 @@ Result<std::vector<std::string>> own_keys(const SshTarget& target) {
   return listed;
 }
 
-// An adopted host has no second way in: when its agent is gone, this key brings it back. The same keys are
-// used to log in to all hosts.
+// Without its agent, an adopted host can be reached only with this key, so the plan must not remove it. The
+// same keys are used to log in to all hosts.
 Status check_access(const std::vector<One>& hosts) {
   std::optional<std::vector<std::string>> keys;
   for (const auto& one : hosts) {
     const std::string& user = one.target.user;
     const std::string own = one.host->own_key();
-    // Neither the account nor its number of tries changes.
+    // The plan changes neither the account nor MaxAuthTries.
     if (keeps_access(user, {}, one.steps).ok() && keeps_tries(user, {}, own, one.steps).ok()) continue;
     if (!keys) {
       TRY(keys, own_keys(one.target));
@@ -191,7 +191,7 @@ bool is_online(const Json& planned, const std::string& node) {
   return std::find(online.begin(), online.end(), Json(node)) != online.end();
 }
 
-// Hosts with the same text are listed together.
+// Prints the changes; hosts with the same changes are listed together.
 void print_preview(const std::vector<One>& hosts, const Json& planned) {
   if (!planned.value("diff", "").empty())
     fmt::print("The spec would become revision {}:\n{}\n", planned.value("revision", 0),
@@ -214,7 +214,7 @@ void print_preview(const std::vector<One>& hosts, const Json& planned) {
     fmt::print("\nChanges on {} (checked on the host; nothing has been written yet):\n{}\n", whom, text);
 }
 
-// The outcome of starting the agent was lost: what counts is whether it answers now.
+// The result of starting the agent was lost: waits until the agent reports to the controller.
 Status look_for_agent(Context& context, const std::string& node, TimeMs before, const Error& lost) {
   for (int tries = 0; tries < 30; ++tries) {
     const auto row = Api(context).get("/v1/nodes/" + url_encode(node));
@@ -242,7 +242,7 @@ Status start_agent(Context& context, One& one, const Json& ticket) {
   return std::move(started).error().with("the agent did not join");
 }
 
-// How each host is reached, from the command line and the spec.
+// Determines how to reach each host, from the command line and the spec.
 Result<std::vector<One>> hosts_of(Api& api, const Adopting& what, std::string& pin) {
   std::vector<One> hosts;
   for (size_t i = 0; i < what.nodes.size(); ++i) {
@@ -273,7 +273,7 @@ Json request_of(const std::vector<One>& hosts, const Adopting& what) {
   return {{"hosts", list}};
 }
 
-// The plan for all of them, and each host's results for its steps. Nothing is written anywhere.
+// Makes the plan for all hosts and checks its steps on each host. Nothing is changed.
 Result<Json> look_and_plan(Api& api, const Adopting& what, std::vector<One>& hosts, const std::string& pin) {
   for_all(hosts, [&](One& one) -> Status {
     TRY(one.seen, one.host->look(one.node, pin, Json::array()));
@@ -304,8 +304,8 @@ void carry_out(Context& context, const Adopting& what, std::vector<One>& hosts, 
   for_all(hosts, [&](One& one) {
     return is_online(planned, one.node) ? Status(Ok{}) : start_agent(context, one, *ticket);
   });
-  const auto started =
-      together(hosts, "did not get the agent; the others have it: run the same command again");
+  const auto started = together(
+      hosts, "did not get the agent (the other hosts have it); to retry, run the same command again");
   for (auto& one : hosts) one.host.reset();  // a run may take hours: no idle connection is kept
   if (!started.ok()) return complain(context, started.error());
   Goal goal;
@@ -390,8 +390,8 @@ Status keeps_tries(const std::string& user, const std::vector<std::string>& keys
   if (tries == 0 || (first != keys.end() && place <= tries)) return Ok{};
   return fail(
       Code::denied,
-      fmt::format("`{}` allows {} keys per login, but of the {} keys of your SSH agent, the one that {} "
-                  "accepts is number {}: `ssh` would not get to it; nothing was done. Name the key with "
+      fmt::format("`{}` allows {} keys per login, but of the {} keys in your SSH agent, the one that {} "
+                  "accepts is number {}: `ssh` would not reach it; nothing was done. Name the key with "
                   "--key FILE (the .pub file is enough), and use `ssh -o IdentitiesOnly=yes -i FILE`",
                   by, tries, keys.size(), user, place));
 }

@@ -24,17 +24,17 @@ struct Adopting {
 };
 void adopt(Context& context, const Adopting& what);
 
-// denied: one of the plan's steps would leave `user` of that host without any of these public keys (base64).
-// Its account is in the spec then, with its complete set of keys. An account that the spec does not declare
-// is not changed.
+// denied: one of the plan's steps would remove all of these public keys (base64) from `user` on that host.
+// This happens only if the spec declares that account, with its complete set of keys. An account that the
+// spec does not declare is not changed.
 Status keeps_access(const std::string& user, const std::vector<std::string>& keys, const Json& steps);
 
-// denied: a step allows fewer keys per login (sshd's MaxAuthTries) than needed to reach one that `user` can
-// log in with. `keys`: those of the SSH agent in its order; `own`: that of the current login.
+// denied: a step sets sshd's MaxAuthTries too low for the SSH agent to offer a key that `user` can log in
+// with. `keys`: the keys in the SSH agent, in its order; `own`: the key of the current login.
 Status keeps_tries(const std::string& user, const std::vector<std::string>& keys, const std::string& own,
                    const Json& steps);
 
-// Results of the checks on the host (agent/preview.h), for people.
+// Returns the results of the checks on the host (agent/preview.h) as text for operators.
 std::string render_preview(const Json& steps);
 
 }  // namespace muster::cli

@@ -1,5 +1,5 @@
-// Files that a spec names and the controller cannot read: their texts go with the spec, in a section
-// `carried` at its end, so that the stored revision is complete. Thread: any.
+// Embeds in a spec the files that it names but the controller cannot read: their texts are appended in a
+// section `carried`, so that the stored revision is complete. Thread: any.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace muster::cli {
 
-// `spec` with the texts of acceptance.gpu_results and gpu_results_key, relative to `folder`. Unchanged if it
-// names none, has them already (section `carried`; the files may be gone), or is not YAML (reported
-// elsewhere). Code::invalid for a file that cannot be read, or that differs from its copy in `carried`.
+// Returns `spec` with the texts of acceptance.gpu_results and gpu_results_key (paths relative to `folder`)
+// appended. Unchanged if it names no such files, already contains them (the files may then be missing), or is
+// not YAML (reported elsewhere). Code::invalid: a file cannot be read, or differs from its copy in `carried`.
 Result<std::string> with_carried_files(std::string spec, const std::string& folder, const Files& files);
 
 }  // namespace muster::cli

@@ -18,8 +18,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr int kMostPlans = 6;  // wake, discover, install, and what follows
-// How often the plan to approve may have changed.
+constexpr int kMostPlans = 6;  // wake, discover, install, and further plans
+// How often a plan may change between planning and approval before muster gives up.
 constexpr int kMostConflicts = 10;
 constexpr size_t kShortDigest = 8;
 
@@ -33,8 +33,8 @@ bool names(const std::string& approval, const std::string& digest) {
   return given.size() >= kShortDigest && whole.compare(0, given.size(), given) == 0;
 }
 
-// One line of an image job's stream: {"what", "fraction"} or {"error"} or {"digest", "reused"}. Nothing is
-// printed about an unchanged image unless it was requested by name.
+// Handles one line of an image job's stream: {"what", "fraction"}, {"error"} or {"digest", "reused"}. Prints
+// nothing about an unchanged image unless it was requested by name.
 Status show_build_line(const Context& context, const std::string& name, bool asked, const std::string& line,
                        std::string& last) {
   const auto json = parse_json(line);
@@ -82,7 +82,7 @@ int exit_of(const Context& context, const Json& run) {
   return report.ok() ? exit_for_run(run, *report) : code;
 }
 
-// `missing`: a node in question was not found, or is left out.
+// `missing`: a requested node was not found or is left out.
 void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   context.exit = exit_of(context, run);
   if (missing && (context.exit == kAccepted || context.exit == kDegraded)) context.exit = kPartial;
@@ -100,7 +100,8 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     fmt::print("\n{} of {} nodes {}{}\n", results[good], run.value("nodes", Json::array()).size(), good,
                results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
     if (results["returned"])
-      fmt::print("{} back in the previous system: `muster why NODE` gives the reason\n", results["returned"]);
+      fmt::print("{} back in the previous system: see `muster why NODE` for the reason\n",
+                 results["returned"]);
     if (results["degraded"])  // the notes cover a floor that all of them miss
       for (const Json& note : run.value("notes", Json::array()))
         fmt::print("note: {}\n", note.get<std::string>());
@@ -111,7 +112,7 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   });
 }
 
-// While a run is under way every plan would be refused, but stored nevertheless.
+// True while a run is active: a plan would then be stored, but could not be started.
 bool a_run_is_under_way(Context& context) {
   const auto status = Api(context).get("/v1/status");
   if (!status.ok() || !status->is_object()) return false;
@@ -226,7 +227,8 @@ void reach(Context& context, const Goal& goal) {
     missing = missing || leaves_out(*planned);
     if (planned->value("empty", false)) return nothing_to_do(context, *planned, missing);
     const bool wakes = planned->value("kind", "") == "wake";
-    if (wakes && woke) return finish(context, goal, last_run, true);  // they had time to come up
+    if (wakes && woke)
+      return finish(context, goal, last_run, true);  // nodes that were woken had time to start
     const std::string digest = planned->value("digest", "");
     if (!context.json && digest != agreed) print_plan(*planned);
     if (digest != agreed)
@@ -245,8 +247,8 @@ void reach(Context& context, const Goal& goal) {
     ++runs;
     const auto run = follow_run(context, started->value("run", int64_t{0}));
     if (!run.ok()) return complain(context, run.error());
-    // After a discovery there is more to plan, for the found nodes; after silent nodes were woken, for all
-    // that answer.
+    // After a discovery, the discovered nodes are planned next; after silent nodes were woken, all nodes that
+    // report.
     woke = woke || wakes;
     last_run = *run;
     const bool goes_on =

@@ -1,4 +1,4 @@
-// Common steps of the verbs that change a cluster: plan, show, approve, follow, report.
+// Steps shared by the verbs that change a cluster: plan, show, approve, follow, report.
 #pragma once
 
 #include <optional>
@@ -33,8 +33,8 @@ struct Goal {
   std::string report_dir = "muster-report";  // "": no report
 };
 
-// Plans until there is nothing left to do (discover, then install), each plan approved on its own, and writes
-// the report. Sets the exit code.
+// Plans and carries out until nothing is left to do (discover, then install); each plan is approved
+// separately. Writes the report and sets the exit code.
 void reach(Context& context, const Goal& goal);
 struct ImageOrder {
   std::string name = {};  // empty: all that the spec needs
@@ -42,8 +42,8 @@ struct ImageOrder {
   std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
   std::string recipe = {};
 };
-// Builds the images of the spec that do not exist or whose inputs changed (all with `rebuild`), or the named
-// one.
+// Builds the spec's images that do not exist or whose inputs changed (with `rebuild`: all of them), or only
+// the named image.
 Status build_images(Context& context, const ImageOrder& order = {});
 // Runs POST /v1/images/VERB (build, import, export) to its end and shows its progress as that of `name`.
 Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body,
@@ -53,12 +53,12 @@ Result<std::string> write_report(Context& context, int64_t run, const std::strin
 // Ok when `planned` is approved: by flag, by its digest, or by the answer on a terminal. denied otherwise.
 Status approve(const Context& context, const Approval& approval, const Json& planned,
                const std::string& question = "Carry out this plan?");
-// How plans are requested: complete for a script, else without their actions, hundreds of megabytes for a
-// large cluster.
+// Returns the route for planning: with the full plan for a script, else without its actions, which are
+// hundreds of megabytes for a large cluster.
 const char* plan_route(const Context& context);
-// A prompt on the terminal; without one the answer is no.
+// Asks a yes/no question on the terminal; false without a terminal.
 bool ask(const std::string& question);
-// Prints that nothing has to be done, and sets the exit code.
+// Prints that there is nothing to do, and sets the exit code.
 void nothing_to_do(Context& context, const Json& planned, bool missing);
 // Shows a plan (the controller's own text).
 void print_plan(const Json& planned);

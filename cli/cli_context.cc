@@ -26,12 +26,12 @@ Error no_controller(const Context& context, const Error& cause) {
   return fail(
       cause.code,
       fmt::format(
-          "no controller answers at {} ({})\n  on the controller host: systemctl start musterd\n  without a "
+          "no controller responds at {} ({})\n  on the controller host: systemctl start musterd\n  without a "
           "controller:   muster lab up SPEC\n  another socket:         --socket PATH or MUSTER_SOCKET",
           where, cause.message));
 }
 
-// A request that is rejected before it reaches a handler is answered in plain text.
+// Returns the error in a response. A request rejected before it reaches a handler gets plain text, not JSON.
 Error error_of(const HttpResponse& response, const Json& body) {
   if (body.is_object())
     return fail(code_from_string(body.value("code", "failed")),
@@ -97,7 +97,7 @@ Result<std::string> Api::text(const std::string& path) {
 Status Api::lines(const std::string& method, const std::string& path, const std::string& body,
                   const std::function<bool(const std::string&)>& on_line) {
   TRY(HttpClient* const http, client());
-  // An error's body arrives the same way as lines do, and its status only at the end.
+  // The body of an error arrives like the lines of a stream; its status is known only at the end.
   std::string rest, beginning;
   const auto response =
       http->stream(request(method, path, body), kStreamDeadline, [&](std::string_view chunk) {

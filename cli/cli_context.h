@@ -36,7 +36,7 @@ struct Context {
   int exit = kAccepted;
 };
 
-// An answer of the controller that is not 2xx, with the whole body for details.
+// A response of the controller that is not 2xx; `body` has the details.
 struct ApiError {
   Error error;
   Json body;
@@ -50,12 +50,12 @@ class Api {
   Result<Json> post(const std::string& path, const Json& body) { return call("POST", path, dump_json(body)); }
   Result<Json> put(const std::string& path, std::string body) { return call("PUT", path, std::move(body)); }
   Result<Json> remove(const std::string& path) { return call("DELETE", path, ""); }
-  // Any content, not parsed.
+  // GET; returns the content unparsed.
   Result<std::string> text(const std::string& path);
-  // Calls `on_line` for each line of a streamed answer until it returns false or the stream ends.
+  // Calls `on_line` for each line of a streamed response until it returns false or the stream ends.
   Status lines(const std::string& method, const std::string& path, const std::string& body,
                const std::function<bool(const std::string&)>& on_line);
-  // Body of the last answer that was an error: refusals, spec errors.
+  // Body of the last error response: refusals, spec errors.
   const Json& details() const { return details_; }
 
  private:
@@ -77,7 +77,7 @@ void complain(Context& context, const Error& error);
 void complain(Context& context, const Error& error, const Json& details);
 // Prints `value` as JSON under --json, else calls `human`.
 void show(const Context& context, const Json& value, const std::function<void()>& human);
-// "node[01-03],node07" -> names; invalid on a malformed range.
+// Expands "node[01-03],node07" to names. invalid: a malformed range.
 Result<std::vector<std::string>> node_list(const std::string& text);
 
 }  // namespace muster::cli

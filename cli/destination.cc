@@ -28,7 +28,7 @@ Pieces pieces_of(const std::string& text) {
   out.uri = lower(rest.substr(0, kScheme.size())) == kScheme;
   if (out.uri) rest.erase(0, kScheme.size());
   if (out.uri && !rest.empty() && rest.back() == '/') rest.pop_back();
-  // The last one, as in ssh: a user name may contain one.
+  // The last '@' separates user and host, as in ssh: a user name may contain '@'.
   if (const size_t at = rest.rfind('@'); at != std::string::npos) {
     out.has_user = true;
     out.user = rest.substr(0, at);
@@ -74,7 +74,7 @@ std::string wrong_destination(const std::string& text) {
   if (p.host[0] == '-' || (p.has_user && p.user[0] == '-'))
     return fmt::format("'{}': a host or user must not begin with '-'", text);
   if (p.has_port && !is_port(p.port)) return fmt::format("'{}': '{}' is not a port", text, p.port);
-  // ssh would take it as part of the host's name.
+  // ssh would treat ":PORT" as part of the host name.
   const bool ipv6 = std::count(p.host.begin(), p.host.end(), ':') > 1;
   if (!ipv6 && p.host.find(':') != std::string::npos)
     return fmt::format("'{}': write a port as ssh://HOST:PORT", text);

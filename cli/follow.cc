@@ -19,18 +19,18 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kRefresh = milliseconds(700);
-constexpr auto kLull = milliseconds(120);  // a burst of events is one redraw
-constexpr int kPatience = 120;             // refreshes without an answer before giving up
+constexpr auto kLull = milliseconds(120);  // several events within this time cause one redraw
+constexpr int kPatience = 120;             // failed refreshes before giving up
 
-// Turns the event stream into a signal, in a thread of its own. When the stream ends, polling goes on without
-// it.
+// Signals each event of the controller's event stream, in a separate thread. When the stream ends, polling
+// continues without it.
 class Waker {
  public:
   explicit Waker(const Context& context) : shared_(std::make_shared<Shared>()) {
     std::thread([shared = shared_, context] { listen(*shared, context); }).detach();
   }
-  // The thread may block in a read until the controller's next keep-alive; it owns all it needs and is
-  // detached.
+  // The thread may block in a read until the controller's next keep-alive, so it is detached and owns all its
+  // data.
   ~Waker() { shared_->stop = true; }
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
@@ -59,13 +59,13 @@ class Waker {
       }
       return !shared.stop;
     });
-    (void)ended;  // polling needs no stream, and its own error is the one to print
+    (void)ended;  // not needed for polling, which reports its own error
   }
   std::shared_ptr<Shared> shared_;
 };
 
-// Calls `look` with each status until it returns false. A controller that does not answer for a while is an
-// error.
+// Calls `look` with each status until it returns false. Returns an error if the controller does not respond
+// for a while.
 Status each_status(Context& context, const std::function<bool(const Json&)>& look) {
   Waker waker(context);
   Api api(context);
@@ -121,7 +121,7 @@ int exit_for_run(const Json& run) {
       return std::any_of(nodes.begin(), nodes.end(),
                          [&](const Json& node) { return node.value("result", "") == result; });
     };
-    // In its old system, which works: the request failed.
+    // The node is back in its previous system, which works, but the request failed.
     if (any("returned")) return kPartial;
     return any("degraded") ? kDegraded : kAccepted;
   }

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kAtOnce = 16;  // programs and name look-ups
 constexpr DurationMs kLookUp = 10 * kSecond;
 
-// The first IPv4 address of a name; "" where there is none.
+// Returns the first IPv4 address of a name; "" if there is none.
 std::string address_of_name(const std::string& name) {
   if (parse_ipv4(name)) return name;
   Command look;
@@ -28,7 +28,7 @@ std::string address_of_name(const std::string& name) {
   return parse_ipv4(first) ? first : "";
 }
 
-// The host of a destination, without user and port.
+// Returns the host in a destination, without user and port.
 std::string host_of(const std::string& destination) {
   const std::string key = destination_key(destination);
   const size_t colon = key.find(':');
@@ -36,7 +36,7 @@ std::string host_of(const std::string& destination) {
                                                                                      : key;
 }
 
-// What ssh would connect to according to its configuration.
+// Returns the host that ssh would connect to according to its configuration.
 std::string connected_to(const AddressLookUp& how, const std::string& destination) {
   Command look;
   look.argv = {"ssh"};

@@ -1,4 +1,4 @@
-// The address under which the other hosts reach a host, if its list does not give it. Thread: blocks; any.
+// Finds the address by which other hosts reach a host, if none is listed for it. Thread: any; blocks.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 namespace muster::cli {
 
 struct AddressLookUp {
-  bool by_ssh = true;      // destinations go to ssh, whose configuration resolves names (`ssh -G`)
+  bool by_ssh = true;      // destinations are passed to ssh, whose configuration resolves names (`ssh -G`)
   std::string ssh_config;  // ssh -F; "": ssh's own
 };
 
-// Host -> IPv4 address: as listed, as in its destination, or as the name that is connected to resolves on
-// this machine. Hosts without a known address are left out. Looks up several at once.
+// Returns host -> IPv4 address: the listed one, the one in its destination, or what its host name resolves to
+// on this machine. Hosts without a known address are left out. Looks up several at once.
 std::map<std::string, std::string> addresses_of(const AddressLookUp& how,
                                                 const std::vector<ListedHost>& hosts);
 

@@ -17,7 +17,7 @@ namespace muster::cli {
 namespace {
 
 constexpr const char* kForm = "NAME [DESTINATION] [address=IP] [group=WORD]";
-// Of a pattern without its brackets, of which up to 4,096 copies are made.
+// Limit on the length of a pattern without its brackets, of which up to 4,096 copies are made.
 constexpr size_t kLongestWord = 512;
 constexpr size_t kShownNames = 3;
 
@@ -25,7 +25,7 @@ struct Word {
   std::string text;
   int column = 0;
 };
-// One host's line, or what stands between two commas.
+// One host: a line of a file, or the text between two commas.
 struct Entry {
   std::string text;
   int line = 1, column = 1;  // of its first byte
@@ -55,7 +55,7 @@ std::vector<Word> words_in(const Entry& entry) {
   return out;
 }
 
-// A bracket that holds a colon is an IPv6 address.
+// True if the text contains a range in brackets. Brackets with a colon contain an IPv6 address.
 bool has_range(const std::string& pattern) {
   const size_t open = pattern.find_first_of("[]");
   if (open == std::string::npos) return false;
@@ -131,7 +131,7 @@ void HostsReader::read(const Entry& given) {
   add(entry, *fields->name, std::move(hosts));
 }
 
-// One per line is enough: a file of a different kind is full of them.
+// Reports at most one invalid character per line: a binary file is full of them.
 bool HostsReader::check_characters(const Entry& entry) {
   for (size_t i = 0; i < entry.text.size(); ++i) {
     const auto c = static_cast<unsigned char>(entry.text[i]);
@@ -217,7 +217,8 @@ std::optional<std::vector<RangedName>> HostsReader::read_names(const Entry& entr
   return *range;
 }
 
-// One value per name: those of a range, of a text with {n}, or the text itself where there is one name.
+// Returns one value per name: from a range, from a text with {n}, or the text itself if there is only one
+// name.
 std::optional<std::vector<std::string>> HostsReader::values_of(const Entry& entry, const Word& value,
                                                                const Kind& kind,
                                                                const std::vector<RangedName>& names) {
@@ -253,7 +254,7 @@ std::optional<std::vector<std::string>> HostsReader::values_of(const Entry& entr
 
 void HostsReader::read_destinations(const Entry& entry, const Word& at, const std::vector<RangedName>& names,
                                     std::vector<ListedHost>& hosts) {
-  // Before it is expanded: '-oProxyCommand={n}' is an option, whatever else is wrong with it.
+  // Checked before expansion: '-oProxyCommand={n}' is an option, even if it has other errors.
   if (at.text[0] == '-') return error(entry, at, wrong_destination(at.text.substr(0, 60)));
   const auto values = values_of(entry, at, {"destination", "destinations"}, names);
   if (!values) return;
@@ -275,10 +276,10 @@ void HostsReader::read_addresses(const Entry& entry, const Word& at, const std::
     if (!address)
       return error(entry, at,
                    fmt::format("'{}' is not an IPv4 address such as 10.20.0.11", text.substr(0, 60)));
-    // This network, loopback, multicast and reserved addresses: none of them leads to one host.
+    // "This network", loopback, multicast and reserved addresses do not identify a single host.
     if (first == 0 || first == 127 || first >= 224)
       return error(entry, at,
-                   fmt::format("{} is not an address by which other hosts can reach this one", text));
+                   fmt::format("{} is not an address at which other hosts can reach this host", text));
     hosts[i].address = text;
   }
 }
@@ -307,7 +308,7 @@ void HostsReader::check_addresses(const Entry& entry, const Word& at, const std:
   }
 }
 
-// Hosts whose line has another error are added as well, so that a name that is listed again is found.
+// Hosts whose line has an error are added as well, so that duplicate names are detected.
 void HostsReader::add(const Entry& entry, const Word& name, std::vector<ListedHost> hosts) {
   std::vector<std::string> again;
   int first_line = 0;
@@ -351,7 +352,7 @@ HostsFile HostsReader::finish() {
   return std::move(out_);
 }
 
-// An error because of which no line is read; "" if there is none.
+// Returns an error that prevents reading any line; "" if there is none.
 std::string wrong_as_a_whole(const std::string& text) {
   const auto begins = [&](std::string_view with) { return text.compare(0, with.size(), with) == 0; };
   if (begins("\xff\xfe") || begins("\xfe\xff")) return "is UTF-16: save it as UTF-8";

@@ -9,9 +9,9 @@
 // an IPv6 address does not begin a range. A host is compared only with hosts of its `group`. `#` begins a
 // comment; blanks and tabs separate words; lines end in LF or CRLF; a UTF-8 byte order mark is skipped.
 //
-// A destination is passed to a program as one argument, and `ssh` may put it into a shell command
-// (ProxyCommand, Match exec): what would be an option there, or is special to a shell, is rejected. Thread:
-// pure functions.
+// A destination is passed to a program as one argument, and `ssh` may insert it into a shell command
+// (ProxyCommand, Match exec): anything that would be an option, or is special to a shell, is rejected. Thread
+// safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ struct ListedHost {
 };
 
 struct HostsFile {
-  std::vector<ListedHost> hosts;    // in the order of the text, ranges expanded; at most kMostHosts
+  std::vector<ListedHost> hosts;    // in order of the text, ranges expanded; at most kMostHosts
   std::vector<SpecError> errors;    // all of them, by line and column; empty: usable
   std::vector<SpecError> warnings;  // several names for one destination: whether they are one machine is
                                     // known only after it has answered (controller/plan/machine_parts.h)
@@ -39,9 +39,9 @@ struct HostsFile {
 inline constexpr size_t kMostHosts = 4096;
 inline constexpr size_t kMostBytesOfHosts = 1 << 20;
 
-// `text` is the content of a hosts file. Every failure is in `errors`.
+// Parses the content of a hosts file. All failures are in `errors`.
 HostsFile read_hosts_file(const std::string& text);
-// The text of `--hosts`: the same, with commas (outside of brackets) in place of line ends.
+// Parses the text of `--hosts`: the same format, with commas (outside of brackets) instead of line ends.
 HostsFile read_hosts_option(const std::string& text);
 
 }  // namespace muster::cli

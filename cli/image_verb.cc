@@ -1,4 +1,4 @@
-// muster image: what nodes run.
+// muster image: builds, lists, imports and exports the images of nodes.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -23,7 +23,8 @@ void list(Context& context) {
   });
 }
 
-// The controller opens these paths: a relative one is relative to the current directory here.
+// The controller opens these paths, so relative paths are made absolute with this process's working
+// directory.
 std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }

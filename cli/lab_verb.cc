@@ -19,7 +19,7 @@
 namespace muster::cli {
 namespace {
 
-// Flags of all lab verbs, alive as long as the app.
+// Flags of all lab verbs; they live as long as the app.
 struct LabFlags {
   const bool* global_json = nullptr;
   int* exit = nullptr;
@@ -164,8 +164,8 @@ void run_control(const Flags& flags, const std::string& path, const Json& body) 
     if (path == "/break")
       fmt::print("{}: {}\n", text(j, "node"), text(j, "done"));
     else
-      fmt::print("{} is in the rack, {}: MAC {}, BMC {}\n", text(j, "node"), text(j, "power"), text(j, "mac"),
-                 text(j, "bmc_address"));
+      fmt::print("{} was added to the rack, {}: MAC {}, BMC {}\n", text(j, "node"), text(j, "power"),
+                 text(j, "mac"), text(j, "bmc_address"));
   });
 }
 
@@ -185,7 +185,8 @@ void run_ssh(const Flags& flags, bool shell_in_network) {
                                           : lab::ssh_command(*dir, flags->node, flags->remote));
 }
 
-// The parser moves flags after words, so a command with flags must come after "--", which it does not parse.
+// The parser would reorder a command's flags, so a command with flags must follow "--", after which nothing
+// is parsed.
 bool command_is_plain(const Flags& flags, const std::vector<std::string>& left_over) {
   if (left_over.empty() || left_over == std::vector<std::string>{"--"}) return true;
   complain(*flags, fail(Code::invalid, "put a command that has flags after '--': " + left_over.front()));
@@ -222,7 +223,7 @@ void run_chassis(const Flags& flags) {
   fmt::print("{}", lab::chassis_lines(*answer));
 }
 
-// What a person does at a machine: its plug, its power button, the key for a network boot.
+// Manual actions at a machine: its plug, its power button, the key for a network boot.
 const std::map<std::string, std::vector<std::string>> kByHand = {
     {"on", {"set", "power", "1"}},
     {"off", {"set", "power", "0"}},
@@ -250,7 +251,7 @@ CLI::App* verb(CLI::App& parent, const Flags& flags, const char* name, const cha
   auto* sub = parent.add_subcommand(name, help);
   sub->add_option("--dir", flags->dir,
                   "the lab's folder (default: MUSTER_LAB_DIR, else ~/.local/state/muster/lab/CLUSTER)");
-  sub->add_flag("--json", flags->json, "one JSON value on standard output");
+  sub->add_flag("--json", flags->json, "print one JSON value on standard output");
   return sub;
 }
 
@@ -338,7 +339,7 @@ void add_serve(CLI::App& lab_app, const Flags& flags) {
   serve->group("");
   serve->add_option("--accel", flags->accel);
   serve->add_flag("--fake-machine", flags->fake,
-                  "one BMC on 127.0.0.1 with a machine that keeps its state in memory, for tests");
+                  "run one BMC on 127.0.0.1 with a machine whose state is kept in memory, for tests");
   serve->add_option("--profile", flags->profile);
   serve->add_option("--port", flags->port);
   serve->add_option("--password", flags->password);

@@ -1,4 +1,4 @@
-// Machines and their inventories as text: `muster node list` and `muster node show`. Pure.
+// Machines and their inventories as text (`muster node list`, `muster node show`). Pure functions, no I/O.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace muster::cli {
 
-// "GET /v1/nodes": the nodes, and below them the undeclared machines.
+// Renders the result of GET /v1/nodes: the nodes, and below them the undeclared machines.
 std::string render_nodes(const Json& nodes);
-// "GET /v1/nodes/NODE": its identity and its full inventory.
+// Renders the result of GET /v1/nodes/NODE: the node's identity and full inventory.
 std::string render_machine(const Json& node);
 
 }  // namespace muster::cli

@@ -1,4 +1,4 @@
-// muster node: members of the cluster.
+// muster node: lists, adds, adopts, quarantines and removes nodes.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -65,7 +65,7 @@ void forget(Context& context, const Flags& flags) {
   show(context, *done, [&] { fmt::print("{} removed\n", flags.node); });
 }
 
-// MAC of --mac, or of --machine unknown-<MAC>.
+// Returns the MAC given with --mac or in --machine unknown-<MAC>.
 Result<std::string> wanted_mac(const Flags& flags) {
   const std::string prefix = "unknown-";
   if (flags.machine.empty()) return flags.mac;
@@ -78,7 +78,7 @@ Result<std::string> wanted_mac(const Flags& flags) {
                   prefix, flags.machine));
 }
 
-// An undeclared machine becomes a node of the spec. False: it did not, and the error was printed.
+// Declares an undeclared machine as a node of the spec. False: this failed, and the error was printed.
 bool declare(Context& context, const Flags& flags) {
   const auto mac = wanted_mac(flags);
   if (!mac.ok()) return complain(context, mac.error()), false;
@@ -103,9 +103,8 @@ bool declare(Context& context, const Flags& flags) {
 void admit(Context& context, const Flags& flags) {
   const bool declared = flags.like.empty();
   if (declared && !(flags.mac + flags.machine + flags.power_address + flags.address).empty())
-    return complain(context,
-                    fail(Code::invalid,
-                         "--like NODE is missing: name the declared node whose settings the machine gets"));
+    return complain(
+        context, fail(Code::invalid, "--like NODE is missing: name an existing node whose settings to copy"));
   const auto nodes = node_list(flags.node);
   if (!nodes.ok()) return complain(context, nodes.error());
   if (!declared && !declare(context, flags)) return;
@@ -152,13 +151,14 @@ void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& con
   admit_verb->add_option("NODE", flags->node, "name of the node")->required();
   admit_verb->add_option("--like", flags->like,
                          "if it is not in the spec yet: declare it with the settings of this node");
-  admit_verb->add_option("--mac", flags->mac,
-                         "MAC that the machine booted from; default: the only undeclared machine");
+  admit_verb->add_option(
+      "--mac", flags->mac,
+      "MAC of the port that the machine booted from; default: the only undeclared machine");
   admit_verb->add_option("--machine", flags->machine,
                          "name of the machine in `muster node list` (unknown-<MAC>), instead of --mac");
   admit_verb->add_option("--power-address", flags->power_address, "address of its BMC");
   admit_verb->add_option("--address", flags->address,
-                         "its address on the provisioning network; default: the next free one");
+                         "the node's address on the provisioning network; default: the next free one");
   add_approval(admit_verb, flags->approval, "approve the plans");
   admit_verb->add_option("--report", flags->report, "folder for the report")->capture_default_str();
   admit_verb->callback([flags, &context] { admit(context, *flags); });
@@ -174,7 +174,7 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
   add->add_option("--like", flags->like,
                   "if it is not in the spec yet: declare it with the settings of this node");
   add->add_option("--address", flags->address,
-                  "its address on the provisioning network, or one per host; default: HOST");
+                  "the node's address on the provisioning network, or one per host; default: HOST");
   add->add_option("--user", flags->user,
                   "user to log in as; any user but root needs passwordless sudo; default: root");
   add->add_option("--key", flags->key,

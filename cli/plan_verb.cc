@@ -1,4 +1,4 @@
-// muster plan, approve, reimage, rollback, accept, drain, undrain: one plan, shown or carried out.
+// muster plan, approve, reimage, rollback, accept, drain, undrain: show or carry out one plan.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -77,9 +77,10 @@ void carry_out(Context& context, const Flags& flags, const std::string& kind) {
 }
 
 void force_option(CLI::App* verb, Flags& flags) {
-  verb->add_option("--force", flags.forced,
-                   "NODES: include these even if a storage section stops without them, or their hardware "
-                   "differs from the spec or is that of another machine; the plan shows which applies");
+  verb->add_option(
+      "--force", flags.forced,
+      "NODES: include these nodes even if a storage section stops without them, their hardware differs from "
+      "the spec, or a different machine answers under their name; the plan shows which applies");
 }
 
 void goal_flags(CLI::App* verb, Flags& flags) {
@@ -98,8 +99,8 @@ void add_plan(CLI::App& app, Context& context) {
   verb->add_option("--limit", flags->nodes, "only these nodes");
   verb->add_option("--force", flags->force,
                    "plan these nodes even if nothing changed, install them even if their hardware differs "
-                   "from the spec or is that of another machine, start a storage section from an old copy of "
-                   "its metadata; the plan shows which applies");
+                   "from the spec or a different machine answers under their name, or start a storage "
+                   "section from an old copy of its metadata; the plan shows which applies");
   verb->add_flag("--reimage", flags->reimage,
                  "with --kind auto: also re-image accepted nodes that run an older build of their image");
   verb->add_flag("--through-ram", flags->through_ram, "re-image through the RAM system, not in place");
@@ -109,11 +110,11 @@ void add_plan(CLI::App& app, Context& context) {
 
 void add_approve(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand("approve", "carry out a plan that was shown");
+  CLI::App* verb = app.add_subcommand("approve", "carry out a plan that `muster plan` showed");
   verb->add_option("DIGEST", flags->digest,
                    "digest that `muster plan` printed; its first 8 digits are enough")
       ->required();
-  verb->add_flag("--detach", flags->detach, "start it and return");
+  verb->add_flag("--detach", flags->detach, "start the run and return without following it");
   verb->footer("Example:\n  muster approve 3f9a17c2");
   verb->callback([flags, &context] { approve_digest(context, *flags); });
 }
@@ -174,15 +175,14 @@ std::vector<CLI::Option*> add_hosts_flags(CLI::App* verb, AcceptHostsFlags& flag
                        "name under which the history of these hosts is kept; default: the file's name"),
       verb->add_flag("--user", flags.user, "do not use sudo; checks that need root are skipped"),
       verb->add_option("--via", flags.via,
-                       "command, containing {host}, that starts a shell on the host; used instead of ssh"),
+                       "command that starts a shell on the host, used instead of ssh; must contain {host}"),
       verb->add_option("--ssh-config", flags.ssh_config, "configuration file of ssh; default: its own"),
       verb->add_flag(
           "--beside-jobs", flags.beside_jobs,
-          "measure hosts that run jobs, too: reads counters and PCIe links, puts no load on the hosts"),
+          "also measure hosts that run jobs: read counters and PCIe links only, without load on the hosts"),
       verb->add_flag("--drift-only", flags.drift_only,
                      "measure nothing; show which versions and settings differ between hosts"),
-      verb->add_option("--libs", flags.libs,
-                       "folder on the hosts that contains NCCL and the libraries that it needs")};
+      verb->add_option("--libs", flags.libs, "folder on the hosts that contains NCCL and its libraries")};
 }
 
 void start_accept(Context& context, const Flags& flags, AcceptHostsFlags hosts,

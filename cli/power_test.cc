@@ -17,11 +17,11 @@ namespace {
 struct Step {
   const char* name;
   const char* verb;
-  const char* power;  // what the state must be after it
+  const char* power;  // expected state after the order
 };
 
-// Each order twice: an order for a state that already holds is not an error, and switches nothing. A network
-// boot that was set is used up by the "on" after it.
+// Each order is given twice: an order for the present state must succeed and switch nothing. The "on" after
+// it uses up the network boot that was set.
 constexpr Step kSteps[] = {
     {"off", "off", "off"},
     {"off again", "off", "off"},
@@ -54,7 +54,7 @@ class Test {
     note("state", true, before, 0);
     bool passed = describe(before) && again(before);
     for (const Step& step : kSteps) passed = passed && carry_out(step);
-    // Restore the state that was found, also after a failed step.
+    // Restore the initial state, even after a failed step.
     if (before == "on") passed = carry_out({"on, as before", "on", "on"}) && passed;
     report_["passed"] = passed;
     return std::move(report_);
@@ -82,7 +82,7 @@ class Test {
     return note("state again", seen.ok() && said == before, said, hooks_.now() - begin);
   }
 
-  // For a driver that can report the next boot.
+  // Only for drivers that can report the next boot.
   bool shows_network() {
     const TimeMs begin = hooks_.now();
     const auto seen = hooks_.call("describe");
@@ -95,7 +95,7 @@ class Test {
                 hooks_.now() - begin);
   }
 
-  // A driver that reports this as unsupported must refuse, and leave the machine as it is.
+  // A driver that reports network boot as unsupported must return an error and leave the machine unchanged.
   bool refuses(const Step& step) {
     const TimeMs begin = hooks_.now();
     const auto done = hooks_.call(step.verb);
@@ -113,7 +113,7 @@ class Test {
     if (never && std::string_view(step.verb) == "network-once") return refuses(step);
     const TimeMs begin = hooks_.now();
     const auto done = hooks_.call(step.verb);
-    // Its answer contains a state; a second reading must match.
+    // The response contains the state; a second reading must match it.
     const auto seen = done.ok() ? hooks_.call("state") : done;
     if (!seen.ok()) return note(step.name, false, seen.error().message, hooks_.now() - begin);
     const std::string power = text_at(*seen, "power");

@@ -1,10 +1,10 @@
-// muster power test NODE: the contract of power drivers (tests/conformance/power_suite.h), tested on a real
+// muster power test NODE: tests the contract of power drivers (tests/conformance/power_suite.h) on a real
 // machine.
 //
-// Through the controller's API, one verb after the other, each read back. A machine that is on is switched
-// off three times (twice hard, once by a shutdown of its system, hard if that does not react) and on again,
-// after a prompt. What the machine boots is not visible; cases that would do harm are not tested: another
-// machine behind the address, a rejected login, a dead machine.
+// Runs one power verb after the other through the controller's API and reads each result back. A machine that
+// is on is switched off three times (twice hard, once by a shutdown of its system, hard if that does not
+// react) and on again, after a prompt. What the machine boots cannot be seen; harmful cases are not tested: a
+// different machine at the BMC's address, a rejected login, a dead machine.
 #pragma once
 
 #include <functional>
@@ -30,9 +30,9 @@ struct PowerTestHooks {
   std::function<bool()> may_switch_off;            // called once, if the machine is on
   std::function<void(const Json& step)> finished;  // after each step
 };
-// {"node", "driver", "steps": [{"step", "ok", "detail", "ms"}], "passed"}. Stops at the first step that
-// fails, and leaves the machine on if it was on. Code::denied if it may not be switched off, the driver's
-// code if its state cannot be read: then nothing was switched.
+// Returns {"node", "driver", "steps": [{"step", "ok", "detail", "ms"}], "passed"}. Stops at the first step
+// that fails, and leaves the machine on if it was on. Errors, before anything was switched: Code::denied if
+// the machine may not be switched off, the driver's code if its state cannot be read.
 Result<Json> test_power(const std::string& node, const PowerTestHooks& hooks);
 
 void add_power_test(CLI::App& power, Context& context);

@@ -1,4 +1,4 @@
-// muster power: switching a node by hand through its BMC.
+// muster power: queries or switches nodes through their BMCs, at the operator's request.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
   const auto names = node_list(nodes);
   if (!names.ok()) return complain(context, names.error());
   Json all = Json::array();
-  // A BMC that does not answer is no reason to skip the others; every answer is printed.
+  // If a BMC does not respond, the other nodes are still handled; every result is printed.
   for (const auto& node : *names) {
     Api api(context);
     const std::string path = "/v1/power/" + url_encode(node) + "/" + action;

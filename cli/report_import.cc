@@ -1,4 +1,4 @@
-// muster report import: another tool's output, beside what we measured.
+// muster report import: shows another tool's output next to muster's own results.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,7 +20,7 @@ struct Flags {
   std::string file, format, report;
 };
 
-// Our own report to compare with: a file, else the controller's newest; not an error if there is none.
+// Reads muster's report to compare with: a file, else the controller's newest; not an error if there is none.
 Result<std::optional<Report>> own_report(const Context& context, const std::string& file) {
   std::string text;
   if (!file.empty()) {
@@ -35,7 +35,7 @@ Result<std::optional<Report>> own_report(const Context& context, const std::stri
   return std::optional<Report>(std::move(report));
 }
 
-// Median over all nodes and parts of one check.
+// Returns the median over all nodes and parts of one check.
 std::optional<double> our_value(const std::optional<Report>& report, const std::string& check) {
   std::vector<double> values;
   if (report && !check.empty())

@@ -1,4 +1,4 @@
-// muster report: the report of a run again; its key, and whether a file is the report that was signed.
+// muster report: prints or writes the report of a run, prints its key, and verifies a signed report.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ void show_key(Context& context) {
   show(context, {{"pem", *pem}, {"fingerprint", key_fingerprint(*line)}}, [&] { fmt::print("{}", *pem); });
 }
 
-// The key to trust: a file, else the controller's.
+// Reads the key to trust: from a file, else from the controller.
 Result<std::string> trusted_key(const Context& context, const std::string& file) {
   if (file.empty()) {
     const auto pem = Api(context).text("/v1/report/key");

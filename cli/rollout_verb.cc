@@ -122,7 +122,8 @@ void print_status(const Json& s) {
     fmt::print("  {:<10} {:<16} {}\n", "waiting", text_of(node, "node"), with_group(node, "reason"));
 }
 
-// 0: approved, under way or done; 3: nodes were left out or failed; 4: stopped, paused, or not approved.
+// Returns the exit code: 0 approved, in progress or done; 3 nodes were left out or failed; 4 stopped, paused,
+// or not approved.
 int exit_of(const Json& s) {
   const std::string state = text_of(s, "state");
   if (state == "stopped" || state == "paused" || state == "none") return kRefused;
@@ -137,7 +138,7 @@ void status(Context& context) {
   show(context, *s, [&] { print_status(*s); });
 }
 
-// Whether nothing more happens in this window.
+// True if nothing more happens in this window.
 bool is_over(const Json& s) {
   const std::string state = text_of(s, "state");
   if (s.value("batch", Json()).is_object()) return false;

@@ -41,7 +41,7 @@ void global_flags(CLI::App& app, Context& context) {
   app.add_flag("-v,--verbose", context.verbose, "print more detail");
 }
 
-// CLI11 calls a mistyped verb a missing one.
+// CLI11 reports a mistyped verb as a missing one, so unknown verbs are handled here.
 bool unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return false;
   std::vector<std::string> verbs;

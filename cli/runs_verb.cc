@@ -1,4 +1,4 @@
-// muster runs, cancel: all runs, and ending the active one.
+// muster runs, cancel: list all runs, cancel the active one.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ void list_runs(Context& context) {
   });
 }
 
-// `run` 0: the active one.
+// Cancels a run; `run` 0: the active one.
 void cancel(Context& context, int64_t run) {
   Api api(context);
   if (run == 0) {

@@ -1,4 +1,4 @@
-// muster secret: values go in, names come out.
+// muster secret: sets, lists and removes secrets. Values can be stored but never read back.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <termios.h>
@@ -14,7 +14,7 @@
 namespace muster::cli {
 namespace {
 
-// From a pipe: everything, less the last newline. From a terminal: one line, not echoed.
+// Reads the value. From a pipe: all input without the final newline; from a terminal: one line, without echo.
 std::string read_value() {
   std::string value;
   if (::isatty(STDIN_FILENO) == 1) {

@@ -23,7 +23,7 @@ bool is_true(const Json& node, const char* key) {
   return it != node.end() && *it == true;
 }
 
-// During a run, the run gives the reason why it waits.
+// Not during a run, which reports itself why the node waits.
 bool silent(const Json& node) {
   const auto since = node.is_object() ? node.find("silent_since") : node.end();
   return since != node.end() && since->is_number() && *since > 0 && text_at(node, "phase").empty();
@@ -118,7 +118,8 @@ Urgency urgency_of(const Json& node) {
   if (returned(node)) return Urgency::returned;
   if (silent(node)) return Urgency::silent;
   if (is_true(node, "by_hand")) return Urgency::by_hand;
-  // "waiting": its turn has not come. Most nodes of a large run are in this state, and need no attention.
+  // "waiting" means that the node's turn has not come: most nodes of a large run are in this state and need
+  // no attention.
   if (waiting(node) && run_state != "waiting") return Urgency::waits_at_work;
   if (state == "degraded") return Urgency::degraded;
   if (run_state == "running") return Urgency::at_work;

@@ -1,5 +1,5 @@
-// Which nodes of a status a screen shows: the selected ones; if there are very many, those that need
-// attention first, and the number in each state. Input is the JSON of /v1/status. Pure.
+// Selects the nodes of a status that are shown: the requested ones; if there are very many, those that need
+// attention first, and the number in each state. Input is the JSON of /v1/status. Pure functions, no I/O.
 #pragma once
 
 #include <string>
@@ -22,26 +22,26 @@ struct NodeFilter {
 
   bool any() const { return names.empty() && states.empty() && roles.empty(); }
 };
-// From the values of options, each with commas between; invalid for an impossible range or unknown state.
+// Parses the option values (comma-separated lists). invalid: an impossible range or an unknown state.
 Result<NodeFilter> node_filter(const std::string& names, const std::string& states, const std::string& roles);
-// invalid: names or roles that no node of this status has. A node is in exactly one state.
+// Checks that the filter's names and roles exist in this status; else invalid. States are not checked.
 Status names_nodes(const NodeFilter& filter, const Json& status);
-// How many of this number of nodes `muster status` shows; 0: all. With named nodes, or output for a program,
-// all are shown.
+// Returns how many of `nodes` nodes `muster status` shows at most; 0: all. All are shown if nodes are named
+// or the output is not a terminal.
 size_t shown_at_most(size_t nodes, const NodeFilter& filter, bool terminal);
-// The status with these nodes only.
+// Returns the status reduced to the nodes that match the filter.
 Json only(Json status, const NodeFilter& filter);
 
-// How urgently a node needs attention; the first of these that holds.
+// How urgently a node needs attention: the first of these that applies.
 enum class Urgency { quarantined, returned, silent, by_hand, waits_at_work, degraded, at_work, calm };
 Urgency urgency_of(const Json& node);
 
 struct ShownNodes {
-  std::vector<const Json*> nodes;  // of the list given, which must live as long
+  std::vector<const Json*> nodes;  // pointers into the given list, which must outlive this
   size_t left_out = 0;
 };
-// At most this number, the most urgent first and otherwise in their order; all, in their order, if they are
-// no more, or `most` is 0.
+// Returns at most `most` nodes, the most urgent first and otherwise in their order; all nodes in their order
+// if there are no more than that, or if `most` is 0.
 ShownNodes shown_nodes(const Json& nodes, size_t most);
 
 // "1000 nodes: 980 accepted, 3 quarantined, 17 installing; 2 silent"

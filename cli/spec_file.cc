@@ -68,7 +68,7 @@ class Reader {
     auto text = Files().read(fs::absolute(place).string());
     if (!text.ok()) return complain(at, path, name + ": " + text.error().message);
     const auto same = [&](const OwnPlaybook& other) { return other.file == name; };
-    if (std::any_of(files_.begin(), files_.end(), same)) return complain(at, path, name + " is named twice");
+    if (std::any_of(files_.begin(), files_.end(), same)) return complain(at, path, name + " is listed twice");
     files_.push_back({name, without_cr(std::move(text).value())});
   }
 

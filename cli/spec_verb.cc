@@ -1,4 +1,4 @@
-// muster spec: check a file without a controller; show what the controller has.
+// muster spec: checks a file without a controller; shows the stored spec.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -80,9 +80,9 @@ void add_spec(CLI::App& app, Context& context) {
   CLI::App* check_verb = verb->add_subcommand("check", "report every error of a file; needs no controller");
   check_verb->add_option("SPEC", *path, "cluster.yaml")->required();
   auto playbooks = std::make_shared<std::string>();
-  check_verb->add_option("--playbooks", *playbooks,
-                         "folder of playbooks and acceptance profiles that the controller has in addition to "
-                         "those of this version (musterd --playbooks)");
+  check_verb->add_option(
+      "--playbooks", *playbooks,
+      "folder of additional playbooks and acceptance profiles of the controller (musterd --playbooks)");
   check_verb->callback([path, playbooks, &context] { check(context, *path, *playbooks); });
   auto flags = std::make_shared<ShowFlags>();
   CLI::App* show_verb = verb->add_subcommand("show", "show the stored spec");

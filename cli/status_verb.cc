@@ -115,13 +115,14 @@ void add_watch(CLI::App& app, Context& context) {
   auto which = std::make_shared<Which>();
   CLI::App* verb = app.add_subcommand("watch", "show a live table of the nodes; leave with Ctrl-C");
   which_nodes(verb, *which);
-  verb->add_flag("--until-idle", which->until_idle, "end when no run is active");
+  verb->add_flag("--until-idle", which->until_idle, "exit when no run is active");
   verb->callback([which, &context] { watch_status(context, *which); });
 }
 
 void add_why(CLI::App& app, Context& context) {
   auto node = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand("why", "show what a node waits for, until when, and what happens then");
+  CLI::App* verb =
+      app.add_subcommand("why", "show what a node is waiting for, until when, and what happens then");
   verb->add_option("NODE", *node)->required();
   verb->footer("Example:\n  muster why gpu03");
   verb->callback([node, &context] { show_why(context, *node); });

@@ -30,7 +30,8 @@ const Json& list_at(const Json& object, const char* key) {
   return it != object.end() && it->is_array() ? *it : kNone;
 }
 
-// Number of terminal cells: counts UTF-8 lead bytes; good for what we print ourselves.
+// Returns the number of terminal cells by counting UTF-8 lead bytes, which is correct for muster's own
+// output.
 size_t cells(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
@@ -79,7 +80,7 @@ Row row_of(const Json& node, const Look& look, TimeMs now) {
   if (const double eta = number_at(node, "eta_ms", -1); eta >= 0)
     row.eta = to_human(static_cast<DurationMs>(eta));
   if (const auto reason = text_at(node, "reason"); !reason.empty()) row.words = reason;
-  // A manual task comes before the run's own text, so that it is noticed.
+  // A manual task is shown instead of the run's own text, so that it is noticed.
   const auto waiting = text_at(node, "waiting");
   if (row.words.empty() || (node.value("by_hand", false) && !waiting.empty())) row.words = waiting;
   if (const double silent = number_at(node, "silent_since", 0); silent > 0 && row.phase.empty())
@@ -197,7 +198,7 @@ std::string render_storage(const Json& status, const Look& look) {
     std::string health;
     for (const Json& one : list_at(section, "problems"))
       health += (health.empty() ? "" : "; ") + text_at(one, "node") + ": " + text_at(one, "problem");
-    // A resync is not a problem, but is shown.
+    // A resync is shown, although it is not a problem.
     for (const Json& one : list_at(section, "nodes"))
       if (const std::string words = text_at(one, "health");
           !words.empty() && health.find(words) == std::string::npos)
@@ -235,7 +236,7 @@ std::string ChangeLines::next(const Json& status) {
     const std::string reason = text_at(node, "reason");
     const int q = quarter(node);
     Shown& before = last_[name];
-    // Between two orders of one phase there is no number: that is not a change.
+    // Between two orders of a phase there is no percentage: that does not count as a change.
     if (before.base == base && before.reason == reason && (q < 0 || before.quarter == q)) continue;
     before = {base, reason, q};
     if (in_short && urgency_of(node) > Urgency::by_hand) continue;
@@ -309,7 +310,7 @@ void LiveView::draw(const Json& status) {
   look.others = others_;
   look.colour = ::getenv("NO_COLOR") == nullptr;
   const std::string table = render_status(status, look);
-  // Up over the old table, then down clearing line by line: no flicker, and nothing above is touched.
+  // Moves the cursor up over the old table and clears from there: no flicker, and the lines above are kept.
   std::string out = lines_drawn_ > 0 ? fmt::format("\x1b[{}A\r\x1b[J", lines_drawn_) : "";
   lines_drawn_ = static_cast<int>(std::count(table.begin(), table.end(), '\n'));
   out += table;

@@ -17,7 +17,7 @@ struct Flags {
   bool reimage = false, through_ram = false;
 };
 
-// Uploads the spec; prints every error with its place.
+// Uploads the spec; prints every error with its position.
 bool upload(Context& context, const std::string& path) {
   const auto file = read_spec_file(path);
   if (!file.ok()) return complain(context, file.error()), false;
@@ -64,7 +64,7 @@ void add_up(CLI::App& app, Context& context) {
       app.add_subcommand("up", "bring the cluster to what SPEC declares, test it, and write a report");
   verb->add_option("SPEC", flags->spec, "cluster.yaml; default: the stored revision");
   add_approval(verb, flags->approval, "approve every plan, including what it destroys");
-  verb->add_option("--limit", flags->limit, "only these nodes, e.g. gpu[01-04],gpu07");
+  verb->add_option("--limit", flags->limit, "handle only these nodes, e.g. gpu[01-04],gpu07");
   CLI::Option* reimage = verb->add_flag(
       "--reimage", flags->reimage,
       "also re-image accepted nodes that run an older build of their image; each is drained first");

@@ -1,4 +1,4 @@
-// Verifies that a file is the report that was signed. Pure.
+// Verifies that a file is the report that was signed. Pure functions, no I/O.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct Verified {
   std::string words = {};
   SignedReport report = {};
 };
-// `trusted`: the key's one-line form (controller/report/signature.h).
+// Verifies `text`. `trusted`: the key in its one-line form (controller/report/signature.h).
 Verified verify_report_text(const std::string& text, const std::string& trusted);
 
 }  // namespace muster::cli

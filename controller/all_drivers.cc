@@ -1,4 +1,4 @@
-// Every driver of the controller, in one list. A new one is one file and one line here.
+// The list of all power drivers. To add one, write its file and add one line here.
 #include "controller/power/command_driver.h"
 #include "controller/power/in_band.h"
 #include "controller/power/ipmi.h"

@@ -48,7 +48,7 @@
 namespace muster {
 namespace {
 
-// Everything but the servers, in order of dependency.
+// All parts of the controller except the servers, in order of dependency.
 struct Core {
   Core(RealReactor& r, DaemonOptions o, Authority a, std::unique_ptr<Store> s)
       : reactor(r), options(std::move(o)), authority(std::move(a)), store(std::move(s)) {}
@@ -113,7 +113,7 @@ struct Core {
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
-  };  // called when the address of the network ports or the DHCP data has changed
+  };  // called if the address of the network ports or the DHCP data has changed
 
   Status finish();
   ExecutorHooks hooks();
@@ -167,7 +167,7 @@ Status Core::finish() {
   return Ok{};
 }
 
-// Undeclared machines go to Discovery: the executor, which changes nodes, never gets them.
+// Messages of undeclared machines go to Discovery only, never to the executor, which changes nodes.
 void Core::connect_agents() {
   const auto undeclared = [](const std::string& node) { return !mac_of_unknown(node).empty(); };
   link.connect({[this, undeclared](const Hello& hello) {
@@ -202,7 +202,9 @@ void Core::forget_declared() {
     const std::string mac = mac_of_unknown(name);
     if (mac.empty() || node_of_mac(spec, mac).empty() || !executor.forget(name)) continue;
     store->write({DeleteNode{name}}, [name](Status written) {
-      if (!written.ok()) log::error("row not deleted", {{"node", name}, {"error", written.error().message}});
+      if (!written.ok())
+        log::error("the row of an undeclared machine was not deleted",
+                   {{"node", name}, {"error", written.error().message}});
     });
   }
 }
@@ -273,7 +275,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   return where;
 }
 
-// Serial consoles of the nodes in the active run.
+// Returns the serial consoles of the nodes in the active run.
 std::map<std::string, PowerTarget> Core::serial_consoles() {
   std::map<std::string, PowerTarget> out;
   const auto current = spec.get();
@@ -289,7 +291,8 @@ std::map<std::string, PowerTarget> Core::serial_consoles() {
   return out;
 }
 
-// Checked for every plan and every operator's command: the controller host must never be switched off.
+// Checked before each power-off or reset, whether a plan or an operator requests it: the controller host must
+// never be switched off.
 Status Core::may_take_down(const std::string& name) {
   TRY(const auto current, spec.get());
   const NodeSpec* node = current->spec.node(name);
@@ -303,7 +306,7 @@ Status Core::may_take_down(const std::string& name) {
       fmt::format("own-machine: the controller runs on {} ({}); muster never switches it off", name, sign));
 }
 
-// Everything except the machine's own network settings.
+// Returns the boot parameters of the RAM system, without the machine's own network settings.
 BootDecision Core::ram_system(const Spec& cluster, const NodeSpec* node, const std::string& name,
                               const std::string& token) {
   const std::string image = node ? node->image : discovery_image(cluster);
@@ -334,15 +337,15 @@ Result<std::string> Core::boot_script(const std::string& name, const std::string
     decision.ip = fmt::format("{}/{}", node->address, prefix);
   else
     decision.dhcp_prefix = prefix;
-  // Otherwise the machine would get the script that boots the disk, and the run would wait for the RAM system
-  // in vain.
+  // Fail here: otherwise the machine would boot from its disk, and the run would wait in vain for the RAM
+  // system.
   if (const std::string wrong = wrong_ram_arguments(decision); !wrong.empty())
     return fail(Code::invalid, name + ": " + wrong);
   return ipxe_script(decision);
 }
 
-// Chosen so that the old system is back while the run is still waiting: half the time that the run waits for
-// the RAM system.
+// The RAM system gives up after at most half of the time that the run waits for it, so that the old system is
+// back while the run is still waiting.
 Result<Json> Core::leave_order(const std::string& name, const std::string& token) {
   constexpr DurationMs kGiveUp = 10 * kMinute;
   TRY(const auto current, spec.get());
@@ -381,7 +384,7 @@ class RealDaemon : public Daemon {
   std::string open_address_;
 };
 
-// Requests arrive on the servers' threads; everything is decided on the reactor's.
+// Requests arrive on the servers' threads and are handled on the reactor's thread.
 HttpHandler RealDaemon::handler(api::Door door) {
   return [this, door](HttpRequest request, ResponderPtr responder) {
     core_->reactor.post(
@@ -396,7 +399,8 @@ Status RealDaemon::open_unix() {
   options.unix_path = core_->options.socket;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(options.unix_path).parent_path(), ignored);
-  ::unlink(options.unix_path.c_str());  // ours: the lock on the state folder excludes other processes
+  ::unlink(options.unix_path
+               .c_str());  // a leftover of ours: the lock on the state folder excludes other controllers
   TRY(unix_, start_http_server(options, handler(api::Door::local)));
   return Ok{};
 }
@@ -416,13 +420,13 @@ Status RealDaemon::open_port(api::Door door, uint16_t port, std::unique_ptr<Http
       return api::trust_of(head, token, [&](const std::string& serial) { return papers->find(serial); });
     };
   } else {
-    options.max_stranger_body = 0;  // machines that boot only fetch
+    options.max_stranger_body = 0;  // booting machines only download
   }
   TRY(server, start_http_server(options, handler(door)));
   return Ok{};
 }
 
-// (Re)opens the ports on the provisioning network when its address is known or changed.
+// Opens the ports on the provisioning network once its address is known, and again when the address changes.
 void RealDaemon::open_network() {
   const std::string address = core_->address();
   if (address.empty()) return;
@@ -452,14 +456,14 @@ Status RealDaemon::start() {
     if (!made.ok())
       log::error("the controller's own secrets were not created", {{"error", made.error().message}});
   });
-  // Ports first: agents that reconnect get answers while the run is being resumed.
+  // Open the ports first, so that agents that reconnect get responses while the run is being resumed.
   core_->reactor.post([this] {
     open_network();
     core_->warn_of_older_copy();
     core_->held_run.begin();
     core_->rollout->begin();
   });
-  // Last: an operator's request must find a resumed run active.
+  // Open the operators' socket last, so that a resumed run is active before their first request.
   TRY_(open_unix());
   log::info("musterd is ready", {{"version", kProgramVersion},
                                  {"state", core_->options.state},

@@ -1,9 +1,9 @@
-// Daemon: the controller as one object. Owns the store, the executor, and every port and server around them.
+// Daemon: the controller as one object. Owns the store, the executor, and all ports and servers.
 //
-// create() opens the state (one controller per state folder) and starts nothing; start() opens the ports: the
-// Unix socket at once, the TLS and boot ports and DHCP as soon as an address on the provisioning network is
-// known (--listen, or a spec). A run that was active when the controller ended is continued. Thread: created
-// and destroyed where the reactor is not running; everything else on the reactor's thread.
+// create() opens the state (one controller per state folder) and starts nothing. start() opens the Unix
+// socket at once, and the TLS and boot ports and DHCP as soon as an address on the provisioning network is
+// known (--listen, or a spec). A run that was active when the controller ended is continued. Thread: create
+// and destroy it while the reactor is not running; everything else on the reactor's thread.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Services;
 
 class Daemon {
  public:
-  // `conflict`: another controller uses this state folder. `corrupt`: not muster's database, or a newer
-  // version's.
+  // Code::conflict: another controller uses this state folder. Code::corrupt: not a muster database, or one
+  // of a newer version.
   static Result<std::unique_ptr<Daemon>> create(RealReactor& reactor, DaemonOptions options);
   virtual ~Daemon() = default;
   virtual Status start() = 0;

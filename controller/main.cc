@@ -18,7 +18,7 @@
 
 namespace {
 
-// Images are built in the pool for minutes; BMCs must not wait behind them.
+// Image builds occupy workers for minutes; requests to BMCs must not wait for them.
 constexpr int kWorkers = 12;
 
 int complain(const muster::Error& error) {
@@ -26,7 +26,7 @@ int complain(const muster::Error& error) {
   return error.code == muster::Code::failed ? 1 : 2;
 }
 
-// Type=notify of systemd: `systemctl start musterd` returns once operators get answers.
+// For systemd's Type=notify: `systemctl start musterd` returns once the controller responds to operators.
 void notify_service_manager(const char* state) {
   const char* path = std::getenv("NOTIFY_SOCKET");
   sockaddr_un to = {};
@@ -55,11 +55,12 @@ int main(int argc, char** argv) {
   app.add_option("--listen", options.listen, "address on the provisioning network (default: from the spec)");
   app.add_option("--images", options.images, "folder of image recipes");
   app.add_option("--image-cache", options.image_cache,
-                 "folder of built images shared by several controllers (default: none)")
+                 "folder of built images that several controllers share (default: none)")
       ->envname("MUSTER_IMAGE_CACHE");
   app.add_option("--playbooks", options.playbooks, "folder of playbooks");
-  app.add_option("--agent-binary", options.agent_binary, "static muster-agent for the RAM system");
-  app.add_option("--accept-binary", options.accept_binary, "muster-accept for the nodes");
+  app.add_option("--agent-binary", options.agent_binary,
+                 "path of the static muster-agent for the RAM system");
+  app.add_option("--accept-binary", options.accept_binary, "path of muster-accept for the nodes");
   app.add_option("--kernel-options", options.kernel_options,
                  "extra kernel arguments for the RAM system and for systems installed from now on; they "
                  "precede those of the spec")
@@ -67,13 +68,13 @@ int main(int argc, char** argv) {
       ->check([](const std::string& given) { return muster::wrong_kernel_options(given); });
   app.add_flag("!--no-dhcp", options.dhcp, "never start dnsmasq");
   app.add_flag("--lab", options.lab,
-               "all machines are virtual: accept specs with a section `lab:` or the profile `lab`. Set by "
+               "accept specs with a `lab:` section or the profile `lab`, for virtual machines only. Set by "
                "`muster lab up`; never use it on a controller of real servers");
   app.set_version_flag("--version", std::string("musterd ") + muster::kProgramVersion);
   CLI11_PARSE(app, argc, argv);
 
-  // In the lab's network namespace packages come through the lab's proxy; apt and mmdebstrap read it from the
-  // environment.
+  // In the lab's network namespace, packages are fetched through the lab's proxy; apt and mmdebstrap read its
+  // address from the environment.
   if (const char* proxy = std::getenv("MUSTER_APT_PROXY")) ::setenv("http_proxy", proxy, 1);
   const auto reactor = muster::make_reactor(kWorkers);
   auto daemon = muster::Daemon::create(*reactor, muster::with_defaults(options, argv[0]));

@@ -1,5 +1,5 @@
-// Services: everything a handler of the HTTP API may touch. Owned by Daemon (controller/daemon.cc). Thread:
-// the reactor's, except `authority` and `options`, which never change.
+// Services: the objects that handlers of the HTTP API may use. Owned by Daemon (controller/daemon.cc).
+// Thread: the reactor's, except `authority` and `options`, which never change.
 #pragma once
 
 #include <map>
@@ -44,7 +44,7 @@ struct Services {
   api::ArchiveAnswers& archive;
   Discovery& discovery;  // undeclared machines
   const StorageTold& storage;
-  // Problems of the controller itself, by topic ("dhcp", "listen"); empty: none.
+  // Problems of the controller itself: topic ("dhcp", "listen") -> text; empty: none.
   std::map<std::string, std::string>& problems;
 };
 

@@ -1,9 +1,9 @@
-// A file written on one node and read on another: proves that shared storage is shared and keeps its bytes.
+// A file written on one node and read on another: verifies that shared storage is shared and preserves data.
 //
 // How to run:  muster-accept checksum-write --path /shared --fstype fuse.mfs --source mfsmaster:9421
 //                                           --name f1 --size 4 --seed 7
 //              muster-accept checksum-read  --path /shared ... --name f1 --expect sha256:... [--remove]
-//                                           (on another node)
+//                                           (on a different node)
 // Reference:   the SHA-256 of the generated content: as the writer printed it (--expect, passed on by the
 //              controller), or computed by the reader from seed and size. It never comes through the file
 //              system under test. Content is seeded pseudo-random, so no block is zero and no two blocks are
@@ -50,7 +50,7 @@ Result<std::string> file_of(const Files& files, const ChecksumOptions& options) 
   return files.real(options.mount.path + "/" + options.name);
 }
 
-// The digest that the writer's file must have, computed without the file.
+// Returns the digest that the writer's file must have, computed from the seed.
 std::string content_digest(const ChecksumOptions& options) {
   SplitMix random(options.seed);
   Sha256 digest;
@@ -65,7 +65,7 @@ std::string content_digest(const ChecksumOptions& options) {
 }
 
 Result<std::string> write_content(const std::string& path, const ChecksumOptions& options) {
-  // A new file instead of opening the old one: where root is mapped to `nobody` and the folder is
+  // Creates a new file instead of opening an existing one: where root is mapped to `nobody` and the folder is
   // world-writable, the kernel refuses to open an existing one for creation (fs.protected_regular).
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_error("removing", path);
   Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));

@@ -67,7 +67,7 @@ void Connection::notice_death() {
   ::setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   for (const int option : {TCP_KEEPIDLE, TCP_KEEPINTVL})
     ::setsockopt(fd_, IPPROTO_TCP, option, &kProbeSeconds, sizeof kProbeSeconds);
-  // Applies to unanswered probes as well, and replaces their count.
+  // TCP_USER_TIMEOUT also applies to unanswered keepalive probes, instead of their count.
   ::setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &kDeadMs, sizeof kDeadMs);
 }
 
@@ -148,7 +148,8 @@ Result<Listener> Listener::open(const std::string& bind, uint16_t port) {
   if (fd < 0) return socket_error("opening a socket");
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  // A second acceptance attempt must not fail because the first one's server still waits for its deadline.
+  // A second acceptance attempt must not fail because the first one's server is still running until its
+  // deadline.
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(fd, 64) != 0) {
     const int error = errno;

@@ -1,9 +1,9 @@
-// TCP between two nodes for kernels that measure with a partner: frames on one connection, each under the
-// connection's deadline, and a server that ends by itself.
+// TCP between two nodes, for kernels that measure with a partner node: framed messages, a deadline for every
+// operation on a connection, and a server that stops at its own deadline.
 //
-// Numeric addresses only: a static program has no name service, and a test must not depend on one.
-// Thread: a Connection belongs to one thread; a Listener runs its handler in a thread per connection and
-// joins them all.
+// Numeric addresses only: a statically linked program has no name service, and a test must not depend on one.
+// Thread safety: a Connection belongs to one thread; a Listener runs its handler in one thread per connection
+// and joins them all.
 #pragma once
 
 #include <sys/socket.h>
@@ -34,18 +34,18 @@ class Connection {
   ~Connection();
   // Replaces the deadline.
   void until(double deadline) { deadline_ = deadline; }
-  // A peer whose machine died stops responding. With this it is noticed within about 20 s, even while only
-  // waiting for it. Not for peers that may be too busy to read what they are sent.
+  // Enables detection of a peer whose machine died: receive() then fails within about 20 s, even when nothing
+  // is being sent. Not for peers that may be too busy to read incoming data for that long.
   void notice_death();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   Status send(uint32_t type, uint64_t value, const char* bytes = nullptr, size_t length = 0);
-  // The next frame; its body is in body() until the next call.
+  // Receives the next frame; its body is in body() until the next call.
   Result<Header> receive();
   Result<Header> receive(uint32_t wanted);
   char* body() { return body_.data(); }
-  // When the header of the newest frame was there, and its body perhaps not yet (seconds_now(); 0: none).
+  // When the header of the latest frame arrived, its body possibly later (seconds_now(); 0: no frame yet).
   double arrived() const { return arrived_; }
   uint64_t retransmits() const;
 
@@ -59,8 +59,8 @@ class Connection {
   std::vector<char> body_ = {};
 };
 
-// A socket connected to a server that may still be starting: retried for this many seconds while it refuses
-// connections.
+// Where to connect. The server may still be starting: connect_until() retries for `seconds` while the
+// connection is refused.
 struct Endpoint {
   std::string to = {};
   uint16_t port = 0;
@@ -86,8 +86,8 @@ class Listener {
   ~Listener();
   int fd() const { return fd_; }  // -1: closed
   uint16_t port() const { return port_; }
-  // The handler owns the socket it is given. Closes as soon as no more connections are accepted, while
-  // handlers still run: the next server on this port gets the connections then.
+  // Accepts connections as `rule` permits; the handler owns the socket it is given. Closes the listening
+  // socket once no more are accepted, even while handlers run, so that the next server can use the port.
   void serve_until(const ServeRule& rule,
                    const std::function<void(int fd, const std::string& from)>& handler);
 

@@ -2,15 +2,15 @@
 // Good hardware under load moves none of them, except on RDMA ports: a fast link has symbol errors that its
 // error correction handles, so there the rate counts.
 //
-// How to run:  muster-accept counters --save FILE    before the load: saves them
-//              muster-accept counters --since FILE   after it: how much they rose
-// Reference:   the kernel's own counting. EDAC for memory, AER for PCIe, statistics of each physical port,
+// How to run:  muster-accept counters --save FILE    before the load: saves the counters
+//              muster-accept counters --since FILE   after the load: reports their increase
+// Reference:   the kernel's own counters. EDAC for memory, AER for PCIe, statistics of each physical port,
 //              thermal throttling of each processor package; its log for GPUs, machine checks and drives
-//              (kernel_log.cc). What this machine does not count has no metric and is named in detail.absent.
-//              Where the log cannot be read its metrics are missing, and are not named there: every kernel
-//              has a log, and its content is unknown. Users other than root may not be allowed to read it:
-//              those metrics are named in detail.not_looked_at. GPUs and their links: NVIDIA's driver
-//              (gpu_counters.h); what it does not report has no metric at all.
+//              (kernel_log.cc). A counter that this machine lacks has no metric and is named in
+//              detail.absent. Where the log cannot be read its metrics are missing, and are not named there:
+//              every kernel has a log, and its content is unknown. Users other than root may not be allowed
+//              to read it: those metrics are named in detail.not_looked_at. GPUs and their links: NVIDIA's
+//              driver (gpu_counters.h); what it does not report has no metric at all.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -47,8 +47,8 @@ std::optional<uint64_t> aer_total(const Files& files, const std::string& path) {
   return std::strtoull(text->c_str() + space, nullptr, 10);
 }
 
-// Files below a port's folder, by the metric they count for. Drivers have different ones; what is not there
-// is not counted. Those of hw_counters: mlx5 (rnr_nak_retry_err ... roce_adp_retrans), then soft-RoCE.
+// Files below a port's folder, by metric. Drivers provide different files; a missing file is not counted.
+// Those of hw_counters: mlx5 (rnr_nak_retry_err ... roce_adp_retrans), then soft-RoCE.
 struct RdmaCounter {
   const char* metric;
   std::vector<const char*> files;
@@ -118,13 +118,13 @@ constexpr const char* kMetrics[] = {"memory_corrected", "memory_uncorrected", "p
                                     "pcie_uncorrected", "network_errors",     "link_down",
                                     "cpu_throttled"};
 constexpr const char* kLogMetrics[] = {"gpu_xids", "machine_checks", "drive_errors"};
-// Among the saved counts: the next record of the log, and the boot that it belongs to.
+// Keys in the saved file: the next record of the kernel log, and the boot to which it belongs.
 constexpr const char* kLogNext = "kernel_log_next";
-// And the time of saving, by the clock that starts at boot.
+// Key in the saved file: the time of saving, on the clock that starts at boot.
 constexpr const char* kSavedAt = "saved_at_seconds";
 constexpr size_t kLinesShown = 20;
 
-// Which boot: after a reboot the log starts empty, and all of it is new.
+// Identifies the boot: after a reboot the log starts empty, and all of it is new.
 std::string boot_of(const Files& files) { return files.read_line("/proc/sys/kernel/random/boot_id", "?"); }
 
 uint64_t uptime(const Files& files) {
@@ -155,7 +155,7 @@ void add_moved(const char* metric, const Counts& now, const Counts& before, Move
   }
 }
 
-// As rates of the worst port, not of all ports together, because limits apply to a port.
+// Reports the rates of the worst port, not the sum over all ports, because limits apply per port.
 void add_rdma_rates(const Files& files, const Counts& now, const Counts& before, Measurement& out,
                     Moved& moved) {
   if (rdma_ports(files).empty()) return moved.absent.push_back("RDMA ports");
@@ -200,7 +200,7 @@ void save_gpus(const CountersOptions& options, Counts& now) {
   for (const auto& [metric, parts] : reading->counts) now[metric] = parts;
 }
 
-// Why there is no result for the GPUs; "" when there is one.
+// Returns why there is no result for the GPUs; "" if there is one.
 std::string add_gpus(const CountersOptions& options, const Counts& before, Measurement& out) {
   if (!options.ask_nvml) return "NVIDIA's driver was not queried";
   const auto reading = options.ask_nvml();
@@ -258,7 +258,7 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
     }
   if (!readable) {
     out.outcome = Outcome::unavailable;
-    out.error = "the counters before the load were not kept in " + options.since;
+    out.error = "the counters from before the load were not saved in " + options.since;
     return out;
   }
   if (options.gpus) return only_gpus(options, before);

@@ -66,12 +66,12 @@ std::string resolved(const Files& files, const std::string& path) {
   return out;
 }
 
-// A declared word may contain '*': MooseFS 3 calls itself fuse, later ones fuse.mfs.
+// A declared word may contain '*': MooseFS 3 has the file system type fuse, later versions fuse.mfs.
 bool fits(const std::string& declared, const std::string& found) {
   return ::fnmatch(declared.c_str(), found.c_str(), FNM_NOESCAPE) == 0;
 }
 
-// The topmost mount on exactly this path, if there is one.
+// Returns the topmost mount on exactly this path, if there is one.
 std::optional<MountEntry> mounted_at(const std::string& mountinfo, const std::string& path) {
   std::istringstream lines(mountinfo);
   std::string line;

@@ -10,8 +10,8 @@
 //              this names the core. v2: the product of kernels/multiply.h, for SSE2, AVX2+FMA or AVX-512.
 // Expected:    70-90 % of peak (cores x clock x 16 flop for AVX2 and for AVX-512 with one unit or two of half
 //              the width, x 32 for AVX-512 with two, x 4 for SSE2) on metal;
-//              about 0.3 GFLOP/s per core under emulation, where the number means nothing and the bits still
-//              count.
+//              about 0.3 GFLOP/s per core under emulation, where the speed is meaningless but the
+//              verification is not.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -48,7 +48,7 @@ void multiply(const Variant& variant, size_t n, const double* a, const double* b
   variant.add_product(n, n, n, {a, n, 1}, b, n, c, n);
 }
 
-// The same small integers for every core, so that cores check each other too.
+// The same small integers for every core, so that cores also verify each other.
 std::vector<int> integer_matrix(size_t n, uint64_t seed) {
   SplitMix random(seed);
   std::vector<int> out(n * n);
@@ -77,7 +77,7 @@ Problem make_problem(size_t n) {
   return {n, {a.begin(), a.end()}, {b.begin(), b.end()}, integer_product(n, a, b)};
 }
 
-// The edge for which one product takes a sixteenth of the budget on this core, from one small product.
+// Returns the edge for which one product takes a sixteenth of the budget on this core, from a small probe.
 size_t probe_edge(const Variant& variant, double seconds) {
   constexpr size_t kProbe = 48;
   const Problem problem = make_problem(kProbe);
@@ -107,8 +107,8 @@ uint64_t bits_of(double v) {
   return bits;
 }
 
-// Bits, not values: every accumulator starts at +0 and all sums are exact, so even a wrong sign of zero is a
-// fault.
+// Compares bits, not values: every accumulator starts at +0 and all sums are exact, so even a wrong sign of
+// zero is a fault.
 void verify(const Problem& problem, const double* c, Core& core) {
   if (std::memcmp(c, problem.expected.data(), problem.n * problem.n * sizeof(double)) == 0) return;
   size_t i = 0;
@@ -141,8 +141,8 @@ double core_rate(const Core& core, double flop) {
   return busy > 0 ? flop * static_cast<double>(core.samples.size()) / busy / 1e9 : 0;
 }
 
-// GFLOP/s of all cores together over equal slots of the run; each product is spread over the slots it
-// overlaps.
+// GFLOP/s of all cores together over equal slots of the run; each product counts for the slots that it
+// overlaps, in proportion.
 std::vector<double> time_series(const std::vector<Core>& cores, double flop, size_t slots) {
   double begin = 1e300, end = 0;
   for (const auto& core : cores)

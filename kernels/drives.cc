@@ -1,15 +1,14 @@
-// Each whole disk of the node on its own: direct reads, so that an array that is slow shows which of its
-// drives is.
+// Reads each whole disk of the node by itself, with direct I/O, to show which drive slows an array down.
 //
 // How to run:  muster-accept drives --seconds 2 [--streams 4] [--parallel-seconds 2]
 // Reference:   none: the content of a disk is unknown, so only the success of each read is checked. Nothing
 //              is ever written: disks are opened for reading only. Content is verified by `fio` on the file
 //              system above.
 // Structure:   one drive after the other; `streams` threads read 1 MiB blocks round robin over the first GiB.
-//              Then, with --parallel-seconds, all drives of one model and size side by side: the sum is what
-//              an array over them can be held to.
-// Expected:    PCIe 4.0 x4 NVMe: 5 to 7 GB/s; a drive at a fraction of its like is worn, throttled or on a
-//              narrow link.
+//              Then, with --parallel-seconds, all drives of the same model and size in parallel: the sum is
+//              what an array of them can be expected to reach.
+// Expected:    PCIe 4.0 x4 NVMe: 5 to 7 GB/s; a drive much slower than others of its model is worn, throttled
+//              or on a narrow link.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -98,7 +97,7 @@ class Disk {
   bool direct() const { return direct_; }
   uint64_t blocks() const { return blocks_; }
   const std::string& error() const { return error_; }
-  // Kept from this process by a cgroup, a sandbox or the file's mode: that says nothing about the drive.
+  // A cgroup, a sandbox or the file's mode denies access: not evidence against the drive.
   bool is_forbidden() const { return errno_ == EPERM || errno_ == EACCES; }
   std::atomic<uint64_t> next{0};  // block
 
@@ -120,7 +119,7 @@ void read_stream(Disk& disk, double until, Reading& out) {
     const ssize_t n =
         ::pread(disk.fd(), buffer, kBlock, static_cast<off_t>(disk.next++ % disk.blocks() * kBlock));
     if (n <= 0) {
-      error = n == 0 ? "the disk ended early" : std::strerror(errno);
+      error = n == 0 ? "unexpected end of disk" : std::strerror(errno);
       break;
     }
     bytes += static_cast<uint64_t>(n);
@@ -133,7 +132,7 @@ void read_stream(Disk& disk, double until, Reading& out) {
   if (out.error.empty()) out.error = error;
 }
 
-// All of them at the same time, each with its own streams.
+// Reads all drives of the group at the same time, each with its own streams.
 std::vector<Reading> read_together(const std::vector<Disk*>& disks, double seconds, int streams) {
   std::vector<Reading> out(disks.size());
   std::vector<std::thread> threads;
@@ -170,7 +169,7 @@ Measurement read_drive(const Files& files, const Drive& drive, const DrivesOptio
   out.detail["direct"] = disk.direct();
   if (disk.is_forbidden()) {
     out.outcome = Outcome::unavailable;
-    out.error = fmt::format("{} may not be opened here: {}", drive.name, disk.error());
+    out.error = fmt::format("no permission to open {}: {}", drive.name, disk.error());
     out.detail["not_looked_at"] = out.error;
     return out;
   }
@@ -194,8 +193,8 @@ struct Measured {
   Measurement result = {};
 };
 
-// What drives of one kind reach side by side: they share switches and processors, and an array is made of
-// all of them. Those that cannot be read by themselves are left out.
+// Measures drives of the same kind in parallel, since they share switches and processors, and an array uses
+// all of them. Drives that failed when read alone are left out.
 void read_side_by_side(const Files& files, std::vector<Measured>& all, const DrivesOptions& options) {
   std::map<std::string, std::vector<Measured*>> kinds;
   for (auto& one : all)

@@ -16,7 +16,7 @@ constexpr int kLookMs = 1000;
 
 bool lives(pid_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
 
-// Needs kernel 5.3; on older ones it polls once a second.
+// Uses pidfd_open() (Linux 5.3); on older kernels it polls once a second.
 void wait_for_end(pid_t pid, int fd) {
   pollfd watched{fd, POLLIN, 0};
   while (fd >= 0 && ::poll(&watched, 1, -1) < 0 && errno == EINTR) {
@@ -29,7 +29,7 @@ void wait_for_end(pid_t pid, int fd) {
 Status end_with(pid_t pid) {
   const int fd = pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1;
   const bool there = pid > 0 && (fd >= 0 || (errno == ENOSYS && lives(pid)));
-  if (!there) return fail(Code::not_found, fmt::format("there is no process {}", pid));
+  if (!there) return fail(Code::not_found, fmt::format("process {} does not exist", pid));
   std::thread([pid, fd] {
     wait_for_end(pid, fd);
     ::_exit(3);

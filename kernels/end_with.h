@@ -1,5 +1,5 @@
-// Ends this process when another one has ended: a server that was left in the background for an agent must
-// not outlive it, however the agent ended. Thread: starts one of its own, which sleeps until then.
+// Ends this process when a given other process ends: a server started in the background for an agent must not
+// outlive that agent, however the agent ended. Threads: starts one, which sleeps until that process ends.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +8,7 @@
 
 namespace muster::kernels {
 
-// `pid`: a running process of any user. not_found: there is no such process.
+// `pid`: a running process of any user. Returns not_found if there is no such process.
 Status end_with(pid_t pid);
 
 }  // namespace muster::kernels

@@ -1,8 +1,8 @@
 // Reference:   Documentation/power/powercap/powercap.rst and Documentation/hwmon/acpi_power_meter.rst of the
 //              kernel.
 // Limits:      RAPL is readable by root alone since Linux 5.10 (CVE-2020-8694). A power meter's reading is
-//              an average over its own interval: a step must be long against it. Only one power meter is
-//              used: what each of several covers is not documented.
+//              an average over its own interval: a step must be much longer than it. A power meter is used
+//              only if it is the only one: what each of several meters covers is not documented.
 #include "kernels/energy.h"
 
 #include <fmt/format.h>
@@ -59,7 +59,7 @@ void EnergyCounter::drop(EnergySource source, const std::string& why) {
 void EnergyCounter::find_meter() {
   std::vector<std::string> meters;
   for (const auto& entry : files_.list(kHwmon))
-    // Older kernels keep the files with the device.
+    // Older kernels have these files in the device's folder.
     for (const char* below : {"", "/device"}) {
       const std::string folder = fmt::format("{}/{}{}", kHwmon, entry, below);
       if (files_.read_line(folder + "/name") != "power_meter" || !files_.exists(folder + "/power1_average"))
@@ -84,8 +84,8 @@ void EnergyCounter::find_meter() {
 void EnergyCounter::find_domains() {
   std::map<EnergySource, std::string> broken;
   for (const auto& entry : files_.list(kPowercap)) {
-    // intel-rapl:0 is a package, intel-rapl:0:1 a part of it. intel-rapl-mmio:0 counts the same package once
-    // more.
+    // intel-rapl:0 is a package, intel-rapl:0:1 a part of it. intel-rapl-mmio:0 counts the same package a
+    // second time.
     if (entry.rfind("intel-rapl:", 0) != 0) continue;
     const std::string folder = fmt::format("{}/{}", kPowercap, entry),
                       name = files_.read_line(folder + "/name");
@@ -102,7 +102,7 @@ void EnergyCounter::find_domains() {
     domains_.push_back({folder + "/energy_uj", source, *energy, *range});
     of(source) = 0;
   }
-  // One package of two would be half of the truth; what memory consumes means nothing without its processors.
+  // With one of two packages the sum would be wrong; memory's energy is meaningless without the processors'.
   for (const auto& [source, why] : broken) drop(source, why);
   if (of(EnergySource::processors)) return;
   if (!broken.count(EnergySource::processors))
@@ -130,7 +130,7 @@ void EnergyCounter::sample(double now) {
   sample_gpus();
 }
 
-// A straight line between two samples.
+// Integrates power linearly between two samples.
 void EnergyCounter::sample_meter(double seconds) {
   if (!of(EnergySource::machine)) return;
   const auto microwatts = number_in(files_, meter_ + "/power1_average");
@@ -238,7 +238,7 @@ std::optional<GroupEnergy> energy_of_group(const std::vector<Joules>& nodes) {
   GroupEnergy out;
   for (const EnergySource source : kEnergySources) {
     const auto i = static_cast<size_t>(source);
-    // A meter that stood still measured nothing.
+    // A meter that did not advance has measured nothing.
     const bool all = !nodes.empty() && std::all_of(nodes.begin(), nodes.end(),
                                                    [i](const Joules& j) { return j[i].value_or(0) > 0; });
     if (!all && source == EnergySource::processors)

@@ -1,12 +1,12 @@
-// What a node consumed between two moments, by the meters it has.
+// The energy that a node consumed between two points in time, from the meters that it has.
 //
 //   machine      its own power meter as firmware reports it in band (ACPI power meter: hwmon "power_meter"),
 //                integrated over samples
 //   processors   processor packages (RAPL, /sys/class/powercap/intel-rapl:*, AMD's too)
 //   memory       memory modules, where RAPL counts them apart from the package ("dram")
 //   gpus         GPUs (NVML's total energy, kernels/nvml.h)
-// Each is a sum over all parts of its kind, or is not there at all: what cannot be read is absent with its
-// reason, never 0. machine contains the others; the others do not contain each other.
+// Each value is the sum over all parts of its kind; a source that cannot be read is absent, with the reason,
+// never 0. `machine` includes the other sources; those do not include each other.
 #pragma once
 
 #include <array>
@@ -31,19 +31,19 @@ constexpr EnergySource kEnergySources[] = {EnergySource::machine, EnergySource::
 constexpr size_t kEnergySourceCount = std::size(kEnergySources);
 constexpr double kEnergyPeriod = 1;  // seconds between two samples
 
-// Joules by source: since counting began, or between two moments.
+// Joules by source: since counting began, or between two points in time.
 using Joules = std::array<std::optional<double>, kEnergySourceCount>;
 
-// Counts whenever the caller samples. Thread: one.
+// Adds up energy each time the caller takes a sample. Used by one thread.
 class EnergyCounter {
  public:
   // `nvml`: as Nvml::open() takes it; empty: GPUs are not read.
   explicit EnergyCounter(const Files& files, const std::string& nvml = kNvmlLibrary);
-  // Adds what was consumed since the sample before; `now` in seconds, on a clock that does not go backwards.
-  // A source that cannot be read any more is gone for good: what it missed is unknown.
+  // Adds what was consumed since the previous sample; `now` in seconds, on a monotonic clock. A source that
+  // can no longer be read is dropped for good: what it consumed in the meantime would be unknown.
   void sample(double now);
   const Joules& joules() const { return joules_; }
-  // Shortest time over which a source is meaningful, given how rarely it is updated.
+  // The shortest interval over which the source's value is meaningful, given how rarely it is updated.
   double least_seconds(EnergySource source) const;
   const std::vector<std::string>& absent() const { return absent_; }  // "machine: no power meter"
 
@@ -73,7 +73,7 @@ class EnergyCounter {
   std::map<std::string, uint64_t> gpus_ = {};
 };
 
-// Counts in a thread of its own from construction to destruction, every kEnergyPeriod. Thread: any.
+// Takes a sample every kEnergyPeriod in a background thread, until destruction. Methods: any thread.
 class EnergyMeter {
  public:
   explicit EnergyMeter(const Files& files, const std::string& nvml = kNvmlLibrary);
@@ -86,7 +86,7 @@ class EnergyMeter {
     Joules joules = {};
   };
   Moment now();
-  // What was consumed since then; sources that need a longer time are left out.
+  // The energy consumed since `start`; sources that need a longer interval are left out.
   Joules since(const Moment& start);
   std::vector<std::string> absent();
 
@@ -99,16 +99,16 @@ class EnergyMeter {
   std::thread thread_ = {};
 };
 
-// Of several nodes: `covers` names what is counted on each of them.
+// The energy of several nodes; `covers` names the sources that are counted on each of them.
 struct GroupEnergy {
   double joules = 0;
   std::string covers = {};
 };
-// The sum over all of them, by what every one of them can read: the whole machine, else its processors and
-// what other parts there are. Nothing when one of them reads neither.
+// Returns the sum over all nodes, from sources that every node can read: `machine`, else `processors` and any
+// further parts that all nodes can read. Nothing if some node can read neither.
 std::optional<GroupEnergy> energy_of_group(const std::vector<Joules>& nodes);
-// Groups side by side: the median of those that count the same; of different kinds, what most groups count
-// (the first of equals).
+// Returns the median energy of groups that ran at the same time. Only groups with the same `covers` are
+// comparable: the most common one is used (on a tie the first).
 std::optional<GroupEnergy> energy_of_groups(const std::vector<std::optional<GroupEnergy>>& groups);
 
 }  // namespace muster::kernels

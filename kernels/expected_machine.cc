@@ -1,4 +1,4 @@
-// What the expected values of processors and memory are derived from.
+// Reads the properties of processors and memory from which their expected performance is derived.
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ unsigned word_at(const std::string& table, size_t at) {
   return byte_at(table, at) | byte_at(table, at + 1) << 8;
 }
 
-// Text number `index`, from 1, after that part.
+// Returns string number `index` (from 1) of an SMBIOS structure; strings follow its fixed part.
 std::string text_at(const std::string& table, unsigned index) {
   size_t begin = byte_at(table, 1);
   for (unsigned i = 1; index > 0 && begin < table.size(); ++i) {
@@ -34,7 +34,7 @@ std::string text_at(const std::string& table, unsigned index) {
   return "";
 }
 
-// The value of the first line of /proc/cpuinfo with this name.
+// Returns the value of the first line of /proc/cpuinfo with this name.
 std::string cpuinfo(const std::string& text, const std::string& name) {
   size_t at = text.find(name + "\t");
   while (at != std::string::npos && at > 0 && text[at - 1] != '\n') at = text.find(name + "\t", at + 1);
@@ -42,7 +42,7 @@ std::string cpuinfo(const std::string& text, const std::string& name) {
   return colon == std::string::npos ? "" : text.substr(colon + 2, text.find('\n', colon) - colon - 2);
 }
 
-// Intel's product pages ("# of AVX-512 FMA Units") and optimisation manual: two in all Xeon of the third
+// Intel's product pages ("# of AVX-512 FMA Units") and optimisation manual: two in all Xeons of the third
 // generation and later; before that in Platinum, Gold 6000, Gold 5122 and 5222, and W. AMD's optimisation
 // guides: family 19h does 512 bits in two steps, servers of family 1Ah in one.
 int units_512(const Files& files) {
@@ -61,8 +61,8 @@ int units_512(const Files& files) {
   return model == 106 || model == 143 || model == 173 || model == 207 ? 2 : 0;
 }
 
-// "P0_Node0_Channel2_Dimm1" and "P0 CHANNEL C" to what comes before the module; "" where a locator names no
-// channel.
+// Returns the channel in a DIMM locator ("P0_Node0_Channel2_Dimm1" -> "P0_NODE0_CHANNEL2"); "" if the locator
+// names no channel.
 std::string channel_in(std::string locator) {
   std::transform(locator.begin(), locator.end(), locator.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -75,8 +75,8 @@ std::string channel_in(std::string locator) {
   return locator.substr(0, end);
 }
 
-// A module of the system's memory: not the firmware's flash, and not persistent memory, which shares a
-// channel with such a module.
+// True for a module of system memory: not firmware flash, and not persistent memory, which shares a channel
+// with DRAM.
 bool is_dram(const std::string& table) {
   const unsigned type = byte_at(table, 0x12), technology = byte_at(table, 0x28);
   constexpr unsigned kRom = 0x08, kEprom = 0x0c, kNonVolatile = 0x1f, kNvdimmN = 0x04;
@@ -95,7 +95,7 @@ void look_at_memory(const Files& files, Machine& out) {
     const unsigned configured = word_at(*table, 0x20),
                    speed = configured ? configured : word_at(*table, 0x15);
     ++out.dimms;
-    // The slowest module sets the pace; one that does not report its speed makes the sum unknown.
+    // All modules run at the speed of the slowest; an unreported speed makes the total unknown.
     out.dimm_mt_s = out.dimms == 1 ? speed : std::min(out.dimm_mt_s, speed);
     std::string channel = channel_in(text_at(*table, byte_at(*table, 0x11)));
     if (channel.empty()) channel = channel_in(text_at(*table, byte_at(*table, 0x10)));
@@ -121,7 +121,7 @@ Machine look_at_machine(const Files& files, const std::vector<int>& cpus) {
   }
   out.physical_cores = cores.size();
   out.machine_cores = all.size();
-  // The clock that is guaranteed under full load where the driver reports it, else the highest.
+  // The guaranteed clock under full load if the driver reports it, else the maximum clock.
   for (const char* file : {"base_frequency", "cpuinfo_max_freq"}) {
     const std::string khz = files.read_line(std::string("/sys/devices/system/cpu/cpu0/cpufreq/") + file);
     if (out.cpu_mhz > 0 || khz.empty()) continue;

@@ -3,13 +3,13 @@
 // How to run:  muster-accept fio --path /scratch --size 16 --fstype xfs --source /dev/md/scratch
 // [--random-seconds 0] [--jobs-per-drive 4]
 // Reference:   fio's own verification (xxhash per 1 MiB block, offset in each block header), reading from
-//              the device: direct I/O, or, where the file system has none, after invalidating the page cache
-//              (detail.direct says which).
+//              the device: direct I/O, or, on file systems without direct I/O, after invalidating the page
+//              cache (see detail.direct).
 // Before:      the path must be a mount point with the declared type and source, checked before and after;
 //              there must be room for twice the file.
-// Expected:    a file system over an array against the sum of its drives, which `drives` read side by side;
+// Expected:    for a file system on an array, the sum of its drives as read in parallel by `drives`;
 //              a result equal to one drive means a wrong chunk or a narrow PCIe link. Under emulation the
-//              numbers mean nothing, the verification does.
+//              speeds are meaningless, the verification is not.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -147,10 +147,10 @@ std::string word(const std::string& text) {
 }
 
 // On storage that several nodes share a process id is not unique: two nodes had the same one, and removed
-// each other's file in the middle of the test. Node and order are unique; run by hand, a random number is. A
-// node's name cannot contain '@'.
+// each other's file in the middle of the test. Node and order are unique; in manual runs a random number is
+// used. A node's name cannot contain '@'.
 struct TestFile {
-  std::string folder, name, own;  // own: prefix of all files of this node; empty: run by hand
+  std::string folder, name, own;  // own: prefix of all files of this node; empty: manual run
   std::string path() const { return folder + "/" + name; }
 };
 TestFile test_file(const Files& files, const FioOptions& options) {
@@ -161,7 +161,7 @@ TestFile test_file(const Files& files, const FioOptions& options) {
   return {options.mount.path, own + kByHand + random_hex(8), ""};
 }
 
-// An agent has one order at a time: files of this node's other orders were left by attempts that died.
+// An agent has one order at a time: files of this node's other orders were left behind by attempts that died.
 void remove_leftovers(const Files& files, const TestFile& file) {
   if (file.own.empty()) return;
   for (const auto& name : files.list(file.folder))
@@ -169,9 +169,9 @@ void remove_leftovers(const Files& files, const TestFile& file) {
       (void)files.remove(file.folder + "/" + name);
 }
 
-// It must be new, and has its whole size before fio sees it: fio neither creates it, unlinks it, nor lays it
-// out. The kernel refuses to open an existing file for creation where root is mapped to `nobody` and the
-// folder is world-writable (fs.protected_regular), as on shared storage.
+// Creates the file, which must not exist yet, in its full size before fio starts: fio neither creates it,
+// unlinks it, nor lays it out. The kernel refuses to open an existing file for creation where root is mapped
+// to `nobody` and the folder is world-writable (fs.protected_regular), as on shared storage.
 Status create(const Files& files, const TestFile& file, uint64_t size) {
   const std::string where = files.real(file.path());
   const auto error = [&](const char* what) {
@@ -246,7 +246,7 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
                    fmt::format("{} (exit {}): {}", report.error().message, ran->exit_code, ran->err));
   read_jobs(*report, jobs.bytes(), out);
   if (out.outcome == Outcome::measured && !ran->ok())
-    give_up(out, Outcome::failed, fmt::format("fio exited {}: {}", ran->exit_code, ran->err));
+    give_up(out, Outcome::failed, fmt::format("fio exited with status {}: {}", ran->exit_code, ran->err));
   if (out.outcome == Outcome::measured && !still)
     give_up(out, Outcome::failed, "while fio ran: " + still.error().message);
   if (out.outcome == Outcome::measured && !removed)

@@ -9,10 +9,10 @@ namespace muster::kernels {
 namespace {
 
 constexpr size_t kNotesShown = 20;
-constexpr size_t kFewestAlike = 3;  // of two GPUs it is unknown which one is right
+constexpr size_t kFewestAlike = 3;  // with two GPUs it is unknown which one is right
 constexpr const char* kNoLinks = "no GPU of this node reports it";
-// On a board of four or eight of these every link of every GPU leads to another GPU or to an NVSwitch. Cards
-// (PCIe, NVL) have as many links as are bridged. NVIDIA's names of the boards' GPUs.
+// NVIDIA's names of GPUs on SXM boards: on a board of four or eight, every link of every GPU leads to another
+// GPU or to an NVSwitch. On cards (PCIe, NVL) only bridged links are up.
 constexpr const char* kFullyLinked[] = {"A100-SXM", "H100 80GB HBM3", "NVIDIA H200", "NVIDIA B200"};
 constexpr size_t kSmallestBoard = 4;
 bool is_fully_linked(const std::string& model) {
@@ -43,7 +43,7 @@ std::optional<uint64_t> count_of(const NvmlCounts& counts, const std::string& me
   const auto found = parts.find(part);
   return found == parts.end() ? std::nullopt : std::optional<uint64_t>(found->second);
 }
-// A driver that was reloaded counts from 0.
+// A reloaded driver restarts its counters from 0.
 uint64_t moved_by(uint64_t before, uint64_t now) { return now >= before ? now - before : now; }
 
 std::string gpu_of(const std::string& link) { return link.substr(0, link.find(" link ")); }
@@ -135,7 +135,7 @@ class Movement {
     if (by > 0) out_.detail["moved"][part][metric] = by;
     return by;
   }
-  // A sum that lacks a part does not prove health, but errors in it prove the opposite.
+  // A sum that lacks a part cannot prove health, but errors in it do prove a fault.
   void tell(const char* metric, uint64_t sum, const std::string& gap, const char* unit) {
     if (!gap.empty()) out_.detail["absent"].push_back(fmt::format("{}: {}", metric, gap));
     // A GPU without NVLink does not count it, which the rules read from the bare name. One that has NVLink
@@ -143,7 +143,7 @@ class Movement {
     if (gap == kNoLinks && !should_have_links()) out_.detail["absent"].push_back(metric);
     if (gap.empty() || sum > 0) out_.metrics[metric] = {static_cast<double>(sum), unit};
   }
-  // Of a board of four or more GPUs that uses every link.
+  // True if the GPU is on a board of four or more GPUs that uses every link.
   bool is_on_a_board(const std::string& gpu) const {
     const auto model = now_.models.find(gpu);
     if (model == now_.models.end() || !is_fully_linked(model->second)) return false;

@@ -41,7 +41,7 @@ std::optional<double> number(const std::string& word) {
   return value;
 }
 
-// Names that newer drivers print in the heading for fields that are requested by their older ones.
+// Newer drivers print these names in the heading for fields that were requested by their older names.
 std::string field_name(std::string heading) {
   heading = trimmed(heading.substr(0, heading.find('[')));
   if (heading == "clocks.current.sm") return "clocks.sm";
@@ -50,7 +50,7 @@ std::string field_name(std::string heading) {
   return heading;
 }
 
-// The n x n result's rows first ... last - 1.
+// Computes rows first ... last - 1 of the n x n result.
 void golden_rows(const std::vector<int16_t>& a, const std::vector<int16_t>& bt, size_t n, size_t first,
                  size_t last, Format format, sdc::Digest& out) {
   for (size_t i = first; i < last; ++i)
@@ -107,7 +107,8 @@ Maker own_kernel(Format format, int major, int minor) {
   return major >= 8 && (format == Format::bf16 || has_fp8) ? Maker::mma : Maker::library;
 }
 
-// A GPU is added here when bench/results/ holds a passed run of that kernel on one of its compute capability.
+// A GPU is added here when bench/results/ holds a successful run of that kernel on a GPU of this compute
+// capability.
 bool proven(Maker maker, int major, int minor) {
   return maker == Maker::library || (maker == Maker::hopper && major == 9 && minor == 0);
 }
@@ -268,7 +269,7 @@ SmiVerdict judge_smi(const SmiGpu& before, const SmiGpu& after) {
   if (value(after, "remapped_rows.failure") > 0)
     out.bad.push_back("a memory row could not be remapped: the GPU must be replaced");
   if (value(after, "remapped_rows.pending") > 0)
-    out.bad.push_back("a memory row waits for its remap: the GPU must be reset");
+    out.bad.push_back("the remap of a memory row is pending: the GPU must be reset");
   const auto moved = [&](const std::string& name) { return value(after, name) - value(before, name); };
   for (const char* count : {"ecc.errors.uncorrected.volatile.total", "remapped_rows.uncorrectable"})
     if (moved(count) > 0)

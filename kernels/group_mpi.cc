@@ -12,7 +12,7 @@ namespace {
 constexpr int kTag = 1;
 constexpr size_t kAtOnce = size_t{1} << 28;  // MPI counts in int
 
-// Calls `part` for each piece of the values that one MPI call can take.
+// Calls `part` for pieces of the values, each small enough for one MPI call.
 template <typename T, typename Part>
 void in_pieces(std::span<T> values, Part part) {
   for (size_t at = 0; at < values.size(); at += kAtOnce) {
@@ -23,7 +23,7 @@ void in_pieces(std::span<T> values, Part part) {
 
 class MpiGroup : public together::Group {
  public:
-  // `owned`: freed at the end.
+  // `owned`: the communicator is freed by the destructor.
   MpiGroup(MPI_Comm comm, bool owned) : comm_(comm), owned_(owned) {
     MPI_Comm_rank(comm_, &rank_);
     MPI_Comm_size(comm_, &size_);

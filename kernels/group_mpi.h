@@ -1,8 +1,8 @@
-// A group over MPI, for the playbooks whose subject it is: the same loads as over TCP
+// A together::Group over MPI, for the playbooks that test MPI itself: it runs the same loads as the TCP group
 // (kernels/together/loads.h).
 //
-// MPI's C interface only, which libmpi.so.40 of Debian 12 and 13 has. An error in MPI ends all ranks: lost()
-// is always empty, and within() changes nothing. Thread: the one that called MPI_Init.
+// Uses only MPI's C interface, provided by libmpi.so.40 in Debian 12 and 13. An MPI error ends all ranks, so
+// lost() is always empty and within() has no effect. Used only by the thread that called MPI_Init.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace muster::mpi {
 
-// All ranks, by the names of their hosts. All of them make the call.
+// Returns the group of all ranks, each named after its host. Collective: every rank must call it.
 std::unique_ptr<together::Group> world();
 
 }  // namespace muster::mpi

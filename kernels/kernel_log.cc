@@ -1,10 +1,10 @@
-// What the kernel logged about broken hardware: lines of its log, sorted by the part they name.
+// Finds lines about broken hardware in the kernel log, and classifies them by metric and part.
 //
-// Reference:   the driver's own messages. Which of NVIDIA's numbers mean hardware: hardware/xids.yaml; a
+// Reference:   the driver's own messages. Which Xids indicate broken hardware: hardware/xids.yaml; a
 //              program that reads past its array causes an Xid too (13, 31, 69), which is not a fault of the
-//              GPU. Forms of the lines: NVIDIA's open-gpu-kernel-modules, kernel_rc.c for Xids
+//              GPU. Message formats: NVIDIA's open-gpu-kernel-modules, kernel_rc.c for Xids
 //              ("(PCI:0000:3b:00 GPU-I:05 GPU-CI:01)" in MIG mode), error_nvswitch.c for SXids, osinit.c and
-//              nv.c for a GPU that is gone before there is an Xid.
+//              nv.c for a GPU that is lost before an Xid is logged.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@
 namespace muster::kernels {
 namespace {
 
-// The word after `key` up to one of `ends`; "" when `key` is not there.
+// Returns the text after `key` up to one of `ends`; "" if `key` is not found.
 std::string word_after(const std::string& text, const char* key, const char* ends) {
   const size_t at = text.find(key);
   if (at == std::string::npos) return "";
@@ -33,16 +33,17 @@ std::string word_after(const std::string& text, const char* key, const char* end
 
 bool has(const std::string& text, const char* what) { return text.find(what) != std::string::npos; }
 
-// Any user writes part of the log: a program that crashes is logged with its name (15 characters, at the
+// Users control parts of the log: a program that crashes is logged with its name (15 characters, at the
 // beginning) and the names of its libraries (of any length, at the end). So a line is recognized by its
 // beginning, by more characters than a name can have.
 const std::string kAddress = R"(([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(\.[0-7])?)";
 const std::regex kGpu("^NVRM: Xid \\((?:PCI:)?" + kAddress +
                       R"((?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,6})\b)");
-// One event is several lines: its text with a word for the severity, then that as a number, then data.
+// One SXid event has several lines: text with the severity as a word, then the severity as a number, then
+// data.
 const std::regex kSwitch(R"(^nvidia-nvswitch\d+: SXid \((?:PCI:)?)" + kAddress +
                          R"(\): (\d{1,6}), (Fatal|Non-fatal|Severity \d+|Data )?)");
-// Without an Xid: a driver that finds no GPU at the address, or cannot start it.
+// Messages without an Xid: the driver finds no GPU at the address, or cannot initialise it.
 const std::regex kGone(
     "^NVRM: GPU (?:at )?(?:PCI:)?" + kAddress +
     "(?:: GPU)?:? (?:has fallen off the bus|RmInitAdapter failed!|rm_init_adapter failed)");
@@ -62,7 +63,7 @@ const std::regex kDrive(R"((?:sd|hd|vd|xvd|dasd)[a-z]+\d*|nvme\d+(?:c\d+)?n\d+(?
 // Drivers since 575 pad the word to eight characters.
 const std::regex kSeverity(" (Fatal|Nonfatal) {1,8}XC");
 
-// Whether the kernel calls the severity of a line Fatal; the name of a program, which a user chooses, comes
+// Returns true if the line's severity is Fatal; the name of a program, which a user chooses, comes
 // before the kernel's own word. Nothing: the line does not contain it.
 std::optional<bool> says_fatal(const std::string& text) {
   std::optional<bool> out;
@@ -78,7 +79,7 @@ std::optional<unsigned long> recovery_action(const std::string& text) {
   return std::strtoul(text.c_str() + to + std::strlen(" to "), nullptr, 16);
 }
 
-// What a line with this Xid counts as; "" for hardware.
+// Returns the class of a line with this Xid; "" for a hardware fault.
 std::string noted_as(int xid, const std::string& text) {
   const std::string group = xid_group(xid);
   if (group == "hardware") return "";
@@ -93,7 +94,7 @@ std::string noted_as(int xid, const std::string& text) {
   return group;
 }
 
-// Sorts lines in their order.
+// Classifies the lines of the log in order.
 class Sorter {
  public:
   Sorter(const Files& files, KernelLog& out) : files_(files), out_(out) {}
@@ -122,7 +123,7 @@ class Sorter {
       return fault("drive_errors", "drive " + found[1].str(), text);
   }
 
-  // A GPU that is gone is logged many times and in several lines: one fault, and none where an Xid already
+  // A lost GPU is logged many times and in several lines: it counts as one fault, or none if an Xid already
   // reports it.
   void finish() {
     const auto is_counted = [this](const std::string& part) {
@@ -157,7 +158,7 @@ class Sorter {
   void take_sxid(const std::string& text, int sxid, const std::string& word, const std::string& part) {
     if (word == "Fatal" || word == "Severity 1") return fault(kXids, part, text);
     if (word == "Non-fatal") out_.noted.push_back({sxid_group(sxid), part, text});
-    // Otherwise it is a detail of an earlier line.
+    // Any other line is a detail of an earlier one.
   }
   bool is_drive(const std::string& name) const {
     return std::regex_match(name, kDrive) && !is_removable_medium(files_, name);
@@ -173,8 +174,8 @@ class Sorter {
 
 KernelLog read_kernel_log(const Files& files, uint64_t since) {
   KernelLog out;
-  // Each read gives one record, "priority,sequence,microseconds,flags;text"; EAGAIN: none is left. EPIPE: it
-  // was overwritten meanwhile.
+  // Each read gives one record, "priority,sequence,microseconds,flags;text"; EAGAIN: no more records. EPIPE:
+  // the record was overwritten meanwhile.
   const int fd = ::open(files.real("/dev/kmsg").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   out.denied = fd < 0 && (errno == EACCES || errno == EPERM) && ::geteuid() != 0;
   if (fd < 0) return out;

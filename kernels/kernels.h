@@ -2,11 +2,11 @@
 // and report what they measured. muster-accept (kernels/main.cc) runs exactly one per process and prints its
 // Measurement as JSON.
 //
-// A kernel measures, it never judges: expectations live in the acceptance profile
-// (controller/report/verdict.h). The one thing a kernel decides is whether the data was right: wrong data is
-// `corrupt`, whatever the speed. Every kernel takes a time budget and keeps to it on a slow (emulated)
-// processor by sizing its work from a short probe. Thread: each function blocks its caller and joins every
-// thread it started.
+// A kernel measures and does not judge: expected values are in the acceptance profile
+// (controller/report/verdict.h). A kernel decides only whether the data was right: wrong data is `corrupt`,
+// whatever the speed. Every kernel has a time budget, and meets it even on a slow (emulated) processor by
+// sizing its work from a short probe. Thread safety: each function blocks its caller and joins every thread
+// that it started.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ struct Measurement {
   std::string error = {};                      // for people; empty when measured
   std::vector<std::string> blame = {};         // "cpu 3", "direction 10.20.0.11 -> 10.20.0.12"
   std::map<std::string, Metric> metrics = {};  // what profiles refer to, by name
-  // Several measurements of one kind, one per part: [{"subject", "like", "result"}]. Null: this is one
+  // Several measurements of the same kind, one per part: [{"subject", "like", "result"}]. Null: a single
   // measurement.
   Json parts = nullptr;
   Json detail = Json::object();  // parameters, time series, per-part figures: evidence for the report
@@ -57,11 +57,11 @@ Json to_json(const Measurement& measurement);
 // Process exit status: 0 measured, 1 corrupt or failed, 3 refused or unavailable (2 is bad usage).
 int exit_status(Outcome outcome);
 
-// Flips one bit of data the kernel is about to verify. Only for proving that a kernel can fail (tests,
+// Flips one bit of the data that a kernel is about to verify, to show that the kernel detects it (tests,
 // `--inject-flip`).
 struct Flip {
   size_t part = 0;   // which core's, stream's or direction's data
-  size_t index = 0;  // which element or byte, modulo what there is
+  size_t index = 0;  // which element or byte, modulo their number
   unsigned bit = 0;
 };
 
@@ -72,9 +72,9 @@ struct DgemmOptions {
   size_t threads = 0;        // 0 = one per processor this process may use
   std::string variant = {};  // one of dgemm_variants(); empty = the best
   std::optional<Flip> flip = {};
-  Files files = Files();  // source of the processors' data
+  Files files = Files();  // root of /proc and /sys for processor data
 };
-std::vector<std::string> dgemm_variants();  // what this processor can run, best first
+std::vector<std::string> dgemm_variants();  // those that this processor supports, best first
 // Metrics: gflops (sum over cores), slowest_core_ratio (slowest core / median core).
 Measurement run_dgemm(const DgemmOptions& options);
 
@@ -84,7 +84,7 @@ struct StreamOptions {
   size_t max_bytes = 0;  // for the three arrays together; 0 = a quarter of the available memory
   size_t threads = 0;
   std::optional<Flip> flip = {};
-  Files files = Files();  // source of the memory's data
+  Files files = Files();  // root of /proc and /sys for memory data
 };
 // Metrics: copy_mbps, scale_mbps, add_mbps, triad_mbps (best round; 1 MB = 10^6 bytes).
 Measurement run_stream(const StreamOptions& options);
@@ -93,12 +93,12 @@ Measurement run_stream(const StreamOptions& options);
 struct LinkServerOptions {
   std::string bind = {};  // numeric address
   uint16_t port = 0;      // 0: any free one (tests)
-  double seconds = 60;    // no connection is accepted after this; one accepted before has the same time again
+  double seconds = 60;    // stops accepting after this time; each accepted connection may take as long again
   int sessions = 0;       // exits after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
   std::optional<Flip> flip = {};
 };
-// Binds at construction, so that a client started after it never races with it.
+// Listens once open() has returned, so a client that is started afterwards never finds the port closed.
 class LinkServer {
  public:
   static Result<LinkServer> open(LinkServerOptions options);
@@ -119,28 +119,28 @@ struct LinkOptions {
   double seconds = 1.0;        // for both directions together
   std::string bind = {};       // local address, to choose the path; empty: the system's choice
   double connect_seconds = 5;  // the peer's server may still be starting
-  int pause_ms = 0;            // before it connects
+  int pause_ms = 0;            // pause before connecting
   std::optional<Flip> flip = {};
 };
-// Metrics: send_mbps, receive_mbps (payload verified at its end; 1 MB = 10^6 bytes), rtt_ms (median),
+// Metrics: send_mbps, receive_mbps (payload verified on receipt; 1 MB = 10^6 bytes), rtt_ms (median),
 // rtt_p99_ms. detail.own_port: own_port() of the local address.
 Measurement run_link(const Files& files, const LinkOptions& options);
 
 // --- own_port.cc
-// The port with this address: {"interface", "mac", "speed_mbps" where it is known}; null: no port has it.
+// Returns the port with this address: {"interface", "mac", "speed_mbps" if known}; null: no port has it.
 Json own_port(const Files& files, const std::string& address);
-// Rates in Gb/s of the active RDMA ports: what NCCL uses between nodes.
+// Returns the rates in Gb/s of the active RDMA ports, which NCCL uses between nodes.
 Json active_rails(const Files& files);
 
 // --- rdma.cc
 struct RdmaServerOptions {
   std::string bind = {};  // numeric address
-  uint16_t port = 0;      // perftest uses those above it, one per rail; 0: any free one (tests)
+  uint16_t port = 0;      // perftest uses the ports above it, one per rail; 0: any free port (tests)
   double seconds = 600;   // accepts no connection after this deadline; exits when the last one ends
   int sessions = 0;       // exits after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
-  double idle_seconds =
-      60;  // a partner that sends no request for this long, outside its tests, no longer reserves this node
+  // A partner that sends no request for this long between tests loses its reservation of this node.
+  double idle_seconds = 60;
 };
 class RdmaServer {
  public:
@@ -163,16 +163,16 @@ struct RdmaOptions {
   int iterations = 1000;       // latency
   double connect_seconds = 5;  // the partner's server may still be starting
   double busy_seconds = 300;   // the partner may be busy with other nodes
-  double total_seconds = 585;  // in total; what has not begun by then is not measured
+  double total_seconds = 585;  // overall limit; tests that have not begun by then are skipped
   bool gpu_memory =
-      false;  // host memory against GPU memory instead; unavailable where that cannot be measured
+      false;  // instead compares GPU memory with host memory; `unavailable` where that is impossible
 };
 // One part per rail: {"subject": "", "like": "rail 0", "result": of check "rdma-link" (or
 // "rdma-gpu-memory")}. Their metrics: send_gbps, receive_gbps, latency_us, latency_p99_us; with gpu_memory:
-// send_gbps, gdr_gbps, gdr_ratio. detail.at_fault says which side ("here", "peer") keeps a rail from being
-// measured, where that is known; detail.inconclusive: true where the reason says nothing about the link
-// (others were using it, the partner was lost, perftest printed no figure). Without parts this node itself
-// cannot measure: no RDMA device, no perftest.
+// send_gbps, gdr_gbps, gdr_ratio. detail.at_fault: the side ("here", "peer") that prevents the measurement of
+// a rail, if known; detail.inconclusive: true if the failure is not evidence against the link (other traffic
+// on it, connection to the partner lost, no figure from perftest). No parts: this node itself cannot measure
+// (no RDMA device, no perftest).
 Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& options);
 
 // --- mount.cc
@@ -182,10 +182,10 @@ struct MountRule {  // what a path must be before anything is written there
   // "*10.20.0.11:9421", "/dev/disk/by-id/..." (links are followed), "disks:..." (base/disk_source.h)
   std::string source = {};
 };
-// Reads /proc/self/mountinfo below `files`. Code::denied, naming what is there instead, unless `rule.path` is
-// itself a mount point whose topmost mount has that type and source.
+// Checks /proc/self/mountinfo below `files`. Code::denied, naming what is mounted instead, unless `rule.path`
+// is itself a mount point whose topmost mount has that type and source.
 Status check_mount(const Files& files, const MountRule& rule);
-// The source that is mounted there ("/dev/md127"); "" if nothing is.
+// Returns the source that is mounted at `path` ("/dev/md127"); "" if nothing is.
 std::string mounted_source(const Files& files, const std::string& path);
 
 // --- fio.cc
@@ -194,26 +194,26 @@ struct FioOptions {
   uint64_t size_bytes = 16 << 20;
   double random_seconds = 0;  // > 0: also 4 KiB random reads for this long
   double timeout = 60;
-  // Jobs for each drive under the file system, each with its own part of the file; 0: one job in total. One
-  // job waits for one block at a time and never uses more than a drive or two.
+  // fio jobs per drive under the file system, each with its own part of the file; 0: one job in total. A
+  // single job has one block in flight at a time, and so never keeps more than a drive or two busy.
   int jobs_per_drive = 0;
-  // The name of the file, on storage that several nodes share: ".muster-fio.NODE@ORDER". With an order, files
-  // left by dead orders of this node are removed first. Empty: this host's name; without an order, a random
-  // one.
+  // The parts of the file's name, unique on storage that several nodes share: ".muster-fio.NODE@ORDER". With
+  // an order, files left behind by ended orders of this node are removed first. Empty node: this host's name;
+  // empty order: a random one.
   std::string node = {}, order = {};
 };
 // Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and
-// random_read_p99_ms. Removes its file in every case. Errors are final: nothing is read or written a second
-// time. detail.drives: the serials of the drives under the file system, detail.level: the array's, where they
-// are this machine's.
+// random_read_p99_ms. Always removes its file. Errors are final: no read or write is retried.
+// detail.drives: serials of the drives under the file system; detail.level: its RAID level; both for local
+// drives only.
 Measurement run_fio(const Files& files, Process& process, const FioOptions& options);
 
 // --- under.cc
 struct Under {                           // a file system
   std::vector<std::string> drives = {};  // serials of whole disks, else kernel names; sorted
-  std::string level = {};                // of an md array, as the kernel calls it; empty: none
+  std::string level = {};                // RAID level of an md array ("raid5"); empty: no md array
 };
-// What this block device ("/dev/md127") is made of. Nothing for what is not one.
+// Returns the drives that back this block device ("/dev/md127"); empty if it is not a block device.
 Under drives_under(const Files& files, const std::string& device);
 
 // --- checksum.cc
@@ -226,7 +226,7 @@ struct ChecksumOptions {
   std::string expect = {};
   bool remove_after = false;  // reader
 };
-// Writes seeded content and syncs it; detail.sha256 is its digest. Metric: write_mbps.
+// Writes content generated from the seed and syncs it; detail.sha256 is its digest. Metric: write_mbps.
 Measurement run_checksum_write(const Files& files, const ChecksumOptions& options);
 // Drops the file's cached pages, reads it, compares its digest with `expect`. Metric: read_mbps.
 Measurement run_checksum_read(const Files& files, const ChecksumOptions& options);
@@ -235,32 +235,32 @@ Measurement run_checksum_read(const Files& files, const ChecksumOptions& options
 struct DrivesOptions {
   double seconds = 2.0;  // per drive
   int streams = 4;
-  double parallel_seconds = 0;  // > 0: then all drives of one model and size side by side
+  double parallel_seconds = 0;  // > 0: afterwards all drives of the same model and size in parallel
 };
-// One part per whole disk, by serial. Metrics: read_mbps, read_p99_ms, and parallel_mbps of drives that were
-// read side by side (else detail.absent names it). Opens disks for reading only.
+// One part per whole disk, by serial. Metrics: read_mbps, read_p99_ms, and parallel_mbps for drives that were
+// read in parallel (for others detail.absent names it). Opens disks for reading only.
 Measurement run_drives(const Files& files, const DrivesOptions& options);
 
 // --- counters.cc
 struct CountersOptions {
   std::string save = {};   // save the counters to this file
-  std::string since = {};  // or: how much they rose since that file was written
-  // How NVIDIA's driver is queried (kernels/nvml.h); empty: it is not.
+  std::string since = {};  // or: report the increase since this file was saved
+  // Queries NVIDIA's driver (kernels/nvml.h); empty: the driver is not queried.
   std::function<Result<NvmlReading>()> ask_nvml = {};
-  bool gpus = false;  // only the driver's counters; unavailable without it
+  bool gpus = false;  // read only the GPU driver's counters; `unavailable` without a driver
 };
 // Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected,
-// network_errors, link_down, cpu_throttled; lines of the kernel's log: gpu_xids, machine_checks,
-// drive_errors (detail.kernel_log; Xids that stand for no broken hardware: detail.kernel_log_noted, by their
-// class); where there is a driver, those of kernels/gpu_counters.h. Where there are RDMA ports also,
-// per hour of the time between: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries,
-// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. What could not be read has no
-// metric; what only root may read is listed with the reason in detail.not_looked_at: {METRIC: "needs root:
+// network_errors, link_down, cpu_throttled; from lines in the kernel log: gpu_xids, machine_checks,
+// drive_errors (detail.kernel_log; Xids that do not indicate broken hardware: detail.kernel_log_noted, by
+// class); with a GPU driver, those of kernels/gpu_counters.h. With RDMA ports also, as rates per hour since
+// the saved counters: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries, rdma_link_downs,
+// rdma_overruns, rdma_rnr_errors, rdma_retransmissions. A counter that cannot be read has no metric; one that
+// only root may read is listed with the reason in detail.not_looked_at: {METRIC: "needs root:
 // ..."}.
 Measurement run_counters(const Files& files, const CountersOptions& options);
 
-// A removable USB medium, such as a stick or a BMC's virtual disk: not a drive of this machine. What the
-// kernel calls removable may also be a drive in a hot-swap bay, or a volume of a RAID controller (aacraid).
+// True if it is a removable USB medium (a stick, a BMC's virtual disk), which does not belong to the machine.
+// The kernel's `removable` flag alone may also mark a hot-swap drive or a RAID controller's volume (aacraid).
 bool is_removable_medium(const Files& files, const std::string& name);
 
 // --- kernel_log.cc
@@ -273,31 +273,31 @@ struct KernelLog {
   };
   bool readable = false;
   bool denied = false;           // this user may not read it; otherwise it does not exist
-  uint64_t next = 0;             // sequence number of the record that is not there yet
+  uint64_t next = 0;             // sequence number that the next new record will have
   std::vector<Line> lines = {};  // about broken hardware
-  std::vector<Note> noted = {};  // Xids and SXids that are not, by their class in hardware/xids.yaml
+  std::vector<Note> noted = {};  // Xids and SXids of any other class in hardware/xids.yaml
 };
-// From record `since` on; what the kernel has overwritten is lost.
+// Reads the kernel log from record `since` on; records that the kernel has overwritten are lost.
 KernelLog read_kernel_log(const Files& files, uint64_t since);
 
 // --- pcie.cc
 // One part per link of a GPU, NIC, storage controller or switch, by PCI address. Metrics: width (lanes),
-// speed (GT/s) and ratio, of what both ends can do: width times speed, of GPUs the width alone.
+// speed (GT/s), and ratio: width times speed (GPUs: width only) relative to the maximum of both ends.
 Measurement run_pcie(const Files& files);
 
 // --- expected_machine.cc
 struct Machine {                                 // 0: not known
-  size_t physical_cores = 0, machine_cores = 0;  // those that were counted; all that are online
+  size_t physical_cores = 0, machine_cores = 0;  // cores of the selected CPUs; all online cores
   double cpu_mhz = 0;
-  bool base_clock = false;  // of all cores under load; else the highest of one
-  int units_512 = 0;        // multiply-add units of 512 bits in a core, as far as its model is known
+  bool base_clock = false;  // cpu_mhz: true: all cores under load; false: highest of one core
+  int units_512 = 0;        // 512-bit multiply-add units per core; 0 for unknown models
   unsigned dimms = 0, dimm_mt_s = 0, channels = 0;
-  bool dimms_denied = false;  // only root may read their table
+  bool dimms_denied = false;  // the SMBIOS table is readable by root only
 };
-// With `cpus` only the cores that these belong to are counted.
+// Reads the machine's properties; with `cpus`, physical_cores counts only the cores of these CPUs.
 Machine look_at_machine(const Files& files, const std::vector<int>& cpus = {});
-// Double precision operations of a core per cycle with a variant of dgemm or of the training load; single
-// precision: twice as many. Of AVX-512 what every processor with it does, where the model is not known.
+// Returns the double precision operations per core and cycle for a variant of dgemm or the training load
+// (single precision: twice as many). AVX-512 on an unknown model: the rate that all such processors reach.
 int flops_per_cycle(const std::string& variant, const Machine& machine);
 
 // --- tools.cc: shared by the kernels
@@ -307,9 +307,9 @@ void pin_to_cpu(int cpu);                   // best effort
 double median(std::vector<double> values);  // 0 for none
 double rounded(double value);               // four significant digits: more would be noise
 double percentile(std::vector<double> values, double p);
-// Bytes: MemAvailable of /proc/meminfo, and no more than this process's cgroups leave it.
+// Returns the smaller of /proc/meminfo's MemAvailable and what this process's cgroups leave free, in bytes.
 uint64_t available_memory(const Files& files = Files());
-// Cheap, good enough generator for content: the same sequence for the same seed on every machine.
+// A cheap pseudo-random generator for test data: the same seed gives the same sequence on every machine.
 class SplitMix {
  public:
   explicit SplitMix(uint64_t seed) : state_(seed) {}

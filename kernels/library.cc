@@ -9,7 +9,7 @@
 namespace muster::kernels {
 namespace {
 
-// '*' stands for one folder's name, or a part of it.
+// Patterns of folders; '*' matches one path component or a part of it.
 constexpr const char* kPlaces[] = {"/usr/local/cuda/lib64",
                                    "/usr/local/cuda*/lib64",
                                    "/usr/local/cuda*/targets/x86_64-linux/lib",
@@ -21,7 +21,7 @@ constexpr const char* kPlaces[] = {"/usr/local/cuda/lib64",
                                    "/usr/lib/x86_64-linux-gnu",
                                    "/usr/lib64"};
 
-// The paths that match a pattern, the highest version first.
+// Returns the paths that match a pattern, the highest version first.
 std::vector<std::string> matching(const Files& files, const std::string& pattern) {
   std::vector<std::string> out = {""};
   for (size_t at = 1; at < pattern.size();) {

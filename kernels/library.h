@@ -1,7 +1,7 @@
 // A shared library found at run time, so that a program starts without it and can report that it is missing.
 //
-// Not for a static program: the file it finds would bring in a second C library.
-// Thread: what it returns may be used by any thread.
+// Not for statically linked programs: the library would load a second C library.
+// Thread safety: the loaded library may be used from any thread.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace muster::kernels {
 
 class Library {
  public:
-  // The given name or path as the loader finds it (LD_LIBRARY_PATH, then the cache of ldconfig), then where
-  // toolkits put their libraries: library_places(). unavailable: with the loader's message about the name.
+  // Opens the name or path as the loader resolves it (LD_LIBRARY_PATH, then ldconfig's cache), else from the
+  // toolkits' folders (library_places()). unavailable: not found, with the loader's message.
   static Result<Library> open(const std::string& name);
   template <typename Function>
   Status find(const char* name, Function*& out) const {
@@ -25,12 +25,12 @@ class Library {
 
  private:
   void* symbol(const char* name) const;
-  void* handle_ = nullptr;  // never closed: what it started may still run
+  void* handle_ = nullptr;  // never closed: threads that the library started may still run
   std::string name_ = {};
 };
 
-// Paths of files of this name in the folders of CUDA's toolkits, NVIDIA's HPC SDK, HPC-X and the system, of
-// several versions the highest first. A name with a slash has none.
+// Returns the paths of files of this name in the folders of CUDA toolkits, NVIDIA's HPC SDK, HPC-X and the
+// system, the highest version first; none for a name that contains a slash.
 std::vector<std::string> library_places(const Files& files, const std::string& name);
 
 }  // namespace muster::kernels

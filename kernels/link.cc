@@ -3,15 +3,15 @@
 // How to run:  muster-accept link-serve --bind 10.20.0.12 --port 7490 --seconds 60 [--from 10.20.0.11]
 // [--sessions 1]
 //              muster-accept link --to 10.20.0.12 --port 7490 --seconds 1 [--bind 10.20.0.11]
-// Reference:   both ends make the same pseudo-random pattern. Byte p of a direction's stream is pattern[p
+// Reference:   both ends generate the same pseudo-random pattern. Byte p of a direction's stream is pattern[p
 //              mod 1048573]: the period is prime, so a block that is lost, repeated or moved by any multiple
-//              of a page, MTU or segment shows, as does any flipped bit that the 16-bit TCP checksum let
-//              through.
-// Structure:   one connection, a new one where it breaks, three at most; frames of at most 256 KiB. The
+//              of a page, MTU or segment is detected, as is any flipped bit that the 16-bit TCP checksum
+//              misses.
+// Structure:   one connection, reopened if it breaks, at most three in total; frames of at most 256 KiB. The
 //              receiver measures the time from the first byte to the end mark, so data still in a buffer is
 //              not counted.
-// Expected:    one stream: ~94 % of a 10 Gb/s link with MTU 1500, 30-50 Gb/s on faster ones (then it is the
-//              core that is measured; rails are measured by RDMA tests). Emulated guests: about 10 MB/s.
+// Expected:    one stream: ~94 % of a 10 Gb/s link with MTU 1500, 30-50 Gb/s on faster ones (then the CPU
+//              core is the limit; rails are measured by RDMA tests). Emulated guests: about 10 MB/s.
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,10 +95,10 @@ void verify(const char* bytes, size_t length, uint64_t offset, Received& out) {
         static_cast<int64_t>(offset) + (std::mismatch(bytes, bytes + length, expected).first - bytes);
 }
 
-// Takes data frames, starting with `header`, until the end mark.
+// Receives data frames, starting with `header`, until the end mark.
 Result<Received> receive_stream(Connection& link, Header header, const Flip* flip) {
   Received out;
-  // Not when its body was there: of a slow link that may be all there is, and then nothing is left to time.
+  // Timed from the first header, not its body: on a slow link the first body may be all the data.
   const double start = link.arrived();
   while (header.type == data) {
     if (header.value != out.bytes)
@@ -182,8 +182,8 @@ Result<ClientResult> measure_over(int fd, const LinkOptions& options) {
   return out;
 }
 
-// The peer's server ends with its agent and comes back with it, as when the controller's connection to the
-// peer was lost. A connection that breaks every time is the fault of the link or of the peer.
+// The peer's server ends and restarts with its agent, for example when the controller's connection to the
+// peer is lost. A connection that breaks every time is the fault of the link or of the peer.
 Result<ClientResult> measure(const LinkOptions& options) {
   std::this_thread::sleep_for(std::chrono::milliseconds(options.pause_ms));
   std::vector<std::string> broken;
@@ -197,7 +197,7 @@ Result<ClientResult> measure(const LinkOptions& options) {
     broken.push_back(result.error().message);
     if (result.error().code != Code::unavailable || broken.size() == kMostConnections)
       return fail(result.error().code, fmt::format("{}", fmt::join(broken, "; then ")));
-    // The next connection must not reach the server that is just ending.
+    // The next connection must not reach a server that is still shutting down.
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// Any word can be a seed, such as the writing node's name.
+// Any text can be a seed, such as the name of the writing node.
 uint64_t parse_seed(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -54,7 +54,7 @@ struct Arguments {
 void add_detach(CLI::App& app, Arguments& a) {
   app.add_flag("--detach", a.detach,
                "print the result as soon as it listens, and keep serving in the background");
-  app.add_option("--with", a.with, "process id: in the background, exit when that process ends");
+  app.add_option("--with", a.with, "in the background, exit when the process with this PID ends");
 }
 
 void add_mount(CLI::App& app, MountRule& mount) {
@@ -75,8 +75,7 @@ void declare_compute(CLI::App& app, Arguments& a) {
   add_flip(*dgemm, a.flip);
   auto* stream = app.add_subcommand("stream", "memory bandwidth: copy, scale, add, triad, verified");
   stream->add_option("--seconds", a.stream.seconds, "time budget");
-  stream->add_option("--max-mib", a.stream_mib,
-                     "limit of memory in MiB; 0: a quarter of the available memory");
+  stream->add_option("--max-mib", a.stream_mib, "memory limit in MiB; 0: a quarter of the available memory");
   stream->add_option("--threads", a.stream.threads, "0: one per processor");
   add_flip(*stream, a.flip);
   auto* sdc =
@@ -92,19 +91,19 @@ void declare_parts(CLI::App& app, Arguments& a) {
   auto* drives = app.add_subcommand("drives", "read speed of every whole disk on its own; writes nothing");
   drives->add_option("--seconds", a.drives.seconds, "seconds per drive");
   drives->add_option("--streams", a.drives.streams, "number of reads in flight");
-  drives->add_option("--parallel-seconds", a.drives.parallel_seconds,
-                     "then read all drives of the same model and size together for this many seconds");
+  drives->add_option(
+      "--parallel-seconds", a.drives.parallel_seconds,
+      "afterwards read all drives of the same model and size in parallel, for this many seconds");
   app.add_subcommand("pcie", "width and speed of PCIe links, compared with what both ends support");
   auto* counters =
       app.add_subcommand("counters", "error counters of memory, PCIe, network ports, GPUs and NVLink");
   auto* what = counters->add_option_group("what");
-  auto* save = what->add_option("--save", a.counters.save, "save them to this file");
-  auto* since =
-      what->add_option("--since", a.counters.since, "show how much they rose since this file was written");
+  auto* save = what->add_option("--save", a.counters.save, "save the counters to this file");
+  auto* since = what->add_option("--since", a.counters.since,
+                                 "report how much the counters rose since this file was saved");
   save->excludes(since);
-  what->add_flag(
-          "--gpus", a.counters.gpus,
-          "only the NVIDIA driver's counters of GPUs and their links; unavailable where there are none")
+  what->add_flag("--gpus", a.counters.gpus,
+                 "read only the NVIDIA driver's counters for GPUs and NVLink; `unavailable` if it has none")
       ->needs(since);
   counters->add_option("--nvml", a.nvml,
                        fmt::format("path of {}; empty: next to this program", kNvmlProgram));
@@ -115,7 +114,7 @@ void declare_link(CLI::App& app, Arguments& a) {
   auto* serve = app.add_subcommand("link-serve", "server side of `link`; exits by itself");
   serve->add_option("--bind", a.serve.bind, "numeric address to listen on")->required();
   serve->add_option("--port", a.serve.port, "TCP port")->required();
-  serve->add_option("--seconds", a.serve.seconds, "exit after this many seconds in any case");
+  serve->add_option("--seconds", a.serve.seconds, "hard time limit in seconds");
   serve->add_option("--sessions", a.serve.sessions,
                     "exit after this many connections; 0: only after --seconds");
   add_detach(*serve, a);
@@ -138,7 +137,7 @@ void declare_rdma(CLI::App& app, Arguments& a) {
   serve->add_option("--bind", a.rdma_serve.bind, "numeric address to listen on")->required();
   serve->add_option("--port", a.rdma_serve.port, "TCP port; perftest uses the ports above it, one per rail")
       ->required();
-  serve->add_option("--seconds", a.rdma_serve.seconds, "stops accepting connections after this time");
+  serve->add_option("--seconds", a.rdma_serve.seconds, "stop accepting connections after this many seconds");
   serve->add_option("--sessions", a.rdma_serve.sessions,
                     "exit after this many connections; 0: only after --seconds");
   add_detach(*serve, a);
@@ -172,14 +171,14 @@ void declare_storage(CLI::App& app, Arguments& a) {
   fio->add_option("--node", a.fio.node, "node name in the name of the test file; empty: this host's name");
   fio->add_option("--order", a.fio.order,
                   "order id in the name of the test file; files left by the node's other orders are removed; "
-                  "empty: run by hand");
+                  "empty: for manual runs");
   auto* write = app.add_subcommand("checksum-write", "write a seeded file to storage and print its digest");
   add_mount(*write, a.checksum.mount);
   write->add_option("--name", a.checksum.name, "file name")->required();
   write->add_option("--size", a.checksum_mib, "file size in MiB");
   write->add_option("--seed", a.seed, "content: a number or any word");
   auto* read =
-      app.add_subcommand("checksum-read", "read such a file, on another node, and compare its digest");
+      app.add_subcommand("checksum-read", "read a file that `checksum-write` wrote, and compare its digest");
   add_mount(*read, a.checksum.mount);
   read->add_option("--name", a.checksum.name, "file name")->required();
   read->add_option("--expect", a.checksum.expect,
@@ -189,8 +188,9 @@ void declare_storage(CLI::App& app, Arguments& a) {
   read->add_flag("--remove", a.checksum.remove_after, "remove the file if its digest is right");
 }
 
-// The parent answers when the port is open; the child keeps no descriptor of it that a reader could wait for.
-// `with`: ends together with this process; 0: none.
+// Continues in a child process: the parent prints its result once the port is open; the child closes
+// inherited descriptors, for which a reader could wait. `with`: the child ends when this process ends; 0:
+// none.
 template <typename Server, typename Options>
 Measurement serve_detached(const std::string& check, int with, Server& server, const Options& options,
                            const std::function<Measurement(Server&)>& work) {
@@ -222,7 +222,7 @@ Measurement serve(const std::string& check, const Arguments& a, const Options& o
   return out;
 }
 
-// The driver's library cannot be loaded into a static program: kNvmlProgram does it.
+// A static program cannot load the driver's library: kNvmlProgram does, and prints the reading.
 constexpr DurationMs kNvmlDeadline = 60 * kSecond;
 Result<NvmlReading> ask_nvml(const std::string& named) {
   std::error_code error;

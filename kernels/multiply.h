@@ -1,11 +1,11 @@
-// Matrix product of one core, c += a b: one source for every element type and vector unit.
+// Matrix product on one core, c += a b: one source for every element type and vector unit.
 //
-// Structure:    columns of b packed side by side (rows that are a power of two apart would push each other
-//               out of the cache), then tiles of MR rows by NV vectors, all sums in registers.
-// Vector units: a function for each with its own `target`, into which everything is inlined; chosen at run
-//               time. With target_clones instead, the compiler takes generic vectors apart before it makes
-//               the clones: 3 GFLOP/s where this gives 146.
-// Included by files compiled with -O3 (cmake/extra.cmake). Thread: pure functions.
+// Structure:    columns of b packed contiguously (rows a power of two apart would evict each other from the
+//               cache), then tiles of MR rows by NV vectors, with all sums in registers.
+// Vector units: one function per unit with its own `target`, into which everything is inlined; chosen at run
+//               time. With target_clones instead, GCC splits generic vectors before it makes the clones:
+//               3 GFLOP/s instead of 146.
+// Included by files compiled with -O3 (cmake/extra.cmake). Thread safety: stateless functions.
 #pragma once
 
 #include <algorithm>
@@ -15,19 +15,19 @@
 
 namespace muster::kernels {
 
-// A matrix that lies in memory by rows (column = 1) or transposed (row = 1).
+// A matrix in memory with strides in elements: row-major (column = 1) or transposed (row = 1).
 template <typename Element>
 struct View {
   const Element* at;
   size_t row, column;
 };
 
-constexpr size_t kMostTileRows = 8;  // a multiple of every tile's
+constexpr size_t kMostTileRows = 8;  // a multiple of every tile's row count
 constexpr size_t kPanelDepth = 256;
 
 #define MUSTER_INLINE inline __attribute__((always_inline))
 
-// One tile: MR rows by NV vectors of `Bytes`. `panel`: [depth][kWide].
+// Adds one tile of MR rows by NV vectors of `Bytes` to c. `panel`: [depth][kWide].
 template <typename Element, size_t Bytes, size_t MR, size_t NV>
 MUSTER_INLINE void add_tile(size_t tall, size_t depth, View<Element> a, const Element* panel, Element* c,
                             size_t c_row, size_t wide) {
@@ -37,8 +37,8 @@ MUSTER_INLINE void add_tile(size_t tall, size_t depth, View<Element> a, const El
   const Element* from[MR];
   for (size_t r = 0; r < MR; ++r) from[r] = a.at + std::min(r, tall - 1) * a.row;
   for (size_t k = 0; k < depth; ++k, panel += kWide) {
-    // Read in place: a copy is made in pieces of 16 bytes, and waiting for them costs more than the products
-    // do.
+    // Read in place: GCC makes a copy in pieces of 16 bytes, and the stalls on these cost more than the
+    // multiplications.
     const auto* row = reinterpret_cast<const Vector*>(panel);
 #pragma GCC unroll 8
     for (size_t r = 0; r < MR; ++r)
@@ -103,7 +103,7 @@ __attribute__((target("avx512f,fma"))) void add_product_avx512(size_t m, size_t 
 }
 #endif
 
-// Those this processor can run, best first. flops_per_cycle() (kernels/kernels.h) uses their names.
+// The variants that this processor supports, best first. flops_per_cycle() (kernels.h) uses their names.
 template <typename Element>
 std::vector<Multiplier<Element>> multipliers() {
   std::vector<Multiplier<Element>> out;

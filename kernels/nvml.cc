@@ -1,6 +1,6 @@
 // Source of names, numbers and layouts: nvml.h as NVIDIA publishes it with go-nvml
-// (github.com/NVIDIA/go-nvml, gen/nvml/nvml.h) and in the CUDA toolkit. Functions with a version in their
-// name, and the numbers, are not changed once they are published.
+// (github.com/NVIDIA/go-nvml, gen/nvml/nvml.h) and in the CUDA toolkit. Published
+// numbers, and functions with a version in their name, do not change.
 #include "kernels/nvml.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ struct FieldValue {
 };
 static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, type) == 24 &&
               offsetof(FieldValue, value) == 32);
-// nvmlProcessInfo_t, as the functions of version 2 and 3 fill it.
+// nvmlProcessInfo_t, as filled by the _v2 and _v3 functions.
 struct ProcessInfo {
   unsigned pid;
   unsigned long long bytes;  // all ones: not known
@@ -63,7 +63,7 @@ struct Nvml::Functions {
   int (*count)(unsigned*);
   int (*handle)(unsigned, Device*);
   int (*uuid)(Device, char*, unsigned);
-  // Null where the driver does not have it.
+  // Null if the driver does not have it.
   const char* (*words)(int);
   int (*version)(char*, unsigned);
   int (*name)(Device, char*, unsigned);
@@ -89,7 +89,7 @@ class Asking {
  public:
   Asking(const Functions& f, NvmlReading& out) : f_(f), out_(out) {}
 
-  // A function that is not in the driver is noted once.
+  // True if the driver has the function; a missing function is noted once.
   template <typename Function>
   bool has(Function* function, const char* what) {
     if (!function) note(fmt::format("{}: this driver does not report it", what));
@@ -138,14 +138,14 @@ class Asking {
       else if (value.type == kLong || value.type == kWide)
         out_.counts[name][gpu] = value.value.wide;
       else
-        note(fmt::format("{}, {}: a value of kind {}", gpu, name, value.type));
+        note(fmt::format("{}, {}: unexpected value type {}", gpu, name, value.type));
     }
   }
 
   void holders(Device device, const std::string& gpu) {
     if (!f_.processes) return out_.holders.reset();
     if (!out_.holders) return;
-    // Between the count and the list there may be more of them.
+    // More processes may have started between the two calls.
     std::vector<ProcessInfo> list;
     int answer = kInsufficientSize;
     unsigned count = 0;
@@ -176,7 +176,7 @@ class Asking {
   NvmlReading& out_;
 };
 
-// "GPU <uuid>" of each GPU; `lost` is called for those that do not answer.
+// Returns "GPU <uuid>" for each GPU; calls `lost` for GPUs that do not respond.
 template <typename Functions, typename Lost>
 Result<std::vector<std::pair<Device, std::string>>> gpus_of(const Functions& f, const Lost& lost) {
   unsigned count = 0;
@@ -220,14 +220,14 @@ Result<Nvml> Nvml::open(const std::string& library) {
   (void)nvml.find("nvmlDeviceGetTotalEnergyConsumption", f->energy);
   (void)nvml.find("nvmlDeviceGetPowerUsage", f->power);
   (void)nvml.find("nvmlDeviceGetFieldValues", f->fields);
-  // Version 3 came with driver 510 and fills in the same.
+  // Version 3 was added in driver 510, with the same result structure.
   if (!nvml.find("nvmlDeviceGetComputeRunningProcesses_v3", f->processes).ok())
     (void)nvml.find("nvmlDeviceGetComputeRunningProcesses_v2", f->processes);
   // Renamed with driver 535.
   if (!nvml.find("nvmlDeviceGetCurrentClocksEventReasons", f->reasons).ok())
     (void)nvml.find("nvmlDeviceGetCurrentClocksThrottleReasons", f->reasons);
   if (const int answer = f->init(); answer != kSuccess)
-    return fail(Code::unavailable, "NVML does not start: " + f->say(answer));
+    return fail(Code::unavailable, "cannot initialise NVML: " + f->say(answer));
   return Nvml(std::move(f));
 }
 

@@ -1,9 +1,9 @@
-// What NVIDIA's management library (NVML) reports about this machine's GPUs, without CUDA and without a
-// header of NVIDIA's.
+// Reads this machine's GPUs through NVIDIA's management library (NVML), without CUDA and without NVIDIA's
+// headers.
 //
-// libnvidia-ml.so.1 comes with the driver and is looked for at run time. A function that an old driver does
-// not have, a GPU that has no NVLink, an error: what cannot be read is absent, never 0, and `notes` says why.
-// Thread: an Nvml is used by one thread at a time.
+// libnvidia-ml.so.1 is installed with the driver and loaded at run time. A value that cannot be read (old
+// driver, GPU without NVLink, error) is absent, never 0, and `notes` has the reason.
+// Thread safety: one thread at a time per Nvml.
 #pragma once
 
 #include <cstdint>
@@ -24,19 +24,19 @@ inline constexpr const char* kNvmlProgram = "muster-accept-nvml";
 constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 
 // Counters by name and part. Parts are "GPU <uuid>" and "GPU <uuid> link 3".
-//   nvlink_replay, nvlink_recovery, nvlink_crc_flit, nvlink_crc_data   of a link, since the driver was loaded
-//   nvlink_active      0 or 1, of each link the GPU has
-//   gpu_reasons        bits: why the clocks are lower than requested at this moment
-//   gpu_thermal_ns, gpu_power_brake_ns   how long the hardware held the clocks down, since the driver was
-//                                        loaded
+//   nvlink_replay, nvlink_recovery, nvlink_crc_flit, nvlink_crc_data   per link, since the driver was loaded
+//   nvlink_active      0 or 1, per link of the GPU
+//   gpu_reasons        bits: why the clocks are currently lower than requested
+//   gpu_thermal_ns, gpu_power_brake_ns   time for which the hardware reduced the clocks, since the driver
+//                                        was loaded
 //   gpu_energy_mj      since the driver was loaded
 //   gpu_power_mw       now
-//   gpu_present        1, of each GPU that answers
+//   gpu_present        1 for each GPU that responds
 using NvmlCounts = std::map<std::string, std::map<std::string, uint64_t>>;
 constexpr const char* kNvmlLinkErrors[] = {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit",
                                            "nvlink_crc_data"};
 
-// A process that computes on a GPU, and so holds some of its memory.
+// A compute process on a GPU, with the GPU memory that it uses.
 struct NvmlHolder {
   std::string gpu;  // "GPU <uuid>"
   int64_t pid = 0;
@@ -55,13 +55,13 @@ Result<NvmlReading> nvml_from_json(const Json& json);
 
 class Nvml {
  public:
-  // unavailable: no library, no driver, or one without the functions that name the GPUs.
+  // unavailable: no library, no driver, or a driver without the functions that enumerate GPUs.
   static Result<Nvml> open(const std::string& library = kNvmlLibrary);
   Nvml(Nvml&& other) noexcept;
   ~Nvml();
   Result<NvmlReading> read() const;
-  // Only gpu_energy_mj, by "GPU <uuid>". An error unless every GPU reports it: a sum without one of them
-  // would be wrong.
+  // Returns gpu_energy_mj by "GPU <uuid>". An error unless every GPU reports it: a sum that lacks a GPU would
+  // be wrong.
   Result<std::map<std::string, uint64_t>> energy() const;
 
  private:

@@ -1,5 +1,5 @@
-// Separate from nvml.cc: muster-accept is static, and reads what another program wrote without needing the
-// loader.
+// Separate from nvml.cc, since muster-accept is statically linked: it only parses the output of
+// muster-accept-nvml, without the dynamic loader.
 #include "kernels/nvml.h"
 
 namespace muster::kernels {

@@ -1,5 +1,5 @@
-// Which of this machine's network ports has an address: traffic from that address goes over this port, not
-// over the fastest one.
+// Finds the network port that has a given address: traffic from that address uses this port, not the fastest
+// one.
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 namespace muster::kernels {
 namespace {
 
-// The kernel's name of it; empty: no port has that address.
+// Returns the kernel's name of the port with this address; empty if there is none.
 std::string interface_of(const std::string& address) {
   ifaddrs* list = nullptr;
   if (address.empty() || ::getifaddrs(&list) != 0) return "";
@@ -38,7 +38,7 @@ Json own_port(const Files& files, const std::string& address) {
   if (name.empty()) return nullptr;
   const std::string folder = "/sys/class/net/" + name;
   Json out = {{"interface", name}, {"mac", files.read_line(folder + "/address")}};
-  // -1 where there is no link, an error where the driver does not report it.
+  // The file holds -1 without a link, and cannot be read if the driver does not report a speed.
   if (const long speed = std::strtol(files.read_line(folder + "/speed", "0").c_str(), nullptr, 10); speed > 0)
     out["speed_mbps"] = speed;
   return out;

@@ -1,4 +1,4 @@
-// How each device's PCIe link was trained, against what both its ends can do: a x16 card that came up with
+// Compares each device's trained PCIe link with what both its ends support: an x16 card that was trained to
 // x8 works, at half speed.
 //
 // How to run:  muster-accept pcie
@@ -6,10 +6,10 @@
 //              both ends.
 // Structure:   GPUs, NICs, storage controllers, and the switches above them. Each link is one part, named by
 //              the device at its lower end. In sysfs a link joins an endpoint or a switch's upper port with
-//              the port it is plugged into; between the ports of one switch there is none.
-// Expected:    a ratio of 1: width times speed, over what both ends can do. An idle GPU slows its link down
-//              to save power, so of GPUs only the width counts. No link changes its width to save power:
-//              `lanes_lost` above 0 is a fault of a contact, a riser or a device.
+//              the port it is plugged into; the ports of a switch are not joined by a link.
+// Expected:    a ratio of 1: width times speed, relative to what both ends support. An idle GPU slows its
+//              link down to save power, so for GPUs only the width counts. No link reduces its width to save
+//              power: `lanes_lost` above 0 indicates a bad contact, riser or device.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ struct End {
   double most_width = 0, most_speed = 0;  // what it can do
 };
 
-// "16.0 GT/s PCIe"; 0 for "Unknown" and where there is no such file.
+// Parses "16.0 GT/s PCIe"; 0 for "Unknown" or a missing file.
 double number_in(const Files& files, const std::string& path) {
   return std::strtod(files.read_line(path).c_str(), nullptr);
 }
@@ -39,7 +39,7 @@ std::optional<End> end_of(const Files& files, const std::string& folder) {
   return tells ? std::optional<End>(end) : std::nullopt;
 }
 
-// Where a device is in the tree: /sys/bus/pci/devices has links like
+// Returns a device's path in the PCI tree: /sys/bus/pci/devices has links like
 // "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0".
 std::string place_of(const Files& files, const std::string& entry) {
   const std::string target = files.read_link(entry).value_or("");
@@ -49,7 +49,7 @@ std::string place_of(const Files& files, const std::string& entry) {
 std::string parent_of(const std::string& folder) { return folder.substr(0, folder.rfind('/')); }
 std::string address_of(const std::string& folder) { return folder.substr(folder.rfind('/') + 1); }
 
-// The name of a kind of part; "" for devices that are not checked.
+// Returns the kind of a device; "" for devices that are not checked.
 std::string kind_of(const std::string& pci_class) {
   if (pci_class.rfind("0x0302", 0) == 0 || pci_class.rfind("0x0300", 0) == 0 ||
       pci_class.rfind("0x12", 0) == 0)
@@ -77,7 +77,7 @@ Json measure(const Files& files, const std::string& kind, const std::string& fol
                 {"numa_node", files.read_line(folder + "/numa_node", "-1")},
                 {"device", {{"width", device.most_width}, {"speed", device.most_speed}}},
                 {"port", {{"width", port.most_width}, {"speed", port.most_speed}}},
-                {"verified", fmt::format("both ends can do x{} at {} GT/s", width, speed)}};
+                {"verified", fmt::format("both ends support x{} at {} GT/s", width, speed)}};
   if (!driver.empty()) out.detail["driver"] = address_of(driver);
   if (!told) out.detail["absent"] = {"lanes_lost"};
   const std::string model = files.read_line(folder + "/vendor") + ":" + files.read_line(folder + "/device");
@@ -96,7 +96,7 @@ Measurement run_pcie(const Files& files) {
     std::string kind = kind_of(files.read_line(entry + "/class"));
     if (kind.empty() || files.exists(entry + "/physfn"))
       continue;  // a virtual function shares its parent's link
-    // Up from the device: its link, then that of the switch it is plugged into, and so on to the root.
+    // Walks up from the device: its link, then that of the switch above it, and so on to the root.
     for (std::string lower = place_of(files, entry); seen.insert(lower).second;) {
       const auto device = end_of(files, lower), port = end_of(files, parent_of(lower));
       if (!device || !port) break;

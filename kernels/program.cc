@@ -13,7 +13,7 @@ namespace muster::kernels {
 
 void add_flip(CLI::App& kernel, std::string& flip) {
   kernel.add_option("--inject-flip", flip,
-                    "PART:INDEX:BIT flips one bit on purpose, to prove that this test can fail");
+                    "flip one bit, given as PART:INDEX:BIT, to show that this test detects it");
 }
 
 int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, const RunKernel& run) {
@@ -26,7 +26,7 @@ int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, c
   }
   Flip at;
   if (!flip.empty() && std::sscanf(flip.c_str(), "%zu:%zu:%u", &at.part, &at.index, &at.bit) != 3) {
-    fmt::print(stderr, "--inject-flip needs PART:INDEX:BIT, got '{}'\n", flip);
+    fmt::print(stderr, "--inject-flip requires PART:INDEX:BIT, got '{}'\n", flip);
     return 2;
   }
   const double start = seconds_now();

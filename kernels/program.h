@@ -1,5 +1,5 @@
-// The common main program of muster-accept and muster-accept-gpu: one kernel per process, its measurement as
-// JSON on stdout.
+// The main program shared by muster-accept and muster-accept-gpu: runs one kernel per process and prints its
+// measurement as JSON on stdout.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,16 +12,16 @@
 
 namespace muster::kernels {
 
-// `flip` receives the text of --inject-flip.
+// Adds the --inject-flip option to a subcommand; its text is stored in `flip`.
 void add_flip(CLI::App& kernel, std::string& flip);
 
-// `app` has a subcommand per kernel; `run` gets the name of the one that was called, and the parsed `flip`.
-// The exit status: 2 for bad usage, else that of the measurement.
+// Parses the command line and runs one kernel. `app` has a subcommand per kernel; `run` receives the name of
+// the one that was given and the parsed `flip`. Returns the exit status: 2 for bad usage, else exit_status().
 using RunKernel = std::function<Measurement(const std::string& kernel, const std::optional<Flip>& flip)>;
 int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, const RunKernel& run);
 
-// Prints this and ends the process at once, whatever its other threads are waiting for; of several calls the
-// first one counts.
+// Prints the measurement and exits at once, even if other threads are blocked. If several threads call it,
+// only the first call has an effect.
 [[noreturn]] void end_program(const Measurement& measurement);
 
 }  // namespace muster::kernels

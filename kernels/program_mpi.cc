@@ -31,7 +31,7 @@ constexpr const char* kUsage =
     "       muster-mpi-check --load gpu-training --gpus G [--model D ... as training] [--network CIDR] "
     "[--program FILE] [--inject-flip RANK]\n";
 
-// Where GPUs of the first rank meet the others.
+// The address at which the GPU ranks rendezvous, on the first node.
 struct Network {
   uint32_t address = 0, mask = 0;  // host order; mask 0: any
 };
@@ -47,7 +47,7 @@ bool parse_network(const std::string& text, Network& out) {
   return true;
 }
 
-// This machine's address in the network; without one given, the first that is not the loopback's.
+// Returns this machine's address in the given network; without a network, its first non-loopback address.
 in_addr own_address(const Network& network) {
   in_addr out = {};
   ifaddrs* list = nullptr;
@@ -63,7 +63,7 @@ in_addr own_address(const Network& network) {
   return out;
 }
 
-// "address:port", free a moment ago.
+// Returns "address:port" with a port that was free a moment ago.
 Result<std::string> free_root(const std::string& cidr) {
   const Error none =
       fail(Code::unavailable, "the first node has no address in " + (cidr.empty() ? "any network" : cidr));
@@ -136,7 +136,7 @@ bool parse(int argc, char** argv, Options& out) {
 
 }  // namespace
 
-// The exit status.
+// Runs the load and returns the exit status.
 int run(int argc, char** argv) {
   const auto group = world();
   Options options;

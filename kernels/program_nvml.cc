@@ -1,8 +1,8 @@
-// The program muster-accept-nvml: what NVIDIA's driver reports about this node's GPUs, as one line of JSON
+// The program muster-accept-nvml: prints the NVIDIA driver's data on this node's GPUs as one line of JSON
 // (kernels/nvml.h).
 //
-// A program of its own for two reasons: muster-accept is static and cannot load the driver's library; and a
-// driver whose GPU is gone may hang, which must not affect the other counters: muster-accept waits for this
+// A separate program for two reasons: muster-accept is static and cannot load the driver's library; and a
+// driver may hang if a GPU is lost, which must not affect the other counters: muster-accept waits for this
 // program for a limited time only. Exit status: 0, or 3 with the reason on standard error, such as no driver.
 #include <cstdio>
 

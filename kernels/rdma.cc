@@ -88,7 +88,7 @@ class Session {
     }
     if (!reserved_) return fail(Code::denied, "not reserved");
     if (op == "finish" || op == "give up") {
-      if (!serving_) return fail(Code::conflict, "nothing was started");
+      if (!serving_) return fail(Code::conflict, "no test was started");
       if (op == "give up") serving_->give_up();
       Json out = {{"results", serving_->finish()}};
       serving_.reset();
@@ -96,7 +96,7 @@ class Session {
     }
     if (op != "serve" && op != "measure") return fail(Code::invalid, "unknown request");
     TRY(const Job job, job_from_json(question));
-    if (serving_) return fail(Code::conflict, "a test is under way");
+    if (serving_) return fail(Code::conflict, "a test is already running");
     ++tests_;
     test_seconds_ = longest(job);
     auto runs = std::make_unique<Runs>(files_, process_, ability_, port_);

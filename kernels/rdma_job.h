@@ -1,6 +1,6 @@
-// The messages between two nodes that measure RDMA (kernels/rdma.cc): what each can do, and which test to run
-// on which rails. Everything from the other side is parsed as strictly as anything from the network. Thread:
-// plain functions and values; a lock is held by one thread.
+// The messages between two nodes that measure RDMA (kernels/rdma.cc): the abilities of each node, and which
+// test to run on which rails. Messages from the partner are untrusted and strictly parsed. Thread safety:
+// value types and stateless functions; a NodeLock belongs to one thread.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace muster::kernels::rdma {
 constexpr size_t kMostRails = 64;
 constexpr const char* kLock = "/run/muster-rdma.lock";
 
-// Held while this node works with a partner; processes of this node exclude one another by it.
+// The lock that a process holds while it measures with a partner: one process per node at a time.
 class NodeLock {
  public:
   explicit NodeLock(const Files& files);
@@ -31,11 +31,11 @@ class NodeLock {
   int fd_;
 };
 
-// What this node can do; sent to a partner at the beginning.
+// The RDMA ports and tools of a node; each side sends its own at the beginning of a session.
 struct Ability {
   std::vector<RdmaPort> rails = {};  // active ports
   Json inactive = Json::array();     // "mlx5_3: 1: DOWN"
-  std::vector<int> declared = {};    // rails that the spec gives this node
+  std::vector<int> declared = {};    // numbers of the rails that the spec declares for this node
   std::string perftest_problem = {};
   GpuDirect gpu = {};
   bool setpriv = false;
@@ -51,12 +51,12 @@ struct Ability {
   }
 };
 Ability look(const Files& files, Process& process);
-// Why this port cannot be measured; empty: it can.
+// Returns why this port cannot be measured; empty if it can.
 std::string rail_problem(const RdmaPort& port);
 Json to_json(const Ability& ability);
 
-// One test on several rails at once. What a partner sends of it is read as strictly as anything from the
-// network.
+// One test on several rails at once. A job received from a partner is untrusted and strictly parsed
+// (job_from_json()).
 struct Job {
   PerfTest test = PerfTest::bandwidth;
   int seconds = 1, iterations = 1000;
@@ -67,16 +67,16 @@ struct Job {
   };
   std::vector<Item> items = {};
 };
-// No perftest of it takes longer: it would be killed.
+// Returns the timeout in seconds after which a perftest process of this job is killed.
 double longest(const Job& job);
 Json to_json(const Job& job, const char* op, bool labels_of_partner, const std::vector<Rail>& rails);
 Result<Job> job_from_json(const Json& json);
 
-// One frame each way; `type` is `ask` or `answer`.
+// Frame types: a request, and the reply to it. say() sends one frame, hear() receives one.
 enum Type : uint32_t { ask = 1, answer };
 Status say(Connection& link, uint32_t type, const Json& json);
 Result<Json> hear(Connection& link, uint32_t type);
-// An answer that holds an error is that error.
+// Sends a request and returns the reply; an error in the reply is returned as an Error.
 Result<Json> request(Connection& link, const Json& question);
 
 }  // namespace muster::kernels::rdma

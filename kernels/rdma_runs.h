@@ -1,5 +1,5 @@
-// perftest on the rails of one job (kernels/rdma.cc). Thread: one owner; a thread of its own for each rail,
-// which finish() and the destructor wait for.
+// Runs perftest on all rails of one job (kernels/rdma.cc). Threads: used by one thread; starts one thread per
+// rail, which finish() and the destructor join.
 #pragma once
 
 #include <atomic>
@@ -16,18 +16,18 @@ namespace muster::kernels::rdma {
 constexpr double kPoll = 0.02;
 void pause(double seconds);
 
-// All rails of a job at once.
+// The perftest processes of one job, one per rail, all at once.
 class Runs {
  public:
   Runs(const Files& files, Process& process, const Ability& ability, uint16_t port)
       : files_(files), process_(process), ability_(ability), port_(port) {}
   ~Runs() { join(); }
 
-  // `partner` empty: the server side, where start() waits until each one listens.
+  // Starts perftest on each rail. Empty `partner`: the server side; returns once every process listens.
   Status start(const Job& job, const std::string& partner);
-  // [{"label","error","gbps","typical_us","p99_us","mtu"}]
+  // Waits for all, and returns [{"label","error","gbps","typical_us","p99_us","mtu"}].
   Json finish();
-  // Ends servers whose partner will not connect.
+  // Ends perftest servers to which the partner will not connect.
   void give_up();
 
  private:

@@ -116,9 +116,9 @@ const char* explain(Check check) {
     case Check::stored:
       return "the result in memory differs from that in the registers";
     case Check::repeat:
-      return "the same product of the same inputs gave different bits";
+      return "repeating the product with the same inputs gave different bits";
     case Check::freivalds:
-      return "C x is not A (B x)";
+      return "C x differs from A (B x)";
     case Check::finite:
       return "a result is not a finite number";
   }

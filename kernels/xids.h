@@ -1,6 +1,6 @@
-// NVIDIA's numbers in the kernel's log, Xid of a GPU and SXid of an NVSwitch, as hardware/xids.yaml has them;
-// the file is part of the program. The classes are explained there.
-// Thread: constant after the first call.
+// The table of NVIDIA's error numbers in the kernel log: Xids of GPUs and SXids of NVSwitches. It is
+// hardware/xids.yaml, which explains the classes and is compiled into the program.
+// Thread safety: any thread; constant after the first call.
 #pragma once
 
 #include <map>
@@ -9,20 +9,20 @@
 namespace muster::kernels {
 
 struct XidEntry {
-  // "hardware", "severity", "recovery", "application", "event", "unknown"; "fatal", "nonfatal" of an SXid.
+  // Class: "hardware", "severity", "recovery", "application", "event", "unknown"; SXids: "fatal", "nonfatal".
   std::string group = {};
-  std::string name = {}, since = {}, source = {};  // `since` is empty where the table has none
+  std::string name = {}, since = {}, source = {};  // `since` is empty if not in the table
 };
 
 struct XidTable {
   std::map<int, XidEntry> xids = {}, sxids = {};
 };
 
-// Parses text in the format of that file; lines in any other form are ignored.
+// Parses text in the format of hardware/xids.yaml; other lines are ignored.
 XidTable read_xid_table(const std::string& text);
 // The shipped table.
 const XidTable& xid_table();
-// The class of an Xid; "unknown" if it is not in the table.
+// Returns the class of an Xid or SXid; "unknown" if it is not in the table.
 std::string xid_group(int xid);
 std::string sxid_group(int sxid);
 

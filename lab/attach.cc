@@ -1,4 +1,4 @@
-// What looks at a running lab: status, ssh, console.
+// Commands that access a running lab: status, ssh, console.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -46,7 +46,7 @@ int connect_console(const std::string& path) {
   return -1;
 }
 
-// Raw terminal while in scope.
+// Puts the terminal into raw mode while in scope.
 class RawTerminal {
  public:
   RawTerminal() : on_(isatty(0) && tcgetattr(0, &saved_) == 0) {

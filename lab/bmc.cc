@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kSessions = "/redfish/v1/SessionService/Sessions";
 
-// "/redfish/v1/Systems/" and "/redfish/v1/Systems" are one resource.
+// "/redfish/v1/Systems/" and "/redfish/v1/Systems" are the same resource.
 std::string without_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -127,7 +127,7 @@ bool Bmc::authorised(const HttpRequest& request) {
   return right(plain.substr(0, colon), plain.substr(std::min(colon + 1, plain.size())));
 }
 
-// Counts what was wrong. A locked account refuses the right password as well.
+// Counts failed logins. A locked account also rejects the correct password.
 bool Bmc::right(const std::string& user, const std::string& password) {
   if (now_() < locked_until_) return false;
   if (constant_time_equal(user + ":" + password, user_ + ":" + password_)) {

@@ -1,11 +1,11 @@
-// Bmc: one emulated Redfish service: strict in what it accepts, stateful, with the peculiarities of its
+// Bmc: one emulated Redfish service: stateful, strict in what it accepts, and with the peculiarities of its
 // profile.
 //
-// handle() is the whole interface: an HTTP request in, a response out, never blocking (the machine works on
-// its own thread). It rejects what real BMCs reject: unknown properties and values, wrong or missing ETags
-// (412, 428), power-on too soon after power-off (409), the boot override in its self test, more sessions than
-// it has, idle tokens, an account after too many failed logins. "Once" is used up by the next boot of any
-// cause. Not emulated: virtual media, BIOS settings, events, accounts. Thread: any; one mutex inside.
+// handle() is the Redfish interface: it takes an HTTP request and returns a response without blocking (the
+// machine has its own thread). It rejects what real BMCs reject: unknown properties and values, wrong or
+// missing ETags (412, 428), power-on too soon after power-off (409), a boot override during the self-test,
+// sessions above the limit, idle tokens, logins to a locked account. A "Once" override is cleared by the next
+// boot of any cause. Not emulated: virtual media, BIOS settings, events, accounts. Thread-safe (one mutex).
 #pragma once
 
 #include <functional>
@@ -36,15 +36,15 @@ class Bmc {
 
   HttpResponse handle(const HttpRequest& request);
 
-  // The same machine by IPMI (lab/ipmi_bmc.h): "get power boot", "set boot pxe". Answers NAME: VALUE.
+  // Executes an IPMI chassis command on the machine (lab/ipmi_bmc.h): "get power boot", "set boot pxe".
   Result<Json> chassis(const std::vector<std::string>& words);
-  // Fault: every request is answered 503 until `until`.
+  // Fault: every request is answered with 503 until `until`.
   void fail_until(TimeMs until);
-  // "Once Pxe", "Disabled": for `lab status`.
+  // Returns the boot override for `lab status`: "Once Pxe", "Disabled".
   std::string override_text();
   int requests_served();
-  int failed_logins();  // since it started
-  // Fault: it loses all sessions, as after its own restart.
+  int failed_logins();  // since construction
+  // Fault: drops all sessions, as after a restart of the BMC.
   void forget_sessions();
 
  private:
@@ -77,7 +77,7 @@ class Bmc {
 
   Status chassis_set(const std::string& name, const std::string& value);  // bmc_chassis.cc
 
-  // bmc_resources.cc: what GET shows.
+  // bmc_resources.cc: resources for GET.
   std::optional<Json> resource(const std::string& path);
   Json service_root() const;
   Json session_service() const;
@@ -112,7 +112,7 @@ class Bmc {
   std::string shown_power_;
 };
 
-// {"error": {...}} with one ExtendedInfo message, as every Redfish refusal.
+// Returns {"error": {...}} with one ExtendedInfo message, the form of every Redfish error response.
 HttpResponse redfish_error(int status, const std::string& message_id, const std::string& text,
                            const std::vector<std::string>& args = {});
 std::string etag_of(const Json& resource);

@@ -1,4 +1,4 @@
-// The part of Bmc that IPMI reaches: ipmi_sim's chassis control, "get NAME..." and "set NAME VALUE...".
+// The part of Bmc that serves IPMI: ipmi_sim's chassis control, "get NAME..." and "set NAME VALUE...".
 #include <fmt/format.h>
 
 #include "lab/bmc.h"
@@ -21,7 +21,7 @@ Result<Json> Bmc::chassis(const std::vector<std::string>& words) {
     }
     return out;
   }
-  // It checks for support of an order before it sends it.
+  // ipmi_sim checks whether a command is supported before it sends it.
   if (words[0] == "check") return out;
   if (words[0] != "set") return fail(Code::invalid, "chassis: expected get or set, not " + words[0]);
   for (size_t i = 1; i + 1 < words.size(); i += 2) TRY_(chassis_set(words[i], words[i + 1]));

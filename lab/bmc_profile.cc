@@ -44,8 +44,8 @@ BmcProfile dgx_h100() {
   return p;
 }
 
-// One tray of a GB200 NVL72. That its baseboard is away while the host is off is taken from the DGX H100,
-// whose HMC it shares.
+// One tray of a GB200 NVL72. That its baseboard is unavailable while the host is off is taken from the
+// DGX H100, which has the same HMC.
 BmcProfile gb200() {
   BmcProfile p;
   p.name = "gb200";

@@ -1,4 +1,4 @@
-// The part of Bmc that is read: its resources as JSON.
+// The part of Bmc that serves GET requests: its resources as JSON.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -209,7 +209,8 @@ Json Bmc::manager() const {
   return out;
 }
 
-// Tasks vanish: a client that insists on reading one later gets 404 and has to look at the machine instead.
+// Tasks are removed after a while: a client that reads one later gets 404, and must check the machine
+// instead.
 std::optional<HttpResponse> Bmc::task(const std::string& path) {
   const auto slash = path.rfind('/');
   int id = 0;

@@ -10,12 +10,12 @@ namespace muster::lab {
 namespace {
 
 constexpr DurationMs kLookEvery = kSecond;
-// From its first instruction seen until its handler of machine checks is surely in place; on a busy computer
-// an emulated kernel takes a second or two for that.
+// Time from the first observed kernel instruction until its machine check handler is certainly installed; an
+// emulated kernel on a busy host takes a second or two for that.
 constexpr DurationMs kKernelSettles = 5 * kSecond;
 constexpr DurationMs kResetWithin = 5 * kSecond;
-// Processor 0, bank 1: valid, uncorrected, enabled, processor context corrupt; a machine check is in progress
-// and there is no address to return to.
+// Processor 0, bank 1: valid, uncorrected, enabled, processor context corrupt; machine check in progress,
+// no valid return address.
 constexpr const char* kMachineCheck = "mce 0 1 0xb200000000000000 0x4 0 0";
 
 std::string monitor(Qmp& qmp, const std::string& line) {

@@ -1,14 +1,14 @@
-// BootFaults: faults between a machine's power-on or reset and its running system: long firmware tests, a
-// system that crashes once.
+// BootFaults: faults while a machine boots, between power-on or reset and its running system: long firmware
+// tests, and a system that crashes once.
 //
-// Firmware tests: the machine is stopped for their duration, from power-on (QEMU starts it stopped) and after
-// each reset of any cause. The BMC reports On meanwhile. At their end the lab resets the machine once more,
-// so that the present boot order applies, and it continues. Crashes: a kernel is recognised by its execution
-// address; some seconds later it gets an uncorrectable machine check, which it cannot survive, or an
-// unclaimed non-maskable interrupt, on which the lab's kernel options make it panic: a real panic, with its
-// text on the console.
-// Thread: any; one mutex inside, not held while QMP is called. saw_reset() belongs to QMP's reader thread,
-// everything with a Qmp parameter to the machine's worker.
+// Firmware tests: the machine is paused for their duration, from power-on (QEMU starts it paused) and after
+// each reset of any cause. The BMC reports On meanwhile. At the end the lab resets the machine once more, so
+// that the current boot order applies, and resumes it. Crashes: a running kernel is recognised by its
+// execution address; some seconds later the lab injects an uncorrectable machine check, which is fatal, or
+// an unclaimed non-maskable interrupt, on which the lab's kernel options cause a real panic, with its text
+// on the console.
+// Thread-safe (one mutex, not held during QMP calls), except: saw_reset() is called on QMP's reader thread,
+// functions with a Qmp parameter on the machine's worker thread.
 #pragma once
 
 #include <condition_variable>
@@ -23,14 +23,14 @@
 
 namespace muster::lab {
 
-// A kernel executes, to judge by the answer to QEMU's `info registers`: firmware and boot loaders run in the
-// lower half of the address space, programs too.
+// True if a kernel is executing, according to the output of QEMU's `info registers`: firmware, boot loaders
+// and user programs run in the lower half of the address space.
 bool kernel_executes(const std::string& registers);
 
-// The cause of a kernel's crash, once.
+// How to crash a kernel, once.
 enum class Strike {
-  machine_check,  // that of the next boot, RAM system or installed one
-  panic,          // that of the next boot from disk; boots from the network are not affected
+  machine_check,  // crashes the next kernel that boots, RAM system or installed system
+  panic,          // crashes the next kernel that boots from disk; network boots are not affected
 };
 
 class BootFaults {
@@ -39,25 +39,25 @@ class BootFaults {
   using Mark = std::function<void(const std::string&)>;  // a line for the machine's console log
   BootFaults(Clock now, Mark mark) : now_(std::move(now)), mark_(std::move(mark)) {}
 
-  // From the next power-on or reset on; 0: none, and running tests end now.
+  // Length of firmware tests from the next power-on or reset on; 0: none, and running tests end now.
   void set_tests(DurationMs length);
   void set_strike(Strike strike, bool wanted);
-  bool wanted(Strike strike) const;  // false again when it was carried out
-  // Remaining time of the present firmware tests; unset: none.
+  bool wanted(Strike strike) const;  // false again once the crash was caused
+  // Returns the remaining time of the running firmware tests; unset: none.
   std::optional<DurationMs> testing() const;
 
-  // Power-on: true when QEMU has to start the machine stopped.
+  // Called on power-on; true if QEMU must start the machine paused.
   bool power_on();
   void power_off();
-  // One more RESET event; its number.
+  // Records a RESET event; returns its number.
   uint64_t saw_reset();
-  // Handles that event on the worker. True: a boot begins, to be reported to the BMC.
+  // Handles that event on the worker thread. True: a boot begins, which must be reported to the BMC.
   bool was_reset(Qmp& qmp, uint64_t number);
-  // A boot begins: pending faults apply to it. `from_disk`: a drive with a system.
+  // Called when a boot begins: pending faults apply to it. `from_disk`: it boots an installed system.
   void booting(bool from_disk);
-  // When tick() is due.
+  // Returns when tick() must be called next; unset: not needed.
   std::optional<SteadyMs> wake_at() const;
-  // True: firmware tests have ended, and a boot begins.
+  // Does what is due. True: firmware tests have ended, and a boot begins.
   bool tick(Qmp& qmp);
 
  private:
@@ -73,7 +73,7 @@ class BootFaults {
   std::optional<SteadyMs> tests_end_;
   uint64_t resets_ = 0, own_resets_ = 0;  // events up to own_resets_ were caused by the end of tests
   std::set<Strike> wanted_;
-  Strike aimed_ = Strike::machine_check;  // of wanted_, at the boot that is watched
+  Strike aimed_ = Strike::machine_check;  // of wanted_, for the boot being watched
   std::optional<SteadyMs> next_look_;     // while a boot is watched for its kernel
   std::optional<SteadyMs> kernel_since_;
 };

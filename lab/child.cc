@@ -30,7 +30,8 @@ struct Stat {
   uint64_t start_ticks = 0;
 };
 
-// A stat file of /proc: the name in parentheses may hold anything, so fields count from the last ')'.
+// A stat file of /proc: the name in parentheses may contain any character, so fields are parsed from the last
+// ')'.
 Stat read_stat_file(const std::string& path) {
   Stat out;
   auto text = Files("/").read(path);
@@ -49,8 +50,8 @@ Stat read_stat(pid_t pid) { return read_stat_file(fmt::format("/proc/{}/stat", p
 
 bool over(char state) { return state == 'X' || state == 'Z'; }
 
-// The first thread may have ended while another one is still in a write, with all the files and locks of the
-// process.
+// The first thread may have ended while another thread is still in a write, holding the process's files and
+// locks.
 bool every_thread_over(pid_t pid) {
   const auto tasks = fmt::format("/proc/{}/task", pid);
   for (const auto& task : Files("/").list(tasks))
@@ -75,8 +76,8 @@ bool wait_gone(const ChildId& id, DurationMs limit) {
   return gone(id);
 }
 
-// The signal goes through a descriptor of the process: between the check and the signal its pid cannot become
-// another's.
+// Sends the signal through a pidfd, so that the PID cannot be reused by a different process between the check
+// and the signal.
 void send_signal(const ChildId& id, int signal) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, id.pid, 0));
   if (fd < 0) return;
@@ -149,14 +150,13 @@ bool alive(const ChildId& id) {
   const auto stat = read_stat(id.pid);
   if (over(stat.state) || stat.start_ticks != id.start_ticks) return false;
   auto cmdline = Files("/").read(fmt::format("/proc/{}/cmdline", id.pid));
-  // Empty for a moment while it replaces itself by another program (ip netns exec): pid and start time are
-  // still its own.
+  // The command line is empty for a moment during exec (ip netns exec); PID and start time stay the same.
   return cmdline.ok() && (cmdline->empty() || cmdline->find(id.mark) != std::string::npos);
 }
 
 Status terminate(const ChildId& id, DurationMs grace) {
   if (gone(id)) return Ok{};
-  // Without grace it is killed at once: a handler of SIGTERM would turn a crash into a clean end.
+  // Without a grace period it is killed at once: a handler of SIGTERM would turn a crash into a clean end.
   if (grace > 0) send_signal(id, SIGTERM);
   if (grace > 0 && wait_gone(id, grace)) return Ok{};
   send_signal(id, SIGKILL);

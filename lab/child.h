@@ -1,8 +1,8 @@
 // Processes that outlive the call that started them, and their exact identity.
 //
-// A process is identified by its pid, its start time (in clock ticks since boot) and a word that its command
-// line contains (a path in the lab's folder); only when all three hold is it ours, so a pid that was used
-// again is never signalled. Nothing is ever killed by name. Thread: free functions without shared state.
+// A process is identified by its PID, its start time (in clock ticks since boot) and a word that its command
+// line contains (a path in the lab's folder). All three must match, so a process with a reused PID is never
+// signalled. Nothing is ever killed by name. Thread safety: free functions without shared state.
 #pragma once
 
 #include <sys/types.h>
@@ -28,16 +28,16 @@ struct Spawn {
   std::string mark;               // must occur in argv
   std::map<std::string, std::string> env = {};
 };
-// In a session of its own, with no inherited descriptors. Does not wait.
+// Starts a process in its own session, without inherited descriptors. Does not wait for it.
 Result<ChildId> spawn(const Spawn& spawn);
 
 Status write_pid_file(const std::string& path, const ChildId& id);
 Result<ChildId> read_pid_file(const std::string& path);
 
 bool alive(const ChildId& id);  // a zombie is not alive
-// SIGTERM, `grace`, SIGKILL, then waits until it is gone. Ok when it was gone already.
+// Sends SIGTERM, after `grace` SIGKILL, and waits until the process has ended. Ok if it had ended already.
 Status terminate(const ChildId& id, DurationMs grace);
-// Every process whose network namespace has this inode.
+// Returns every process whose network namespace has this inode.
 std::vector<ChildId> processes_in_namespace(uint64_t netns_inode);
 
 }  // namespace muster::lab

@@ -1,5 +1,5 @@
-// The lab's clock: the machine's own monotonic one. Everything that is timed in the lab gets it by
-// constructor, so that a test can use another. Thread: any.
+// The lab's clock: the host's monotonic clock. Classes with timing take a clock in their constructor, so that
+// tests can replace it. Thread-safe.
 #pragma once
 
 #include <chrono>

@@ -37,7 +37,7 @@ std::string log_tail(const LabDir& dir) {
   return std::string(last_bytes(log, 2000));
 }
 
-// Ok once any answer comes; its content does not matter here.
+// Ok once any response arrives, whatever its content.
 Status wait_for_answer(const LabDir& dir, const ChildId& child) {
   TRY(auto client, make_http_client({.base = "unix:" + dir.path("musterd.sock")}));
   for (DurationMs waited = 0; waited < 20 * kSecond && alive(child); waited += 100) {

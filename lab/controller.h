@@ -1,10 +1,10 @@
-// The lab's own musterd: started inside the lab's network namespace, handed the BMC secret, killed and
+// The lab's own musterd: started inside the lab's network namespace, given the BMC secret, and killed and
 // restarted on request.
 //
-// Found as $MUSTER_MUSTERD, beside the muster program, or installed. --lab marks it as a lab's; its
-// environment has the address of the package proxy (MUSTER_APT_PROXY), and the kernel arguments of the lab's
-// machines (MUSTER_KERNEL_OPTIONS). Log: DIR/musterd.log; socket: DIR/musterd.sock; state: DIR/state. Thread:
-// blocking calls of a command-line program.
+// The program is $MUSTER_MUSTERD, else musterd in the folder of the muster program, else the installed one.
+// It runs with --lab; its environment has the package proxy's address (MUSTER_APT_PROXY) and the kernel
+// arguments of the lab's machines (MUSTER_KERNEL_OPTIONS). Log: DIR/musterd.log; socket: DIR/musterd.sock;
+// state: DIR/state. The calls block; for command-line programs.
 #pragma once
 
 #include <map>
@@ -17,20 +17,20 @@
 
 namespace muster::lab {
 
-// A virtual machine's timer interrupt comes late when the host is busy. The kernel tests it once while it
-// boots, and then panics ("timer doesn't work through Interrupt-remapped IO-APIC"): 23 of 48 boots on a busy
-// host, none with this. For the same reason it takes the time-stamp counter for a bad clock, and uses one
-// that is slow to read: perftest measures nothing then. Real machines keep both tests. An unclaimed interrupt
-// is how the lab makes a kernel panic (lab/boot_faults.h).
+// A virtual machine's timer interrupts arrive late if the host is busy. A kernel tests the timer once during
+// boot, and panics if it fails ("timer doesn't work through Interrupt-remapped IO-APIC"): 23 of 48 boots on a
+// busy host, none with no_timer_check. For the same reason it marks the TSC as unstable and switches to a
+// slow clock source, with which perftest fails: hence tsc=nowatchdog. Real machines keep both tests.
+// unknown_nmi_panic: the lab injects an NMI to make a kernel panic (lab/boot_faults.h).
 inline constexpr const char* kKernelOptions = "no_timer_check tsc=nowatchdog unknown_nmi_panic";
-// Of musterd alone, without the prefix that puts it into the lab's network.
+// Returns musterd's argv, without the prefix that runs it inside the lab's network.
 std::vector<std::string> controller_arguments(const LabDir& dir, const LabSpec& spec,
                                               const std::string& musterd);
 std::map<std::string, std::string> controller_environment(const LabSpec& spec, bool has_proxy);
 
-// `not_found` when musterd is not built or installed. Ok once it answers and has the BMCs' secret.
+// Returns once musterd responds and has the BMC secret. `not_found`: musterd is neither built nor installed.
 Status start_controller(const LabDir& dir, const LabSpec& spec, const std::string& space);
-// Stops it, with SIGKILL under `kill` (a crash), and starts it again with the same state.
+// Stops musterd (`kill`: with SIGKILL, as in a crash), and starts it again with the same state.
 Status restart_controller(const LabDir& dir, bool kill);
 
 }  // namespace muster::lab

@@ -10,8 +10,8 @@
 namespace muster::lab {
 namespace {
 
-// Ends the process of a pid file, if it is still that one, and removes the file. True when there was
-// something to end.
+// Ends the process recorded in a PID file, if it is still the same one, and removes the file. True if it was
+// still running.
 Result<bool> end_recorded(const std::string& pid_file, DurationMs grace) {
   auto id = read_pid_file(pid_file);
   if (!id) {

@@ -1,6 +1,6 @@
-// FakeMachine: a Machine in memory: power, boot order, what booted. For tests; it runs nothing. Thread: any;
-// one mutex inside. on_boot is called synchronously only by boot(), so a test decides when firmware has taken
-// over.
+// FakeMachine: a Machine for tests, with its state (power, boot order, past boots) in memory only; it runs
+// nothing. Thread-safe (one mutex). The on_boot callback is called only from within boot(), so a test decides
+// when firmware has taken over.
 #pragma once
 
 #include <mutex>
@@ -54,8 +54,8 @@ class FakeMachine : public Machine {
   }
   void on_boot(std::function<void()> booted) override { booted_ = std::move(booted); }
 
-  // Firmware takes over: records what it boots and calls the BMC. False when nothing was started or reset
-  // since.
+  // Simulates that firmware takes over: records the boot device and calls the on_boot callback. False if
+  // there was no start or reset since the last boot.
   bool boot() {
     if (!locked([&] {
           if (!pending_) return false;

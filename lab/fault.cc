@@ -30,7 +30,8 @@ Status take_duration(Break& request, const std::string& word) {
 
 Status take_gpu(Break& request, const std::string& word) {
   if (word.empty() || word.find_first_not_of("0123456789") != std::string::npos || word.size() > 2)
-    return fail(Code::invalid, request.fault + " takes the number of a stand-in, from 0, not '" + word + "'");
+    return fail(Code::invalid,
+                request.fault + " takes the number of a simulated GPU, from 0, not '" + word + "'");
   request.gpu = std::stoll(word);
   return Ok{};
 }
@@ -69,15 +70,16 @@ const std::map<std::string, std::string>& fault_list() {
       {"never-powers-on", "the BMC accepts power-on but nothing happens, until --heal"},
       {"api-lost",
        "the answer to the next order to the provider's API is lost, but the order is carried out"},
-      {"api-locked", "the provider's staff works on the machines, which reject all orders, until --heal"},
+      {"api-locked",
+       "the provider's staff is working on the machines, which reject all orders, until --heal"},
       {"api-throttled",
        "the next request to the provider's API is rejected (429, Retry-After: --seconds N, default 60)"},
       {"api-lies", "the provider reports an installation, but the disk stays as it was, until --heal"},
-      {"kill", "power cut: the machine is off at once"},
+      {"kill", "cuts the power: the machine is off at once"},
       {"net-cut",
        "the machine's link drops all traffic for --seconds N (default 60); --network selects the link"},
       {"shape",
-       "limits the link towards the machine to --rate R (as for tc, such as 10mbit), until --heal; --network "
+       "limits traffic to the machine to --rate R (tc syntax, such as 10mbit), until --heal; --network "
        "selects the link"},
       {"slow-drive", "limits --drive D to --rate N bytes per second, until --heal"},
       {"foreign-fs", "writes a file system (--fs ext4 or xfs) on --drive D; only while the machine is off"},
@@ -86,16 +88,17 @@ const std::map<std::string, std::string>& fault_list() {
        "the port above --drive D reports one corrected PCIe error, which the kernel counts; the system must "
        "be up"},
       {"port-errors",
-       "sends this number of frames (default 1) that are too long for the adapter, which counts them; "
+       "sends this many frames (default 1) that are too long for the adapter, which counts them; "
        "--network selects one of the ports in the spec's lab.nodes.NODE.counting"},
       {"pull-cable", "one of the machine's links goes down, until --heal; --network selects the link"},
       {"post",
-       "firmware tests of this length (12m, 90s; multiplied by the spec's lab.time_scale) at each power-on "
+       "runs firmware tests of this length (12m, 90s; multiplied by the spec's lab.time_scale) at each "
+       "power-on "
        "and reset, until --heal"},
       {"gpu-xid",
        "SIMULATED GPU number N (from 0) falls off the bus: Xid 79 in the kernel's log every other second, "
        "and "
-       "the driver's stand-in loses it, until --heal or a restart; the system must be up"},
+       "the simulated driver loses it, until --heal or a restart; the system must be up"},
       {"crash-once",
        "an uncorrectable machine check in the next system that boots, RAM system or installed one; once"},
       {"panic-first-boot", "the kernel of the next system that boots from disk panics; once"},
@@ -154,7 +157,7 @@ Status take_words(Break& request, const std::vector<std::string>& words) {
   if (request.fault == "post" && !request.heal && request.seconds <= 0)
     return fail(Code::invalid, "post takes a duration such as 12m or 90s");
   if (request.fault == "gpu-xid" && request.gpu < 0)
-    return fail(Code::invalid, "gpu-xid takes the number of a stand-in, from 0");
+    return fail(Code::invalid, "gpu-xid takes the number of a simulated GPU, from 0");
   return Ok{};
 }
 

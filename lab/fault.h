@@ -1,5 +1,5 @@
-// The faults of `muster lab break`, and their spelling on the command line and on the control socket. Thread:
-// values; pure functions.
+// The faults of `muster lab break`, and their syntax on the command line and on the control socket. Thread
+// safety: value types and stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace muster::lab {
 
 struct Break {
   std::string node, fault;
-  std::string network_switch;  // instead of node and fault: the switch of this network
+  std::string network_switch;  // instead of node and fault: fail the switch of this network
   int64_t seconds = 0;
   std::string drive, rate, file_system;  // slow-drive, foreign-fs, extra-disk; shape, slow-drive; foreign-fs
   std::string network;                   // of net-cut, shape, pull-cable, port-errors: empty is provisioning
@@ -25,14 +25,14 @@ struct Break {
 Json to_json(const Break& request);
 Result<Break> break_from_json(const Json& json);
 
-// Its name in `lab status`: "net-cut", "net-cut rail0".
+// Returns the fault's name in `lab status`: "net-cut", "net-cut rail0".
 std::string shown_name(const Break& request);
 
-// name -> one line of help, for the command line and the documentation.
+// Returns each fault's one-line help text by name, for the command line and the documentation.
 const std::map<std::string, std::string>& fault_list();
 
-// The words of the command line, without flags: NODE FAULT [ARGUMENT], or [SECONDS] with a switch.
-// Code::invalid if they do not fit.
+// Parses the positional arguments of the command line into `request`: NODE FAULT [ARGUMENT], or [SECONDS] for
+// a switch. Code::invalid if they do not match.
 Status take_words(Break& request, const std::vector<std::string>& words);
 
 }  // namespace muster::lab

@@ -46,7 +46,7 @@ Status send_giants(const std::string& tap, const std::string& mac, int64_t count
   to.sll_family = AF_PACKET;
   to.sll_ifindex = static_cast<int>(if_nametoindex(tap.c_str()));
   if (out.fd < 0 || to.sll_ifindex == 0)
-    return fail(Code::failed, fmt::format("{}: cannot send on it: {}", tap, strerror(errno)));
+    return fail(Code::failed, fmt::format("cannot send on {}: {}", tap, strerror(errno)));
   for (int64_t i = 0; i < count; ++i)
     if (sendto(out.fd, frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to) !=
         static_cast<ssize_t>(frame.size()))

@@ -1,5 +1,5 @@
-// Frames that no adapter accepts: longer than any jumbo frame. An adapter that counts errors counts them as
-// such (rx_length_errors, rx_errors), and drops them. Thread: blocking calls, any thread in the lab's
+// Frames longer than any jumbo frame, which every adapter rejects. An adapter with error counters drops them
+// and counts them (rx_length_errors, rx_errors). Thread safety: blocking calls, from any thread in the lab's
 // namespace.
 #pragma once
 
@@ -13,10 +13,10 @@ namespace muster::lab {
 inline constexpr int kGiantBytes = 17000;
 inline constexpr int64_t kMostGiants = 1000;
 
-// A frame to `mac` with an experimental EtherType, which any receiver ignores. Code::invalid: not six bytes
-// such as 52:54:00:22:00:01.
+// Returns a frame to `mac` with an experimental EtherType, which every receiver ignores. Code::invalid: `mac`
+// is not six bytes such as 52:54:00:22:00:01.
 Result<std::string> giant_frame(const std::string& mac);
-// Into the machine behind `tap`, whose MTU must be kGiantBytes meanwhile.
+// Sends `count` such frames to the machine on `tap`, whose MTU must be kGiantBytes meanwhile.
 Status send_giants(const std::string& tap, const std::string& mac, int64_t count);
 
 }  // namespace muster::lab

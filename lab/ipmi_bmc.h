@@ -1,11 +1,11 @@
-// IpmiBmc: the IPMI side of a lab machine: Debian's ipmi_sim (package openipmi), an independent
-// implementation, which switches the machine through `muster lab chassis` and the lab's control socket.
+// IpmiBmc: the IPMI service of a lab machine: ipmi_sim (Debian package openipmi), an independent
+// implementation, which controls the machine through `muster lab chassis` and the lab's control socket.
 //
-// One process per machine on the machine's BMC address, UDP port 623. It ends with its IpmiBmc; one left by a
-// killed `lab serve` is ended by the next, or by `muster lab down` with the namespace. Limits of ipmi_sim: it
-// offers cipher suite 3 and not 17, drops the valid and the UEFI bit of the boot flags, and has no sensors of
-// the machine. Its serial-over-LAN shows the machine's console from the log (lab/sol_relay.h): typed input is
-// dropped. Thread: one at a time.
+// One process per machine, on the machine's BMC address, UDP port 623. The destructor ends it; a process left
+// behind by a killed `lab serve` is ended by the next one, or by `muster lab down`. Limits of ipmi_sim: it
+// offers cipher suite 3 but not 17, drops the valid and UEFI bits of the boot flags, has no sensors of the
+// machine. Its serial-over-LAN shows the machine's console from its log (lab/sol_relay.h); typed input is
+// dropped. Used by one thread at a time.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ namespace muster::lab {
 inline constexpr const char* kIpmiSim = "/usr/bin/ipmi_sim";
 
 struct IpmiOptions {
-  std::string program;         // `muster`, which ipmi_sim runs for each order
+  std::string program;         // path of `muster`, which ipmi_sim runs for each command
   std::string user, password;  // at most 16 and 20 characters
   std::string address;         // "10.20.1.11"
   uint16_t port = 623;
@@ -37,8 +37,8 @@ class IpmiBmc {
   IpmiBmc(const IpmiBmc&) = delete;
   IpmiBmc& operator=(const IpmiBmc&) = delete;
 
-  // Ends the one before, if any. `other_guid`: as if the BMC had been replaced; else it shows the machine's
-  // product UUID.
+  // Starts ipmi_sim, after ending a previous process. `other_guid`: report a different GUID, as if the BMC
+  // had been replaced; else the machine's product UUID.
   Status start(bool other_guid = false);
 
  private:
@@ -52,7 +52,7 @@ class IpmiBmc {
   ChildId child_;
 };
 
-// How `muster lab chassis NODE WORDS` prints the control socket's answer: "power:1", one per line.
+// Formats the control socket's response for `muster lab chassis NODE WORDS`: "power:1", one per line.
 std::string chassis_lines(const Json& answer);
 
 }  // namespace muster::lab

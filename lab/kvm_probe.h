@@ -1,5 +1,5 @@
-// Whether KVM works: a machine is started through the firmware under a deadline, because nested KVM may
-// exist, open, and then hang in the firmware's first real-mode steps. Thread: blocking.
+// Tests whether KVM works: boots a machine's firmware with a deadline, because nested KVM may be present and
+// open without error, and then hang in the firmware's first real-mode code. The call blocks.
 #pragma once
 
 #include <string>

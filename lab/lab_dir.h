@@ -1,16 +1,16 @@
 // LabDir: the paths of all files of one lab. One folder, removed as a whole by `muster lab down`.
 //
-//   lab.json         LabSpec as running, with machines added later
+//   lab.json         the running LabSpec, including machines added later
 //   namespace.json   namespace name and inode
 //   cluster.yaml     the spec with the lab's ssh key filled in
-//   bmc-secret       admin's password (0600)
+//   bmc-secret       password of the BMCs' admin account (0600)
 //   ssh/             key pair and known hosts
-//   lab.sock         control of `lab serve`, with serve.pid and serve.log
-//   state/           musterd's, with musterd.pid, musterd.log and musterd.sock beside it
+//   lab.sock         control socket of `lab serve`; also serve.pid, serve.log
+//   state/           musterd's state; also musterd.pid, musterd.log, musterd.sock
 //   apt/             caching proxy
-//   bmc.log requests to the BMCs
+//   bmc.log          requests to the BMCs
 //   nodes/<name>/    drives, firmware variables, sockets, console.log, BMC certificate, pid file
-// Thread: values.
+// Thread safety: a plain value type.
 #pragma once
 
 #include <string>
@@ -31,11 +31,11 @@ class LabDir {
   std::string node(const std::string& name) const { return path("nodes/" + name); }
   std::string node(const std::string& name, const std::string& file) const { return node(name) + "/" + file; }
 
-  // Absolute, without trailing slash, short enough for the sockets in it (sun_path holds 107 characters).
+  // Makes the path absolute, without trailing slash; it must be short enough for sockets (107 characters).
   static Result<LabDir> at(const std::string& folder);
   // --dir, else MUSTER_LAB_DIR, else $XDG_STATE_HOME/muster/lab/<cluster>, else ~/.local/state/...
   static Result<LabDir> choose(const std::string& flag, const std::string& cluster);
-  // As choose(), for verbs that name no spec: the only lab there is; Code::invalid when there are several.
+  // As choose(), for commands without a spec: the only existing lab; Code::invalid if there are several.
   static Result<LabDir> find(const std::string& flag);
 
  private:

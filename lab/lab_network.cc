@@ -26,8 +26,8 @@ uint64_t inode_of(const std::string& name) {
 constexpr const char* kBridgeAddress = "52:54:00:20:ff:01";
 
 // A namespace left behind by a lab whose machine or processes were ended from outside: it looks like a lab's,
-// and nothing runs in it. A lab that is up always has its BMCs in there, and one that is just coming up holds
-// the claim.
+// and nothing runs in it. A lab that is up always runs its BMCs in its namespace, and one that is starting
+// holds the claim.
 bool is_dead_lab(Process& process, const std::string& name) {
   if (!processes_in_namespace(inode_of(name)).empty()) return false;
   const auto bridge =
@@ -79,7 +79,7 @@ std::vector<Argv> node_commands(const LabNode& node, const std::string& space) {
       ip(space, {"link", "set", tap_name(node), "master", "br0"}),
       ip(space, {"link", "set", tap_name(node), "up"}),
   };
-  // `replace`: machines behind a provider's API share its address.
+  // `replace`: machines of the same provider share the address of its API.
   if (!node.bmc_address.empty())
     out.push_back(
         ip(space, {"addr", node.server.empty() ? "add" : "replace", node.bmc_address + "/32", "dev", "br0"}));

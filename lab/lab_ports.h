@@ -1,9 +1,9 @@
-// Ports: the network ports of a machine other than the one it is provisioned over, and the networks they are
-// on.
+// Ports: the network ports of a machine, other than its provisioning port, and the networks to which they are
+// connected.
 //
-// Each such network is a switch of its own, with jumbo frames, with only the machines on it: `storage` and
-// `rail0`, `rail1`, ... A port's MAC follows from the machine's number and the network, so it is the same in
-// every lab of the spec; a missing port does not move the others. Thread: values; pure functions.
+// Each such network has its own switch with jumbo frames, which connects machines only: `storage`, `rail0`,
+// `rail1`, ... A port's MAC is derived from the machine's number and the network, so it is the same in every
+// lab with that spec, and a missing port does not change the others. Thread safety: stateless functions.
 #pragma once
 
 #include <cstddef>
@@ -25,15 +25,15 @@ struct LabPort {
   bool counting = false;  // an adapter that counts errors, as `lab break port-errors` needs
 };
 
-// storage first, then the rails: the order in which the guest finds them on its PCI bus.
+// Returns the ports, storage first, then the rails: the order in which the guest finds them on its PCI bus.
 std::vector<LabPort> make_ports(int machine, bool storage_nic, int rails);
 
-// 0 provisioning, 1 storage, 2 rail0, ... 9 rail7; -1: no network of a lab.
+// Returns 0 for provisioning, 1 storage, 2 rail0, ... 9 rail7; -1: not a network of a lab.
 int port_number(const std::string& network);
 // "52:54:00:2P:NN:NN": P the port's number, NN:NN the machine's.
 std::string derived_mac(int machine, int port);
 
-// The switch of a network in the lab's namespace: "br0", "br-storage", "br-rail0".
+// Returns a network's bridge (its switch) in the lab's namespace: "br0", "br-storage", "br-rail0".
 std::string bridge_name(const std::string& network);
 
 }  // namespace muster::lab

@@ -93,7 +93,7 @@ double time_scale(const YAML::Node& node, Problems& problems) {
   return 1;
 }
 
-// Marks ports that the machine has: without cable, or with an adapter that counts errors.
+// Marks ports of a machine as having no cable, or an adapter that counts errors.
 void mark_ports(const YAML::Node& list, const std::string& where, bool LabPort::*mark, bool value,
                 LabNode& node, Problems& problems) {
   if (!list) return;
@@ -119,7 +119,7 @@ void mark_ports(const YAML::Node& list, const std::string& where, bool LabPort::
   }
 }
 
-// The model of the stand-ins for GPUs.
+// Reads the model of the simulated GPUs.
 std::string gpu_model(const YAML::Node& node, const std::string& fallback, const std::string& where,
                       Problems& problems) {
   if (!node) return fallback;
@@ -200,13 +200,13 @@ void set_identity(LabNode& node, const std::string& cluster) {
                  [](unsigned char c) { return std::toupper(c); });
 }
 
-// Adopted, or to be installed through the system it was adopted with: it exists already.
+// True for an existing host: adopted, or to be installed through the system with which it was adopted.
 bool exists_already(const YAML::Node& group) {
   const auto power = group["power"];
   return group["adopt"] || (power && power.IsMap() && scalar(power["driver"]) == "ssh");
 }
 
-// It has no BMC: its provider's API, which is one for all of them, is in its place.
+// The node has no BMC; its power address is that of the provider's API, which all such nodes share.
 void put_behind_provider(const std::string& api, LabNode& node, LabSpec& spec, Problems& problems) {
   if (api.empty() || (!spec.provider_api.empty() && spec.provider_api != api))
     problems.push_back(
@@ -240,7 +240,7 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     node.address = declared_address(group["address"], "address", member, problems);
     node.bmc_address = declared_address(power_address, "power.address", member, problems);
     node.ipmi = spec.ipmi = power && power.IsMap() && scalar(power["driver"]) == "ipmi";
-    // A person switches it (`muster lab power`): it has no BMC, wherever the spec says that it stands.
+    // Switched by hand (`muster lab power`): it has no BMC, whatever location the spec declares.
     const bool by_hand = power && power.IsMap() && scalar(power["driver"]) == "manual";
     if (by_hand) node.bmc_address.clear();
     if (power && power.IsMap() && scalar(power["driver"]) == "sakura-phy")
@@ -262,7 +262,7 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
   }
 }
 
-// What machines without an address do not get.
+// Returns the addresses that must not be assigned to machines without one.
 std::set<std::string> taken_addresses(const YAML::Node& network, const YAML::Node& nodes,
                                       const LabSpec& spec) {
   std::set<std::string> out = {spec.controller};
@@ -299,7 +299,7 @@ void override_node(const YAML::Node& keys, const std::string& where, LabNode& no
   node.gpu_model = gpu_model(keys["gpu_model"], node.gpu_model, where + ".gpu_model", problems);
 }
 
-// lab.nodes.<name or range>: what these machines have differently.
+// Reads lab.nodes.<name or range>: settings for these machines only.
 void apply_overrides(const YAML::Node& overrides, LabSpec& spec, Problems& problems) {
   if (!overrides) return;
   for (const auto& entry : overrides) {
@@ -329,7 +329,7 @@ void apply_overrides(const YAML::Node& overrides, LabSpec& spec, Problems& probl
   }
 }
 
-// What two machines on one network cannot share.
+// Checks for values that two machines on one network cannot share.
 void refuse_twins(const LabSpec& spec, Problems& problems) {
   if (spec.nodes.size() > kMaxMachines)
     problems.push_back(
@@ -416,15 +416,15 @@ Result<LabSpec> lab_spec_from_yaml(const std::string& text) {
 Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
   if (!std::regex_match(name, std::regex("[a-z0-9][a-z0-9-]{0,30}")))
     return fail(Code::invalid, "'" + name + "' is not a node name");
-  if (find_node(spec, name)) return fail(Code::conflict, "the lab has a machine named " + name + " already");
+  if (find_node(spec, name)) return fail(Code::conflict, "the lab already has a machine named " + name);
   if (spec.nodes.empty())
-    return fail(Code::invalid, "the lab has no machine whose settings a new one could have");
+    return fail(Code::invalid, "the lab has no machine whose settings a new one could copy");
   LabNode node;
   node.name = name;
   node.in_spec = false;
   for (const auto& other : spec.nodes) node.number = std::max(node.number, other.number);
   ++node.number;
-  // A number that is free does not mean that the MAC is: the spec may have given it to another machine.
+  // A free number does not imply a free MAC: the spec may have given it to another machine.
   const auto used = [&](const std::string& mac) {
     return std::any_of(spec.nodes.begin(), spec.nodes.end(), [&](auto& n) { return n.mac == mac; });
   };

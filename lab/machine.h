@@ -1,8 +1,8 @@
-// Machine: the interface behind a BMC: something with a power button, a boot order and a state.
+// Machine: the machine that a BMC controls, as an interface: power button, boot order and power state.
 //
 // Implementations: QemuMachine (lab/qemu_machine.h) and FakeMachine (lab/fake_machine.h, for tests). Commands
-// return at once and take effect in order; running() is the present state. The boot order applies from the
-// next start or reset on. Thread: any.
+// return immediately and take effect in order; running() is the current state. The boot order applies from
+// the next start or reset on. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ class Machine {
   virtual void reset() = 0;        // no effect while off
   virtual void press_power() = 0;  // requests a shutdown of the operating system, which may ignore it
   virtual void set_boot_first(BootFirst first) = 0;
-  // Called each time firmware has taken over (start, reset, also one the guest asked for) and has read the
-  // boot order, from the machine's own thread. Set once, before the first start().
+  // Sets the callback for each time that firmware has taken over (start, or any reset, also by the guest) and
+  // read the boot order; called on the machine's own thread. Set it once, before the first start().
   virtual void on_boot(std::function<void()> booted) = 0;
 };
 

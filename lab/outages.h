@@ -1,7 +1,7 @@
 // Outages: which taps drop all traffic, for what reason and until when.
 //
-// A tap can be down for several reasons (its own cut, the switch's outage) and comes back when the last is
-// over. Pure: the caller passes the time and carries out the result. Thread: none of its own.
+// A tap can be down for several reasons (its own cut, the switch's outage) and comes back up when the last
+// one is over. No I/O and no clock: the caller passes the time and applies the result. Used by one thread.
 #pragma once
 
 #include <map>
@@ -17,13 +17,13 @@ namespace muster::lab {
 class Outages {
  public:
   using Taps = std::vector<std::string>;
-  // Returns the taps to take down. For an existing reason the new end counts.
+  // Returns the taps to take down. For an existing reason, `until` replaces the previous end.
   Taps begin(const std::string& reason, const Taps& taps, SteadyMs until);
-  // A further tap for an existing reason; false: no such reason.
+  // Adds a tap to an existing reason; false: no such reason.
   bool join(const std::string& reason, const std::string& tap);
   // Returns the taps to bring up.
   Taps end(const std::string& reason);
-  // Reasons whose time is over; end() each.
+  // Returns the reasons whose time is over; the caller must end() each.
   std::vector<std::string> due(SteadyMs now) const;
   std::optional<SteadyMs> until(const std::string& reason) const;
 

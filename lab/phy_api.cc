@@ -32,7 +32,7 @@ bool is_id(const std::string& text) {
   return text.size() == 12 && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// 8 to 32 letters, digits and punctuation, with one letter and one digit at least.
+// True for 8 to 32 letters, digits and punctuation, with at least one letter and one digit.
 bool is_password(const std::string& text) {
   const auto any = [&](int (*kind)(int)) {
     return std::any_of(text.begin(), text.end(), [&](unsigned char c) { return kind(c) != 0; });
@@ -129,8 +129,8 @@ std::string PhyApi::lock_of(const Server& server) const {
   return shown ? "os_install" : "";
 }
 
-// Of the network only what a server shows; nulls where the description promises lists, and a speed that it
-// does not list, as in the original.
+// The network settings in a server's resource. As in the real API: nulls where its description promises
+// lists, and a speed that the description does not list.
 Json PhyApi::show(const Server& server) const {
   const std::string lock = lock_of(server);
   const std::string& address = server.of.address;
@@ -274,7 +274,7 @@ HttpResponse PhyApi::power_status(Server& server) {
   return json_answer(200, {{"power_status", {{"status", server.remembered}}}});
 }
 
-// 204; or nothing that could be read, as when the connection breaks.
+// Returns the 204 response; if `lost`, an unreadable one, as when the connection breaks.
 HttpResponse PhyApi::accepted(bool lost) {
   if (lost) return HttpResponse::text(500, "internal server error");
   HttpResponse answer;

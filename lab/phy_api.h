@@ -1,14 +1,14 @@
-// PhyApi: the emulated API of a provider of bare metal ("Sakura dedicated server PHY" 1.1) in front of
-// machines: power and reinstallation, from its published description and observed behaviour.
+// PhyApi: an emulation of a bare-metal provider's API ("Sakura dedicated server PHY" 1.1) for the power and
+// reinstallation of lab machines, based on its published description and on observed behaviour.
 //
-// handle() is the whole interface: a request in, an answer out. Strict as the original: Basic authentication
-// with a 401 of a different format, paths that end in '/', ids of 12 digits, the header X-Requested-With,
-// pages of ten, 300 requests an hour for the account (429 with Retry-After), no order to a server with a lock
-// (409). An order takes effect after the 204, and its result is not reported: after `os_install` the lock is
-// null for a while, then os_install, then null again. Manners are its faults, for tests and `muster lab
-// break`. Not emulated: RAID status, graphs, subnets, and everything of the network but what servers show.
-// Time passes in handle() and advance() only. Thread: any; one mutex inside, held while a system is
-// installed.
+// handle() takes a request and returns the response. It is as strict as the real API: Basic authentication
+// (a 401 has a different format), paths that end in '/', 12-digit ids, the X-Requested-With header, pages of
+// ten entries, 300 requests per hour and account (429 with Retry-After), 409 for orders to a locked server.
+// An order takes effect after the 204 response, and its result is not reported: after `os_install` the lock
+// is null for a while, then os_install, then null again. PhyManners configures timing and faults, for tests
+// and `muster lab break`. Not emulated: RAID status, graphs, subnets, and network settings other than those
+// in a server's resource. Time advances only in handle() and advance(). Thread-safe (one mutex, also held
+// during an installation).
 #pragma once
 
 #include <deque>
@@ -27,30 +27,30 @@
 namespace muster::lab {
 
 struct PhyManners {
-  DurationMs power_lag = 8 * kSecond;       // between the 204 and the machine
-  DurationMs lock_after = 5 * kSecond;      // between the 204 of an installation and its lock
-  DurationMs install_takes = 20 * kSecond;  // as long as the lock is there
-  DurationMs list_age = 0;                  // age of lists
+  DurationMs power_lag = 8 * kSecond;       // from the 204 until the machine changes
+  DurationMs lock_after = 5 * kSecond;      // from the 204 of an installation until its lock is set
+  DurationMs install_takes = 20 * kSecond;  // how long the lock is set
+  DurationMs list_age = 0;                  // how outdated server lists may be
   DurationMs cache_every = 60 * kSecond;    // how often the cached power state is refreshed; 0: never
-  int quota = 300;                          // requests an hour
-  int throttled = 0;                        // number of next requests answered with 429
-  DurationMs retry_after = 60 * kSecond;    // of those
-  int conflicts = 0;                        // number of next orders answered with 409
-  int lost_answers = 0;                     // number of next orders that are carried out, with lost answers
-  int lost_orders = 0;            // number of next orders that are not carried out, with lost answers
-  int unreadable_power = 0;       // number of next power readings answered with 503
-  bool ignores_orders = false;    // 204, and nothing happens
-  bool installs_nothing = false;  // lock and all, and the disk is as it was
+  int quota = 300;                          // requests per hour
+  int throttled = 0;                        // this many further requests get a 429
+  DurationMs retry_after = 60 * kSecond;    // Retry-After of these
+  int conflicts = 0;                        // this many further orders get a 409
+  int lost_answers = 0;                     // this many further orders succeed, but their response is lost
+  int lost_orders = 0;            // this many further orders have no effect, and their response is lost
+  int unreadable_power = 0;       // this many further power queries get a 503
+  bool ignores_orders = false;    // orders get a 204 but have no effect
+  bool installs_nothing = false;  // an installation sets its lock, but leaves the disk unchanged
   bool leaves_off = false;        // the machine is off after an installation
-  bool shows_no_lock = false;     // an installation begins and ends between two readings
+  bool shows_no_lock = false;     // no lock is visible during an installation
   bool locked_by_people = false;  // administrative_lock
 };
 
 struct PhyMachine {
   std::string id, nickname, address;  // id: 12 digits; address: the IPv4 address in the API
   Machine* machine = nullptr;
-  // Writes an image to its disk while it is off, with these keys for its superuser. "" or the reason of a
-  // failure.
+  // Writes an image to the machine's disk while it is off, with these SSH keys for the image's superuser.
+  // Returns "", or why it failed.
   std::function<std::string(const std::string& image, const std::vector<std::string>& keys)> install = {};
 };
 
@@ -62,16 +62,16 @@ struct PhyImage {
 class PhyApi {
  public:
   using Clock = std::function<TimeMs()>;
-  using Images = std::function<std::vector<PhyImage>()>;  // those that it has now
+  using Images = std::function<std::vector<PhyImage>()>;  // the currently available images
   PhyApi(std::string token, std::string secret, Images images, Clock now);
 
   void add(PhyMachine machine);
   HttpResponse handle(const HttpRequest& request);
-  void advance();  // applies what is due
+  void advance();  // applies changes that are due
   void change(const std::function<void(PhyManners&)>& manners);
   int installs(const std::string& id);  // accepted so far
-  int orders(const std::string& id);    // power_control accepted so far
-  int served();                         // requests, rejected ones too
+  int orders(const std::string& id);    // power_control requests accepted so far
+  int served();                         // requests so far, including rejected ones
 
  private:
   struct Order {
@@ -88,7 +88,7 @@ class PhyApi {
     PhyMachine of;
     std::deque<Order> orders;
     std::optional<Install> install;
-    std::string remembered;  // power; "" never read
+    std::string remembered;  // cached power state; "": never read
     TimeMs remembered_at = 0;
     int installs = 0, ordered = 0;
   };

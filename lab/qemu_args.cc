@@ -13,7 +13,7 @@ const LabDrive* boot_drive(const LabNode& node) {
   return nullptr;
 }
 
-// No ROM and no boot index: the firmware boots from none of these. Chassis and slot are not the drives'.
+// No ROM and no boot index: the firmware boots from none of these. Chassis and slot differ from the drives'.
 void add_ports(const LabNode& node, std::vector<std::string>& args) {
   for (const auto& port : node.ports) {
     const auto& name = port.network;
@@ -22,7 +22,7 @@ void add_ports(const LabNode& node, std::vector<std::string>& args) {
         args.end(),
         {"-netdev", fmt::format("tap,id=n-{},ifname={},script=no,downscript=no", name, tap_name(node, name)),
          "-device", fmt::format("pcie-root-port,id=np-{0},chassis={1},slot={1}", name, slot), "-device",
-         // virtio's counts no errors; Intel's 82574L does.
+         // virtio-net counts no errors; Intel's 82574L does.
          fmt::format("{},id={},netdev=n-{},mac={},romfile=,bus=np-{}",
                      port.counting ? "e1000e" : fmt::format("virtio-net-pci,host_mtu={}", kFastMtu),
                      nic_device_id(name), name, port.mac, name)});

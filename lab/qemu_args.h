@@ -1,9 +1,9 @@
-// qemu_args: a LabNode as a QEMU command line. Pure.
+// qemu_args: builds the QEMU command line of a LabNode. Stateless functions, no I/O.
 //
-// q35, UEFI from OVMF with the node's own variables, iPXE ROM on the provisioning NIC alone, the boot drive
-// on the root bus, the data drives and the other NICs each behind a pcie-root-port (which has ACS; the
-// emulated switch has not) and an emulated IOMMU. NICs come before drives, so that a further drive moves none
-// of them. The model of an NVMe drive is fixed in QEMU: the guest sees "QEMU NVMe Ctrl"; serials are ours.
+// Machine: q35, OVMF UEFI with the node's own variables, an iPXE ROM on the provisioning NIC only, the boot
+// drive on the root bus, data drives and other NICs each behind a pcie-root-port (which has ACS, unlike the
+// emulated switch), and an emulated IOMMU. NICs come before drives, so that adding a drive does not renumber
+// them. The guest sees NVMe drives as "QEMU NVMe Ctrl" (fixed in QEMU), with serials set by the lab.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ std::string tap_name(const LabNode& node,
                      const std::string& network = kProvisioning);  // "tap3", "tap3-rail0"
 std::string nic_device_id(const std::string& network);             // QEMU device id: "net0", "net-rail0"
 std::string drive_file(const LabDir& dir, const LabNode& node, const LabDrive& drive);
-// The root port that a drive sits behind; empty: the boot drive, which sits on the root bus.
+// Returns the id of the drive's root port; empty for the boot drive, which is on the root bus.
 std::string drive_port_id(const LabNode& node, const LabDrive& drive);
 std::string drive_device_id(const LabDrive& drive);  // QEMU device id: "nvme-os"
 inline const char* kNicId = "net0";
@@ -38,10 +38,10 @@ inline const char* kNicId = "net0";
 std::vector<std::string> qemu_args(const LabDir& dir, const LabNode& node, const QemuHost& host,
                                    BootFirst first);
 
-// Some of its ports have no cable: QEMU has to be started with -S until their links are taken down.
+// True if a port has no cable: QEMU must be started with -S, and resumed once these links are down.
 bool has_dark_ports(const LabNode& node);
 
-// Boot indexes to write with qom-set, in this order: an index in use by another device must be freed first.
+// Boot indexes to write with qom-set, in this order: an index in use by a different device is freed first.
 struct BootIndex {
   std::string device;
   int index;

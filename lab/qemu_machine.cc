@@ -216,8 +216,8 @@ Result<std::unique_ptr<Qmp>> QemuMachine::connect(DurationMs deadline) {
   });
 }
 
-// It survived the process that started it, and its control socket is free again. It is unknown how long it
-// should have been held.
+// Adopts a QEMU process that outlived the process that started it; its control socket is free again. How long
+// firmware tests should still have paused it is unknown.
 void QemuMachine::adopt() {
   auto qmp = connect(5 * kSecond);
   if (!qmp) return;
@@ -279,7 +279,7 @@ void QemuMachine::do_start() {
   if (dark) {
     if (auto done = qmp_->execute("cont"); !done) note("cont: " + done.error().message);
   }
-  // QMP answers only after QEMU's initial reset: this boot's order has been read.
+  // QMP responds only after QEMU's initial reset: the order for this boot has been read.
   tell_booted();
 }
 
@@ -302,7 +302,7 @@ void QemuMachine::on_boot(std::function<void()> booted) {
   booted_ = std::move(booted);
 }
 
-// A drive that nothing was ever written to is passed over by the firmware, which tries the network then.
+// True if something was written to the boot drive: the firmware skips an empty drive, and tries the network.
 bool QemuMachine::boots_from_disk() {
   std::lock_guard lock(mutex_);
   if (first_ != BootFirst::disk) return false;

@@ -1,11 +1,11 @@
-// QemuMachine: a Machine that is a QEMU process: off means that no process runs.
+// QemuMachine: a Machine implemented by a QEMU process; off means that no process is running.
 //
-// One thread per machine carries out commands in order; QEMU is our child but survives us, and is adopted
-// again through its pid file. A reset regenerates the firmware's boot order from the boot indexes, so they
-// are written over QMP whenever the order changes, and on_boot() comes with QEMU's RESET event, when the
-// order of that boot has been read. Hardware faults (`muster lab break`) are here: dead power button, power
-// cut, slow drive, extra drive, and those of lab/boot_faults.h. Ports without cable have their links taken
-// down before the machine's first instruction.
+// One thread per machine executes commands in order. QEMU outlives this process, and the next one adopts it
+// through its PID file. A reset regenerates the firmware's boot order from the boot indexes, so they are
+// written over QMP whenever the order changes, and the on_boot() callback is called on QEMU's RESET event,
+// after the order for that boot has been read. Also implements the hardware faults of `muster lab break`:
+// dead power button, power cut, slow drive, extra drive, and those of lab/boot_faults.h. Links of ports
+// without a cable are taken down before the machine's first instruction.
 #pragma once
 
 #include <condition_variable>
@@ -28,7 +28,7 @@ class QemuMachine : public Machine {
   QemuMachine(LabDir dir, LabNode node, QemuHost host);
   ~QemuMachine() override;  // leaves QEMU running
 
-  // Creates missing drives and firmware variables. Before the first start().
+  // Creates missing drives and firmware variables. Must be called before the first start().
   Status prepare();
 
   bool running() override;
@@ -40,15 +40,15 @@ class QemuMachine : public Machine {
   void on_boot(std::function<void()> booted) override;
 
   void set_dead_power_button(bool dead);
-  // Bytes per second for reads and writes; 0: no limit. Also holds for later starts.
+  // Limits a drive's reads and writes, in bytes per second; 0: no limit. Also applies to later starts.
   Status throttle(const std::string& drive, int64_t bytes_per_second);
-  // Pulls or plugs the cable of its port on that network. Also holds for later starts.
+  // Unplugs or plugs the cable of the port on that network. Also applies to later starts.
   void set_cable(const std::string& network, bool plugged);
-  // Seen by the guest from the next start on.
+  // Adds a drive, which the guest sees from the next start on.
   Status add_drive(const LabDrive& drive);
-  // Firmware tests of that length at each power-on and reset; 0: none.
+  // Sets the length of firmware tests at each power-on and reset; 0: none.
   void set_firmware_tests(DurationMs length);
-  std::optional<DurationMs> testing() const { return boot_faults_.testing(); }  // how much longer
+  std::optional<DurationMs> testing() const { return boot_faults_.testing(); }
   void set_strike(Strike strike, bool wanted) { boot_faults_.set_strike(strike, wanted); }
   bool wanted(Strike strike) const { return boot_faults_.wanted(strike); }
   LabNode node();
@@ -58,7 +58,7 @@ class QemuMachine : public Machine {
  private:
   void post(std::function<void()> task);
   void work();
-  std::function<void()> next_task();  // empty: none yet, or the machine's lab ends
+  std::function<void()> next_task();  // empty: none yet, or the machine is being destroyed
   void do_start();
   void do_cut();
   void adopt();
@@ -77,7 +77,7 @@ class QemuMachine : public Machine {
   const QemuHost host_;
   BootFaults boot_faults_;
 
-  std::mutex mutex_;  // everything below, never held while calling QMP or telling booted_
+  std::mutex mutex_;  // guards the members below; not held while calling QMP or booted_
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;
   bool stop_ = false;
@@ -87,7 +87,7 @@ class QemuMachine : public Machine {
   ChildId child_;
   bool dead_button_ = false;
   std::map<std::string, int64_t> throttles_;
-  std::set<std::string> pulled_;  // networks whose cable is out
+  std::set<std::string> pulled_;  // networks whose cable is unplugged
 
   std::unique_ptr<Qmp> qmp_;  // worker thread only
   std::thread worker_;

@@ -39,7 +39,7 @@ class QmpSocket : public Qmp {
       return fail(Code::unavailable, "QEMU has ended");
     const bool answered = changed_.wait_for(lock, std::chrono::milliseconds(deadline),
                                             [&] { return !connected_ || reply_id_ == id; });
-    if (!answered) return fail(Code::timeout, "QEMU did not answer " + command);
+    if (!answered) return fail(Code::timeout, "QEMU did not respond to " + command);
     if (reply_id_ != id) return fail(Code::unavailable, "QEMU ended during " + command);
     if (reply_.contains("error"))
       return fail(Code::failed, command + ": " + reply_["error"].value("desc", std::string("refused")));

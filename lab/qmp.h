@@ -1,8 +1,8 @@
-// Qmp: QEMU's machine protocol over its Unix socket: commands with replies, and events.
+// Qmp: client of the QEMU Machine Protocol over a Unix socket: commands with replies, and events.
 //
-// One connection per machine (QEMU takes one client at a time). A reader thread of its own delivers replies
-// and calls `on_event`; on_event must not call execute() itself. Codes: `unavailable` no such socket or no
-// listener; `timeout` no reply in time; `failed` QEMU's error.
+// One connection per machine (QEMU accepts one client at a time). A reader thread delivers replies and calls
+// `on_event`, which must not call execute(). Codes: `unavailable`: no such socket, or nothing listens on it;
+// `timeout`: no reply in time; `failed`: error returned by QEMU.
 #pragma once
 
 #include <functional>
@@ -20,12 +20,12 @@ class Qmp {
   using OnEvent = std::function<void(const std::string& event, const Json& data)>;
 
   virtual ~Qmp() = default;
-  // Thread: any, one call at a time.
+  // Sends a command and waits for its reply. Any thread, one call at a time.
   virtual Result<Json> execute(const std::string& command, const Json& arguments = Json::object(),
                                DurationMs deadline = 10 * kSecond) = 0;
   virtual bool connected() const = 0;
 
-  // Waits for the socket to appear until the deadline.
+  // Connects; waits until the deadline for the socket to appear.
   static Result<std::unique_ptr<Qmp>> connect(const std::string& path, DurationMs deadline, OnEvent on_event);
 };
 

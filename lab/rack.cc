@@ -21,7 +21,7 @@ TimeMs wall_clock() {
       .count();
 }
 
-// The BMC's own certificate, made once per machine: clients pin it.
+// The BMC's own certificate, created once per machine, since clients pin it.
 Result<pki::KeyPair> bmc_certificate(const LabDir& dir, const LabNode& node) {
   Files files("/");
   const auto key_path = dir.node(node.name, "bmc.key"), certificate_path = dir.node(node.name, "bmc.crt");
@@ -42,7 +42,7 @@ Result<pki::KeyPair> bmc_certificate(const LabDir& dir, const LabNode& node) {
   return pair;
 }
 
-// Faults that a kernel dies of.
+// Faults that crash a kernel.
 const std::map<std::string, Strike>& strikes() {
   static const std::map<std::string, Strike> all = {{"crash-once", Strike::machine_check},
                                                     {"panic-first-boot", Strike::panic}};
@@ -141,8 +141,8 @@ void Rack::log_order(const std::string& node, const std::string& text) {
       << fmt::format("{} {} {}\n", to_iso8601(wall_clock()), node, text);
 }
 
-// What changes something, for people and tests: bmc.log. Logins carry a password and are logged without their
-// body.
+// Logs requests that change something to bmc.log, for users and tests. Logins contain a password, so they are
+// logged without their body.
 void Rack::log_request(const std::string& node, const HttpRequest& request, int status) {
   if (request.method == "GET" || request.method == "HEAD") return;
   const bool login = request.path.find("/Sessions") != std::string::npos;

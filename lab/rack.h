@@ -1,9 +1,9 @@
-// Rack: every machine of a running lab with its BMC and the BMC's HTTPS server. Lives in the process `muster
-// lab serve`.
+// Rack: all machines of a running lab, with their BMCs and the BMCs' HTTPS servers, in the `muster lab serve`
+// process.
 //
-// Also carries out `muster lab break` and `lab add`. All machines' state is in the folder, so a new Rack over
-// the same folder adopts running machines. Thread: one owner calls add() and carry_out(); status() from the
-// control server's thread goes through the same mutex.
+// Also executes `muster lab break` and `lab add`. The state of all machines is in the lab's folder, so a new
+// Rack with the same folder adopts running machines. Thread safety: one owner calls add() and carry_out();
+// status() may be called on the control server's thread (same mutex).
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct RackOptions {
   QemuHost host;
   uint16_t bmc_port = 443;
   std::function<SteadyMs()> now = steady_now;
-  std::string program = {};  // `muster`, for ipmi_sim to call
+  std::string program = {};  // path of `muster`, which ipmi_sim calls
 };
 
 class Rack {
@@ -37,12 +37,12 @@ class Rack {
   Rack(RackOptions options, LabSpec spec, Process& process, Reactor& reactor);
   ~Rack();
 
-  Status start();  // every machine's BMC listens
-  // A machine that is not in the spec: network, BMC, drives; `on`: its power button is pressed.
+  Status start();  // when it returns, every machine's BMC listens
+  // Adds a machine that is not in the spec: network, BMC, drives; `on`: switches it on.
   Result<Json> add(const std::string& name, bool on = false);
-  Result<Json> carry_out(const Break& request);  // what was done, for people
+  Result<Json> carry_out(const Break& request);  // returns what was done, for display
   Json status();
-  // Requests of ipmi_sim (lab/ipmi_bmc.h).
+  // Executes a request of ipmi_sim (lab/ipmi_bmc.h).
   Result<Json> chassis(const std::string& node, const std::vector<std::string>& words);
   void power_off_all();
 
@@ -89,7 +89,7 @@ class Rack {
   LabSpec spec_;
   std::unique_ptr<PhyApi> provider_;
   std::map<std::string, std::unique_ptr<Slot>> slots_;
-  std::unique_ptr<HttpServer> provider_server_;  // ends before the machines
+  std::unique_ptr<HttpServer> provider_server_;  // destroyed before the machines
   Outages outages_;
 };
 

@@ -1,5 +1,5 @@
-// The part of Rack that breaks stand-ins for GPUs. The driver that breaks is the one in the guest
-// (lab/stub-gpu/), so this goes the way an operator would: over ssh, into the system that runs.
+// The part of Rack that breaks simulated GPUs. Their simulated driver runs in the guest (lab/stub-gpu/), so
+// the fault is injected over ssh, in the running system.
 #include <fmt/format.h>
 
 #include "lab/child.h"
@@ -17,10 +17,9 @@ constexpr int kFellOffTheBus = 79;  // NVIDIA's Xid catalogue
 Result<std::string> Rack::break_gpu(Slot& slot, const Break& request) {
   const auto node = slot.machine->node();
   if (request.gpu >= node.gpus)
-    return fail(
-        Code::not_found,
-        fmt::format("{} has {} of the lab's stand-ins for GPUs (lab.gpus), numbered from 0: there is no {}",
-                    node.name, node.gpus, request.gpu));
+    return fail(Code::not_found,
+                fmt::format("{} has {} simulated GPUs (lab.gpus), numbered from 0: there is no {}", node.name,
+                            node.gpus, request.gpu));
   if (!slot.machine->running()) return fail(Code::conflict, node.name + " is off");
   std::vector<std::string> remote = {"sudo", kFault, request.heal ? "heal" : "xid",
                                      std::to_string(request.gpu)};
@@ -28,7 +27,7 @@ Result<std::string> Rack::break_gpu(Slot& slot, const Break& request) {
   TRY(const auto argv, ssh_command(options_.dir, node.name, remote));
   TRY(const auto done, process_.run({.argv = argv, .deadline = 60 * kSecond}));
   if (!done.ok())
-    return fail(Code::failed, fmt::format("{}: its driver's stand-in did not accept the fault: {}{}",
+    return fail(Code::failed, fmt::format("{}: the simulated driver did not accept the fault: {}{}",
                                           node.name, done.out, done.err));
   if (request.heal) return fmt::format("{} {} answers again", kSimulatedGpu, request.gpu);
   slot.faults[shown_name(request)] = fmt::format("{} {}: Xid {}", kSimulatedGpu, request.gpu, kFellOffTheBus);

@@ -74,12 +74,12 @@ Result<std::string> Rack::pull_cable(Slot& slot, const Break& request) {
     return fail(Code::conflict, fmt::format("{}'s port on {} has no cable", node.name, network));
   slot.machine->set_cable(network, request.heal);
   slot.machine->settle();
-  if (request.heal) return std::string("the cable is back");
+  if (request.heal) return std::string("the cable is plugged in again");
   slot.faults[shown_name(request)] = "no cable";
-  return std::string("the cable is pulled");
+  return std::string("the cable is unplugged");
 }
 
-// Frames that are too long for any adapter: one that counts errors counts them.
+// Sends frames that are too long for any adapter; an adapter that counts errors counts them.
 Result<std::string> Rack::port_errors(Slot& slot, const Break& request) {
   const auto node = slot.machine->node();
   const auto network = network_of(request);
@@ -152,7 +152,7 @@ void Rack::end_outages_that_are_over() {
   }
 }
 
-// The ports of a machine that comes into the rack while a switch is away.
+// Applies current outages to the ports of a machine that is added while a switch is down.
 Status Rack::join_outages(const LabNode& node) {
   std::vector<Argv> commands;
   for (const auto& network : all_networks(spec_))

@@ -1,9 +1,9 @@
 // The part of Rack that makes a PCIe port report an error.
 //
 // QEMU's own injection sets the port's status and, before 8.0, sends no message for a corrected error to the
-// root complex, whatever the guest enables (seen in 7.2's registers): the kernel never gets it. So it is the
-// kernel's own injector (module aer_inject, in Debian's cloud and full kernels) that hands the error to its
-// AER driver, over ssh, in the system that runs.
+// root complex, whatever the guest enables (seen in 7.2's registers): the kernel never gets it. So the
+// kernel's own injector (module aer_inject, in Debian's cloud and full kernels) is used to pass the error to
+// its AER driver, over ssh, in the running system.
 #include <fmt/format.h>
 
 #include "lab/lab.h"
@@ -22,7 +22,7 @@ std::string quoted(const std::string& script) {
 }  // namespace
 
 std::string pcie_error_script(const std::string& serial) {
-  // What the injector reads (drivers/pci/pcie/aer_inject.c): bus, device, function, a pad; uncorrected
+  // The injector's input (drivers/pci/pcie/aer_inject.c): bus, device, function, a pad; uncorrected
   // status; corrected status, of which 1 is a receiver error; the header of a packet.
   return fmt::format(R"sh(set -eu
 port=

@@ -1,7 +1,7 @@
-// Rack's part for machines behind a provider's API (lab/phy_api.h): the API's server, and how a system gets
-// onto a machine's disk.
+// The part of Rack for machines behind a provider's API (lab/phy_api.h): the API's server, and the
+// installation of a system on a machine's disk.
 //
-// The systems that the provider has lie in DIR/provider: NAME.raw, a disk with a system that starts by UEFI,
+// The provider's systems are in DIR/provider: NAME.raw, a disk with a system that starts by UEFI,
 // and NAME.json, {"name", "user", "root_offset"}: where its root file system (ext4) begins, for the keys of
 // `user`. Created by tests/e2e/phy.sh.
 #include <fmt/format.h>
@@ -83,7 +83,7 @@ Status Rack::open_provider() {
   http.max_body = 64 << 10;
   auto server = start_http_server(http, [this](HttpRequest request, ResponderPtr responder) {
     auto response = provider_->handle(request);
-    // What changes something, without the keys and the password of an installation.
+    // Logs requests that change something, without the keys and the password of an installation.
     if (request.method != "GET")
       log_order("provider",
                 fmt::format("{} {} {} {}", request.method, request.path, response.status,
@@ -135,7 +135,7 @@ std::string Rack::install_system(const LabNode& node, const std::string& image,
                                        in_root("write " + list + " " + home + "/authorized_keys"),
                                        in_root("set_inode_field " + home + "/authorized_keys mode 0100600")});
   if (!done) return done.error().message;
-  // debugfs ends with 0 whatever it did.
+  // debugfs always exits with 0, even on errors.
   Command look;
   look.argv = {"debugfs", "-R", "cat " + home + "/authorized_keys", root};
   const auto back = process_.run(look);

@@ -1,4 +1,4 @@
-// Rack's own: one machine with its BMC and that BMC's server. Thread: under Rack's mutex.
+// Private to Rack: one machine with its BMC and the BMC's server. Guarded by Rack's mutex.
 #pragma once
 
 #include <map>
@@ -14,12 +14,12 @@ namespace muster::lab {
 struct Rack::Slot {
   std::unique_ptr<QemuMachine> machine;
   std::unique_ptr<Bmc> bmc;
-  std::unique_ptr<HttpServer> server;  // Redfish, or
-  std::unique_ptr<IpmiBmc> ipmi;
-  std::map<std::string, std::string> faults;  // active now, with a text
+  std::unique_ptr<HttpServer> server;         // for Redfish
+  std::unique_ptr<IpmiBmc> ipmi;              // instead of `server`, for IPMI
+  std::map<std::string, std::string> faults;  // active faults, each with a description
   ~Slot() {
     ipmi.reset();
-    server.reset();   // no request reaches a BMC that is going away
+    server.reset();   // no request may reach a BMC that is being destroyed
     machine.reset();  // joins the thread that calls back into bmc
   }
 };

@@ -1,8 +1,8 @@
-// `muster lab serve`: the process with the simulated hardware: all BMCs, all QEMU processes, and the control
+// `muster lab serve`: the process that simulates the hardware: all BMCs, the QEMU processes, and the control
 // socket DIR/lab.sock.
 //
 // Runs inside the lab's network namespace until SIGTERM (machines lose power) or SIGKILL (machines keep
-// running and are found again through their pid files, by the next serve or by `muster lab down`). Control
+// running, and the next serve or `muster lab down` finds them through their PID files). Control
 // API (HTTP over the Unix socket): GET /status, POST /break, POST /add {"name"}, POST /chassis {"node",
 // "words"} (requests of ipmi_sim, through `muster lab chassis`); errors as {"code","message"}.
 #pragma once
@@ -19,12 +19,12 @@ namespace muster::lab {
 
 Status serve(const LabDir& dir, const QemuHost& host);  // blocks
 
-// The client side of the control API. `unavailable` when no serve process answers.
+// Sends a request to the control API. `unavailable` if no serve process responds.
 Result<Json> control(const LabDir& dir, const std::string& method, const std::string& path, const Json& body,
                      DurationMs deadline = 60 * kSecond);
 
-// For tests against independent Redfish clients: one BMC of `profile` on 127.0.0.1 with a FAKE machine
-// (lab/fake_machine.h) behind it. Prints "listening PORT" and blocks.
+// For tests with independent Redfish clients: serves one BMC of `profile` on 127.0.0.1, which controls a FAKE
+// machine (lab/fake_machine.h). Prints "listening PORT" and blocks.
 Status serve_fake_bmc(const std::string& profile, uint16_t port, const std::string& password, bool tls);
 
 }  // namespace muster::lab

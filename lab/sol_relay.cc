@@ -34,7 +34,7 @@ Status SolRelay::start(const std::string& address) {
       ::bind(listener_, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0 ||
       ::listen(listener_, 1) != 0 ||
       ::getsockname(listener_, reinterpret_cast<sockaddr*>(&place), &size) != 0)
-    return fail(Code::failed, "a serial port at " + address + ": " + strerror(errno));
+    return fail(Code::failed, "cannot open a serial port at " + address + ": " + strerror(errno));
   port_ = ntohs(place.sin_port);
   at_ = size_of(log_);
   thread_ = std::thread([this] { loop(); });
@@ -47,7 +47,7 @@ SolRelay::~SolRelay() {
   if (listener_ >= 0) ::close(listener_);
 }
 
-// The newest client counts: ipmi_sim connects again after it was restarted.
+// Only the newest client is served: ipmi_sim reconnects after a restart.
 void SolRelay::loop() {
   int client = -1;
   while (!stopping_) {
@@ -62,7 +62,7 @@ void SolRelay::loop() {
   if (client >= 0) ::close(client);
 }
 
-// Without a client output is lost, as at a serial port.
+// Without a client, output is lost, as on a serial port.
 void SolRelay::pass_on(int client) {
   const long size = size_of(log_);
   if (size < at_) at_ = 0;  // the log was restarted

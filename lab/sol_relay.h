@@ -1,7 +1,7 @@
-// SolRelay: a lab machine's serial port for its ipmi_sim: a TCP port of 127.0.0.1 or of the BMC, which sends
-// everything that the machine writes to its console from then on. One way: typed input is dropped. It reads
-// the console's log, since QEMU's serial port has one reader at a time. Thread: start() and the destructor
-// one at a time; a thread of its own reads.
+// SolRelay: provides a lab machine's serial console to its ipmi_sim over TCP (on 127.0.0.1 or the BMC's
+// address): sends everything that the machine writes to its console after the connection. Typed input is
+// dropped. It reads the console's log, since QEMU's serial port allows one reader at a time. Threads:
+// start() and the destructor are called one at a time; a background thread serves the connection.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class SolRelay {
   const std::string log_;
   uint16_t port_ = 0;
   int listener_ = -1;
-  long at_ = 0;  // of the log: sent so far
+  long at_ = 0;  // offset in the log up to which it was sent
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -75,7 +75,7 @@ Result<LabSpec> lab_spec_from_json(const Json& json) {
     json.at("profile").get_to(spec.profile);
     json.at("memory_mib").get_to(spec.memory_mib);
     json.at("smp").get_to(spec.smp);
-    // A lab that an older version started does not have these.
+    // Missing in the file of a lab that was started by an older version.
     spec.ipmi = json.value("ipmi", false);
     spec.provider_api = json.value("provider_api", "");
     spec.storage_nic = json.value("storage_nic", false);

@@ -43,7 +43,7 @@ Status check_host(const QemuHost& host) {
   return Ok{};
 }
 
-// The spec with the lab's own public key in it; secret and key pair are made once per folder.
+// Writes the spec with the lab's own public key; secret and key pair are created once per folder.
 Status write_credentials(Process& process, const LabDir& dir, std::string spec_text) {
   Files files("/");
   // IPMI holds 20 characters.
@@ -140,7 +140,7 @@ class Builder {
     serve.mark = dir_.root();
     TRY(auto child, spawn(serve));
     TRY_(write_pid_file(dir_.path("serve.pid"), child));
-    // Each machine's drives, certificate and server are made before the first answer.
+    // Each machine's drives, certificate and server are created before the first response.
     const DurationMs limit = 20 * kSecond + static_cast<DurationMs>(spec_.nodes.size()) * kSecond;
     for (DurationMs waited = 0; waited < limit; waited += 100) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));

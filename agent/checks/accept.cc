@@ -20,7 +20,7 @@ using steps::text_of;
 
 constexpr const char* kKernels[] = {"dgemm", "stream",         "sdc",          "drives", "pcie", "counters",
                                     "fio",   "checksum-write", "checksum-read"};
-// Of muster-accept-gpu: its subcommands with this in front.
+// Kernels of muster-accept-gpu: its subcommands with the prefix "gpu-".
 constexpr const char* kGpuKernels[] = {"gpu-gemm",   "gpu-sdc",  "gpu-memory",
                                        "gpu-copies", "gpu-nccl", "gpu-training"};
 constexpr int kDefaultPort = 7490, kRdmaPort = 7495;
@@ -37,8 +37,8 @@ Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments
   return measurement(output, "muster-accept " + kernel);
 }
 
-// Not every image has it: it is a separate package. That it is missing is the result, and never a pass: the
-// controller recognizes it by detail.missing.
+// muster-accept-gpu is a separate package, and not in every image. If it is missing, that is the result, and
+// never a pass: the controller recognizes it by detail.missing.
 Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> arguments, const Json& params) {
   Command command;
   const std::string kernel = arguments.front();
@@ -63,7 +63,7 @@ bool is_one_of(const std::string& word, const char* const (&list)[N]) {
   return std::find(std::begin(list), std::end(list), word) != std::end(list);
 }
 
-// In name order, beginning with the one after this node, so that nodes have different partners.
+// Returns the peers in name order, starting after this node, so that nodes have different partners.
 std::vector<Peer> from_next(std::vector<Peer> peers, const std::string& self) {
   std::sort(peers.begin(), peers.end(), [](const Peer& a, const Peer& b) { return a.name < b.name; });
   const auto first = std::find_if(peers.begin(), peers.end(), [&](const Peer& p) { return p.name > self; });
@@ -88,26 +88,26 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
     arguments.push_back("--" + name);
     if (value != true) arguments.push_back(argument_text(context, value, peer));
   }
-  // muster-accept itself looks for it only next to its own file, but this one may be anywhere.
+  // muster-accept itself searches only the folder of its own file, but this program may be elsewhere.
   if (const auto nvml = context.programs.find("muster-accept-nvml");
       kernel == "counters" && nvml != context.programs.end())
     arguments.insert(arguments.end(), {"--nvml", nvml->second});
-  // Its file may be on storage that other nodes are using now.
+  // The file that fio uses may be on storage that other nodes are using as well.
   if (kernel == "fio") arguments.insert(arguments.end(), {"--node", context.node, "--order", context.order});
   if (on_gpu) return run_gpu_kernel(context, arguments, params);
   return run_kernel(context, arguments, int_of(params, "deadline_seconds", kDeadlineSeconds) * kSecond);
 }
 
-// A test between two nodes: the kernel that serves, the one that measures with one partner, and their options
-// besides addresses. `part`: the check name of one partner's measurement.
+// A test between two nodes: the kernel that serves, the one that measures with one partner, and its options
+// in addition to addresses. `part`: the check name of the measurement with one partner.
 struct PairTest {
   std::string check, part, serve, kernel;
   int64_t port, serve_seconds, deadline_seconds;
   std::vector<std::string> options;
 };
 
-// Adds what was measured with one partner; a kernel that measured several things reports which of them belong
-// together. False: this node cannot measure at all, for the reason in `result`.
+// Adds the measurements with one partner; a kernel with several measurements reports which of them belong
+// together. Returns false if this node cannot measure at all, with the reason in `result`.
 bool add_parts(const Json& result, const std::string& peer, Json& parts) {
   if (result.contains("parts")) {
     for (Json part : result["parts"]) {
@@ -121,12 +121,12 @@ bool add_parts(const Json& result, const std::string& peer, Json& parts) {
   return of_a_pair;
 }
 
-// In place of a measurement with `peer`: the kernel was killed or failed, and the other partners are measured
-// nevertheless.
+// Returns a replacement for a measurement with `peer`: the kernel was killed or failed, and the other
+// partners are still measured.
 Json unmeasured_part(const PairTest& test, const Peer& peer, const Error& error) {
   Json detail = {{"to", peer.address}};
-  // A link's measurement ends itself in time: if it still hangs, one of the two ends is at fault. RDMA also
-  // waits, for perftest and for others.
+  // A link measurement ends by itself in time: if it still hangs, one of its two ends is faulty. RDMA also
+  // waits, for perftest and for other nodes.
   if (error.code != Code::timeout)
     detail["at_fault"] = "here";
   else if (test.part != "link")
@@ -142,15 +142,14 @@ Json unmeasured_part(const PairTest& test, const Peer& peer, const Error& error)
             {"detail", detail}}}};
 }
 
-// Serves while it measures: every node runs this step at the same time, so each finds the others' servers.
-// The server ends itself, and ends with this agent. Peers are measured one after the other, each node
-// beginning with the one after it in name order, so that at any moment most nodes are busy with different
-// partners.
+// Serves while it measures: every node runs this step at the same time, so each finds the servers of the
+// others. The server ends by itself, and with this agent. Peers are measured one after the other, starting
+// with the next node in name order, so that at any moment most nodes are busy with different partners.
 Result<Json> measure_with_peers(StepContext& context, const Json& params, const PairTest& test) {
   TRY(std::vector<Peer> peers, peers_of(params, "peers"));
   if (peers.empty()) return Json{{"check", test.check}, {"parts", Json::array()}};
   peers = from_next(std::move(peers), context.node);
-  // The next ones by name: every node is measured with as many from either side.
+  // The next ones by name, so that every node is measured equally often from both sides.
   if (const int64_t partners = int_of(params, "partners", 0);
       partners > 0 && peers.size() > static_cast<size_t>(partners))
     peers.resize(static_cast<size_t>(partners));
@@ -225,19 +224,19 @@ Result<Json> measure_rdma(StepContext& context, const Json& params) {
     std::replace(option.begin(), option.end(), '_', '-');
     test.options.insert(test.options.end(), {"--" + option, std::to_string(int_of(params, name, fallback))});
   }
-  // It ends itself before it would be killed, so that what was measured until then is not lost.
+  // The kernel ends by itself before it would be killed, so that its measurements are not lost.
   const int64_t total = std::max(test.deadline_seconds - kEndSeconds, test.deadline_seconds / 2);
   test.options.insert(test.options.end(), {"--total-seconds", std::to_string(total)});
   if (gpu_memory) test.options.push_back("--gpu-memory");
   return measure_with_peers(context, params, test);
 }
 
-// One load over all `hosts`, an all-reduce by default, started from here. A failure or a hang is a
-// measurement too: it is a test of all of them, and no statement about this node. Only what prevents the
-// start is an error.
+// Runs one load across all `hosts`, an all-reduce by default, started from this node. A failure or a hang is
+// a measurement too: it tests all of them, and is no result about this node. Only an error that prevents the
+// start is returned as one.
 Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
   const std::string load = text_of(params, "load", "allreduce");
-  // This host by its name: Open MPI 5 does not recognize its own address, and then finds no slot there.
+  // Lists this host by its name: Open MPI 5 does not recognize its own address, and would find no slot on it.
   std::string self = context.files.read("/proc/sys/kernel/hostname").value_or(context.node);
   while (!self.empty() && self.back() == '\n') self.pop_back();
   std::string list;
@@ -247,12 +246,12 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
     members.push_back(host.name);
   }
   Command command;
-  // A rank has several threads: bound to one core, which is the default, they would share it.
+  // A rank has several threads: if bound to one core, which is the default, they would share it.
   command.argv = {
       "runuser",   "-u",  text_of(params, "user", "mpi"), "--", "mpirun", "--host", list, "--map-by", "node",
       "--bind-to", "none"};
-  // It is judged by the port of this network, so it must use it: nodes with RDMA would use RDMA instead, and
-  // could not communicate with a node without it.
+  // The result is evaluated by the port of this network, so the load must use it: nodes with RDMA would
+  // otherwise use RDMA, and could not communicate with a node without it.
   if (const std::string network = text_of(params, "network"); !network.empty())
     for (const auto& [layer, value] : {std::pair<const char*, std::string>{"pml", "ob1"},
                                        {"btl", "^openib,uct,ofi,usnic"},
@@ -266,7 +265,7 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
     command.argv.insert(command.argv.end(), {"--program", program(context, "muster-accept-gpu")});
     if (const std::string network = text_of(params, "network"); !network.empty())
       command.argv.insert(command.argv.end(), {"--network", network});
-    // NCCL's own choice may route around a bad link; between two nodes the link itself is judged.
+    // NCCL's own choice may route around a bad link; between two nodes the link itself is tested.
     if (params.contains("pairs")) command.argv.insert(command.argv.end(), {"--algorithm", "Ring"});
   }
   for (const auto& [name, value] : object_of(params, "options").items())
@@ -281,13 +280,13 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
   if (!output.ok() && output.error().code == Code::timeout) return failed(output.error().message);
   if (!output.ok()) return output.error();
   auto result = measurement(*output, "mpirun");
-  // Options that it does not support are the profile's fault, not a node's.
+  // Unsupported options are an error in the profile, not a fault of a node.
   if (!result.ok() && result.error().code == Code::invalid &&
       result.error().message.find("muster-mpi-check: ") != std::string::npos)
     return result.error();
   if (!result.ok()) return failed(result.error().message);
   (*result)["members"] = members;
-  // Fewer ranks than hosts would be a good result of a smaller cluster.
+  // Fewer ranks than hosts would give a good result of a smaller cluster.
   const Json ranks = result->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
     return failed(fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()));
@@ -312,11 +311,11 @@ StepModule accept_module() {
       "gpu-copies, gpu-nccl or gpu-training.";
   m.parameters = Json::array(
       {parameter("kernel", "string", true, "name of the kernel"),
-       parameter("options", "object", false,
-                 "its options: {seconds: 1} becomes --seconds 1; {folder} in a value is the folder that the "
-                 "agent's steps share"),
-       parameter("peers", "list", false,
-                 "other nodes: {peer} in an option becomes the name of the next of them"),
+       parameter(
+           "options", "object", false,
+           "options of the kernel: {seconds: 1} becomes --seconds 1; {folder} in a value is the folder that "
+           "the agent's steps share"),
+       parameter("peers", "list", false, "other nodes; {peer} in an option becomes the name of the next one"),
        parameter("libs", "string", false, "GPU kernels: folder with NCCL, cuBLASLt and their dependencies"),
        parameter("deadline_seconds", "int", false, "timeout, after which it is killed", kDeadlineSeconds)});
   m.check = has_what_it_measures;
@@ -356,8 +355,8 @@ StepModule accept_rdma_module() {
       {parameter("peers", "list", true, "other nodes: {name, address}"),
        parameter("partners", "int", false, "number of peers to measure, the next ones by name; 0: all", 0),
        parameter("address", "string", true, "address of this node"),
-       parameter("port", "int", false, "TCP port of the servers; perftest uses those above it, one per rail",
-                 kRdmaPort),
+       parameter("port", "int", false,
+                 "TCP port of the servers; perftest uses the ports above it, one per rail", kRdmaPort),
        parameter("seconds", "int", false, "seconds per peer and direction", 3),
        parameter("iterations", "int", false, "iterations of the latency test", 1000),
        parameter("gpu_memory", "bool", false, "true: between host memory and GPU memory (GPUDirect)", false),
@@ -377,21 +376,23 @@ StepModule accept_mpi_module() {
   StepModule m;
   m.name = "accept_mpi";
   m.help =
-      "Runs one load over the listed nodes with MPI, started from this node, one rank per node, every result "
+      "Runs one load across the listed nodes with MPI, started from this node, one rank per node, every "
+      "result "
       "checked exactly: an all-reduce, a training-shaped load on 1, 2, 4 ... and all nodes, NCCL's "
-      "collectives over all their GPUs, or the training-shaped load on the GPUs. If it fails or is too slow, "
+      "collectives across all their GPUs, or the training-shaped load on the GPUs. If it fails or is too "
+      "slow, "
       "the controller repeats it in pairs of nodes to isolate the faulty one.";
   m.parameters = Json::array(
       {parameter("hosts", "list", true, "nodes: {name, address}"),
        parameter("pairs", "list", false,
                  "pairs of node names: runs on each of these pairs instead of on all nodes"),
-       parameter("user", "string", false, "account that may log in to all of them", "mpi"),
+       parameter("user", "string", false, "account that can log in to all nodes", "mpi"),
        parameter("network", "string", false, "CIDR that Open MPI must use"),
        parameter("seconds", "string", false, "time budget in seconds", "1"),
        parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
        parameter("max_bytes", "int", false, "all-reduce, nccl: largest message in bytes", 262144),
        parameter("options", "object", false,
-                 "its options: {model: 1024} becomes --model 1024; GPU loads need gpus, the number per node"),
+                 "options of the load: {model: 1024} becomes --model 1024; GPU loads need gpus (per node)"),
        parameter("deadline_seconds", "int", false, "timeout, after which it is killed", 180),
        parameter("pair_deadline_seconds", "int", false,
                  "timeout, after which each pair of a repetition is killed", 60)});

@@ -1,5 +1,5 @@
-// Loads of several nodes without MPI: `muster-accept group` on the one that leads, `muster-accept
-// group-serve` on the others (kernels/together/group_leader.h, group_server.h).
+// Loads of several nodes without MPI: `muster-accept group` on the leader, `muster-accept group-serve` on the
+// others (kernels/together/group_leader.h, group_server.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ Json failed_load(const std::string& load, const std::string& error, const Json& 
   return {{"check", load}, {"version", 1}, {"outcome", "failed"}, {"error", error}, {"members", members}};
 }
 
-// The connections come first, then the load; both end before the program would be killed.
+// First the connections are made, then the load runs; both end before the program would be killed.
 Command leader_command(const StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
   const std::string load = text_of(params, "load", "allreduce");
   const int64_t deadline = int_of(params, "deadline_seconds", 180);
@@ -65,7 +65,7 @@ Command leader_command(const StepContext& context, const Json& params, const std
        "--deadline", std::to_string(std::max(deadline - connect - kEndSeconds, deadline / 2))});
   if (loads_gpus_of_all(load)) {
     add_gpu_words(context, params, command.argv);
-    // NCCL's own choice may route around a bad link; between two nodes the link itself is judged.
+    // NCCL's own choice may route around a bad link; between two nodes the link itself is tested.
     if (params.contains("pairs")) command.argv.insert(command.argv.end(), {"--algorithm", "Ring"});
   }
   for (const auto& [name, value] : object_of(params, "options").items())
@@ -74,8 +74,8 @@ Command leader_command(const StepContext& context, const Json& params, const std
   return command;
 }
 
-// A failure or a hang is a measurement: it is a test of all members, and no statement about this node. Only
-// what prevents the start is an error.
+// A failure or a hang is a measurement: it tests all members, and is no result about this node. Only an error
+// that prevents the start is returned as one.
 Result<Json> run_load(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
   const std::string load = text_of(params, "load", "allreduce");
   Json members = Json::array();
@@ -85,13 +85,13 @@ Result<Json> run_load(StepContext& context, const Json& params, const std::vecto
     return failed_load(load, output.error().message, members);
   if (!output.ok()) return output.error();
   auto result = measurement(*output, "muster-accept group");
-  // Options that it does not support are the profile's fault, not a node's.
+  // Unsupported options are an error in the profile, not a fault of a node.
   if (!result.ok() && result.error().code == Code::invalid) return result.error();
   if (!result.ok()) return failed_load(load, result.error().message, members);
   (*result)["members"] = members;
   const std::string outcome = text_of(*result, "outcome");
   if (outcome != "measured" && outcome != "corrupt") return result;
-  // Fewer ranks than hosts would be a good result of a smaller cluster.
+  // Fewer ranks than hosts would give a good result of a smaller cluster.
   const Json ranks = result->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
     return failed_load(load, fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()),
@@ -162,9 +162,9 @@ StepModule accept_group_module() {
   StepModule m;
   m.name = "accept_group";
   m.help =
-      "Leads one load over the listed nodes, over TCP and without MPI, one rank per node, every result "
+      "Leads one load across the listed nodes, over TCP and without MPI, one rank per node, every result "
       "checked exactly: an all-reduce, a training-shaped load on 1, 2, 4 ... and all nodes, NCCL's "
-      "collectives over all their GPUs, or the training-shaped load on the GPUs. A profile's step has "
+      "collectives across all their GPUs, or the training-shaped load on the GPUs. A profile's step has "
       "`among: group` and `on: leader`; the planner adds a step for the other nodes (accept_group_serve) in "
       "the same stage. The result names a member that does not respond, dies or hangs. If the load fails or "
       "is too slow, the controller repeats it in pairs of nodes.";
@@ -179,13 +179,12 @@ StepModule accept_group_module() {
        parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
        parameter("max_bytes", "int", false, "all-reduce, nccl: largest message in bytes", 262144),
        parameter("options", "object", false,
-                 "its options: {model: 1024} becomes --model 1024; GPU loads need gpus, the number per node"),
+                 "options of the load: {model: 1024} becomes --model 1024; GPU loads need gpus (per node)"),
        parameter("libs", "string", false, "GPU loads: folder with NCCL and its dependencies"),
        parameter("connect_seconds", "int", false,
                  "how long to wait for the other nodes' servers; at most a third of the deadline", 60),
-       parameter("deadline_seconds", "int", false, "time after which it is ended", 180),
-       parameter("pair_deadline_seconds", "int", false, "time after which each pair of a repetition is ended",
-                 60)});
+       parameter("deadline_seconds", "int", false, "time limit of the load in seconds", 180),
+       parameter("pair_deadline_seconds", "int", false, "time limit of each pair of a repetition", 60)});
   m.check = has_what_it_measures;
   m.measure = lead;
   return m;
@@ -205,7 +204,7 @@ StepModule accept_group_serve_module() {
        parameter("libs", "string", false, "GPU loads: folder with NCCL and its dependencies"),
        parameter("wait_seconds", "int", false, "how long to wait for the leader", kWaitSeconds),
        parameter("linger_seconds", "int", false, "how long to wait for the next load", kLingerSeconds),
-       parameter("deadline_seconds", "int", false, "time after which it ends in any case", kServeSeconds)});
+       parameter("deadline_seconds", "int", false, "hard time limit", kServeSeconds)});
   m.check = has_what_it_measures;
   m.measure = serve;
   return m;

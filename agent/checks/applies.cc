@@ -1,6 +1,6 @@
-// Whether a measurement is applicable: GPU loads are not on a lab's stand-ins (base/standin.h), where a
-// figure would be invented. The error counters of the stand-ins' driver are read nevertheless: labs rehearse
-// errors.
+// Decides whether a measurement is applicable: GPU loads are not applicable to a lab's stand-ins
+// (base/standin.h), where a figure would be meaningless. The error counters of the stand-ins' driver are
+// still read, because labs simulate errors.
 #include <fmt/format.h>
 
 #include "agent/checks/checks.h"

@@ -48,7 +48,7 @@ std::vector<size_t> slow_links(const Json& parts) {
 }
 
 int64_t pause_before(const std::string& node, const std::string& partner, int round, double seconds) {
-  // FNV-1a: the same everywhere, so a run can be read from its report.
+  // FNV-1a: the same on all machines, so a run can be reconstructed from its report.
   uint64_t hash = 14695981039346656037ull;
   for (const char c : fmt::format("{}>{}#{}", node, partner, round))
     hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;

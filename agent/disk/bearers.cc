@@ -16,7 +16,7 @@ namespace {
 
 const std::string kBlock = "/sys/class/block/";
 
-// Block devices that can be opened and are not part of something else.
+// Returns the block devices that can be opened and are not part of something else.
 std::vector<std::string> devices(const Files& files) {
   std::vector<std::string> out;
   for (const auto& name : files.list(kBlock)) {
@@ -31,7 +31,7 @@ std::vector<std::string> devices(const Files& files) {
   return out;
 }
 
-// The file system of this UUID on it. What cannot be read cannot be mounted either.
+// Returns the file system with this UUID on it. A device that cannot be read cannot be mounted either.
 std::optional<Signature> carried(const Files& files, const std::string& name, const std::string& uuid) {
   const auto device = BlockDevice::open(files.real("/dev/" + name), BlockDevice::Access::read);
   if (!device.ok()) return std::nullopt;

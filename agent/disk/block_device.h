@@ -1,9 +1,9 @@
 // BlockDevice: one open disk, or a plain file in its place in tests.
 //
-// Owned by the code that opened it; the only access of agent code to raw disk bytes. Opened for writing it
-// holds the disk exclusively (O_EXCL): the kernel refuses while anything on the disk is mounted, assembled or
-// used as swap, and keeps others out afterwards. Thread: read_at() and write_at() may run in several threads
-// at once (pread, pwrite).
+// Owned by the code that opened it; the only access of agent code to raw disk bytes. Opening for writing is
+// exclusive (O_EXCL): the kernel rejects it while anything on the disk is mounted, assembled or used as swap,
+// and afterwards rejects other users. Thread safety: read_at() and write_at() may run on several threads at
+// once (pread, pwrite).
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace muster {
 
 class BlockDevice {
  public:
-  // `shared_write`: a disk whose file systems are in use, to write outside of them (marker.h).
+  // `shared_write`: to write outside of the file systems of a disk that is in use (marker.h).
   enum class Access { read, exclusive_write, shared_write };
 
-  // not_found; conflict: in use by a file system, RAID, or swap; denied: opened for writing, but read-only,
-  // which the kernel would report only at the first write; failed.
+  // not_found; conflict: in use by a file system, RAID, or swap; denied: opened for writing, but read-only
+  // (the kernel would report that only at the first write); failed.
   static Result<BlockDevice> open(const std::string& path, Access access);
   BlockDevice(BlockDevice&& other) noexcept;
   BlockDevice& operator=(BlockDevice&& other) noexcept;
@@ -32,14 +32,14 @@ class BlockDevice {
   // "259:3", the kernel's number of the open device; "" for a plain file.
   std::string number() const;
 
-  // Exactly `size` bytes. Code::failed on an I/O error or beyond the end.
+  // Reads exactly `size` bytes. Code::failed on an I/O error or beyond the end.
   Result<std::string> read_at(uint64_t offset, size_t size) const;
   Status write_at(uint64_t offset, std::string_view bytes) const;
-  // Reads as zeros afterwards, without transferring them if the disk can do that.
+  // Makes the range read as zeros, without transferring them if the disk supports that.
   Status zero(uint64_t offset, uint64_t size) const;
   Status sync() const;
-  // Starts writing this range out and does not wait: a hint, which limits the loss in a power cut and the
-  // work of sync().
+  // Starts writing this range to the disk and does not wait: a hint, which limits what a power cut can lose
+  // and how long sync() takes.
   void begin_sync(uint64_t offset, uint64_t size) const;
   // Makes the kernel read the partition table again. No-op for a plain file.
   Status reread_partitions() const;

@@ -26,7 +26,7 @@ uint64_t number(const std::string& text) {
   return n;
 }
 
-// Hardware strings are padded and untrusted.
+// Cleans a string from hardware, which is padded and untrusted.
 std::string clean(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -49,15 +49,16 @@ struct Uses {
   bool zfs = false, zfs_system = false;  // a pool may be in use; a pool contains the running system
 };
 
-// "/dev/nvme0n1p2", or a link to it such as /dev/mapper/root -> ../dm-0; "" for what is not a device.
+// Returns the device of "/dev/nvme0n1p2", or of a link such as /dev/mapper/root -> ../dm-0; "" if it is not a
+// device.
 std::string device_name(const Files& files, const std::string& source) {
   if (!starts(source, "/dev/")) return "";
   const std::string path = files.read_link(source).value_or(source);
   return path.substr(path.rfind('/') + 1);
 }
 
-// btrfs and ZFS show no disk's device number in mountinfo: btrfs shows the source (one of several devices),
-// ZFS the pool.
+// For btrfs and ZFS, mountinfo does not show a disk's device number: for btrfs it shows the source (one of
+// several devices), for ZFS the pool.
 void add_mounts(const Files& files, Uses& out) {
   std::map<std::string, std::string> name_of;  // "259:1" -> nvme0n1p1
   for (const auto& name : files.list("/sys/class/block"))
@@ -104,7 +105,7 @@ Uses uses(const Files& files) {
   return out;
 }
 
-// The disk itself, its partitions, and everything that sits on them (RAID, LVM, dm-crypt), by kernel name.
+// Adds the disk itself, its partitions, and everything on top of them (RAID, LVM, dm-crypt), by kernel name.
 void add_family(const Files& files, const std::string& name, Names& out) {
   if (!out.insert(name).second) return;
   const std::string folder = "/sys/class/block/" + name;
@@ -121,12 +122,12 @@ void read_use(const Files& files, const Uses& used, DiskFacts& disk) {
       disk.mounted = true;
       disk.is_os_ancestor = disk.is_os_ancestor || is_system_mount(it->second);
     }
-    // An assembled RAID or volume counts as use even when nothing is mounted from it.
+    // An assembled RAID or volume counts as use even if nothing on it is mounted.
     if (!files.list("/sys/class/block/" + name + "/holders").empty()) disk.mounted = true;
   }
 }
 
-// The kernel does not show which disks a pool has: while ZFS is loaded, each disk with one counts as in use.
+// The kernel does not show the disks of a ZFS pool: while ZFS is loaded, each disk with a member is in use.
 void read_pool_use(const Uses& used, const DiskContent& content, DiskFacts& disk) {
   const bool member =
       std::any_of(content.signatures.begin(), content.signatures.end(),
@@ -150,8 +151,8 @@ std::string scsi_serial(const Files& files, const std::string& folder) {
   return page.size() > 4 ? clean(page.substr(4)) : "";
 }
 
-// A SCSI disk over a network looks like a local one, except for its path or, if that shows nothing (SRP), its
-// host adapter.
+// A SCSI disk reached over a network looks like a local one, except for its path or, if that shows nothing
+// (SRP), its host adapter.
 std::string scsi_transport(const Files& files, const std::string& folder, const std::string& link) {
   const auto is_below = [&](const char* part) { return link.find(part) != std::string::npos; };
   if (is_below("/usb")) return "usb";

@@ -1,8 +1,8 @@
 // The disks of this machine as facts: identity from sysfs, content by reading, use from mounts and holders.
 //
-// Everything is below one root (`Files`), so that tests can use hand-made machines: /sys, /proc and the
+// Everything is below one root (`Files`), so that tests can use artificial machines: /sys, /proc and the
 // device files in /dev. Reads only. A disk that cannot be read is reported with content "unreadable: ..." and
-// is never blank. Thread: plain functions.
+// is never blank. Thread safety: stateless functions.
 #pragma once
 
 #include <vector>
@@ -14,9 +14,9 @@
 
 namespace muster {
 
-// Whole physical disks (no loop, RAM, device-mapper or md devices), sorted by serial then name.
+// Returns the whole physical disks (no loop, RAM, device-mapper or md devices), by serial then name.
 std::vector<DiskFacts> scan_disks(const Files& files);
-// The same without reading any content: quick, for finding a disk by identity (base/disk_identity.h).
+// Scans without reading any content: fast, to find a disk by its identity (base/disk_identity.h).
 std::vector<DiskFacts> scan_identities(const Files& files);
 
 }  // namespace muster

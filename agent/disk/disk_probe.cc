@@ -61,7 +61,7 @@ void find_file_systems(const Region& r, Found& out) {
     if (r.is(at, "OCFSV2")) r.add(out, "ocfs2");
 }
 
-// Properties of the whole array, from md's superblock version 1.
+// Returns properties of the whole array, from md's superblock version 1.
 std::string array_words(const Region& r, uint64_t at) {
   const auto number = [&](uint64_t from) {
     uint32_t n = 0;
@@ -69,7 +69,7 @@ std::string array_words(const Region& r, uint64_t at) {
     if (bytes.size() == sizeof n) std::memcpy(&n, bytes.data(), sizeof n);
     return n;
   };
-  constexpr uint32_t kMostLevel = 10;  // above are the negative ones: linear, multipath, a container
+  constexpr uint32_t kMostLevel = 10;  // larger values are negative levels: linear, multipath, a container
   std::string out = number(72) <= kMostLevel ? fmt::format("level=raid{}", number(72)) : "level=other";
   if (number(92) > 0) out += fmt::format(" devices={}", number(92));
   return out;
@@ -90,7 +90,7 @@ void find_md(const Region& r, Found& out) {
 }
 
 void find_zfs(const Region& r, Found& out) {
-  // Four labels, two at each end; each contains a ring of uberblocks from 128 KiB on.
+  // ZFS has four labels, two at each end; each contains a ring of uberblocks that begins at 128 KiB.
   if (r.size < (2 << 20)) return;
   const uint64_t end = r.size / 262144 * 262144;
   for (const uint64_t label : {uint64_t{0}, uint64_t{262144}, end - 524288, end - 262144})
@@ -140,7 +140,7 @@ bool is_quiet(const Region& r) {
 }
 std::string digest_of(const Region& r) { return sha256(r.head + r.tail); }
 
-// "128 MiB", if it is a whole number of MiB.
+// Returns "128 MiB" for a whole number of MiB, else KiB or bytes.
 std::string place(uint64_t at) {
   return at % (1 << 20) == 0 ? fmt::format("{} MiB", at >> 20)
          : at % 1024 == 0    ? fmt::format("{} KiB", at >> 10)
@@ -152,7 +152,7 @@ Signature remains(const std::string& type, const std::string& label, const std::
 
 std::string label_of(const Signature& s) { return s.type + (s.label.empty() ? "" : " \"" + s.label + "\""); }
 
-// The partition's name and its content: "data ext4 "scratch"", "#5 LVM2_member".
+// Returns a partition's name and content: "data ext4 "scratch"", "#5 LVM2_member".
 std::string describe(const DiskContent& c, uint64_t start, std::string name) {
   for (const auto& s : c.signatures)
     if (s.start == start) name += " " + label_of(s);
@@ -191,7 +191,7 @@ std::string hash_of(const BlockDevice& disk, const DiskContent& c) {
   return sha256(text);
 }
 
-// Start and size of every partition of either table, each once: a hybrid table names those of the GPT again.
+// Returns start and size of every partition of both tables, each once: a hybrid MBR repeats those of the GPT.
 std::set<std::pair<uint64_t, uint64_t>> partitions_of(const DiskContent& c) {
   std::set<std::pair<uint64_t, uint64_t>> out;
   for (const auto& p : c.gpt.partitions) out.emplace(p.start, p.size);
@@ -200,11 +200,11 @@ std::set<std::pair<uint64_t, uint64_t>> partitions_of(const DiskContent& c) {
   return out;
 }
 
-// Where partitioning tools usually begin the first partition since 2010.
+// Where partitioning tools have usually put the first partition since 2010.
 constexpr uint64_t kFirstPartition = 1 << 20;
 
-// A disk without a table and without a known signature at the usual places. What the close look finds is
-// named, and the hash covers all that was read.
+// For a disk without a table and without a known signature at the usual places: lists what the close look
+// finds; the hash covers everything that was read.
 Status add_closer_look(const BlockDevice& disk, DiskContent& c) {
   TRY(Look look, look_closely(disk, 0, disk.size()));
   c.blank = look.quiet;
@@ -247,7 +247,7 @@ Result<DiskContent> probe_disk(const BlockDevice& disk) {
     c.mbr = std::move(mbr).value();
   else if (mbr.error().code != Code::not_found)
     return std::move(mbr).error();
-  // What a broken table refers to cannot be found, so at least the area around the table counts.
+  // The partitions of a broken table cannot be found, so at least the area around the table is hashed.
   if (c.mbr && c.mbr->damaged) whole.add(c.signatures, "mbr (damaged)", "", digest_of(whole));
   if (auto gpt = read_gpt(disk))
     c.gpt = std::move(gpt).value();

@@ -1,11 +1,11 @@
-// What is on a disk: partition tables, file systems, RAID, LVM, ZFS, Ceph ... found by reading magic bytes.
+// Finds what is on a disk (partition tables, file systems, RAID, LVM, ZFS, Ceph, ...) by its magic bytes.
 //
-// Reads, never writes. Everything found counts against calling a disk blank; bytes that match nothing known
-// count too ("unknown data"), because a wipe cannot be undone.
-// The hash covers partition tables, types, labels, UUIDs and places, not the changing parts of a superblock:
-// it stays the same while a file system is merely used, and changes when something is made, removed or
-// replaced. For unknown data it covers the bytes themselves: of a partition the first and last mebibyte, of a
-// disk all places of look.h. Thread: plain functions.
+// Reads, never writes. A disk with any finding is not blank; bytes that match no known format count as well
+// ("unknown data"), because a wipe cannot be undone.
+// The hash covers partition tables, types, labels, UUIDs and positions, not the changing parts of a
+// superblock: it stays the same while a file system is merely used, and changes when something is made,
+// removed or replaced. For unknown data it covers the bytes themselves: the first and last mebibyte of a
+// partition, and of a disk all places listed in look.h. Thread safety: stateless functions.
 #pragma once
 
 #include <optional>
@@ -23,8 +23,8 @@ namespace muster {
 // The type of a signature for unknown bytes.
 inline constexpr char kUnknownData[] = "unknown data";
 
-// Beginning of the type of a leftover signature, by its place: in a first partition that is no longer in a
-// table, or a second superblock. "remains of btrfs at 1 MiB". Never for muster's own intact data.
+// Prefix of the type of a leftover signature: one in a first partition that is no longer in a table, or in a
+// second superblock. "remains of btrfs at 1 MiB". Never used for muster's own intact data.
 inline constexpr char kRemains[] = "remains of ";
 bool is_remains(const std::string& type);
 
@@ -33,10 +33,10 @@ struct Signature {
   std::string type;
   std::string label = {};
   std::string uuid = {};
-  uint64_t start = 0;  // of the region (whole disk or partition) it was found in, bytes Details, "level=raid0
-  // devices=2" of an array's member; not part of the hash.
+  uint64_t start = 0;  // of the region (whole disk or partition) it was found in, bytes
+  // Details of an array member, "level=raid0 devices=2"; not part of the hash.
   std::string detail = {};
-  // Of a file system over several devices (btrfs): which of them this is, by number; not part of the hash.
+  // For a file system on several devices (btrfs): the number of this device; not part of the hash.
   std::string device = {};
 };
 
@@ -52,9 +52,9 @@ struct DiskContent {
 
 // Code::failed if a relevant part cannot be read: an unreadable disk is not a blank one.
 Result<DiskContent> probe_disk(const BlockDevice& disk);
-// Signatures of one region; kUnknownData, with a digest, when it has none and is not empty.
+// Returns the signatures of a region; kUnknownData, with a digest, if it has none and is not empty.
 Result<std::vector<Signature>> probe_region(const BlockDevice& disk, uint64_t start, uint64_t size);
-// The close look at a region.
+// True if the close look (look.h) finds nothing in the region.
 Result<bool> is_blank(const BlockDevice& disk, uint64_t start, uint64_t size);
 
 }  // namespace muster

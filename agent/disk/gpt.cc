@@ -29,7 +29,7 @@ struct Entry {  // naturally aligned
 };
 static_assert(sizeof(Entry) == kEntrySize);
 
-// Mixed-endian: the first three groups are little-endian.
+// Writes a mixed-endian GUID as text: the first three groups are little-endian.
 constexpr std::array<int, 16> kGuidOrder = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
 
 std::string guid_text(const uint8_t* raw) {
@@ -50,7 +50,7 @@ void guid_bytes(const std::string& text, uint8_t* raw) {
   }
 }
 
-// Names on foreign disks are untrusted: what is not printable ASCII becomes '?'.
+// Names on a disk are untrusted: what is not printable ASCII becomes '?'.
 std::string name_text(const uint16_t* raw) {
   std::string out;
   for (size_t i = 0; i < 36; ++i) {

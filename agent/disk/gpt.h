@@ -1,5 +1,5 @@
-// GUID partition tables, read and written by hand: no tool, no sleep, the same on a disk and on a test's
-// plain file. Thread: plain functions over a BlockDevice.
+// Reads and writes GUID partition tables without a tool or a delay, on a disk or on a plain file in a test.
+// Thread safety: stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct GptTable {
   const GptPartition* named(const std::string& name) const;
 };
 
-// not_found: neither copy of a table. Both copies are checked by CRC.
+// Returns the table; not_found: neither copy is valid. Both copies are checked by CRC.
 Result<GptTable> read_gpt(const BlockDevice& disk);
 // Writes backup, then primary with the protective MBR, and syncs. Sizes must be multiples of the logical
 // block.

@@ -18,19 +18,19 @@ constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30, kTiB = kGiB <
 constexpr uint64_t kPiece = kMiB;  // read at once
 constexpr uint64_t kBlock = 512;   // superblocks begin at multiples of it
 
-// Where second superblocks begin when the file system begins with the region. Block groups of ext4 are as
-// many blocks as a block has bits: those of 1 and 2 KiB blocks lie in the first 34 MiB for group 1.
+// Where second superblocks begin, relative to the beginning of the file system. A block group of ext4 has as
+// many blocks as a block has bits: with blocks of 1 and 2 KiB, group 1 is within the first 34 MiB.
 std::vector<uint64_t> copies(uint64_t size) {
   std::vector<uint64_t> out = {64 * kMiB,  256 * kGiB,  // btrfs
                                128 * kMiB, 384 * kMiB, 640 * kMiB,
                                96 * kMiB,  160 * kMiB, 32 * kGiB};  // ext: 4 KiB, 2 KiB, 64 KiB blocks
-  // XFS: 4 allocation groups, or 8, 16, 32 if a stripe was given; of 1 TiB on more than 4 TiB.
+  // XFS: 4 allocation groups, or 8, 16, 32 with a stripe; of 1 TiB each if it is larger than 4 TiB.
   for (const uint64_t groups : {4, 8, 16, 32}) out.push_back(size / groups);
   out.push_back(kTiB);
   return out;
 }
 
-// Around each copy, to include the copy of a partition that begins at 1 MiB, and roundings of its size.
+// Reads around each copy, to include the copy of a partition that begins at 1 MiB, and rounding of its size.
 constexpr uint64_t kBefore = 64 * kKiB, kAround = kMiB + 128 * kKiB;
 
 bool is_uniform(const std::string& bytes, char byte) {
@@ -44,8 +44,8 @@ uint32_t number_at(std::string_view block, size_t at) {
   return n;
 }
 
-// A superblock that begins here; `block` is 4 KiB unless the data ends earlier. Two magic bytes occur by
-// chance in any file, so neighbouring fields are checked as well.
+// Returns the superblock that begins in `block`, which has 4 KiB unless the data ends earlier. Two magic
+// bytes occur by chance in any file, so adjacent fields are checked as well.
 bool identify(std::string_view block, Remains& out) {
   if (block.substr(0, 4) == "XFSB"sv && number_at(block, 4) != 0) {
     out = {"xfs", text_at(block, 0x6c, 12), uuid_at(block, 0x20)};
@@ -73,7 +73,7 @@ void find_remains(const std::string& bytes, uint64_t start, std::vector<Remains>
   }
 }
 
-// From its end to its beginning, in pieces: 256 MiB at once would exceed an emulated drive's timeout.
+// Zeroes from end to beginning, in pieces: 256 MiB at once would exceed an emulated drive's timeout.
 Status zero_extent(const BlockDevice& disk, const Extent& extent) {
   for (uint64_t left = extent.size; left > 0;) {
     const uint64_t size = std::min(kPiece, left), at = extent.start + left - size;

@@ -1,12 +1,12 @@
 // Marker: muster's record on the OS disk of its own work there. A checksummed block between the partition
-// table and the first partition, twice; unlike the RAM system's journal it survives a power cut.
+// table and the first partition, stored twice; unlike the RAM system's journal it survives a power cut.
 //
 // Written before a disk is touched (stage "writing") and after the loader entry is installed ("done"); for
-// each root slot also before and after it alone is written, beside the running system. The second copy is
-// written first, each with a higher number than all earlier ones: after any interruption one of them is
-// complete, with the old or the new content. Earlier versions use only the first; one without a number was
-// written by such a version without regard to the second copy, and counts. Thread: plain functions over a
-// BlockDevice.
+// each root slot also before and after that slot alone is written while the system runs. The second copy is
+// written first, each with a higher number than all earlier ones: after any interruption, one copy is
+// complete, with the old or the new content. Earlier versions use only the first copy; a first copy without a
+// number was written by such a version, ignoring the second, and takes precedence. Thread safety: stateless
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ inline constexpr const char* kSlotWritten = "written";
 struct SlotNote {
   std::string image = {}, digest = {};
   std::string stage = {};    // writing | written
-  std::string address = {};  // of the node in it, "10.20.0.11/24"
+  std::string address = {};  // of the node configured in it, "10.20.0.11/24"
   std::string order = {};    // the order that wrote it, without the attempt
   bool trial = false;        // ImageManifest::trial; false also if an earlier version wrote the record
 };
@@ -46,10 +46,10 @@ struct ImageMarker {
   std::string authority = {};  // fingerprint of the CA of the controller that wrote it; empty as above
   std::string order = {};      // the order's id without the attempt; empty as above
   std::map<std::string, SlotNote> slots = {};  // "a", "b": the written ones
-  uint64_t serial = 0;                         // shows which copy is the later; write_marker() increments it
+  uint64_t serial = 0;                         // the later copy has the higher one; write_marker() adds 1
 };
 
-// The later intact copy. not_found: none is intact.
+// Returns the later intact copy. not_found: neither is intact.
 Result<ImageMarker> read_marker(const BlockDevice& disk);
 Status write_marker(const BlockDevice& disk, const ImageMarker& marker);  // and syncs, between the copies too
 

@@ -1,6 +1,6 @@
-// MBR partition tables, read without a tool: the four primary entries and the chain of logical partitions in
-// an extended one. Muster does not write them; it must show the content of a disk, and detect changes.
-// Thread: plain functions over a BlockDevice.
+// Reads MBR partition tables without a tool: the four primary entries and the chain of logical partitions in
+// an extended one. Muster does not write them; it must show the content of a disk, and detect changes. Thread
+// safety: stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct MbrPartition {
 };
 
 struct MbrTable {
-  std::string raw;  // bytes 440 to 511: the disk's id, the entries as they are, the signature
+  std::string raw;                       // bytes 440 to 511: the disk's id, the raw entries, the signature
   std::vector<MbrPartition> partitions;  // with data: neither extended ones nor those outside the disk
   bool damaged = false;                  // the chain of logical partitions is broken, a loop, or too long
 };
 
-// not_found: no table, or none with an entry besides the one that protects a GPT. failed: a part of it cannot
+// not_found: no table, or none with an entry other than a GPT's protective one. failed: a part of it cannot
 // be read. At most 60 links of the chain are followed.
 Result<MbrTable> read_mbr(const BlockDevice& disk);
 

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-// Octal escapes of mountinfo: "\040" is a blank.
+// Decodes octal escapes of mountinfo: "\040" is a blank.
 std::string unescaped(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {

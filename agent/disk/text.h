@@ -1,5 +1,5 @@
-// Fields of untrusted superblocks as text: labels, UUIDs, the kind of ext file system. Shorter than requested
-// at the end of the block. Thread: pure.
+// Reads fields of untrusted superblocks as text: labels, UUIDs, the kind of ext file system. Results are
+// shorter than requested at the end of the block. Pure functions, no I/O.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// Up to the first zero byte, without trailing blanks; what is not printable ASCII becomes '?'.
+// Returns text up to the first zero byte, without trailing blanks; non-printable or non-ASCII becomes '?'.
 inline std::string text_at(std::string_view block, size_t at, size_t size) {
   std::string out;
   for (const char c : block.substr(std::min(at, block.size()), size)) {
@@ -29,7 +29,7 @@ inline std::string uuid_at(std::string_view block, size_t at) {
                                      h.substr(16, 4), h.substr(20));
 }
 
-// From the feature flags: compatible, incompatible, read-only compatible.
+// Returns the type from the feature flags: compatible, incompatible, read-only compatible.
 inline const char* ext_type(std::string_view features) {
   const bool journal = features.size() == 12 && (features[0] & 4),
              extents = features.size() == 12 && (features[4] & 0x40);

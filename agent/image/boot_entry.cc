@@ -29,14 +29,14 @@ std::string little_endian(uint64_t value, int bytes) {
   return out;
 }
 
-// UTF-16 with its terminator.
+// Returns text as UTF-16 with a terminator.
 std::string wide(const std::string& ascii) {
   std::string out;
   for (const char c : ascii) out += std::string{c, '\0'};
   return out + std::string(2, '\0');
 }
 
-// The first three fields are little-endian numbers.
+// Returns a GUID as bytes: the first three fields are little-endian numbers.
 Result<std::string> guid_bytes(const std::string& text) {
   std::string hex;
   for (const char c : text)
@@ -49,7 +49,7 @@ Result<std::string> guid_bytes(const std::string& text) {
   return out;
 }
 
-// EFI_LOAD_OPTION with the short form of the device path: the partition by its GUID, wherever its disk is.
+// Returns an EFI_LOAD_OPTION with a short device path: the partition by its GUID, on whichever disk.
 Result<std::string> entry_for(const EspPlace& esp) {
   TRY(const std::string guid, guid_bytes(esp.guid));
   constexpr int kMedia = 4, kHardDrive = 1, kFile = 4, kGpt = 2;
@@ -63,7 +63,7 @@ Result<std::string> entry_for(const EspPlace& esp) {
   return little_endian(1, 4) + little_endian(path.size(), 2) + wide("muster") + path;
 }
 
-// A single write, and never a new file in place of the old one: each write changes the firmware's variable.
+// Makes a single write, never a new file in place of the old one: each write changes the firmware's variable.
 Status write_variable(const Files& files, const std::string& variable, const std::string& value) {
   const std::string where = files.real(path_of(variable)), content = little_endian(kKept, 4) + value;
   const int fd = ::open(where.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

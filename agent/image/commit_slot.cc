@@ -28,7 +28,7 @@ Result<OwnSlots> running_system(const Files& files, const SlotCommit& c) {
   return own;
 }
 
-// loader.conf is muster's, and all files that the slot needs to boot are present.
+// Checks that loader.conf was written by muster, and that all files that the slot needs to boot are present.
 Result<std::string> standing_now(const OwnSlots& own, const Files& esp) {
   const std::string standing = standing_slot(esp);
   if (standing.empty())
@@ -78,7 +78,7 @@ Status commit_slot(const CommitDeps& deps, const SlotCommit& c) {
   TRY(const OwnSlots own, running_system(deps.files, c));
   TRY(const auto esp, open_own_esp(deps.files, own, kEspPlace, Mounted::Way::write));
   TRY(const std::string standing, standing_now(own, esp->files()));
-  // Before loader.conf: if it cannot be removed, nothing has changed.
+  // Done before loader.conf: if it cannot be removed, nothing has changed.
   if (efi::is_set(deps.files, efi::kDefault)) {
     TRY_(go_on(deps, efi::kDefault));
     TRY_(efi::drop_default(deps.files));

@@ -1,4 +1,4 @@
-// Commit: from now on the running root slot is the default one. The work of the step module `slot`
+// Commits the running root slot: makes it the default one. The work of the step module `slot`
 // (agent/steps/system/slot.cc).
 //
 // loader.conf comes first, with one byte overwritten, then the marker: after a power cut at any point one of
@@ -19,8 +19,8 @@ struct SlotCommit {
   std::string order = {};  // without the attempt
 };
 
-// What is not committed yet, for messages; "" if everything is, as read back from the disk. conflict: a
-// different slot or image is running, or the files on the disk are not muster's.
+// Returns what is not committed yet, for messages; "" if everything is, as read back from the disk. conflict:
+// a different slot or image is running, or the files on the disk were not written by muster.
 Result<std::string> uncommitted(const Files& files, const SlotCommit& commit);
 
 struct CommitDeps {

@@ -1,8 +1,8 @@
-// Variables that systemd-boot and an operating system exchange (Boot Loader Interface), in the kernel's form
-// (efivarfs).
+// EFI variables that systemd-boot and an operating system exchange (Boot Loader Interface), in the kernel's
+// format (efivarfs).
 //
-// Each write changes the firmware's own store: it is a single write(2), never a new file in place of the old
-// one. Thread: plain functions.
+// Each write changes the firmware's variable store: it is a single write(2), never a new file in place of the
+// old one. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -13,30 +13,30 @@
 namespace muster::efi {
 
 inline constexpr const char* kFolder = "/sys/firmware/efi/efivars/";
-inline constexpr size_t kAttributes = 4;  // bytes in front of each value
+inline constexpr size_t kAttributes = 4;  // bytes before each value
 inline constexpr const char* kOneShot = "LoaderEntryOneShot";
 inline constexpr const char* kDefault = "LoaderEntryDefault";
 
 bool is_set(const Files& files, const std::string& name);
-// The value without its attributes; "" if the variable does not exist.
+// Returns the value without its attributes; "" if the variable does not exist.
 std::string loader_value(const Files& files, const std::string& name);
-// The same as text: UTF-16 of ASCII, up to its terminator.
+// Returns the value as text, converted from UTF-16 to ASCII, up to its terminator.
 std::string loader_text(const Files& files, const std::string& name);
-// Does nothing if it does not exist. The kernel marks variables of unknown vendors as immutable, against
-// accidental removal: the mark is removed first.
+// Does nothing if the variable does not exist. The kernel marks variables of unknown vendors as immutable,
+// against accidental removal; that mark is removed first.
 void remove_loader_variable(const Files& files, const std::string& name);
-// Removes the old value, writes the text, reads it back. denied: the store is full, it cannot be written, or
-// a different value is read back. The old value is gone in any case.
+// Removes the old value, writes the text, reads it back. denied: the store is full or cannot be written, or
+// the value that is read back differs. The old value is gone in each case.
 Status write_loader_text(const Files& files, const std::string& name, const std::string& text);
 
 // Removes the default entry that overrides loader.conf: an operator set it in systemd-boot's menu, or with
 // bootctl. conflict: it cannot be removed, with the reason.
 Status drop_default(const Files& files);
 
-// denied: the loader that started this system did not come from the partition with that PARTUUID, so that the
-// files there do not decide what boots.
+// denied: the loader that started this system was not read from the partition with that PARTUUID, so the
+// files there do not determine what boots.
 Status came_from(const Files& files, const std::string& partition_guid);
-// denied: the loader that started this system is not systemd-boot, or does not support an entry for one boot.
+// denied: the running system was not started by systemd-boot, or that does not support one-time entries.
 Status takes_one_shot(const Files& files);
 
 }  // namespace muster::efi

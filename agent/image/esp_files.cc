@@ -35,7 +35,7 @@ std::vector<std::string> files_of_slot(const Files& esp, const std::string& slot
   return out;
 }
 
-// By the kernel's rules: the last `panic=` counts, in seconds; 0 halts, a negative value restarts at once.
+// By the kernel's rules: the last `panic=` is used, in seconds; 0 halts, a negative value restarts at once.
 bool restarts_after_panic(const std::string& options) {
   const std::string key = "panic=", last = kernel_argument(options, "panic");
   if (last.rfind(key, 0) != 0 || last.size() == key.size()) return false;
@@ -44,7 +44,7 @@ bool restarts_after_panic(const std::string& options) {
   return *end == '\0' && seconds != 0;
 }
 
-// The rest of the line that begins with that key; "" if there is none.
+// Returns the rest of the line that begins with that key; "" if there is none.
 std::string entry_value(const std::string& entry, const std::string& key) {
   std::istringstream lines(entry);
   for (std::string line; std::getline(lines, line);)
@@ -126,8 +126,8 @@ uint64_t slot_bytes(const Files& esp, const std::string& slot) {
   return sum;
 }
 
-// All files, because Files::write() leaves its temporary file behind if it is interrupted, and nothing else
-// would ever remove it.
+// Lists all files, because an interrupted Files::write() leaves its temporary file behind, and nothing else
+// would remove it.
 Status clear_slot_folder(const Files& esp, const std::string& slot) {
   for (const auto& path : files_of_slot(esp, slot)) TRY_(esp.remove(path));
   return Ok{};

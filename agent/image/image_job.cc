@@ -16,7 +16,7 @@ int64_t now_ms() {
       .count();
 }
 
-// Sends at most one progress event per second, and the last one.
+// Sends at most one progress event per second, and always the last one.
 class Progress {
  public:
   explicit Progress(const WorkRunner::Emit& emit) : emit_(emit) {}

@@ -22,35 +22,35 @@ namespace muster {
 Result<Json> run_image_job(const Files& files, Process& process, const wire::WorkOrder& order,
                            const WorkRunner::Emit& emit, const std::function<bool()>& cancelled);
 
-// An order's id without its attempt: "7-18f/node01/image#2" -> "7-18f/node01/image". Pure.
+// Returns an order's id without its attempt: "7-18f/node01/image#2" -> "7-18f/node01/image". Pure function.
 std::string work_of(const std::string& order);
 
-// The real Seeder: mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent
+// Returns the production Seeder: mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent
 // (agent/identity.h).
 std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, std::string identity);
 
-// The disk with the finished image `digest` of this node, by its marker: the device, its state partition's
-// number and its ESP. not_found; conflict: more than one.
+// The disk with the finished image `digest` of this node, found by its marker: the device, the number of its
+// state partition, and its ESP. not_found; conflict: more than one.
 struct OwnDisk {
   std::string device;
   uint32_t state = 0;
   EspPlace esp = {};
 };
 Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, const std::string& digest);
-// Copies the present identity of the RAM system's agent to the system on it before that is started: an image
-// order left the identity of its own boot there, which the join of a later boot revoked. Writes to the state
-// partition, only differences.
+// Copies the current identity of the RAM system's agent to the system on that disk before it is started: an
+// image order left the identity of its own boot there, which the join of a later boot revoked. Writes to the
+// state partition, only what differs.
 Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node,
                           const std::string& digest);
 
 // Makes the firmware start that disk from now on (agent/image/boot_entry.h).
 Status start_own_disk_first(const Files& files, const std::string& node, const std::string& digest);
 
-// What seeding writes into a new root; pure but for the folder. `root` is the mounted slot.
-// `way`: agent/image/network_files.h.
+// Writes the content of a new root. `root` is the mounted slot; only files below it are accessed. `way`: see
+// agent/image/network_files.h.
 Status seed_root(const Files& root, const SeedRequest& request, const std::string& machine_id,
                  const RamNetwork& way = {});
-// Files of the ESP: kernel, initrd, loader, entry; the entry that is started by default changes last.
+// Writes the ESP: kernel, initrd, loader, entry; the default entry changes last.
 Status seed_esp(const Files& esp, const SeedRequest& request);
 
 }  // namespace muster

@@ -15,7 +15,7 @@ constexpr uint64_t kAlign = 4 * kMiB;
 Result<GptTable> make_layout(uint64_t disk_size, uint64_t raw_size, uint64_t root_size) {
   const uint64_t esp = disk_size >= 32 * kGiB ? 512 * kMiB : 256 * kMiB;
   const uint64_t state_min = std::clamp(disk_size / 5, 128 * kMiB, 64 * kGiB);
-  const uint64_t edges = kAlign + kMiB;  // before the first partition, and the backup table
+  const uint64_t edges = kAlign + kMiB;  // space before the first partition, and for the backup table
   if (disk_size < edges + esp + state_min)
     return fail(Code::invalid, "the disk is too small for an operating system");
   const uint64_t left = disk_size - edges - esp - state_min;
@@ -33,7 +33,7 @@ Result<GptTable> make_layout(uint64_t disk_size, uint64_t raw_size, uint64_t roo
     at += size;
   };
   add(kTypeEsp, "muster-esp", esp);
-  // Not the discoverable root type: a loader or initrd must never select a slot itself.
+  // Not the type of discoverable root partitions: a loader or initrd must never select a slot itself.
   add(kTypeLinux, "muster-root-a", root);
   add(kTypeLinux, "muster-root-b", root);
   add(kTypeLinux, "muster-state", (disk_size - kMiB - at) / kMiB * kMiB);

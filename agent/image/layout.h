@@ -1,5 +1,5 @@
-// The partitions of an OS disk: muster-esp, muster-root-a, muster-root-b, muster-state. Pure, but for the
-// random ids.
+// The partitions of an OS disk: muster-esp, muster-root-a, muster-root-b, muster-state. Pure functions,
+// except for the random ids.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace muster {
 
-// A new table for a disk of that size. `root_size`: bytes of one root slot; 0: half of what ESP and state
-// leave, at most 64 GiB. Code::invalid if the image (`raw_size` bytes) plus some space does not fit into a
-// slot.
+// Returns a new table for a disk of that size. `root_size`: bytes of one root slot; 0: half of the space
+// besides ESP and state, at most 64 GiB. Code::invalid if the image (`raw_size` bytes) and some spare space
+// do not fit into a slot.
 Result<GptTable> make_layout(uint64_t disk_size, uint64_t raw_size, uint64_t root_size);
-// True when this is such a table, primary copy intact, and the image fits its slots.
+// True if this is such a table, with an intact primary copy, and the image fits its slots.
 bool is_layout(const GptTable& table);
 const GptPartition* slot_partition(const GptTable& table, const std::string& slot);  // "a" | "b"
 

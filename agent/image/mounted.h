@@ -10,12 +10,12 @@
 
 namespace muster {
 
-// A folder with a file system in it, to be closed after use.
+// A folder with a mounted file system, to be closed after use.
 class OpenFolder {
  public:
   virtual ~OpenFolder() = default;
   virtual Files files() const = 0;
-  // Everything is on the disk when this returns Ok. The destructor does the same, and drops the error.
+  // On Ok, everything is on the disk. The destructor does the same, and ignores the error.
   virtual Status close() = 0;
 };
 
@@ -23,7 +23,7 @@ class OpenFolder {
 class Mounted : public OpenFolder {
  public:
   enum class Way { read, write };
-  // `at` is created, accessible to root only. conflict: the device is in use.
+  // Creates `at`, accessible to root only, and mounts there. conflict: the device is in use.
   static Result<Mounted> mount(const std::string& device, const char* type, const std::string& at,
                                const char* options, Way way = Way::write);
   Mounted(Mounted&& other) noexcept;

@@ -1,4 +1,4 @@
-// The provisioning network of a new system, as systemd-networkd reads it. Pure.
+// The configuration of the provisioning network of a new system, for systemd-networkd. Pure functions.
 #pragma once
 
 #include <map>
@@ -9,9 +9,9 @@
 
 namespace muster {
 
-// Path -> content. `way`: how this machine reaches the controller during installation; a bond or a VLAN in it
-// is also set up in the new system, because a machine without power control is reachable only through that
-// network.
+// Returns path -> content. `way`: the route of this machine to the controller during installation; its bond
+// or VLAN is also set up in the new system, because a machine without power control is reachable only through
+// that network.
 std::map<std::string, std::string> network_files(const wire::ImageJob& job, const RamNetwork& way);
 
 }  // namespace muster

@@ -1,7 +1,7 @@
-// Names that identify a machine to storage (NVMe over Fabrics, iSCSI, ZFS): packages create them at
-// installation, which for a node is the build of its image, so the image has none and seeding writes the
+// Names that identify a machine to storage (NVMe over Fabrics, iSCSI, ZFS). Packages create them when they
+// are installed, which for a node is when its image is built; so the image has none, and seeding writes the
 // node's own. They are derived from its machine id, which stays when the node gets a new image: targets that
-// admit it by such a name continue to do so. Thread: plain functions.
+// admit it by such a name continue to do so. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// Into a mounted root, for the programs that it has.
+// Writes the names into a mounted root, for those programs that are installed there.
 Status write_own_names(const Files& root, const std::string& machine_id);
 
 }  // namespace muster

@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-constexpr uint64_t kSector = 512;  // the unit of sysfs, whatever the disk's block size is
+constexpr uint64_t kSector = 512;  // the unit of sysfs, regardless of the disk's block size
 const std::string kBlock = "/sys/class/block/";
 
 uint64_t number_in(const Files& files, const std::string& path) {
@@ -30,7 +30,7 @@ bool is_at(const Files& files, const std::string& kernel_name, const GptPartitio
          number_in(files, folder + "/size") * kSector == p.size;
 }
 
-// Already mounted, and left mounted.
+// A file system that is already mounted, and stays mounted.
 class MountedBefore : public OpenFolder {
  public:
   explicit MountedBefore(std::string folder) : folder_(std::move(folder)) {}

@@ -1,7 +1,7 @@
-// Which of muster's root slots this system runs from, and which one boots by default. No label or kernel name
-// decides that, because other disks may have the same: / is found by the device number that the kernel
-// mounted, its place on the disk is compared with the disk's own table, and the disk has muster's marker.
-// Reads only. Thread: plain functions.
+// Determines which of muster's root slots this system runs from, and which one boots by default. Labels and
+// kernel names are not used, because other disks may have the same: / is found by the device number that the
+// kernel mounted, its position is compared with the disk's table, and the disk has muster's marker. Reads
+// only. Thread safety: stateless functions.
 #pragma once
 
 #include <functional>
@@ -32,38 +32,38 @@ struct OwnSlots {
 // disk's table disagree.
 Result<OwnSlots> own_slots(const Files& files);
 
-// The marker's record of the running slot; the rest comes from the image's record, its files, and the network
-// files.
+// Returns the marker's record of the running slot, completed from the image's record, its files, and the
+// network files.
 SlotNote running_note(const Files& files, const OwnSlots& own);
 
-// Kernel name of a partition of that disk. conflict: number, start or size in the kernel differ from the
-// disk's table.
+// Returns the kernel name of a partition of that disk. conflict: number, start or size in the kernel differ
+// from the disk's table.
 Result<std::string> partition_of(const Files& files, const OwnSlots& own, const GptPartition& partition);
-// How it is in use, for messages: mounted, as swap, or part of another device. "": unused.
+// Returns its use, for messages: mounted, as swap, or part of another device. "": unused.
 std::string use_of_partition(const Files& files, const std::string& kernel_name);
 
-// Where muster mounts temporarily: the agent's place, and the slot writer's two.
+// Temporary mount points of muster: that of the agent, and the two of the slot writer.
 inline constexpr const char* kEspPlace = "/run/muster-esp";
 inline constexpr const char* kWriterEspPlace = "/run/muster-image/esp";
 inline constexpr const char* kWriterSlotPlace = "/run/muster-image/root";
 using Unmount = std::function<void(const std::string& place)>;  // a real path
 void detach(const std::string& place);
-// Removes mounts that an agent or a writer left behind when it was killed.
+// Removes mounts that were left behind by an agent or a writer that was killed.
 void unmount_left_over(const Files& files, const Unmount& unmount = detach);
 
-// The ESP of that disk: where it is mounted already, otherwise mounted at `at` until it is closed. Opening it
+// Opens the ESP of that disk: where it is already mounted, otherwise mounted at `at` until closed. Opening
 // for reading removes no mount, because the writer may be using it at the same time. conflict: opened for
 // writing, but mounted read-only.
 Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSlots& own,
                                                  const std::string& at, Mounted::Way way,
                                                  const Unmount& unmount = detach);
 
-// A device that is mounted for writing elsewhere, perhaps in a different unit's namespace, cannot be mounted
-// read-only: then `mount` is called a second time, for writing.
+// A device that is mounted for writing elsewhere, perhaps in the mount namespace of a different unit, cannot
+// be mounted read-only: `mount` is then called a second time, for writing.
 Result<Mounted> mount_beside(const std::function<Result<Mounted>(Mounted::Way)>& mount, Mounted::Way way);
 
-// The running slot is the default one, according to loader.conf and the marker. conflict: it is not, or not
-// yet.
+// Checks that the running slot is the default one, in loader.conf and in the marker. conflict: it is not, or
+// not yet.
 Status is_committed(const OwnSlots& own, const std::string& standing);
 
 }  // namespace muster

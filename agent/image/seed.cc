@@ -57,12 +57,12 @@ class LinuxSeeder : public Seeder {
     TRY(Mounted root, Mounted::mount(partition_path(r.disk, slot->number), "ext4", "/run/muster-image/root",
                                      "errors=remount-ro"));
     TRY_(grow_ext4(root.at(), slot->size));
-    // Without network arguments there is no network to take over.
+    // Without network arguments there is no network configuration to take over.
     const auto way = ram_network(files_.read_line("/proc/cmdline"));
     TRY_(seed_root(root.files(), r, machine_id, way.ok() ? *way : RamNetwork()));
     TRY(const std::string agent, Files("/").read("/proc/self/exe"));
     TRY_(root.files().write("/usr/sbin/muster-agent", agent, 0755));
-    // Everything that the RAM system contains for the node (acceptance programs).
+    // Copies everything that the RAM system contains for the node (acceptance programs).
     TRY_(copy_tree(files_, "/payload", root.files(), ""));
     return root.close();
   }
@@ -87,7 +87,7 @@ class LinuxSeeder : public Seeder {
     return Ok{};
   }
 
-  // Identity of the agent and of the machine; both outlive this image.
+  // Identity of the agent and of the machine; both survive a re-image.
   Result<std::string> seed_state(const SeedRequest& r) {
     TRY(Mounted state, Mounted::mount(partition_path(r.disk, r.layout.named("muster-state")->number), "ext4",
                                       "/run/muster-image/state", ""));
@@ -168,8 +168,9 @@ Status hand_over_identity(const Files& files, const std::string& identity, const
   return state.close();
 }
 
-// For operators, who type `mount /boot/efi`. By this partition's unique id: a second disk with muster's
-// partitions may be present. A line of the recipe's own stays, unless it selects by a label.
+// Adds an fstab line for operators who run `mount /boot/efi`, with the unique id of this partition, because a
+// second disk with muster's partitions may be present. A line of the recipe's own stays, unless it selects by
+// a label.
 static Status write_esp_line(const Files& root, const SeedRequest& r) {
   const GptPartition* esp = r.layout.named("muster-esp");
   if (!esp) return Ok{};
@@ -199,13 +200,13 @@ Status seed_root(const Files& root, const SeedRequest& r, const std::string& mac
   TRY_(root.write("/etc/machine-id", machine_id + "\n", 0444));
   TRY_(write_own_names(root, machine_id));
   for (const auto& [path, text] : network_files(job, way)) TRY_(root.write(path, text));
-  // An existing file is the recipe's own, or points to a daemon that gets the servers from the file above:
-  // only the spec's declaration replaces it.
+  // An existing file is from the recipe, or points to a daemon that gets the servers from the file above: it
+  // is replaced only if the spec declares servers.
   const bool there = root.exists("/etc/resolv.conf") || root.read_link("/etc/resolv.conf").ok();
   if (!job.dns.empty() || !there) TRY_(root.write("/etc/resolv.conf", resolver_text(job.dns, job.search)));
   TRY_(write_esp_line(root, r));
   TRY_(root.make_directories("/state"));
-  // systemd must not take this for the first boot of an updated system.
+  // systemd must not treat this as the first boot of an updated system.
   TRY_(root.write("/etc/.updated", ""));
   TRY_(root.write("/var/.updated", ""));
   return write_image_record(root, {job.image, job.digest, r.slot});

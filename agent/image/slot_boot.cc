@@ -30,7 +30,7 @@ Status check_note(const OwnSlots& own, const wire::BootSlotJob& job) {
   return Ok{};
 }
 
-// The entry comes before the variable: if interrupted in between, the next boot is a normal one.
+// Writes the entry before the variable: if interrupted in between, the next boot is a normal one.
 Status arm(const Files& files, const Files& esp, const OwnSlots& own, const std::string& slot,
            int64_t seconds) {
   TRY_(slot_is_startable(esp, slot, own.slot(slot).guid));
@@ -91,7 +91,7 @@ bool slot_boot_armed(const Files& files) { return is_trial(efi::loader_text(file
 void disarm_slot_boot(const Files& files) {
   if (slot_boot_armed(files)) {
     efi::remove_loader_variable(files, efi::kOneShot);
-    log::info("removed the boot loader's entry for one boot of the other slot");
+    log::info("removed the boot loader's one-time entry for the other slot");
   }
   const auto own = own_slots(files);
   if (!own.ok()) return;

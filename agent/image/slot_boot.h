@@ -1,10 +1,10 @@
-// The order `boot_slot`: one boot from the root slot that this system does not run from. The loader's
-// `default` keeps naming the running slot, so that the boot after it starts this system again unless the step
-// module `slot` commits the other one.
+// The order `boot_slot`: boots once from the root slot that this system does not run from. The loader's
+// `default` still names the running slot, so that the next boot after that starts this system again unless
+// the step module `slot` commits the other one.
 //
 // Preparation: everything is checked; the trial entry is made from the plain one; the variable
-// LoaderEntryOneShot is written with one write and read back. An order that is refused or withdrawn leaves
-// nothing behind. Then the restart. Thread: blocking, the agent's worker thread.
+// LoaderEntryOneShot is set by a single write and read back. An order that is rejected or withdrawn leaves
+// nothing behind. Then the node restarts. Thread: blocking, the agent's worker thread.
 #pragma once
 
 #include "base/json.h"
@@ -14,19 +14,19 @@
 
 namespace muster {
 
-// conflict: this system is not committed; the slot is the running one, half written, contains a different
-// image or one that does not roll back automatically, or cannot be booted; or the firmware's own default
-// cannot be removed. denied: firmware or loader do not support it, or the loader was started from a different
-// disk.
+// Prepares that boot. conflict: this system is not committed; the slot is the running one, half written,
+// contains a different image or one that does not roll back automatically, or cannot be booted; or the
+// firmware's default entry cannot be removed. denied: firmware or loader do not support it, or the loader was
+// started from a different disk.
 Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job);
 // Makes the next boot a normal one again: removes the variable if muster set it, and the trial entries.
 void disarm_slot_boot(const Files& files);
-// A boot of the other slot is armed: left behind by an order that did not finish.
+// True if a boot of the other slot is armed, left behind by an order that did not finish.
 bool slot_boot_armed(const Files& files);
 
-// Keeps a trial boot a trial over a restart, which the step module `reboot` needs for changed kernel
-// arguments: the next boot starts the running slot once more, with its entry as it is now. Does nothing if
-// the running system is not a trial boot, or is committed.
+// Keeps a trial boot a trial across a restart, which the step module `reboot` needs for changed kernel
+// arguments: the next boot starts the running slot once more, with its current entry. Does nothing if the
+// running system is not a trial boot, or is committed.
 Status keep_trial(const Files& files);
 
 }  // namespace muster

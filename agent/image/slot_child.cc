@@ -28,13 +28,13 @@ int64_t now_ms() {
       .count();
 }
 
-// Lines on standard output from several threads.
+// Writes lines to standard output from several threads.
 class Lines {
  public:
   void put(const Json& line) {
     const std::string text = dump_ascii(line) + "\n";
     const std::lock_guard lock(mutex_);
-    // The agent is gone, and with it the reader of this pipe: its next order continues from here.
+    // The agent, which reads this pipe, is gone; its next order continues from this point.
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
       std::_Exit(1);
   }
@@ -110,10 +110,10 @@ Result<std::string> state_of_unit(Process& process) {
   return state;
 }
 
-// systemd's states of a unit that is not running and will not start automatically.
+// True for systemd's states of a unit that is not running and will not start automatically.
 bool has_ended(const std::string& active) { return active == "inactive" || active == "failed"; }
 
-// Returns when it has ended.
+// Stops an earlier unit, and returns when it has ended.
 Status stop_unit(Process& process) {
   TRY(const std::string state, state_of_unit(process));
   if (has_ended(state)) return Ok{};
@@ -128,7 +128,7 @@ Status stop_unit(Process& process) {
 
 std::string own_program(const Files& files) {
   const std::string self = files.read_link("/proc/self/exe").value_or(kAgent);
-  const std::string gone = " (deleted)";  // the file was replaced while this program runs
+  const std::string gone = " (deleted)";  // added by the kernel if the file was replaced
   const bool is_gone = self.size() > gone.size() && self.substr(self.size() - gone.size()) == gone;
   return is_gone ? self.substr(0, self.size() - gone.size()) : self;
 }

@@ -1,9 +1,9 @@
-// The order `write_slot`: write_slot() in a transient systemd unit, which limits it beside running jobs (idle
-// CPU and IO weight, memory, the job's own cap on bytes written) and keeps its mounts private.
+// The order `write_slot`: runs write_slot() in a transient systemd unit, which limits it while jobs run (idle
+// CPU and IO weight, memory, a cap on bytes written) and keeps its mounts private.
 //
-// The unit has a fixed name: one that was left behind by a killed agent is stopped first, and waited for. A
+// The unit has a fixed name: one that a killed agent left behind is stopped first, and waited for. A
 // withdrawn or timed-out order stops it as well; the next order continues from what it wrote. Thread:
-// blocking, the agent's worker thread; write_slot_child() is the unit's own program.
+// blocking, the agent's worker thread; write_slot_child() runs in the unit.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ Result<Json> run_write_slot(const Files& files, Process& process, const wire::Wo
 // {"kind":"beat"} every second, and last {"kind":"result", "result"} or {"kind":"result","code","message"}.
 Status write_slot_child();
 
-// The result in the unit's output. failed: it ended without one.
+// Returns the result in the unit's output. failed: it ended without one.
 Result<Json> result_of_child(const Output& output);
 
 }  // namespace muster

@@ -1,7 +1,7 @@
-// The frames of an image into a region of a device: a root slot of a disk, or the slot's partition itself.
+// Writes the frames of an image into a region of a device: a root slot of a disk, or the slot's partition.
 //
 // Each frame is checked against the manifest before it is decompressed; a bad one is fetched again and never
-// written. Everything is on the device when run() returns Ok. Thread: blocking, starts its own workers;
+// written. On Ok from run(), everything is on the device. Thread: blocking, starts its own workers;
 // `progress` is called by any of them, one at a time.
 #pragma once
 
@@ -31,7 +31,7 @@ struct FrameCounts {
 
 class SlotFrames {
  public:
-  // `path`: of frames.zst on the server. `start`: where on the device the region begins.
+  // `path`: of frames.zst on the server. `start`: offset of the region on the device.
   SlotFrames(std::string path, const ImageManifest& manifest, const BlockDevice& device, uint64_t start,
              const FrameDeps& deps, const WriteOptions& options)
       : path_(std::move(path)),

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kNetworkFolder = "/etc/systemd/network";
 constexpr const char* kOwnNetwork = "10-muster.network";
 
-// The folder that the file would be written to is inside the new root, with all links followed.
+// Checks that the folder of a file to be written is inside the new root, with all links followed.
 Status stays_inside(const Files& root, const std::string& path) {
   std::error_code error;
   const fs::path base = fs::canonical(root.root(), error);
@@ -43,7 +43,7 @@ Status go_on(const BeforeWrite& before, std::string_view what) {
   return before ? before(what) : Status(Ok{});
 }
 
-// From the disk: the page cache would return what was written even if the disk lost it.
+// Reads from the disk: the page cache would return what was written even if the disk had lost it.
 Result<std::string> read_anew(const Files& files, const std::string& path) {
   const int fd = ::open(files.real(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {

@@ -1,5 +1,5 @@
-// What turns a written slot into this node's system while the other one runs: its root (name, network,
-// machine id, programs) and its files on the ESP. Thread: blocking.
+// Turns a written slot into this node's system while the other one runs: its root (name, network, machine id,
+// programs) and its files on the ESP. Thread: blocking.
 #pragma once
 
 #include <functional>
@@ -22,11 +22,11 @@ struct ProgramFile {
   std::string content;  // checked
 };
 
-// Network files of the running root that the new system takes over: all of muster's if they set up a bond or
-// a VLAN; otherwise none, and they are generated from the job. conflict: their address is not the job's.
+// Returns the network files of the running root that the new system takes over: all of muster's if they set
+// up a bond or a VLAN; otherwise none, and they are generated from the job. conflict: their address differs.
 Result<std::map<std::string, std::string>> carried_network(const Files& running, const wire::ImageJob& job);
 
-// invalid: the path of one of them is not absolute and plain.
+// invalid: a path is not absolute and plain.
 Status check_program_paths(const std::vector<wire::SlotProgram>& programs);
 
 struct SlotSeed {
@@ -35,17 +35,17 @@ struct SlotSeed {
   std::map<std::string, std::string> network;
   const std::vector<ProgramFile>& programs;
 };
-// Symbolic links in an image may lead anywhere. denied: one of them leads out of `root`.
+// Seeds the root. denied: a symbolic link of the image leads out of `root`.
 Status seed_slot_root(const Files& root, const SlotSeed& seed);
-// Compares that root with what seed_slot_root() wrote: image, slot, name, address, programs. corrupt: they
-// differ.
+// Compares that root with what seed_slot_root() wrote: image, slot, name, address, programs. corrupt: it
+// differs.
 Status check_slot_root(const Files& root, const SlotSeed& seed);
 
-// Removes the slot's entries, the trial's first, and syncs.
+// Removes the slot's entries, the trial entry first, and syncs.
 Status remove_entries(const Files& esp, const std::string& slot, const BeforeWrite& before);
-// Writes kernel, initrd, and last the plain entry; each completely or not at all.
+// Writes kernel, initrd, and the plain entry last; each completely or not at all.
 Status write_slot_files(const Files& esp, const SeedRequest& request, const BeforeWrite& before);
-// Reads them from the disk. corrupt: they do not match the manifest and the job.
+// Reads these files back from the disk. corrupt: they do not match the manifest and the job.
 Status check_slot_files(const Files& esp, const SeedRequest& request);
 
 }  // namespace muster

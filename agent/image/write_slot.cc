@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// The state of one order, from the checks to the finished note.
+// The state of one order, from the checks to the final record in the marker.
 struct Work {
   const wire::SlotJob& job;
   const WriteSlotDeps& deps;
@@ -53,7 +53,7 @@ Result<std::unique_ptr<OpenFolder>> open_esp(const Work& w, Mounted::Way way) {
 
 // ---- checks: reads only ----
 
-// The job's disk must be the one that this system runs from, and both must be this node's.
+// The job's disk must be the one that this system runs from, and both must belong to this node.
 Status find_own_disk_of(Work& w) {
   const wire::ImageJob& job = w.job.image;
   const std::string host = w.deps.files.read_line("/proc/sys/kernel/hostname");
@@ -75,7 +75,8 @@ Status find_own_disk_of(Work& w) {
 Status check_slot(Work& w) {
   if (w.job.slot != "a" && w.job.slot != "b") return fail(Code::invalid, "unknown root slot: " + w.job.slot);
   if (w.job.slot == w.own.running)
-    return fail(Code::conflict, "this system runs from slot " + w.job.slot + ": it is never written");
+    return fail(Code::conflict,
+                "this system runs from slot " + w.job.slot + ", and the running slot is never written");
   std::string standing;
   {
     TRY(const auto esp, open_esp(w, Mounted::Way::read));
@@ -145,7 +146,7 @@ Status note(Work& w, const char* stage) {
   TRY(const BlockDevice disk, BlockDevice::open(w.own.device, BlockDevice::Access::shared_write));
   TRY(ImageMarker now, read_marker(disk));
   if (now.serial != w.own.marker.serial)
-    return fail(Code::conflict, "the marker on this disk was changed meanwhile");
+    return fail(Code::conflict, "the marker on this disk was changed in the meantime");
   now.slots[w.job.slot] = {w.job.image.image,        w.job.image.digest, stage,
                            w.job.image.address_cidr, w.deps.order,       w.manifest.trial};
   now.slots[w.own.running] = running_note(w.deps.files, w.own);
@@ -160,8 +161,8 @@ Status note(Work& w, const char* stage) {
 
 std::string slot_path(const Work& w) { return w.deps.files.real("/dev/" + w.partition); }
 
-// Opened exclusively, so that it cannot be mounted meanwhile. Device number and size are compared as well: a
-// name in /dev may point elsewhere.
+// Opens it exclusively, so that it cannot be mounted at the same time. Device number and size are compared as
+// well, because a name in /dev may point elsewhere.
 Result<BlockDevice> hold_slot(const Work& w) {
   TRY(BlockDevice slot, BlockDevice::open(slot_path(w), BlockDevice::Access::exclusive_write));
   const std::string number = w.deps.files.read_line("/sys/class/block/" + w.partition + "/dev");
@@ -216,7 +217,7 @@ Status write_all(Work& w, WriteSlotResult& result) {
   return note(w, kSlotWritten);
 }
 
-// This order has finished before, and all that it wrote is unchanged.
+// Checks that this order has finished before, and that everything it wrote is unchanged.
 bool is_complete(const Work& w) {
   const SlotNote* noted = w.own.note(w.job.slot);
   if (!noted || noted->stage != kSlotWritten || noted->digest != w.job.image.digest ||

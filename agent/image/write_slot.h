@@ -1,13 +1,13 @@
-// write_slot(): puts an image into the root slot that this system does not run from, while it runs.
+// write_slot(): writes an image into the root slot that this system does not run from, while it runs.
 //
 // Everything that could prevent the order is checked before the first write: the job is for this node; the
 // disk matches its description (identity), has muster's layout and a marker of this node, cluster and
 // controller, and / is one of its root slots; the running slot is committed, and the job names the other one;
 // that partition is not in use; the image rolls back automatically (ImageManifest::trial), fits, and is
-// served as announced, as are the programs; the ESP has enough space. Then, in an order that keeps the
-// running slot the default and bootable after a power cut at any point: the marker records "writing", the
-// slot's entries are removed, frames are written (correct ones are kept), the new root is seeded, kernel,
-// initrd and last the entry are written to the ESP, everything is read back, and the marker records
+// served as announced, as are the programs; the ESP has enough space. The writes are ordered so that the
+// running slot stays the default and bootable after a power cut at any point: the marker records "writing",
+// the slot's entries are removed, frames are written (correct ones are kept), the new root is seeded, kernel,
+// initrd and finally the entry are written to the ESP, everything is read back, and the marker records
 // "written". Never changed: the running slot, its files on the ESP, loader.conf, the loader itself, the state
 // partition. A repeated order continues; one that had finished is verified and succeeds. Thread: blocking, a
 // process of its own (slot_child.h).
@@ -47,7 +47,7 @@ struct WriteSlotDeps {
   std::function<void(uint64_t done, uint64_t total)> progress = {};
   std::function<bool()> cancelled = {};
 };
-// The real mounts; `files`, `disks` and `source` are set.
+// Returns the production mounts, with `files`, `disks` and `source` set as well.
 WriteSlotDeps real_write_slot_deps(const Files& files, const wire::SlotJob& job);
 
 struct WriteSlotResult : FrameCounts {
@@ -56,9 +56,9 @@ struct WriteSlotResult : FrameCounts {
 };
 Json to_json(const WriteSlotResult& result, const wire::SlotJob& job);
 
-// conflict: not the described disk, in use, not committed, or the running slot. denied: a different node's,
-// or an image that would not roll back automatically. invalid: it does not fit. corrupt: the served or
-// read-back data is not what was announced.
+// conflict: not the described disk, in use, not committed, or the running slot. denied: the disk of a
+// different node, or an image that would not roll back automatically. invalid: it does not fit. corrupt: the
+// served data, or the data read back, is not what was announced.
 Result<WriteSlotResult> write_slot(const wire::SlotJob& job, const WriteSlotDeps& deps,
                                    const WriteOptions& options = {});
 

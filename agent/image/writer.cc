@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// Removes what other systems might still recognize at the old places.
+// Removes leftovers that might still be recognized at their old positions.
 Status clear_old_signatures(const BlockDevice& disk, const GptTable& layout) {
   constexpr uint64_t kMiB = 1 << 20;
   TRY_(disk.zero(0, kMarkerOffset));
@@ -33,7 +33,7 @@ struct Work {
   ImageManifest manifest = {};
   std::map<std::string, std::string> files = {};
   std::string path = {};
-  std::string standing = {};  // by loader.conf
+  std::string standing = {};  // the default slot in loader.conf
   GptTable layout = {};
   ImageMarker marker = {};
   WriteResult result = {};
@@ -43,8 +43,8 @@ const ImageMarker* marker_of(const DiskContent& content) {
   return content.marker ? &*content.marker : nullptr;
 }
 
-// If this disk already belongs to this node. The marker may be behind: a commit writes it last
-// (commit_slot.h).
+// Returns the default slot if this disk already belongs to this node. The marker may be older than
+// loader.conf, because a commit writes it last (commit_slot.h).
 std::string standing_on(const wire::ImageJob& job, const WriteDeps& deps, const std::string& path) {
   {
     const auto disk = BlockDevice::open(path, BlockDevice::Access::read);
@@ -79,7 +79,7 @@ Status plan_work(Work& w, const BlockDevice& disk) {
     w.marker.fresh = true;
     w.result.fresh_layout = true;
   }
-  // A retry keeps what the plan approved at first: the order is sent again with that hash.
+  // A retry keeps the content that the plan first approved: the order is sent again with that hash.
   if (unfinished && w.marker.approved.empty()) w.marker.approved = found->approved;
   const GptPartition* slot = slot_partition(w.layout, w.marker.slot);
   if (slot->size < w.manifest.raw_size)
@@ -154,7 +154,7 @@ bool is_finished(const wire::ImageJob& job, const std::string& order, const Disk
 Status may_write(const wire::ImageJob& job, const DiskContent& content, const ImageMarker* marker) {
   if (!job.content_hash.empty()) {
     if (content.hash == job.content_hash) return Ok{};
-    // Our own half-done work on what was approved.
+    // Unfinished work of our own on the approved content.
     if (marker && marker->stage == "writing" && marker->approved == job.content_hash &&
         is_ours(job, *marker) && marker->digest == job.digest)
       return Ok{};
@@ -180,7 +180,7 @@ Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps
   if (facts.mounted)
     return fail(Code::conflict, fmt::format("disk {} is in use on this machine", facts.serial));
   w.path = deps.device(facts.name);
-  // The kernel allows no mount of a partition while the whole disk is open exclusively.
+  // The kernel does not mount a partition while the whole disk is open exclusively.
   w.standing = standing_on(job, deps, w.path);
   {
     TRY(const BlockDevice disk, BlockDevice::open(w.path, BlockDevice::Access::exclusive_write));

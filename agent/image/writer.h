@@ -1,5 +1,5 @@
-// write_image(): puts an image into the root slot of the OS disk that is not in use, so that it can be
-// started.
+// write_image(): writes an image into the root slot of the OS disk that is not in use, and makes that slot
+// the default.
 //
 // Order, and why a power cut anywhere is harmless: find the disk by identity, open it exclusively, probe its
 // content again (Code::denied unless it is what the plan approved), remove the firmware's entry that
@@ -42,19 +42,19 @@ struct SeedRequest {
   std::map<std::string, std::string> files;  // role -> content, checked: kernel, initrd, bootloader
 };
 
-// What happens to a slot after its bytes are there; needs mounts, so tests have their own.
+// The steps for a slot after its bytes are written; they need mounts, so tests have their own version.
 class Seeder {
  public:
   virtual ~Seeder() = default;
-  // The slot that the boot loader on this disk starts ("/dev/nvme0n1"); "" if unknown.
+  // Returns the default slot of the boot loader on this disk ("/dev/nvme0n1"); "" if unknown.
   virtual std::string standing(const std::string& /*disk*/) { return ""; }
   // Removes the firmware's default entry for systemd-boot, which overrides loader.conf: it may name the slot
   // that is about to be written, or keep the new system from being started. Ok if the firmware stores no such
   // entry.
   virtual Status drop_firmware_default() { return Ok{}; }
-  // File systems of ESP and state if `fresh`; grows the root; host name, network, agent, identity.
+  // Makes the file systems of ESP and state if `fresh`; grows the root; host name, network, agent, identity.
   virtual Status seed(const SeedRequest& request) = 0;
-  // Makes the slot the one that is started. The last effect of all.
+  // Makes the slot the default. The last change of all.
   virtual Status install_loader(const SeedRequest& request) = 0;
 };
 
@@ -76,24 +76,24 @@ struct WriteResult : FrameCounts {
 };
 
 // denied: the identity matches, but the content is not what was approved, or the disk is not local. conflict:
-// the disk differs from its description, or is in use. corrupt: the controller serves bytes that do not match
-// the manifest.
+// the disk differs from its description, or is in use. corrupt: the bytes that the controller serves do not
+// match the manifest.
 Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps,
                                 const WriteOptions& options = {});
 
-// Whether this order's work on this disk is done: the marker names the order; or it records finished work of
-// this image over the approved content, which is gone. Pure.
+// True if this order's work on this disk is done: the marker names the order, or records finished work of
+// this image over the approved content, which no longer exists. Pure function.
 bool is_finished(const wire::ImageJob& job, const std::string& order, const DiskContent& content,
                  const ImageMarker* marker);
 
-// Whether the marker is of this node, this cluster and this controller. A marker without cluster or CA counts
-// if the controller's own record shows that it imaged this node. Pure.
+// True if the marker is of this node, cluster and controller. A marker without cluster or CA counts if the
+// controller's own record shows that it imaged this node. Pure function.
 bool is_ours(const wire::ImageJob& job, const ImageMarker& marker);
-// The identity of the job's disk, without its kernel name. denied: it is not in this machine, or it is
+// Returns the disk with the job's identity. denied: it is not a local disk of this machine, or it is
 // read-only.
 Result<DiskFacts> find_local_disk(const wire::ImageJob& job, const std::vector<DiskFacts>& disks);
 
-// Whether this disk may be overwritten for this job. Pure. `marker` may be null.
+// Checks that this disk may be overwritten for this job. `marker` may be null. Pure function.
 Status may_write(const wire::ImageJob& job, const DiskContent& content, const ImageMarker* marker);
 
 }  // namespace muster

@@ -1,4 +1,5 @@
-// command: runs a program, for what no module covers. It requires a test of whether the work is already done.
+// command: runs a program, for work that no other module covers. Requires a test that shows whether the work
+// is already done.
 #include <fmt/format.h>
 
 #include "agent/steps/step_modules.h"
@@ -12,7 +13,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   const std::string creates = text_of(params, "creates");
   if (probe.empty() && creates.empty())
     return fail(Code::invalid,
-                "command: 'check' or 'creates' is needed, to detect whether it is already done");
+                "command: 'check' or 'creates' is required, to detect whether the work is already done");
   if (!creates.empty() && !context.files.exists(creates)) return differs(creates + " does not exist");
   if (probe.empty()) return holds();
   Command command;
@@ -20,7 +21,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   command.deadline = int_of(params, "deadline_seconds", 60) * kSecond;
   TRY(const Output out, context.process.run(command));
   if (out.ok()) return holds();
-  return differs(fmt::format("`{}` ended with {}", join(probe, " "), out.exit_code));
+  return differs(fmt::format("`{}` exited with {}", join(probe, " "), out.exit_code));
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -47,8 +48,8 @@ StepModule command_module() {
       {parameter("argv", "list", true, "program and arguments"),
        parameter("check", "list", false, "program that succeeds if the work is already done"),
        parameter("creates", "string", false, "path that exists if the work is already done"),
-       parameter("env", "object", false, "added to the environment"),
-       parameter("cwd", "string", false, "working folder"),
+       parameter("env", "object", false, "environment variables to add"),
+       parameter("cwd", "string", false, "working directory"),
        parameter("deadline_seconds", "int", false, "timeout, after which the program is killed", 60)});
   m.check = check;
   m.apply = apply;

@@ -1,4 +1,4 @@
-// group: a local group with this number.
+// group: creates a local group, with a fixed GID if one is given.
 #include <fmt/format.h>
 
 #include "agent/steps/system/accounts.h"
@@ -36,10 +36,10 @@ Status apply(StepContext& context, const Json& params) {
 StepModule group_module() {
   StepModule m;
   m.name = "group";
-  m.help = "A local group, with a fixed number if it must be the same on all nodes.";
+  m.help = "Creates a local group, with a fixed GID if it must be the same on all nodes.";
   m.parameters = Json::array({parameter("name", "string", true, "group name"),
-                              parameter("gid", "int", false, "group number; 0: any", 0),
-                              parameter("system", "bool", false, "a system group", false)});
+                              parameter("gid", "int", false, "GID; 0: any", 0),
+                              parameter("system", "bool", false, "create a system group", false)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,4 +1,4 @@
-// not_applicable: stands in a plan for a step that has nothing to act on, so that the report shows why it was
+// not_applicable: takes the place of a step that has nothing to act on, so that the report shows why it was
 // not run.
 #include "agent/steps/step_modules.h"
 
@@ -8,8 +8,8 @@ StepModule not_applicable_module() {
   StepModule m;
   m.name = "not_applicable";
   m.help =
-      "Does nothing. The planner puts it in place of a step with `otherwise`, if its `for_each` is empty or "
-      "its `when` is false.";
+      "Does nothing. The planner inserts it in place of a step that has `otherwise` and whose `for_each` is "
+      "empty or whose `when` is false.";
   m.parameters = Json::array({parameter("reason", "string", true, "reason shown in the report")});
   m.check = [](StepContext&, const Json& params) -> Result<CheckResult> {
     return CheckResult{Holds::not_applicable, text_of(params, "reason")};

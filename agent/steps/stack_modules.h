@@ -1,4 +1,4 @@
-// Modules of the software stack above the operating system: scheduler, monitoring, further storage engines.
+// Step modules of the software stack above the operating system: scheduler, monitoring, storage engines.
 #pragma once
 
 #include "agent/steps/step_modules.h"

@@ -48,7 +48,7 @@ StepModule raid_module();
 StepModule filesystem_module();
 StepModule mount_module();
 StepModule mount_flags_module();
-// agent/steps: pure tests
+// agent/steps: modules that only test
 StepModule not_applicable_module();
 StepModule probe_module();
 StepModule rdma_ports_module();
@@ -67,17 +67,17 @@ StepModule shared_read_module();
 
 // ---- writing a module ----
 
-// One entry of StepModule::parameters. type: string | int | bool | list | object.
+// Returns an entry of StepModule::parameters. type: string | int | bool | list | object.
 Json parameter(const char* name, const char* type, bool required, const char* help,
                Json default_value = Json());
 
-// Typed reading of parameters that check_parameters() has accepted; the fallback when absent or empty text.
+// Read a parameter that check_parameters() has accepted; `fallback` if it is absent or an empty text.
 std::string text_of(const Json& params, const char* key, const std::string& fallback = "");
 int64_t int_of(const Json& params, const char* key, int64_t fallback);
 bool bool_of(const Json& params, const char* key, bool fallback);
-// A list of strings; a single string counts as a list of one.
+// Reads a list of strings; a single string counts as a list of one.
 std::vector<std::string> list_of(const Json& params, const char* key);
-// An object parameter; an empty object when absent. Refers into `params`, so it may be iterated over.
+// Returns an object parameter by reference into `params`, so it may be iterated over; empty if absent.
 const Json& object_of(const Json& params, const char* key);
 std::string join(const std::vector<std::string>& words, const std::string& separator);
 std::vector<std::string> lines_of(const std::string& text);
@@ -94,9 +94,9 @@ class Diff {
  private:
   std::string text_;
 };
-void say(const StepContext& context, const std::string& text);
+void say(const StepContext& context, const std::string& text);  // reports progress, one line
 bool is_cancelled(const StepContext& context);
-// Runs a program that must succeed.
+// Runs a program that must succeed and returns its output.
 Result<std::string> run_tool(StepContext& context, std::vector<std::string> argv,
                              DurationMs deadline = 60 * kSecond);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kFolder = "/var/lib/muster/rollback";
 constexpr std::string_view kSuffix = ".json";
-// Files, and its programs with two minutes each.
+// A rollback restores files and then runs its programs, each for at most two minutes.
 constexpr auto kLongestRollback = std::chrono::minutes(5);
 
 std::string record_path(const std::string& name) {
@@ -22,8 +22,8 @@ std::string record_path(const std::string& name) {
 }
 std::string unit_of(const std::string& name) { return "muster-rollback-" + name; }
 
-// One of these units is active, or about to be (activating), or not quite over (deactivating), for which
-// systemctl's exit status is that of an inactive one. False if systemd does not answer.
+// True if one of these units is active, activating or deactivating (for the last two, systemctl exits as for
+// an inactive unit). False if systemd does not respond.
 bool any_active(Process& process, const std::vector<std::string>& units) {
   Command ask;
   ask.argv = {"systemctl", "is-active"};
@@ -32,12 +32,13 @@ bool any_active(Process& process, const std::vector<std::string>& units) {
   return answer.ok() && (answer->ok() || answer->out.find("activating") != std::string::npos);
 }
 
-// Afterwards the timer cannot fire, and a rollback that it started has finished: until then it may put old
-// files over new ones, and systemd accepts no new timer of this name.
+// Stops the timer and waits for a rollback that it has started: until that has finished, it may overwrite new
+// files with old ones, and systemd accepts no new timer of this name.
 Status end_timer(Process& process, const std::string& name) {
   Command stop;
   stop.argv = {"systemctl", "stop", unit_of(name) + ".timer"};
-  // There may be none; and if systemd does not answer, only the caller rolls the change back.
+  // A failure is ignored: the timer may not exist, and if systemd does not respond, the caller rolls the
+  // change back.
   (void)process.run(stop).ok();
   const auto until = std::chrono::steady_clock::now() + kLongestRollback;
   while (any_active(process, {unit_of(name) + ".service"})) {
@@ -57,11 +58,11 @@ Error taken_back(const std::string& name) {
 }  // namespace
 
 Status arm(StepContext& context, const TwoPhase& change) {
-  // First of all: a timer of an earlier attempt would fire too early, and its rollback would remove the
-  // record.
+  // The timer of an earlier attempt is stopped first: it would fire too early, and its rollback would remove
+  // the record.
   TRY_(end_timer(context.process, change.name));
-  // A record that is there already holds the state before an earlier attempt that was never confirmed: that
-  // is the good one.
+  // An existing record has the state before an earlier attempt that was never confirmed: that is the state to
+  // restore.
   if (!context.files.exists(record_path(change.name))) {
     Json saved = Json::object();
     for (const auto& path : change.files) {
@@ -84,7 +85,7 @@ Status arm(StepContext& context, const TwoPhase& change) {
 
 Status confirm(StepContext& context, const std::string& name) {
   const auto stopped = run_tool(context, {"systemctl", "stop", unit_of(name) + ".timer"});
-  // It fired: the rollback is done, or under way. From here on it can fire no more.
+  // If the timer has fired, the rollback is done or under way. After the stop it can no longer fire.
   if (any_active(context.process, {unit_of(name) + ".service"}) || !is_armed(context.files, name))
     return taken_back(name);
   if (!stopped.ok()) return stopped.error();
@@ -129,7 +130,7 @@ Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::fu
   TRY_(arm(context, phases));
   const Status changed = change();
   if (changed.ok()) return confirm(context, phases.name);
-  // Either the timer or this code rolls it back.
+  // Either the timer's rollback or this code restores the files, never both.
   Status back = end_timer(context.process, phases.name);
   if (back.ok() && !is_armed(context.files, phases.name))
     return fail(changed.error().code, changed.error().message + "; " + taken_back(phases.name).message);
@@ -155,8 +156,9 @@ Status reach(const std::string& controller, DurationMs deadline) {
     TRY(const TcpAnswer answer, tcp_probe(host, port, 3 * kSecond));
     if (answer.state == TcpState::open) return Ok{};
     if (std::chrono::steady_clock::now() >= until)
-      return fail(Code::failed, "the controller's port " + text + " is " +
-                                    std::string(to_string(answer.state)) + " from this node");
+      return fail(Code::failed, "the controller at " + text +
+                                    " cannot be reached from this node: the port is " +
+                                    std::string(to_string(answer.state)));
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
 }

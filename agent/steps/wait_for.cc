@@ -1,4 +1,4 @@
-// wait_for: waits until something that this step cannot influence becomes true. Changes nothing.
+// wait_for: waits until conditions hold that this step cannot influence. Changes nothing.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -11,11 +11,11 @@
 namespace muster::steps {
 namespace {
 
-// How long a program may take, even if `deadline_seconds` is less. A node whose cores are all busy is slow,
-// not broken: five seconds were too few for iptables beside jobs.
+// Time that a program gets even if `deadline_seconds` is less. A node whose cores are all busy is slow, not
+// broken: five seconds were too short for iptables while jobs were running.
 constexpr DurationMs kAnswer = 60 * kSecond;
 
-// "" if everything holds, else what does not yet.
+// Returns which condition does not hold yet; "" if all hold.
 Result<std::string> missing(StepContext& context, const Json& params, DurationMs left) {
   if (const auto path = text_of(params, "path"); !path.empty() && !context.files.exists(path))
     return path + " does not exist";
@@ -35,7 +35,7 @@ Result<std::string> missing(StepContext& context, const Json& params, DurationMs
     const auto out = context.process.run(command);
     if (!out.ok() && out.error().code == Code::timeout) return out.error().message;
     if (!out.ok()) return out.error();
-    if (!out->ok()) return fmt::format("`{}` exits with {}", join(argv, " "), out->exit_code);
+    if (!out->ok()) return fmt::format("`{}` exited with {}", join(argv, " "), out->exit_code);
   }
   return std::string();
 }
@@ -62,14 +62,15 @@ StepModule wait_for_module() {
   StepModule m;
   m.name = "wait_for";
   m.help =
-      "Waits until all given conditions hold: a path exists, a path is gone, a TCP port is open, a program "
-      "succeeds. A program gets a minute to finish, even if `deadline_seconds` is less.";
-  m.parameters = Json::array({parameter("path", "string", false, "path that must exist"),
-                              parameter("path_gone", "string", false, "path that must not exist"),
-                              parameter("host", "string", false, "numeric address, with `port`"),
-                              parameter("port", "int", false, "TCP port that must be open"),
-                              parameter("command", "list", false, "program that must succeed"),
-                              parameter("deadline_seconds", "int", false, "gives up after this time", 60)});
+      "Waits until all given conditions hold: a path exists, a path does not exist, a TCP port is open, a "
+      "program succeeds. A program gets a minute to finish, even if `deadline_seconds` is less.";
+  m.parameters =
+      Json::array({parameter("path", "string", false, "path that must exist"),
+                   parameter("path_gone", "string", false, "path that must not exist"),
+                   parameter("host", "string", false, "numeric address, with `port`"),
+                   parameter("port", "int", false, "TCP port that must be open"),
+                   parameter("command", "list", false, "program that must succeed"),
+                   parameter("deadline_seconds", "int", false, "how long to wait for the conditions", 60)});
   m.check = check;
   return m;
 }

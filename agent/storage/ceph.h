@@ -10,7 +10,7 @@
 
 namespace muster::steps {
 
-// `ceph ARGS` with the rights of this node's keys. An error when it fails or no monitor answers in time.
+// Runs `ceph ARGS` with this node's keys. An error if it fails or no monitor answers in time.
 Result<std::string> ceph_text(StepContext& context, std::vector<std::string> args,
                               const std::string& input = "");
 Result<Json> ceph_json(StepContext& context, std::vector<std::string> args, const std::string& input = "");
@@ -20,10 +20,10 @@ struct CephOsd {
   std::string uuid, host;  // host: its host below the root of the placement map; "" if it has none
   bool up = false, in = false;
 };
-// Without hosts this saves one call of `ceph`, which takes seconds on a busy machine.
+// `with_hosts` false leaves `host` empty and saves a call of `ceph`, which takes seconds on a busy machine.
 Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts = true);
 
-// `ceph osd QUESTION ID...`, with "safe-to-destroy" or "ok-to-stop": "" if yes, else why not.
+// Runs `ceph osd QUESTION ID...` ("safe-to-destroy" or "ok-to-stop"); returns "" if yes, else why not.
 Result<std::string> ceph_objection(StepContext& context, const char* question,
                                    const std::vector<int64_t>& osds);
 

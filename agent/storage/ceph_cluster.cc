@@ -1,8 +1,8 @@
-// A Ceph cluster as a whole, read and changed through its own program: the file system and its pools, its
-// members and their health, what is left of nodes that are no longer declared, and draining one node's disks
-// or using them again.
+// A Ceph cluster as a whole, read and changed through its own program: the file system and its pools, the
+// members and their health, removal of nodes that are no longer declared, and draining one node's disks or
+// putting them back into use.
 //
-// The monitors' state counts. Nothing is removed unless they report that no data is lost with it.
+// The monitors' state is authoritative. Nothing is removed unless they report that no data is lost.
 #include "agent/storage/ceph.h"
 
 #include <fmt/format.h>
@@ -35,8 +35,8 @@ Result<Json> ceph_json(StepContext& context, std::vector<std::string> args, cons
 
 namespace {
 
-// Object store -> its host, wherever below the root that the pools use: a site may have racks, rows and rooms
-// in between.
+// Maps each OSD to its host, at any level below the root that the pools use: a site may have racks, rows and
+// rooms in between.
 std::map<int64_t, std::string> hosts_of(const Json& tree) {
   std::map<int64_t, Json> nodes;
   std::vector<std::pair<int64_t, std::string>> open;  // still to be visited, and in which host
@@ -82,7 +82,7 @@ Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts) {
   return out;
 }
 
-// As text: asked for JSON (18.2.7), safe-to-destroy ends with 0 either way.
+// Read as text: when asked for JSON (18.2.7), safe-to-destroy exits with 0 in both cases.
 Result<std::string> ceph_objection(StepContext& context, const char* question,
                                    const std::vector<int64_t>& osds) {
   Command command;
@@ -109,7 +109,7 @@ std::string words(const std::vector<int64_t>& ids) {
   return join(out, " ");
 }
 
-// `ceph osd VERB ID...`
+// Runs `ceph osd VERB ID...`
 Status tell(StepContext& context, const char* verb, const std::vector<int64_t>& ids) {
   std::vector<std::string> args = {"osd", verb};
   for (const int64_t id : ids) args.push_back(std::to_string(id));
@@ -125,8 +125,8 @@ struct Pool {
   int64_t groups;  // placement groups
 };
 
-// 64 placement groups per disk, over all copies, as a power of two: Debian 13's manager cannot load the
-// module that would choose the number.
+// Returns the number of placement groups: 64 per disk, counting all replicas, as a power of two. Debian 13's
+// manager cannot load the module that would choose the number.
 int64_t data_groups(size_t osds, int64_t copies) {
   const int64_t wanted =
       std::clamp<int64_t>(static_cast<int64_t>(osds) * 64 / std::max<int64_t>(copies, 1), 32, 4096);
@@ -135,7 +135,7 @@ int64_t data_groups(size_t osds, int64_t copies) {
   return out;
 }
 
-// What is still missing; `active`: a metadata server must be active, too.
+// Returns what is still missing; `active`: a metadata server must be active as well.
 Result<std::string> fs_lacking(StepContext& context, const Json& params, bool active) {
   const std::string name = text_of(params, "name");
   TRY(const Json pools, ceph_json(context, {"osd", "pool", "ls", "detail"}));
@@ -147,8 +147,8 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
       diff.add("missing pool " + wanted);
     else if (pool->value("size", 0) != int_of(params, "copies", 2) ||
              pool->value("min_size", 0) != int_of(params, "min_copies", 1))
-      diff.add(fmt::format("pool {} keeps {} copies and accepts writes with {}, not as declared", wanted,
-                           pool->value("size", 0), pool->value("min_size", 0)));
+      diff.add(fmt::format("pool {} keeps {} copies and accepts writes with {}, which differs from the spec",
+                           wanted, pool->value("size", 0), pool->value("min_size", 0)));
   }
   TRY(const Json dump, ceph_json(context, {"fs", "dump"}));
   bool there = false, works = false;
@@ -157,7 +157,7 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
     if (map.value("fs_name", "") != name) continue;
     there = true;
     if (map.value("standby_count_wanted", 0) != int_of(params, "standbys", 0))
-      diff.add("its number of standby metadata servers differs");
+      diff.add("the number of standby metadata servers differs from the spec");
     for (const auto& server : map.value("info", Json::object()))
       works = works || server.value("state", "") == "up:active";
   }
@@ -174,7 +174,7 @@ Result<CheckResult> check_fs(StepContext& context, const Json& params) {
   return lacking->empty() ? holds() : differs(*lacking);
 }
 
-// Each of these commands leaves alone what already exists.
+// Each of these commands changes nothing if the object already exists.
 Status apply_fs(StepContext& context, const Json& params) {
   const std::string name = text_of(params, "name");
   TRY(const auto osds, ceph_osds(context));
@@ -188,7 +188,7 @@ Status apply_fs(StepContext& context, const Json& params) {
     (void)made, (void)size, (void)least;
   }
   TRY(auto out, ceph_text(context, {"fs", "new", name, name + "-meta", name + "-data"}));
-  // Ceph keeps the old number and warns forever after a cluster has shrunk.
+  // After a cluster has shrunk, Ceph would keep the old number and warn forever.
   TRY(auto set, ceph_text(context, {"fs", "set", name, "standby_count_wanted",
                                     std::to_string(int_of(params, "standbys", 0))}));
   (void)out, (void)set;
@@ -198,8 +198,8 @@ Status apply_fs(StepContext& context, const Json& params) {
 
 // ---- members ----
 
-// `whole`: all declared nodes are members, so there may be no problem at all. Otherwise a problem of the
-// missing nodes is not one of these.
+// `whole`: all declared nodes are members, so no problem at all is accepted. Otherwise only problems of these
+// members count.
 Result<std::string> unhealthy(StepContext& context, bool whole) {
   TRY(const Json health, ceph_json(context, {"health"}));
   return ceph_wrong(health, whole);
@@ -233,7 +233,7 @@ Result<CheckResult> check_members(StepContext& context, const Json& params) {
                                                : differs(there.error().message);
 }
 
-// ---- what is left of nodes that are no longer declared ----
+// ---- removal of nodes that are no longer declared ----
 
 struct Left {
   std::vector<std::string> mons;
@@ -250,7 +250,7 @@ Result<Left> left_behind(StepContext& context, const Json& params) {
     if (const std::string name = mon.value("name", ""); !mons.count(name)) out.mons.push_back(name);
   for (const auto& name : quorum.value("quorum_names", Json::array()))
     out.quorum.insert(name.get<std::string>());
-  // Silent monitors first: while they count, the others may lose the majority when one more is removed.
+  // Unreachable monitors first: while they count, removing a reachable one may cost the others the majority.
   std::stable_partition(out.mons.begin(), out.mons.end(),
                         [&](const std::string& name) { return !out.quorum.count(name); });
   for (const auto& osd : osds)
@@ -297,7 +297,7 @@ Status purge(StepContext& context, const Json& params, const std::string& host,
 
 Status apply_left(StepContext& context, const Json& params) {
   TRY(const Left left, left_behind(context, params));
-  // The declared ones first: with fewer voters than that, one more failure stops everything.
+  // Waits for the declared monitors first: with fewer voters, one more failure would stop everything.
   for (const auto& mon : names_of(params, "mons"))
     if (!left.mons.empty() && !left.quorum.count(mon))
       return fail(Code::conflict, "monitor " + mon + " is not in the quorum yet");
@@ -309,7 +309,7 @@ Status apply_left(StepContext& context, const Json& params) {
   return Ok{};
 }
 
-// ---- draining one node's disks, and using them again ----
+// ---- draining one node's disks, and putting them back into use ----
 
 struct Volume {
   std::vector<CephOsd> own, others;  // others: those that can take data
@@ -324,7 +324,7 @@ Result<Volume> volume(StepContext& context, const Json& params) {
     else if (osd.up && osd.in && !osd.host.empty())
       out.others.push_back(osd);
   }
-  if (out.own.empty()) return fail(Code::not_found, "the monitors have no OSD of " + text_of(params, "node"));
+  if (out.own.empty()) return fail(Code::not_found, "the monitors list no OSD of " + text_of(params, "node"));
   return out;
 }
 
@@ -335,7 +335,7 @@ Result<bool> leaves(const Json& params) {
   return state == "out";
 }
 
-// Drained: safe to destroy, and no copy is missing anywhere.
+// Drained means: safe to destroy, and no replica is missing anywhere.
 Result<std::string> not_drained(StepContext& context, const std::vector<int64_t>& ids) {
   TRY(const Json stat, ceph_json(context, {"pg", "stat"}));
   std::string states;
@@ -359,7 +359,7 @@ Result<CheckResult> check_drain(StepContext& context, const Json& params) {
   return lacking.empty() ? holds() : differs(lacking);
 }
 
-// Before any data moves: there are enough other nodes, with enough space.
+// Checks, before any data moves, that there are enough other nodes with enough space.
 Status may_drain(StepContext& context, const Json& params, const Volume& now) {
   const int64_t copies = int_of(params, "copies", 2);
   std::set<std::string> hosts;
@@ -376,8 +376,8 @@ Status may_drain(StepContext& context, const Json& params, const Volume& now) {
 Status apply_drain(StepContext& context, const Json& params) {
   TRY(const bool out, leaves(params));
   TRY(const Volume now, volume(context, params));
-  // Once all are out, data is already moving: refusing in a step that continues after a restart would stop
-  // nothing.
+  // Once all are out, data is already moving: an error in a step that continues after a restart would not
+  // stop it.
   const bool begins = std::any_of(now.own.begin(), now.own.end(), [](const CephOsd& osd) { return osd.in; });
   if (out && begins) TRY_(may_drain(context, params, now));
   TRY_(tell(context, out ? "out" : "in", ids_of(now.own)));

@@ -1,5 +1,5 @@
-// A Ceph monitor. From the packages of the distribution, without its orchestrators. Its store is in
-// /state/ceph, and survives a re-image.
+// A Ceph monitor, from the packages of the distribution, without orchestrators. Its store is in /state/ceph,
+// and survives a re-image.
 #include "agent/storage/ceph_node.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ std::vector<Part> monitor_parts(const Monitor& want) {
           service_part("ceph-mon@" + want.name, {})};
 }
 
-// The keys that the first monitors accept; a later monitor gets all but the first entry from them.
+// Returns the keys that the first monitors accept; a later monitor gets all but the first entry from them.
 std::string first_keys(const Json& params) {
   const std::string fs = text_of(params, "fs");
   return fmt::format(
@@ -45,7 +45,8 @@ std::string first_keys(const Json& params) {
       text_of(params, "mon_key"), text_of(params, "admin_key"), text_of(params, "client_key"), fs, fs, fs);
 }
 
-// An empty store, made beside its place and put there when it is complete; never where one is.
+// Makes an empty store next to its final place, and moves it there when it is complete; never over an
+// existing one.
 Status make_store(StepContext& context, const Monitor& want, const Json& params) {
   const std::string fresh = want.folder + ".new",
                     first = want.folder + ".first";  // first: what a store begins with
@@ -76,10 +77,10 @@ Result<std::string> out_of_quorum(StepContext& context, const Monitor& want) {
   return "monitor " + want.name + " is not in the quorum";
 }
 
-// The store of a monitor that was removed from the cluster is useless: its daemon would refuse to join again.
+// The store of a monitor that was removed from the cluster is useless: its daemon would not join again.
 Status set_aside_if_removed(StepContext& context, const Monitor& want) {
   const auto status = ceph_json(context, {"quorum_status"});
-  if (!status.ok()) return Ok{};  // no quorum without this one, perhaps
+  if (!status.ok()) return Ok{};  // perhaps no quorum without this monitor
   for (const auto& mon : status->value("monmap", Json::object()).value("mons", Json::array()))
     if (mon.value("name", "") == want.name) return Ok{};
   TRY(auto stopped, run_tool(context, {"systemctl", "stop", "ceph-mon@" + want.name + ".service"}));
@@ -102,8 +103,8 @@ Result<CheckResult> check_mon(StepContext& context, const Json& params) {
   return outside->empty() ? holds() : differs(*outside);
 }
 
-// A monitor without a store joins the existing quorum and gets its maps from there. Without one it would
-// begin a new cluster: never if OSDs exist, because these prove that there was a cluster.
+// A monitor without a store joins the existing quorum and gets its maps from there. Without a quorum it would
+// create a new cluster: never if OSDs exist, because they prove that there was a cluster.
 Status may_begin(StepContext& context, const Monitor& want, const Json& params) {
   std::string sign = params.value("may_create", false) ? "" : "disks of this storage contain its OSDs";
   if (sign.empty()) {

@@ -12,7 +12,7 @@
 namespace muster::steps {
 namespace {
 
-constexpr unsigned kOpen = 01777;  // of the file system's own top folder: every user may create files there
+constexpr unsigned kOpen = 01777;  // mode of the file system's top folder: every user may create files there
 
 struct CephMount {
   std::string source, target, unit;
@@ -30,9 +30,9 @@ std::string mount_problem(const Files& files, const CephMount& want) {
   return fmt::format("{} is {} ({}), not {} (ceph)", want.target, entry->source, entry->fs, want.source);
 }
 
-// A service, because systemd does not retry a failed mount unit: a node may be up before the monitors are. It
-// names no monitor, so that it need not change under running jobs; mount.ceph finds them in ceph.conf. The
-// key is in a file, never an argument.
+// A service, because systemd does not retry a failed mount unit, and a node may be up before the monitors
+// are. It names no monitor, so that it need not change while jobs run; mount.ceph finds them in ceph.conf.
+// The key is in a file, never an argument.
 std::vector<Part> mount_parts(const CephMount& want) {
   const std::string unit = fmt::format(
       "{}[Unit]\nDescription=CephFS at {}\nWants=network-online.target\nAfter=network-online.target "

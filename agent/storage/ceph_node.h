@@ -18,7 +18,7 @@ inline constexpr const char* kCephHead = "# Written by muster.\n";
 Part ceph_folder(const std::string& path);
 Part ceph_keyring(const std::string& path, const std::string& who, const std::string& key);
 Status give_to_ceph(StepContext& context, const std::string& path);
-// The key of `who` from the monitors; they create it with these rights, if any are given and there is none.
+// Returns the key of `who` from the monitors, which create it with `caps` if it is missing and any are given.
 Result<std::string> ceph_key_of(StepContext& context, const std::string& who,
                                 const std::vector<std::string>& caps = {});
 // The parameter `deadline_seconds` of a module.
@@ -30,10 +30,10 @@ struct CephStore {
   DiskFacts disk;
 };
 
-// The OSDs in the parameters of `ceph_osds`, each with its present disk.
+// Returns the OSDs in the parameters of `ceph_osds`, each with its current disk.
 Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Json& params);
 Result<DiskContent> ceph_content_of(const StepContext& context, const CephStore& store);
-// Whether it contains exactly this OSD.
+// True if the disk contains exactly this OSD.
 bool is_ceph_store(const DiskContent& content, const CephStore& store);
 
 }  // namespace muster::steps

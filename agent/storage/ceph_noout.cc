@@ -1,6 +1,7 @@
-// A node's OSDs stay members while the node is away for a while: nothing that they store is copied elsewhere
-// (flag noout of the node in the placement map). So it is only set when the others have enough copies of
-// everything: what was written while a different node was away may not be copied back yet.
+// The noout flag of a node in the placement map: the node's OSDs stay members while the node is away for a
+// while, and their data is not copied elsewhere. It is only set if the other nodes have enough replicas of
+// everything, because data that was written while a different node was away may not have been copied back
+// yet.
 #include <fmt/format.h>
 
 #include "agent/steps/stack_modules.h"
@@ -30,8 +31,8 @@ Result<bool> has_flag(StepContext& context, const std::string& node) {
   return false;
 }
 
-// Why the node's OSDs cannot be stopped now; "" if they can. If all OSDs are this node's, none is left that
-// could take over, however long one waits.
+// Returns why the node's OSDs cannot be stopped now; "" if they can. If all OSDs are on this node, no others
+// can ever take over, so waiting is pointless.
 Result<std::string> needed(StepContext& context, const std::string& node) {
   TRY(const auto osds, ceph_osds(context));
   std::vector<int64_t> own;
@@ -46,7 +47,7 @@ Result<CheckResult> check_noout(StepContext& context, const Json& params) {
   TRY(const bool wanted, stays(params));
   const std::string node = text_of(params, "node");
   TRY(const bool now, has_flag(context, node));
-  if (now != wanted) return differs(node + (now ? " has the flag noout" : " does not have the flag noout"));
+  if (now != wanted) return differs(node + (now ? " has the noout flag" : " does not have the noout flag"));
   if (!wanted) return holds();
   TRY(const std::string why, needed(context, node));
   return why.empty() ? holds() : differs(why);
@@ -67,7 +68,7 @@ Status verify_noout(StepContext& context, const Json& params) {
   TRY(const bool wanted, stays(params));
   TRY(const bool now, has_flag(context, text_of(params, "node")));
   if (now == wanted) return Ok{};
-  return fail(Code::failed, now ? "the flag noout is still set" : "the flag noout is not set");
+  return fail(Code::failed, now ? "the noout flag is still set" : "the noout flag is not set");
 }
 
 }  // namespace
@@ -76,9 +77,10 @@ StepModule ceph_noout_module() {
   StepModule m;
   m.name = "ceph_noout";
   m.help =
-      "Sets or clears the flag noout of a node. While it is set, the node's OSDs stay members although the "
+      "Sets or clears the noout flag of a node. While it is set, the node's OSDs stay members although the "
       "node is away: their data is not copied to other nodes. Data that only they have cannot be read "
-      "meanwhile, so the flag is set only once `ceph osd ok-to-stop` succeeds, and not at all if that takes "
+      "during that time, so the flag is set only once `ceph osd ok-to-stop` succeeds, and not at all if that "
+      "takes "
       "too long.";
   m.parameters = Json::array({parameter("node", "string", true, "node name in the placement map"),
                               parameter("state", "string", true, "set | unset"),

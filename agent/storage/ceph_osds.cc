@@ -1,10 +1,10 @@
-// Ceph's OSDs: only this step decides which disks Ceph gets.
+// The OSDs of a Ceph node: only this step decides which disks Ceph may use.
 //
-// An OSD takes a whole disk and has a UUID made of the cluster's and the disk's serial, by which the planner
-// and this file recognize it. It is created only where the plan allows it (data_disks.h); Ceph's own tools
-// never wipe a disk. The OSD's label contains its number, so a re-imaged node finds its data again. A changed
-// ceph.conf is read by the daemons at their next start: restarting all of them at once would stop all file
-// access.
+// An OSD takes a whole disk and has a UUID derived from the cluster's id and the disk's serial number, by
+// which the planner and this file recognize it. It is created only where the plan allows it (data_disks.h);
+// Ceph's own tools never wipe a disk. The OSD's label contains its number, so a re-imaged node finds its data
+// again. The daemons read a changed ceph.conf at their next start: restarting all of them at once would stop
+// all file access.
 #include "agent/storage/ceph_node.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ struct OnDisk {
   std::string summary, number;
 };
 
-// `begun`: our label is there, but the creation was interrupted. Creating it again continues there.
+// `begun`: our label is present, but the creation was interrupted. Creating it again continues.
 Result<OnDisk> look_at(StepContext& context, const CephStore& store) {
   TRY(const DiskContent content, ceph_content_of(context, store));
   if (!is_ceph_store(content, store)) return OnDisk{Found::foreign, content.summary, ""};
@@ -38,7 +38,7 @@ Result<OnDisk> look_at(StepContext& context, const CephStore& store) {
 
 std::string store_folder(int64_t id) { return fmt::format("/var/lib/ceph/osd/ceph-{}", id); }
 
-// A name that stays when kernel names change; the daemon refuses an OSD that is not the expected one anyway.
+// Returns a name that survives changes of kernel names; the daemon rejects an unexpected OSD in any case.
 std::string lasting_name(const Files& files, const CephStore& store) {
   for (const auto& name : files.list("/dev/disk/by-id")) {
     const std::string target = files.read_link("/dev/disk/by-id/" + name).value_or("");
@@ -50,7 +50,7 @@ std::string lasting_name(const Files& files, const CephStore& store) {
 }
 
 std::vector<Part> store_parts(int64_t id, const std::string& key) {
-  // Device files belong to root again after every start of the machine.
+  // Device files belong to root again after every boot of the machine.
   const std::string unit = fmt::format(
       "{}[Service]\nExecStartPre=/usr/bin/chown ceph:ceph /var/lib/ceph/osd/ceph-%i/block\n", kCephHead);
   const std::string keyring = store_folder(id) + "/keyring";
@@ -69,7 +69,8 @@ Result<CephOsd> registered(StepContext& context, const CephStore& store) {
 Result<CheckResult> check_store(StepContext& context, const CephStore& store) {
   TRY(const OnDisk on, look_at(context, store));
   if (on.found == Found::foreign)
-    return differs(fmt::format("{} is planned as an OSD; it contains: {}", store.device, on.summary));
+    return differs(
+        fmt::format("{} is to become an OSD, but currently contains: {}", store.device, on.summary));
   if (on.found == Found::begun) return differs("the OSD on " + store.device + " is not complete");
   const auto known = registered(context, store);
   if (!known.ok()) return differs(known.error().message);
@@ -92,7 +93,8 @@ Result<CheckResult> check_osds(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-// The OSD's number: the monitors' number for its UUID, else its own if it has one already, else a new one.
+// Returns the OSD's number: the one that the monitors have for its UUID, else the one in its label, else a
+// new one.
 Result<int64_t> enrol(StepContext& context, const CephStore& store, const std::string& number) {
   const auto known = registered(context, store);
   if (known.ok()) return known->id;
@@ -125,8 +127,8 @@ Status apply_store(StepContext& context, const CephStore& store, int64_t seconds
   TRY(const int64_t id, enrol(context, store, on.number));
   if (!on.number.empty() && on.number != std::to_string(id))
     return fail(Code::conflict,
-                fmt::format("the OSD on {} has number {}, but its number in the monitors is {}", store.device,
-                            on.number, id));
+                fmt::format("the OSD on {} has number {}, but the monitors list it as number {}",
+                            store.device, on.number, id));
   TRY(const std::string key, ceph_key_of(context, fmt::format("osd.{}", id)));
   if (on.found == Found::foreign) {
     TRY(const auto device, open_for_format(context.files, store.wanted, store.disk));

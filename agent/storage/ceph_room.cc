@@ -45,8 +45,8 @@ double sum(const std::vector<Store>& stores, double Store::*what) {
   return out;
 }
 
-// How much of `all` data each host has in the end: by weight, but at most one copy of each. Empty if there
-// are fewer hosts for data than copies.
+// Returns how much of the `all` data each host finally has: by weight, but at most one replica of each
+// object. Empty if there are fewer hosts than replicas.
 std::map<std::string, double> shares(const std::map<std::string, double>& weights, double all,
                                      int64_t copies) {
   const double most = all / static_cast<double>(std::max<int64_t>(copies, 1));
@@ -98,7 +98,7 @@ std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& mo
   for (const auto& store : staying) {
     if (store.weight <= 0) continue;
     const auto host = share.find(store.host);
-    // By the placement rules, or by the present data if that is more: no placement is perfectly even.
+    // By the placement rules, or by the current data if that is more, since no placement is perfectly even.
     const double data = std::max(host->second * store.weight / weights[store.host],
                                  store.data + moved * store.weight / weight);
     const double filled = (store.used - store.data + data) / store.size;

@@ -1,8 +1,8 @@
-// Whether Ceph can drain OSDs onto the others: it moves nothing onto an OSD that is fuller than its
-// backfillfull ratio (0.90 unless set), so a move that needs more never ends.
+// Estimates whether Ceph can drain OSDs onto the others: it moves no data onto an OSD that is fuller than its
+// backfillfull ratio (0.90 by default), so a move that needs more space never ends.
 //
-// An estimate by Ceph's own rules of placement: data is placed by weight, and no host has two copies of the
-// same. If in doubt, the answer is no. Sizes are in KiB, as in `ceph osd df`. Thread: pure.
+// The estimate follows Ceph's placement rules: data is placed by weight, and no host has two replicas of the
+// same data. If in doubt, the answer is no. Sizes are in KiB, as in `ceph osd df`. Pure functions, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct CephMove {
   int64_t copies = 2;
 };
 
-// "" if they fit; else which OSD would be how full. `dump` and `df`: output of `ceph osd dump` and `ceph osd
-// df`.
+// Returns "" if the data fits; else which OSD would be how full. `dump`, `df`: output of `ceph osd dump` and
+// `ceph osd df`.
 std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& move);
 
 }  // namespace muster::steps

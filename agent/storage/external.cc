@@ -1,10 +1,10 @@
 // File systems of the site (engine external): mounted and checked, never created.
 //
 // Their server is not ours and may fail at any time, and an access to a hard mount then blocks forever. So
-// the agent itself never touches a path below the mount: /proc/self/mountinfo says what is mounted, and
-// everything that needs the server is a program of its own under a deadline. Mounted by a service rather than
-// by a mount unit, as Ceph and MooseFS are: systemd does not retry a mount unit that failed because the
-// server was not reachable when the node booted.
+// the agent itself never accesses a path below the mount: /proc/self/mountinfo shows what is mounted, and
+// everything that needs the server is a separate process with a timeout. They are mounted by a service rather
+// than by a mount unit, as for Ceph and MooseFS, because systemd does not retry a mount unit that failed
+// because the server was unreachable when the node booted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,21 +17,21 @@ namespace muster::steps {
 namespace {
 
 constexpr int64_t kMountSeconds = 30;            // one attempt
-constexpr DurationMs kAnswer = 10 * kSecond;     // of the server, to one question
-constexpr int kAnswers = 6;                      // questions before it counts as gone
-constexpr DurationMs kReadWrite = 20 * kSecond;  // of a few bytes
+constexpr DurationMs kAnswer = 10 * kSecond;     // timeout of one query to the server
+constexpr int kAnswers = 6;                      // queries before the server counts as gone
+constexpr DurationMs kReadWrite = 20 * kSecond;  // timeout to write or read a few bytes
 
 struct Wanted {
   std::string name, fstype, source, server, target, options, unit;
   bool writable = false;
 };
 
-// Without characters that have a meaning in a unit file; the spec allows none of them either.
+// True if the text has no characters with a meaning in a unit file; the spec does not allow them either.
 bool is_plain(const std::string& text) {
   return text.find_first_of(" \t\r\n\"'`\\%$;*?") == std::string::npos;
 }
 
-// Our own options, except where the declared ones set the same thing.
+// Adds our own options, unless the declared ones set the same thing.
 std::string all_options(const std::string& fstype, const std::string& declared) {
   const auto words = split(declared, ',');
   const auto says = [&](std::initializer_list<const char*> any) {
@@ -43,7 +43,7 @@ std::string all_options(const std::string& fstype, const std::string& declared) 
   };
   std::vector<std::string> out;
   if (fstype == "nfs4" && !says({"hard", "soft", "softerr"})) out.push_back("hard");
-  // A failed attempt ends at once: the unit makes the next one.
+  // A failed attempt ends at once: the unit retries.
   if (fstype == "nfs4" && !says({"retry="})) out.push_back("retry=0");
   if (!says({"atime", "noatime", "relatime", "strictatime"})) out.push_back("noatime");
   if (!says({"suid", "nosuid"})) out.push_back("nosuid");
@@ -83,7 +83,7 @@ std::string mount_problem(const Files& files, const Wanted& want) {
                      want.fstype);
 }
 
-// Which part of its client is missing on this node; "" if none.
+// Returns the part of its client that is missing on this node; "" if none is.
 std::string lacks_client(const Files& files, const Wanted& want) {
   if (want.fstype == "lustre") {
     const std::string kernel = files.read_line("/proc/sys/kernel/osrelease");
@@ -130,7 +130,7 @@ std::string last_line(const std::string& text) {
   return lines.empty() ? "" : lines.back();
 }
 
-// "" if the server answers through the mount. Checked by another process, which can be killed.
+// Returns "" if the server responds through the mount. Checked by a separate process, which can be killed.
 std::string no_answer(StepContext& context, const Wanted& want) {
   Command ask;
   ask.argv = {"stat", "--file-system", "--format=%T", want.target};
@@ -162,7 +162,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.empty() ? as_declared() : diff.result();
 }
 
-// Why the unit's last attempt failed, as mount itself reported it.
+// Returns why the unit's last attempt failed, as reported by mount.
 std::string mounts_words(StepContext& context, const Wanted& want) {
   const auto out = run_tool(
       context, {"journalctl", "--no-pager", "--output=cat", "--lines=20", "--unit=" + want.unit + ".service"},
@@ -202,12 +202,12 @@ Status apply(StepContext& context, const Json& params) {
     return fail(Code::failed, fmt::format("{} ({}): {}", want.source, want.fstype, lacking));
   const bool there = find_mount(context.files, want.target).has_value();
   const std::string problem = mount_problem(context.files, want);
-  // Unmounting it could take it from a running job.
+  // Not unmounted, because a running job may be using it.
   if (there && !problem.empty()) return fail(Code::conflict, problem);
   const Part unit = unit_part(want);
   TRY(const CheckResult written, check_parts(context, {unit}));
   if (written.holds == Holds::no) {
-    // What is mounted keeps its options: new ones apply at the next mount.
+    // An existing mount keeps its options: new ones apply at the next mount.
     TRY_(apply_parts(context, {unit}));
     TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
     (void)out;
@@ -218,8 +218,8 @@ Status apply(StepContext& context, const Json& params) {
     (void)out;
   }
   if (!there) TRY_(mount_now(context, want));
-  // TCP reconnects to a server that has just come back only by its retransmissions, which are half a minute
-  // apart by then.
+  // TCP reconnects to a server that has come back only with a retransmission, and these are half a minute
+  // apart after some time.
   std::string silent = no_answer(context, want);
   for (int attempt = 1; attempt < kAnswers && !silent.empty() && !is_cancelled(context); ++attempt)
     silent = no_answer(context, want);
@@ -227,7 +227,7 @@ Status apply(StepContext& context, const Json& params) {
   return set_flags(context, want.target, want.options);
 }
 
-// A few bytes of this node, written, read again and removed.
+// Writes a few bytes as this node, reads them back and removes them.
 Status write_and_read(StepContext& context, const Wanted& want) {
   const std::string path = want.target + "/.muster-probe." + context.node,
                     text = fmt::format("written by {}\n", context.node);

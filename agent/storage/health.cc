@@ -9,16 +9,16 @@
 namespace muster {
 namespace {
 
-// A warning that says nothing about the data: Debian 13's manager cannot load most of its Python modules
-// (PyO3 and subinterpreters).
+// A warning that is unrelated to the data: Debian 13's manager cannot load most of its Python modules (PyO3
+// and subinterpreters).
 constexpr const char* kHarmless = "MGR_MODULE_DEPENDENCY";
 
-// The file outlives a master that was retired; the processes of its service do not.
+// The file still exists when a master was retired; the processes of its service do not.
 constexpr const char* kMaster = "/etc/mfs/mfsmaster.cfg";
 constexpr const char* kMastersProcesses = "/sys/fs/cgroup/system.slice/moosefs-master.service/cgroup.procs";
 
-// The key has the rights of any monitor; nodes that only store data have it too, and are skipped, because all
-// would report the same.
+// The key has the rights of any monitor. Nodes that only store data have it too; they are skipped, because
+// all would report the same.
 constexpr const char* kAdminKey = "/etc/ceph/muster-admin.secret";
 constexpr const char* kMonitors = "/var/lib/ceph/mon";
 
@@ -27,7 +27,7 @@ bool is_true(const Json& object, const char* key) {
   return it != object.end() && it->is_boolean() && it->get<bool>();
 }
 
-// Muted: acknowledged by an operator.
+// Skips muted problems: an operator has acknowledged them.
 Result<std::string> ceph_answer(const std::string& out) {
   TRY(Json health, parse_json(out));
   const auto checks = health.is_object() ? health.find("checks") : health.end();

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// Created by the engines' packages.
+// Folders created by the engines' packages.
 constexpr const char* kMooseFs = "/var/lib/mfs";
 constexpr const char* kCeph = "/var/lib/ceph";
 
@@ -27,8 +27,8 @@ bool starts(const std::string& text, const char* with) { return text.rfind(with,
 
 bool is_metadata(const std::string& name) { return starts(name, "metadata") || starts(name, "changelog"); }
 
-// Of an image: "MFSM", blank, format, then its version, most significant byte first. 0: not one, or cut short
-// before it; "MFSM NEW" is an empty one.
+// Returns the version of an image: "MFSM", blank, format, then the version, most significant byte first. 0:
+// not an image, or truncated; "MFSM NEW" is an empty one.
 uint64_t image_version(const std::string& head) {
   if (head.size() < 16 || !starts(head, "MFSM ") || starts(head, "MFSM NEW")) return 0;
   uint64_t out = 0;
@@ -36,13 +36,14 @@ uint64_t image_version(const std::string& head) {
   return out;
 }
 
-// The end mark of a complete image; an interrupted copy has none, and a master would not start with it.
+// True if the end mark of a complete image is present; an interrupted copy has none, and no master would
+// start with it.
 bool is_whole(const std::string& tail) {
   const std::string mark = "[MFS EOF MARKER]";
   return tail.size() >= mark.size() && tail.compare(tail.size() - mark.size(), mark.size(), mark) == 0;
 }
 
-// The first or last bytes of a file, which may be large.
+// Returns the first or last bytes of a file, which may be large.
 std::string piece(const Files& files, const std::string& path, bool from_end) {
   constexpr long kPiece = 64 << 10;
   std::string out(kPiece, '\0');

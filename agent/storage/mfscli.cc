@@ -3,8 +3,8 @@
 namespace muster::steps {
 namespace {
 
-// It is a Python program. On a host whose cores were taken several times over it needed 45 s, and was once
-// killed after 60.
+// mfscli is a Python program. On a host with heavily overcommitted cores it needed 45 s, and was once killed
+// after 60 s.
 constexpr DurationMs kDeadline = 5 * kMinute;
 
 }  // namespace

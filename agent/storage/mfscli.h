@@ -8,8 +8,8 @@
 
 namespace muster::steps {
 
-// Output of `mfscli` for `what` ("-SCS", "-SIN", "-CM1/..."), fields separated by '|'. An error if the master
-// does not answer.
+// Returns the output of `mfscli` for `what` ("-SCS", "-SIN", "-CM1/..."), fields separated by '|'. An error
+// if the master does not answer.
 Result<std::string> mfscli(StepContext& context, const std::string& master, std::vector<std::string> what);
 
 }  // namespace muster::steps

@@ -1,9 +1,9 @@
 // MooseFS: master on the leader (moosefs_master.cc), metadata loggers on the others, a chunk server with its
 // own XFS per bulk disk on every member.
 //
-// Metadata lives in /state/mfs and survives a re-image, as do the chunks: a disk that carries our label is
-// mounted and kept, and a master that finds metadata keeps it. An empty name space is only created if no disk
-// has the label: the playbook prepares disks after the master, so a label proves that there was metadata once
+// Metadata is in /state/mfs and survives a re-image, as do the chunks: a disk that has our label is mounted
+// and kept, and a master that finds metadata keeps it. An empty file system is created only if no disk has
+// the label: the playbook prepares disks after the master, so a label proves that there was metadata once
 // (docs/decisions/0008-storage-metadata.md). A chunk server does not start unless each of its disks is a
 // mount point: chunks written below an unmounted one would fill the root disk and be lost at the next boot.
 #include <fmt/format.h>
@@ -94,11 +94,12 @@ Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Js
 
 // ---- members ----
 
-// What is missing according to the master; "" if every member's chunk server and all its disks are healthy.
+// Returns what is missing according to the master; "" if every member's chunk server and all its disks are
+// healthy.
 Result<std::string> members_missing(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD"}));
   std::set<std::string> servers;
-  // by address; those of a drained node do not count
+  // By address; the disks of a drained node do not count.
   std::map<std::string, std::string> bad_disks;
   Diff diff;
   for (const auto& line : lines_of(out)) {
@@ -141,9 +142,9 @@ struct Volume {
 
 int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
 
-// What keeps this node from leaving, according to the master. A disk is "ready" once the master has checked,
-// chunk by chunk, that enough copies are elsewhere; before that first check it reports no chunks at all, so
-// zero chunks prove nothing.
+// Returns what keeps this node from leaving, according to the master. A disk is "ready" once the master has
+// checked, chunk by chunk, that enough copies are elsewhere; before that first check it reports no chunks at
+// all, so zero chunks prove nothing.
 Result<Volume> look_at_volume(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD", "-SIN"}));
   const std::string own = text_of(params, "address");

@@ -12,13 +12,13 @@ namespace muster::steps {
 inline constexpr const char* kMooseFsUser = "mfs";
 inline constexpr const char* kMooseFsHead = "# Written by muster.\n";
 
-// A serial number made fit for a path.
+// Returns a serial number with only characters that are safe in a path.
 inline std::string plain_serial(const std::string& serial) {
   std::string out;
   for (const char c : serial) out += isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
   return out;
 }
-// The label of a disk of this storage.
+// Returns the file system label of a disk of this storage.
 inline std::string moosefs_label(const std::string& serial) {
   const std::string name = plain_serial(serial);
   return "mfs-" + (name.size() > 8 ? name.substr(name.size() - 8) : name);
@@ -28,7 +28,7 @@ inline Part moosefs_own_folder(const std::string& path) {
   return {directory_module(),
           {{"path", path}, {"mode", "0750"}, {"owner", kMooseFsUser}, {"group", kMooseFsUser}}};
 }
-// A daemon's settings. It runs as `mfs`; Debian's default is root.
+// Returns a daemon's settings. It runs as `mfs`; Debian's default is root.
 inline std::string moosefs_config(const std::string& folder, const std::string& rest) {
   return fmt::format("{}WORKING_USER = {}\nWORKING_GROUP = {}\nDATA_PATH = {}\n{}", kMooseFsHead,
                      kMooseFsUser, kMooseFsUser, folder, rest);

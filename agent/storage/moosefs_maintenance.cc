@@ -1,5 +1,6 @@
-// A chunk server that is away for a while: in maintenance mode the master does not copy its chunks elsewhere.
-// So the mode only begins when no chunk lacks a copy: this server may have the only copy of such a chunk.
+// For a chunk server that is away for a while: in maintenance mode the master does not copy its chunks
+// elsewhere. So the mode is switched on only if no chunk lacks a copy, because this server may have the only
+// one.
 #include <algorithm>
 
 #include "agent/steps/stack_modules.h"
@@ -21,8 +22,8 @@ Result<bool> wants_maintenance(const Json& params) {
   return state == "on";
 }
 
-// The master's state: "maintenance_off", "maintenance_on", "maintenance_tmp_on" (set automatically for a
-// minute after a server disconnects), "-" if this master does not lead.
+// Returns the master's state: "maintenance_off", "maintenance_on", "maintenance_tmp_on" (set automatically
+// for a minute after a server disconnects), "-" if this master is not the leader.
 Result<std::string> mode_of(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS"}));
   const std::string own = text_of(params, "address");
@@ -30,19 +31,19 @@ Result<std::string> mode_of(StepContext& context, const Json& params) {
     const auto fields = split(line, '|');
     if (fields.size() > 7 && fields[0] == "chunk servers:" && fields[1] == own) return fields[7];
   }
-  return fail(Code::not_found, "the master has no chunk server " + own);
+  return fail(Code::not_found, "the master lists no chunk server " + own);
 }
 
 bool is_on(const std::string& mode) { return mode == "maintenance_on"; }
 
-// "" if every chunk has all its copies.
+// Returns "" if every chunk has all its copies.
 Result<std::string> lacking_chunks(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SIN"}));
   return moosefs_wrong(out);
 }
 
-// A master that does not respond now is no reason to stop: apply waits for it. For a chunk server that it
-// does not list, maintenance mode has no meaning.
+// A master that does not respond now is not an error: apply waits for it. For a chunk server that it does not
+// list, maintenance mode has no meaning.
 Result<CheckResult> check_maintenance(StepContext& context, const Json& params) {
   TRY(const bool wanted, wants_maintenance(params));
   const auto mode = mode_of(context, params);
@@ -55,7 +56,7 @@ Result<CheckResult> check_maintenance(StepContext& context, const Json& params) 
   return lacking->empty() ? holds() : differs(*lacking);
 }
 
-// Before the mode begins, waits for the chunks; before it ends, for a chunk server that has just started.
+// Before switching on, waits for the chunks; before switching off, for a chunk server that has just started.
 Status wait_for_master(StepContext& context, const Json& params, bool begins) {
   const int64_t seconds = int_of(params, "deadline_seconds", kPatience);
   if (begins) return wait_for_storage(context, seconds, [&] { return lacking_chunks(context, params); });

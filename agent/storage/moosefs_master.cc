@@ -1,10 +1,10 @@
 // MooseFS' master: where its metadata comes from, and how a second master is prevented.
 //
-// In this order: its own, which is always kept; if the spec names this node as the server, the latest
-// complete copy of a former master's (from its metadata logger, or from its own time as master); an empty
-// file system, only if there is no sign of an earlier one. The former master is stopped by moosefs_retired
-// before the new one starts, and the unit of each checks the others at every start: a node that was off while
-// a different one took over must not start again with its old metadata
+// Sources of the metadata, in this order: the node's own, which is always kept; if the spec names this node
+// as the server, the latest complete copy from a former master (from its metadata logger, or from this node's
+// time as master); an empty file system, only if there is no sign of an earlier one. The former master is
+// stopped by moosefs_retired before the new one starts, and the unit of each checks the others at every
+// start: a node that was off while a different one took over must not start again with its old metadata
 // (docs/decisions/0008-storage-metadata.md).
 #include <fmt/format.h>
 
@@ -23,11 +23,11 @@ namespace {
 
 constexpr const char* kConfig = "/etc/mfs/mfsmaster.cfg";
 constexpr const char* kOnlyMaster = "/etc/mfs/muster-only-master";
-// A metadata logger in touch with its master takes a whole image every hour.
+// A metadata logger that is connected to its master fetches a whole image every hour.
 constexpr int64_t kOldCopy = 2 * 3600;
 
-// Debian's example admits all clients. We admit the nodes of the spec, one by one; root is root on the
-// master's own node only, which must set modes and copies, and the user `nobody` on all others.
+// Debian's example admits all clients. This file admits the nodes of the spec, one by one; root is root only
+// on the master's own node, which must set modes and copies, and the user `nobody` on all others.
 Result<std::string> export_lines(const Json& params) {
   TRY(const auto self,
       client_addresses(Json::array({{{"address", text_of(params, "address")}}}), "moosefs_master"));
@@ -38,9 +38,9 @@ Result<std::string> export_lines(const Json& params) {
   return out;
 }
 
-// A program, because systemd must run it too, at a boot without muster. A node that reaches none of the
-// others for a minute starts the master: it serves only itself. Only members are checked: no other node can
-// be the master, and a service on that port of a client must not keep this one from starting.
+// A program, because systemd must also run it at a boot without muster. A node that reaches none of the
+// others for a minute starts the master, which then serves only itself. Only members are checked: no other
+// node can be the master, and a service on that port of a client must not keep this one from starting.
 Result<std::string> only_master(const Json& params) {
   const char* whom = params.contains("members") ? "members" : "clients";
   TRY(auto peers, client_addresses(params.value(whom, Json()), "moosefs_master"));
@@ -64,7 +64,7 @@ Result<std::string> only_master(const Json& params) {
       kMooseFsHead, fmt::join(peers, " "));
 }
 
-// The last two are the metadata logger, which is off, and the service.
+// The last two parts are the metadata logger, which is off, and the service.
 Result<std::vector<Part>> master_parts(const StepContext& context, const Json& params) {
   const std::string folder = moosefs_folder(context.files) + "/master";
   TRY(const std::string allowed, export_lines(params));
@@ -89,12 +89,12 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
                                      // 300 s.
                                      "CHUNKS_LOOP_MIN_TIME = 60\n")),
       file_part(drop_in, unit),
-      // A master is not a copy: its log of a former one is only read.
+      // A master is not a logger: the log of a former master is only read.
       {service_module(), {{"names", {"moosefs-metalogger"}}, {"enabled", false}, {"running", false}}},
       service_part("moosefs-master", {cfg, exports})};
 }
 
-// A sign that metadata existed here or elsewhere before; "" if there is none.
+// Returns a sign that metadata existed on this node or elsewhere before; "" if there is none.
 Result<std::string> sign_of_data(StepContext& context, const Json& params) {
   const std::string all = moosefs_folder(context.files), copies = all + "/metalogger";
   for (const auto& name : context.files.list(copies))
@@ -116,7 +116,7 @@ Result<std::string> sign_of_data(StepContext& context, const Json& params) {
   return std::string();
 }
 
-// Where this node's metadata comes from.
+// The source of this node's metadata.
 struct Origin {
   bool own = false;
   std::optional<MooseFsCopy> copy;  // neither: an empty file system may be created
@@ -138,9 +138,9 @@ Result<bool> master_runs(StepContext& context) {
   return out.ok();
 }
 
-// Its own; it counts as a copy if a different node was master meanwhile: this one was off, and its metadata
-// is outdated. If no other node was, any age is accepted: the whole cluster was switched off. The same if the
-// master is running: it checked the others when it started.
+// Accepts the node's own metadata. It counts as a copy if a different node was master in the meantime: this
+// one was off, and its metadata is outdated. If no other node was, any age is accepted, because the whole
+// cluster was switched off. The same if the master is running: it checked the others when it started.
 Result<Origin> own_metadata(StepContext& context, const Json& params) {
   const Json others = params.value("other_masters", Json::array());
   const int64_t written = moosefs_metadata_written(context.files);
@@ -152,14 +152,15 @@ Result<Origin> own_metadata(StepContext& context, const Json& params) {
   for (const auto& name : others) names += (names.empty() ? "" : ", ") + name.get<std::string>();
   return fail(
       Code::denied,
-      fmt::format("the metadata in {}/master was last written {} ago, the master is not running, and {} has "
-                  "a master's metadata, too: later changes there would be lost. Name the node with the later "
-                  "metadata as the server (see docs/storage.md: another MooseFS master); to start with this "
-                  "one, run `muster plan --force {}` and `muster approve`",
-                  moosefs_folder(context.files), age_of(written), names, context.node));
+      fmt::format(
+          "the metadata in {}/master was last written {} ago, the master is not running, and {} has "
+          "a master's metadata as well: later changes there would be lost. Name the node with the later "
+          "metadata as the server (see docs/storage.md: another MooseFS master); to start with this "
+          "one, run `muster plan --force {}` and `muster approve`",
+          moosefs_folder(context.files), age_of(written), names, context.node));
 }
 
-// An error if there is none that can be used. Changes nothing: also called before the former master is
+// Returns an error if there is no usable source. Changes nothing: also called before the former master is
 // stopped.
 Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
   if (has_moosefs_metadata(context.files)) return own_metadata(context, params);
@@ -192,8 +193,8 @@ Status run_all(StepContext& context, const std::vector<std::vector<std::string>>
   return Ok{};
 }
 
-// Completely or not at all: prepared in a second folder, and renamed once it is on the disk. The copy itself
-// stays.
+// Copies completely or not at all: prepared in a second folder, which is renamed once it is on the disk. The
+// copy itself stays.
 Status take_copy(StepContext& context, const MooseFsCopy& copy) {
   const std::string all = moosefs_folder(context.files), next = all + "/master.next";
   TRY_(run_all(context, {{"rm", "-rf", next}}));
@@ -201,7 +202,7 @@ Status take_copy(StepContext& context, const MooseFsCopy& copy) {
   std::vector<std::string> argv = {"cp", "-a"};
   for (const auto& name : copy.files) argv.push_back(copy.folder + "/" + name);
   argv.push_back(next);
-  // The folder that is removed has neither an image nor change logs, according to has_moosefs_metadata().
+  // According to has_moosefs_metadata(), the folder that is removed has neither an image nor change logs.
   TRY_(run_all(
       context,
       {argv, {"sync", "-f", next}, {"rm", "-rf", all + "/master"}, {"mv", "-T", next, all + "/master"}}));
@@ -219,10 +220,10 @@ Status make_empty(StepContext& context) {
   return set_permissions(context.files, path, 0640, uid, gid);
 }
 
-// Metadata loggers can only take an image that this master has written, which it does every hour and when it
-// ends, and they fetch it once an hour: but there must be a copy from the beginning. So the program itself
-// starts and stops the master, and returns when each is done. A restart by systemd may end a process that has
-// not read its metadata yet, and that writes nothing.
+// Metadata loggers can only fetch an image that this master has written, which it does every hour and when it
+// ends, and they fetch it once an hour; but there must be a copy from the beginning. So this step starts and
+// stops the master itself, and each command returns when it is done. A restart by systemd may end a process
+// that has not yet read its metadata, and such a process writes nothing.
 Status write_first_image(StepContext& context) {
   const std::vector<std::string> master = {"/usr/sbin/mfsmaster", "-c", kConfig};
   const auto with = [&](std::vector<std::string> words) {
@@ -260,7 +261,8 @@ Status apply_master(StepContext& context, const Json& params) {
   const Part no_logger = parts.back();
   parts.pop_back();
   TRY(const Origin origin, origin_of_metadata(context, params));
-  // From systemd: the service's own check also fails for a master that runs with a different configuration.
+  // Queried from systemd, because the service's own check also fails for a master with a different
+  // configuration.
   TRY(const bool alive, master_runs(context));
   if (alive && !origin.own)
     return fail(
@@ -272,7 +274,7 @@ Status apply_master(StepContext& context, const Json& params) {
   TRY(const CheckResult runs, service.module.check(context, service.params));
   const bool first_image = !origin.own || moosefs_metadata_is_new(context.files);
   if (runs.holds != Holds::yes) TRY_(no_other_master(context));
-  // Not earlier: while a different node is still the master, its copy here continues, too.
+  // Not before, because while a different node is still the master, its copy on this node continues as well.
   TRY_(apply_parts(context, {no_logger}));
   if (runs.holds == Holds::yes && !first_image) return Ok{};
   if (origin.copy) TRY_(take_copy(context, *origin.copy));
@@ -303,11 +305,11 @@ Part master_off() {
 Result<CheckResult> check_retired(StepContext& context, const Json&) {
   TRY(const CheckResult off, check_parts(context, {master_off()}));
   if (off.holds == Holds::no) return off;
-  return has_moosefs_metadata(context.files) ? differs("contains metadata as if it were the master")
-                                             : holds();
+  return has_moosefs_metadata(context.files) ? differs("still contains metadata of a master") : holds();
 }
 
-// Stopped cleanly, which writes all its state; then moved aside, so that it is never taken for the master's.
+// Stops the master cleanly, so that it writes all its state, and moves the metadata aside, so that it is
+// never used as a master's again.
 Status apply_retired(StepContext& context, const Json&) {
   TRY_(apply_parts(context, {master_off()}));
   if (!has_moosefs_metadata(context.files)) return Ok{};

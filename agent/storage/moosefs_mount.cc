@@ -1,7 +1,7 @@
-// Where the shared file system is mounted, and the copies and trash time of new files in it.
+// Mounts the shared file system, and sets the number of copies and the trash time of new files in it.
 //
 // mfsmount is a process on the node: when it ends unexpectedly, the kernel keeps a mount with the correct
-// source but no server. So a mount only counts if an access through it succeeds.
+// source but no server. So a mount is accepted only if an access through it succeeds.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -19,8 +19,8 @@ namespace {
 
 // ---- mount ----
 
-constexpr DurationMs kAnswer = 20 * kSecond;  // of the master, to one question through the mount
-constexpr int kStacked = 8;                   // stacked mounts that are removed at most
+constexpr DurationMs kAnswer = 20 * kSecond;  // timeout of one query to the master through the mount
+constexpr int kStacked = 8;                   // maximum number of stacked mounts that are removed
 
 struct SharedMount {
   std::string name, master, target, unit;
@@ -33,8 +33,8 @@ SharedMount shared_mount(const Json& params) {
   return out;
 }
 
-// Type and source as Debian's mfsmount 3 ("fuse", "mfs#10.20.0.11:9421") and later ones ("fuse.mfs") show
-// them.
+// Compares type and source, which Debian's mfsmount 3 ("fuse", "mfs#10.20.0.11:9421") and later versions
+// ("fuse.mfs") show differently.
 std::string mount_problem(const Files& files, const SharedMount& want) {
   const auto entry = find_mount(files, want.target);
   if (!entry) return want.target + " is not mounted";
@@ -46,8 +46,8 @@ std::string mount_problem(const Files& files, const SharedMount& want) {
   return fits ? "" : fmt::format("{} is {}, not a mount from master {}", want.target, source, want.master);
 }
 
-// The result of an access to a mount of the right source, by another process: an access that waits for a
-// master cannot be cancelled. Dead: its mfsmount has ended, and no answer will ever come.
+// The result of an access to a mount of the correct source, by a separate process, because an access that
+// waits for a master cannot be cancelled. Dead: its mfsmount has ended, and no answer will ever arrive.
 struct Answer {
   std::string problem = {};
   bool dead = false;
@@ -76,8 +76,8 @@ std::vector<Part> mount_parts(const SharedMount& want, bool restart = false) {
       "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
       kMooseFsHead, want.target, want.target, want.master, want.target);
   const std::string path = "/etc/systemd/system/" + want.unit + ".service";
-  // Not restarted for a new unit file while something is mounted: running jobs would lose the file system.
-  // While nothing is mounted, a start that still tries a former master is not waited for.
+  // Not restarted for a new unit file while something is mounted, because running jobs would lose the file
+  // system. While nothing is mounted, a start that still tries a former master is not waited for.
   return {file_part(path, unit),
           service_part(want.unit, restart ? std::vector<std::string>{path} : std::vector<std::string>{})};
 }
@@ -92,7 +92,8 @@ Result<CheckResult> check_mounted(StepContext& context, const Json& params) {
   return problem.empty() ? holds() : differs(problem);
 }
 
-// Mounted by this unit from a different master: this storage's, before the spec named a different node.
+// True if this unit mounted a different master: the one of this storage before the spec named a different
+// node.
 bool is_of_former_master(const Files& files, const SharedMount& want) {
   const auto entry = find_mount(files, want.target);
   const std::string end = ":9421";
@@ -101,7 +102,7 @@ bool is_of_former_master(const Files& files, const SharedMount& want) {
          files.exists("/etc/systemd/system/" + want.unit + ".service");
 }
 
-// Programs with open files there lose them: their server is gone anyway. Mounts may be stacked.
+// Programs with open files there lose them, but their server is gone anyway. Mounts may be stacked.
 Status leave(StepContext& context, const SharedMount& want) {
   TRY_(apply_parts(context, {mount_parts(want).front()}));
   for (const std::vector<std::string>& argv : {std::vector<std::string>{"systemctl", "daemon-reload"},
@@ -116,7 +117,7 @@ Status leave(StepContext& context, const SharedMount& want) {
   return Ok{};
 }
 
-// Makes room for the mount: unmounts a former master's and a dead one. Any other mount stays.
+// Makes way for the mount: unmounts a former master's mount and a dead one. Any other mount stays.
 Status make_room(StepContext& context, const SharedMount& want) {
   if (!find_mount(context.files, want.target)) return Ok{};
   const std::string problem = mount_problem(context.files, want);
@@ -148,7 +149,7 @@ Status apply_mounted(StepContext& context, const Json& params) {
 // (mfsscadmin(1)).
 constexpr const char* kCopiesClass = "CP";
 
-// The number after "PATH: " of mfsgetgoal and mfsgettrashtime.
+// Returns the number after "PATH: " in the output of mfsgetgoal and mfsgettrashtime.
 Result<std::string> attribute(StepContext& context, const char* tool, const std::string& target) {
   TRY(const std::string out, run_tool(context, {tool, target}));
   const auto colon = out.find(": ");

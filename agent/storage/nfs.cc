@@ -2,11 +2,11 @@
 // others mount it.
 //
 // The server's array, file system and mount, and the clients' mounts, are steps of the ordinary modules; this
-// file holds the server itself. A folder is exported only while it is a mount point (`mountpoint`): else
-// clients would fill the server's root disk. Only the nodes of the spec may mount, each named by its address:
-// other machines share their network. A client's root is `nobody` on the server, so that no client can plant
-// a program that runs as root elsewhere; the top folder is prepared for that (open_top). No redundancy: while
-// the server is away the clients wait.
+// file contains the server itself. A folder is exported only while it is a mount point (`mountpoint`),
+// because otherwise clients would fill the server's root disk. Only the nodes of the spec may mount, each
+// listed by its address, because other machines share their network. A client's root is `nobody` on the
+// server, so that no client can place a program there that runs as root elsewhere; the top folder is prepared
+// for that (open_top). No redundancy: while the server is away the clients wait.
 #include <fmt/format.h>
 
 #include <map>
@@ -38,7 +38,7 @@ Result<Export> wanted(const Json& params) {
   return out;
 }
 
-// A path without a client would be open to all machines: without clients there is no line.
+// A path without a client would be open to all machines, so without clients there is no line.
 std::string export_line(const Export& want) {
   std::string line = want.clients.empty() ? "" : want.path;
   for (const auto& client : want.clients) line += fmt::format(" {}({})", client, kOptions);
@@ -53,7 +53,7 @@ std::vector<Part> parts_of(const Export& want) {
           service_part("nfs-server", {settings})};
 }
 
-// A line of `exportfs -s`: "/shared  10.20.0.11(sync,wdelay,...)".
+// Parses a line of `exportfs -s`: "/shared  10.20.0.11(sync,wdelay,...)".
 struct Entry {
   std::string path, client;
   std::set<std::string> options;
@@ -74,9 +74,9 @@ std::vector<Entry> table_of(const std::string& text) {
   return out;
 }
 
-// The options of our line as the server shows them, and what it adds itself. Any other option gives a client
-// more or less than that (no_root_squash, all_squash, async, insecure, crossmnt, a different `sec`, anonuid,
-// ...), or may do so if it is unknown to this list.
+// Returns unexpected options: neither those of our line as the server shows them, nor those that it adds
+// itself. Any other option grants a client more or less (no_root_squash, all_squash, async, insecure,
+// crossmnt, a different `sec`, anonuid, ...), or may do so if this list does not contain it.
 std::string odd_options(const Entry& entry, bool mountpoint) {
   static const std::set<std::string> kUsual = {"rw",
                                                "sync",
@@ -108,7 +108,7 @@ bool is_below(const std::string& path, const std::string& folder) {
   return path.rfind(folder == "/" ? folder : folder + "/", 0) == 0;
 }
 
-// The file system that a path is in: that of the nearest mount above it.
+// Returns the file system that a path is in: that of the nearest mount above it.
 std::string device_of(const std::map<std::string, MountEntry>& mounts, const std::string& path) {
   std::string device;
   size_t longest = 0;
@@ -118,9 +118,9 @@ std::string device_of(const std::map<std::string, MountEntry>& mounts, const std
   return device;
 }
 
-// How the server's actual exports differ: from the table of the running system, not a file of ours. Other
-// lines count if they lead to the same data: folders below it, a different path to the same file system, and
-// an export above it that includes what is mounted below (crossmnt).
+// Returns how the server's actual exports differ, from the table of the running system, not from a file of
+// ours. Other lines count if they lead to the same data: folders below it, a different path to the same file
+// system, and an export above it that includes what is mounted below (crossmnt).
 Result<CheckResult> exported(StepContext& context, const Export& want) {
   TRY(const std::string table, run_tool(context, {"exportfs", "-s"}));
   const auto mounts = all_mounts(context.files);
@@ -133,15 +133,16 @@ Result<CheckResult> exported(StepContext& context, const Export& want) {
     const bool across = is_below(want.path, entry.path) && entry.has("crossmnt");
     if (!same && !inside && !across) continue;
     const bool declared = want.clients.count(entry.client) > 0;
-    // A declared client that reaches our path through an export above it gets what our own line grants.
+    // A declared client that reaches our path through an export above it has the access that our own line
+    // grants.
     const std::string odd = declared && !same && !inside ? "" : odd_options(entry, same);
     if (!declared)
-      diff.add(entry.path + " is exported to " + entry.client + " too");
+      diff.add(entry.path + " is also exported to " + entry.client);
     else if (!odd.empty())
-      diff.add(entry.path + " is exported to " + entry.client + " with other options: " + odd);
+      diff.add(entry.path + " is exported to " + entry.client + " with different options: " + odd);
     if (same) lacking.erase(entry.client);
   }
-  if (!diff.empty()) diff.add("remove that from /etc/exports and /etc/exports.d");
+  if (!diff.empty()) diff.add("remove these entries from /etc/exports and /etc/exports.d");
   for (const auto& client : lacking) diff.add(want.path + " is not exported to " + client);
   return diff.result();
 }

@@ -1,5 +1,5 @@
-// The test of all shared file systems: a file that one node writes and a second one reads, after a check of
-// the mount itself. Without that check the test would pass on a file system that is not mounted: it would
+// The test of all shared file systems: one node writes a file and a second one reads it, after a check of the
+// mount itself. Without that check the test would pass on a file system that is not mounted, because it would
 // write into the empty folder below.
 #include <fnmatch.h>
 
@@ -17,7 +17,7 @@ bool fits(const std::string& glob, const std::string& text) {
   return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
 }
 
-// "" when the target is a mount of the declared type and source.
+// Returns "" if the target is a mount of the declared type and source.
 std::string mount_problem(const Files& files, const Json& params) {
   const std::string target = text_of(params, "target"), fstype = text_of(params, "fstype"),
                     source = text_of(params, "source");

@@ -14,7 +14,8 @@ void get_version(const CallPtr& call) {
             {"ca_fingerprint", call->services.authority.ca_fingerprint()}});
 }
 
-// A path on this machine makes sense only to a client of the Unix socket; musterd, as root, writes it.
+// The path is on the controller host, so only clients of the Unix socket may give it; musterd writes the file
+// as root.
 void make_backup(const CallPtr& call) {
   if (call->door != Door::local)
     return call->error(

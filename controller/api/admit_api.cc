@@ -63,7 +63,7 @@ Result<std::vector<NodeRow>> unknown_rows(Services& services) {
   return rows;
 }
 
-// The row of the machine that is meant, with its inventory.
+// Returns the row of the machine that the request identifies, with its inventory.
 Result<NodeRow> machine_for(Services& services, const Admission& a) {
   TRY(const auto rows, unknown_rows(services));
   std::vector<NodeRow> seen;
@@ -85,7 +85,7 @@ Result<NodeRow> machine_for(Services& services, const Admission& a) {
       fmt::format("several machines have reported their inventory; choose one with --mac: {}", names));
 }
 
-// The same request again, after it was carried out: approving the plan is a second call.
+// True if the same request was already carried out: approving the plan is a second call.
 Result<bool> done_before(const Spec& spec, const Admission& a) {
   const NodeSpec* node = spec.node(a.node.name);
   if (!node) return false;
@@ -107,8 +107,8 @@ NodeObservation observation_of(const HardwareFacts& facts) {
   return seen;
 }
 
-// The machine's inventory becomes the node's: the install plan follows from it, and its BMC is compared with
-// it.
+// Copies the machine's inventory to the node's record: the install plan is made from it, and its BMC is
+// compared with it.
 void inherit(Executor& executor, const std::string& name, const NodeRow& machine, const std::string& uuid) {
   executor.set_node(name, [machine, uuid](NodeRow& row) {
     row.state = NodeState::discovered;
@@ -130,7 +130,7 @@ Status check_remembered(const NodeRow& old, const std::string& uuid) {
           old.product_uuid, old.name, old.name));
 }
 
-// Inputs of the trial plan for the new node.
+// Makes the input of the trial plan for the new node.
 struct Tried {
   NewNode node;
   NodeRow machine;
@@ -139,7 +139,7 @@ struct Tried {
   AddedNode added;
 };
 
-// Checked because the trial plan takes a while to make.
+// Checks what may have changed while the trial plan was made, which takes a while.
 Status nothing_changed(Services& services, const Tried& tried) {
   if (services.bringup.executor().active())
     return fail(
@@ -274,7 +274,8 @@ void admit_machine(const CallPtr& call) {
   if (!machine.ok()) return call->error(machine.error());
   admission->node.mac = mac_of_unknown(machine->name);
   const auto facts = machine->facts.facts();
-  if (!facts) return call->error(fail(Code::invalid, "its inventory cannot be read: boot the machine again"));
+  if (!facts)
+    return call->error(fail(Code::invalid, "the machine's inventory cannot be read: boot the machine again"));
   const auto added = add_node(row->text, admission->node);
   if (!added.ok()) return call->error(added.error());
   const std::string& name = admission->node.name;

@@ -1,7 +1,7 @@
-// Running hosts become nodes without being re-imaged. The operator's command reaches them over SSH
-// (cli/adopt_verb.cc); this is the controller's side: one plan for all of them from what was found there,
-// and, once that plan is approved, their entries in the spec and a join token each.
-//   {"hosts": [{name, like?, host, port?, user?, host_key, address?, joined?, facts}], "digest"?}
+// Adopts running hosts as nodes without re-imaging them. The operator's command reaches them over SSH
+// (cli/adopt_verb.cc); this is the controller's side: it makes one plan for all of them from their
+// inventories, and, once that plan is approved, adds them to the spec and issues a join token for each.
+// {"hosts": [{name, like?, host, port?, user?, host_key, address?, joined?, facts}], "digest"?}
 #include <fmt/format.h>
 
 #include <map>
@@ -30,7 +30,7 @@ struct Adoption {
   NewNode node;
   Json facts_json;
   HardwareFacts facts;
-  bool joined = false;  // the host is this node already, and its agent runs
+  bool joined = false;  // the host already is this node, and its agent runs
 };
 struct Asked {
   std::vector<Adoption> hosts;
@@ -55,13 +55,14 @@ Result<Adoption> adoption_from(const Json& json) {
   return a;
 }
 
-// One machine under two names would be configured twice, as two different nodes.
+// Rejects one machine under two names: it would be configured as two different nodes.
 Status are_different(const std::vector<Adoption>& hosts) {
   std::map<std::string, std::string> names, places;
   Machines machines;
   for (const auto& one : hosts) {
     const std::string& name = one.node.name;
-    if (!names.emplace(name, name).second) return fail(Code::invalid, fmt::format("{} is named twice", name));
+    if (!names.emplace(name, name).second)
+      return fail(Code::invalid, fmt::format("{} is listed twice", name));
     const std::string place = fmt::format("{}:{}", one.node.adopt.host, one.node.adopt.port);
     if (const auto [other, is_new] = places.emplace(place, name); !is_new)
       return fail(Code::invalid, fmt::format("{} and {} are the same host: {}", other->second, name, place));
@@ -88,12 +89,12 @@ Result<Asked> asked_from(const std::string& body) {
   return asked;
 }
 
-// The spec that the nodes are, or will be, declared in.
+// The spec in which the nodes are, or will be, declared.
 struct Declared {
   Spec spec;
   int64_t revision = 0;
   std::string digest;  // of that revision's text
-  std::string text;    // empty: they are all declared already
+  std::string text;    // empty: all are already declared
   std::set<std::string> added = {};
   std::string before;  // text of the revision it is added to
   int64_t before_revision = 0;
@@ -135,7 +136,7 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
     }
     if (node.like.empty())
       return fail(Code::invalid,
-                  fmt::format("{} is not in the spec: name a declared node like it with --like, or declare "
+                  fmt::format("{} is not in the spec: name a similar declared node with --like, or declare "
                               "it there with 'adopt: {{ host: {}, host_key: \"{}\" }}'",
                               node.name, node.adopt.host, node.adopt.host_key));
     if (d.text.empty()) {
@@ -198,7 +199,7 @@ std::string plan_answer(const Declared& d, const Bringup::Made& made, const Seen
   return body_with_plan(reply, *made.plan);
 }
 
-// One at a time: each token is a row in the store.
+// Makes the tokens one after the other: each is a row in the store.
 void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, const std::string& url,
                         Json tokens = Json::object()) {
   if (left.empty())
@@ -213,7 +214,7 @@ void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, cons
   });
 }
 
-// The host's inventory becomes the node's: the approved plan follows from it again.
+// Copies the host's inventory to the node's record, so that planning again gives the approved plan.
 void remember(Services& services, const Adoption& a) {
   services.bringup.executor().set_node(
       a.node.name, [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
@@ -227,8 +228,8 @@ void remember(Services& services, const Adoption& a) {
       });
 }
 
-// After approval: first the spec, then the tokens, so that an agent that joins is always a declared node's. A
-// node of which the plan says that nothing changed stays as it is, accepted.
+// After approval: stores the spec first, then makes the tokens, so that an agent that joins always belongs to
+// a declared node. A node that the plan leaves unchanged stays accepted.
 void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const Declared& d,
                const std::set<std::string>& unchanged) {
   Services& services = call->services;
@@ -256,8 +257,8 @@ void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const De
   });
 }
 
-// Nothing is stored unless the plan that was approved is still the plan. Meanwhile another host may have been
-// adopted, and its node declared in the revision number that this plan was made for.
+// Stores nothing unless planning again gives the approved plan: in the meantime a different host may have
+// been adopted under the revision number for which this plan was made.
 void approved(const CallPtr& call, const Asked& asked, const Bringup::Made& made) {
   Services& services = call->services;
   if (services.bringup.executor().active())

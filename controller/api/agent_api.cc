@@ -16,7 +16,7 @@
 namespace muster::api {
 namespace {
 
-// An undeclared machine is accepted only while discovery is on; after ten minutes of refusals its RAM system
+// Rejects an undeclared machine while discovery is off. After ten minutes of rejections its RAM system
 // reboots from disk.
 bool refuse_undeclared(const CallPtr& call) {
   if (mac_of_unknown(call->agent).empty() || call->services.discovery.active()) return false;
@@ -88,8 +88,8 @@ void agent_events(const CallPtr& call) {
   });
 }
 
-// Binaries agents install on nodes, by name; everything else they need is on the boot port, checked by
-// digest.
+// Sends the binaries that agents install on nodes, by name; agents fetch all other files from the boot port
+// and check their digests.
 void agent_files(const CallPtr& call) {
   if (!mac_of_unknown(call->agent).empty())
     return call->error(fail(Code::denied, "this machine is not declared"));

@@ -156,7 +156,7 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
   const Found found = find(request, door);
   auto call =
       std::make_shared<Call>(Call{services, std::move(request), std::move(responder), found.args, "", door});
-  // An unknown path and a path of another door look the same from outside.
+  // A path of a different door gets the same response as an unknown path.
   if (!found.route) {
     const int status = found.other_method ? 405 : 404;
     return call->json(status,

@@ -1,10 +1,10 @@
-// The controller's HTTP surface: which role may call which route (routes.cc is the whole table), and the call
-// that a handler gets.
+// The controller's HTTP API: which role may call which route (routes.cc has the whole table), and the Call
+// object that is passed to a handler.
 //
-// Three ways in: the Unix socket (its file mode says who is an operator), the TLS port (operators by bearer
-// token, agents by client certificate), and the plain boot port (no secrets; the reader verifies everything).
-// dispatch() decides by door and route, before a handler runs. Thread: everything here runs on the reactor's
-// thread.
+// Three entry points: the Unix socket (its file mode decides who is an operator), the TLS port (operators by
+// bearer token, agents by client certificate), and the plain boot port (no secrets; clients verify
+// everything). dispatch() checks access by door and route before a handler runs. Thread: everything runs on
+// the reactor's thread.
 #pragma once
 
 #include <functional>
@@ -37,12 +37,12 @@ struct Call {
   ResponderPtr responder;
   std::map<std::string, std::string> args = {};  // {node} of the path
   std::string agent = {};                        // the authenticated name, for Role::agents
-  Door door = Door::tls;                         // where it came in
+  Door door = Door::tls;                         // through which the request arrived
 
   std::string arg(const std::string& name) const;
   std::string query(const std::string& name, std::string fallback = "") const;
   void json(int status, const Json& body) const;
-  // JSON that is text already (body_of).
+  // Responds with JSON that is already serialized (body_of()).
   void body(int status, std::string text) const;
   void ok(const Json& body) const { json(200, body); }
   void text(int status, std::string body, const std::string& type = "text/plain; charset=utf-8") const;
@@ -62,10 +62,10 @@ const std::vector<Route>& routes();
 
 void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr responder);
 
-// Whether `pattern` matches, filling `args`.
+// True if `path` matches `pattern`; fills in `args`.
 bool match(const std::string& pattern, const std::string& path, std::map<std::string, std::string>& args);
 int http_status(Code code);
-// The body that an answer with this JSON has.
+// Returns the response body for this JSON.
 std::string body_of(const Json& json);
 Json error_json(const Error& error);
 

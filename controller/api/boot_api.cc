@@ -1,5 +1,5 @@
-// What machines fetch while they boot. Plain HTTP: nothing here is secret but the one-time token of an armed
-// node's script, and every reader checks everything by digest (docs/threat-model.md).
+// Files that machines fetch while they boot. Plain HTTP: only the one-time token in an armed node's script is
+// secret, and clients check everything by digest (docs/threat-model.md).
 #include <sstream>
 #include <vector>
 

@@ -25,8 +25,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Longest common subsequence, by table, of what lies between the first and the last difference; if that is
-// too much for a table, all old lines are shown as removed and all new ones as added.
+// Longest common subsequence of the lines between the first and the last difference, by dynamic programming;
+// if the table would be too large, all old lines are shown as removed and all new ones as added.
 std::vector<Line> edit_script(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   size_t first = 0, last = 0;
   while (first < std::min(a.size(), b.size()) && a[first] == b[first]) ++first;

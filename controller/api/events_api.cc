@@ -27,7 +27,7 @@ void follow_events(const CallPtr& call) {
   call->services.events.subscribe(from, call->query("node"), [call](const std::vector<EventRow>& rows) {
     if (rows.empty()) return call->responder->write(": still here\n\n");
     std::string chunk;
-    // The kind comes from a node: a line break in it would forge an event.
+    // The kind comes from a node: with a line break in it, a node could forge events.
     for (const auto& row : rows)
       chunk += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", row.seq,
                            row.kind.find_first_of("\r\n") == std::string::npos ? row.kind : "log",

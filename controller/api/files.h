@@ -1,4 +1,4 @@
-// Sending files: never from outside the given folder.
+// Sends files, never from outside the given folder.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace muster::api {
 
-// That very file, or 404.
+// Sends the file at `path`, or responds with 404.
 void send_file(const CallPtr& call, const std::string& path);
-// `name` below `folder`; 404 for anything that is not a plain file there, "..", and links that lead out.
+// Sends `name` below `folder`; 404 if it is not a regular file, contains "..", or is a link to the outside.
 void send_below(const CallPtr& call, const std::string& folder, const std::string& name);
 
 }  // namespace muster::api

@@ -1,4 +1,4 @@
-// Answers from stored runs that take long: a worker reads, parses and renders them.
+// Responses made from stored runs that take long to make: a worker thread reads, parses and renders the runs.
 #pragma once
 
 #include <deque>
@@ -14,12 +14,12 @@
 
 namespace muster::api {
 
-// One at a time: for a large cluster each occupies a worker for seconds, and a gigabyte of memory. Thread:
-// the reactor's.
+// Makes one response at a time: for a large cluster each takes a worker several seconds and a gigabyte of
+// memory. Thread: the reactor's.
 class ArchiveAnswers {
  public:
   static constexpr size_t kMostWaiting = 16;
-  // Thread: any. Has no access to the call, which belongs to the reactor's thread.
+  // Runs on a worker thread, so it has no access to the Call, which belongs to the reactor's thread.
   using Make = std::function<Result<HttpResponse>(RunArchive&)>;
 
   ArchiveAnswers(RealReactor& reactor, Store& store) : reactor_(reactor), store_(store) {}
@@ -27,9 +27,9 @@ class ArchiveAnswers {
   ArchiveAnswers(const ArchiveAnswers&) = delete;
   ArchiveAnswers& operator=(const ArchiveAnswers&) = delete;
 
-  // The views of active runs, for a Make.
+  // The views of active runs, for use in a Make function.
   const std::shared_ptr<RunViewer>& viewer() const { return viewer_; }
-  // unavailable (503) if kMostWaiting are waiting already.
+  // Runs `make` and responds with its result; unavailable (503) if kMostWaiting calls are already waiting.
   void answer(const CallPtr& call, Make make);
 
  private:

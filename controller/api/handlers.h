@@ -1,4 +1,4 @@
-// The handlers behind controller/api/routes.cc, by topic. Each is one route; its input and answer are
+// The handlers of the routes in controller/api/routes.cc, by topic. The input and response of each are
 // described there.
 #pragma once
 
@@ -19,11 +19,11 @@ void approve_plan(const CallPtr&);
 void list_runs(const CallPtr&);
 void get_run(const CallPtr&);
 void cancel_run(const CallPtr&);
-// An answer about a plan without the plan itself, and the body of one with it.
+// planned_json(): a response about a plan without the plan itself; body_with_plan(): a body that includes it.
 Json planned_json(const Plan& plan, const std::string& digest);
 std::string body_with_plan(const Json& others, const Plan& plan);
 Json refusals_json(const std::vector<Refusal>& refusals);  // the body of a 403
-// Who sent the request: the body's `by`, and the client's address.
+// Returns who sent the request: the body's `by`, and the client's address.
 std::string requested_by(const Call& call);
 // rollout_api.cc
 void get_rollout(const CallPtr&);

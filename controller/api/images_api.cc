@@ -1,5 +1,5 @@
-// Images: what is built; building (fraction 0: why it is built), importing and exporting with progress as it
-// goes (one JSON object per line).
+// Images: lists, builds (fraction 0: why it is built), imports and exports them; progress is streamed as one
+// JSON object per line.
 #include "base/json_dump.h"
 #include "controller/api/handlers.h"
 #include "controller/bringup/bringup.h"
@@ -43,7 +43,7 @@ struct JobLines {
   CallPtr call;
 };
 
-// A path on the controller host makes sense only to a client on it.
+// Paths are on the controller host, so only local clients may give them.
 Result<Json> local_request(const CallPtr& call) {
   if (call->door != Door::local)
     return fail(Code::denied,
@@ -73,14 +73,14 @@ void build_image(const CallPtr& call) {
   r.get_or("bake", order.bake, {});
   r.get_or("recipe", order.recipe, {});
   if (const auto read = r.finish(); !read.ok()) return call->error(read.error());
-  // They become names of a folder and of a file.
+  // The names become names of a folder and of a file.
   for (const auto& name : {order.name, order.recipe})
     if ((!name.empty() && name.front() == '.') || name.find('/') != std::string::npos)
       return call->error(fail(Code::invalid, "not a valid image or recipe name: '" + name + "'"));
   if (order.name.empty()) return call->error(fail(Code::invalid, "an image needs a name"));
   const auto spec = call->services.spec.get();
-  // `muster up` builds before it plans: that would take minutes for a spec that this controller does not
-  // plan.
+  // `muster up` builds before it plans. For a spec that this controller cannot plan, building would waste
+  // minutes.
   if (spec.ok() && (*spec)->spec.images.count(order.name) && !call->services.options.lab)
     if (const auto fine = refuse_lab_only((*spec)->spec, (*spec)->revision, (*spec)->spec.acceptance_profile);
         !fine.ok())

@@ -87,7 +87,7 @@ void remove_node(const CallPtr& call) {
     return call->error(fail(Code::conflict, name + " takes part in the active run"));
   call->services.power.forget(name);
   call->services.power.forget_pin(name);
-  // Otherwise the next node of that name would continue an installation of this one's server.
+  // Otherwise a later node of that name would continue an installation on this node's server.
   const DeleteSecret record{install_record_name(name)};
   call->services.store.write({DeleteNode{name}, record}, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());

@@ -46,7 +46,7 @@ Result<std::string> body_of_stored(RunArchive& archive, const std::string& diges
   return body_with_plan(planned_json(plan, row.digest), plan);
 }
 
-// The rows of a run that ends while they are read are read once more: its end comes with the last of them.
+// Reads the rows again if the run ended meanwhile: its end is stored together with the last rows.
 Result<RunSources> read_whole(RunArchive& archive, const RunRow& row,
                               const std::shared_ptr<const Plan>& plan) {
   TRY(auto run, read_run(archive, row, RunRows::turns, plan));
@@ -54,7 +54,8 @@ Result<RunSources> read_whole(RunArchive& archive, const RunRow& row,
   return now.state == row.state ? std::move(run) : read_run(archive, now, RunRows::turns, plan);
 }
 
-// With the final verdict: only the report shows that a node is degraded, and which floors count.
+// Adds the final verdicts from the report: only the report shows that a node is degraded, and which floors
+// count.
 Result<std::string> body_of_run(RunArchive& archive, const RunRow& row,
                                 const std::shared_ptr<const Plan>& plan) {
   TRY(const auto run, read_whole(archive, row, plan));

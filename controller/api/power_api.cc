@@ -1,4 +1,4 @@
-// Operators' power verbs. They act on exactly the node that is named, at once, and are logged.
+// Operators' power verbs. They act at once, on exactly the named node, and are logged.
 #include "controller/api/handlers.h"
 #include "controller/link/event_log.h"
 #include "controller/power/power_service.h"
@@ -14,7 +14,7 @@ PowerPort::Done answer_with_state(const CallPtr& call) {
   };
 }
 
-// A verb answers at once, which a manual task cannot: a machine that is switched by hand needs no verb.
+// Rejects power verbs for a machine that is switched by hand: a request cannot wait for a manual task.
 bool refuse_by_hand(const CallPtr& call) {
   const std::string node = call->arg("node");
   if (!call->services.power.by_hand(node)) return false;
@@ -49,7 +49,7 @@ void power_off(const CallPtr& call) {
   call->services.power.power_off(call->arg("node"), answer_with_state(call));
 }
 
-// Shuts down its system first; if that fails, power is cut nevertheless.
+// Shuts down the machine's system; if that fails, cuts the power.
 void power_shut_down(const CallPtr& call) {
   if (refuse_by_hand(call)) return;
   note(call, "shut-down");
@@ -65,14 +65,14 @@ void power_cycle(const CallPtr& call) {
   });
 }
 
-// The next boot only, and nothing is switched. Without a pending netboot the boot server then sends the
-// machine to its disk.
+// Makes only the next boot a network boot; switches nothing. Unless a netboot is pending, the boot server
+// then lets the machine boot from disk.
 void power_network_once(const CallPtr& call) {
   note(call, "network-once");
   call->services.power.boot_once_network(call->arg("node"), answer_with_state(call));
 }
 
-// The operator did a manual task of a run whose effect the controller cannot detect, or not yet.
+// The operator reports a manual task of a run as done, whose effect the controller cannot detect (yet).
 void power_done(const CallPtr& call) {
   const std::string node = call->arg("node");
   if (!call->services.power.by_hand(node))

@@ -1,4 +1,4 @@
-// The report of a run, in the reader's form, and the key it is signed with.
+// The report of a run, in the requested format, and the key that it is signed with.
 #include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
 #include "controller/bringup/bringup.h"
@@ -24,7 +24,7 @@ const char* type_of(ReportForm form) {
     case ReportForm::text:
       break;
   }
-  return nullptr;  // as HttpResponse::text has it
+  return nullptr;  // keep the type that HttpResponse::text sets
 }
 
 Result<HttpResponse> render(RunArchive& archive, const KnownOfRun& run, ReportForm form) {

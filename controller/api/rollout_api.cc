@@ -1,4 +1,4 @@
-// Rollouts: what is approved, how far one is, and its report.
+// Rollouts: approval, progress, and report.
 #include "base/json.h"
 #include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
@@ -30,7 +30,7 @@ void approve_rollout(const CallPtr& call) {
   const std::string digest = body->is_object() ? body->value("digest", "") : "";
   if (digest.empty())
     return call->error(
-        fail(Code::invalid, "`digest` is missing: give the digest of the approval that the plan showed"));
+        fail(Code::invalid, "`digest` is required: the digest of the approval, as shown by the plan"));
   call->services.rollout.approve(digest, requested_by(*call), answer_to(call));
 }
 

@@ -6,7 +6,7 @@ namespace muster::api {
 
 namespace {
 
-// The whole HTTP surface of the controller. A route that is not here does not exist.
+// All routes of the controller's HTTP API.
 constexpr Route kRoutes[] = {
     // the desired state
     {"PUT", "/v1/spec", Role::operators, put_spec,
@@ -48,12 +48,13 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/nodes/discover", Role::operators, set_discovery,
      "{on, for_ms}: allows undeclared machines to report themselves"},
     {"POST", "/v1/nodes/admit", Role::operators, admit_machine,
-     "{name, like, mac, power_address, address}: declares such a machine as a node of a new revision"},
+     "{name, like, mac, power_address, address}: declares an undeclared machine as a node in a new spec "
+     "revision"},
     {"POST", "/v1/nodes/adopt", Role::operators, adopt_hosts,
-     "{hosts: [{name, like, host, port, user, host_key, address, joined, facts}]} -> one plan; with its "
-     "{digest} the nodes are declared: {tokens, url, pin}"},
+     "{hosts: [{name, like, host, port, user, host_key, address, joined, facts}]} -> one plan; repeated with "
+     "{digest} of that plan, declares the nodes -> {tokens, url, pin}"},
     {"GET", "/v1/nodes/{node}/adopt", Role::operators, adoption_of,
-     "how the spec says the host is reached, and the CA pin that its agent needs"},
+     "the host's SSH address from the spec, and the CA pin for its agent"},
     {"GET", "/v1/agent", Role::operators, get_agent, "the agent program for adopted hosts"},
     {"GET", "/v1/nodes/{node}", Role::operators, get_node, "one node with its last inventory"},
     {"DELETE", "/v1/nodes/{node}", Role::operators, remove_node,
@@ -80,28 +81,29 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/power/{node}/on", Role::operators, power_on, ""},
     {"POST", "/v1/power/{node}/off", Role::operators, power_off, ""},
     {"POST", "/v1/power/{node}/shut-down", Role::operators, power_shut_down,
-     "requests a shutdown of its system first"},
+     "shuts down the system; cuts the power if that fails"},
     {"POST", "/v1/power/{node}/cycle", Role::operators, power_cycle, "off, then on; boots from disk"},
     {"POST", "/v1/power/{node}/network-once", Role::operators, power_network_once,
-     "network boot, next boot only; power state unchanged"},
+     "makes only the next boot a network boot; switches nothing"},
     {"POST", "/v1/power/{node}/done", Role::operators, power_done,
      "confirms that a manual task of the run was done (driver manual)"},
     {"GET", "/v1/power/{node}/describe", Role::operators, power_describe, "what the driver found"},
     {"GET", "/v1/version", Role::operators, get_version, ""},
     {"POST", "/v1/backup", Role::operators, make_backup, "{path}: a consistent copy of the database"},
     {"POST", "/v1/certificates/{serial}/revoke", Role::operators, revoke_certificate,
-     "rejects this certificate from now on"},
+     "revokes the certificate"},
     // agents
     {"POST", "/agent/v1/join", Role::joiners, agent_join, "one-time token and CSR -> certificate"},
     {"POST", "/agent/v1/renew", Role::agents, agent_renew,
      "{csr_pem} -> certificate, once half of the old one's lifetime is over"},
     {"GET", "/agent/v1/orders", Role::agents, agent_orders, "long poll"},
-    {"POST", "/agent/v1/events", Role::agents, agent_events, "numbered, acknowledged"},
+    {"POST", "/agent/v1/events", Role::agents, agent_events,
+     "events with sequence numbers -> the number acknowledged"},
     {"GET", "/agent/v1/files/{path*}", Role::agents, agent_files, "manifests and binaries that orders name"},
     // machines that boot
     {"GET", "/boot.ipxe", Role::machines, boot_chain, "chains to the machine's own script"},
     {"GET", "/boot/{script}", Role::machines, boot_script,
-     "MAC.ipxe: RAM system while its power-on is pending, else disk"},
+     "MAC.ipxe: boots the RAM system while a power-on of the node is pending, else the disk"},
     {"GET", "/ram/{path*}", Role::machines, boot_ram_file, "kernel and initramfs of the RAM system"},
     {"GET", "/images/{path*}", Role::machines, boot_image_file, "manifest and frames; checked by digest"},
     {"GET", "/programs/{digest}", Role::machines, boot_program, "agent and acceptance programs; likewise"},

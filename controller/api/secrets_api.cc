@@ -1,4 +1,4 @@
-// Secrets: names go out, values only come in.
+// Secrets: values can be stored but never read back.
 #include "controller/api/handlers.h"
 #include "controller/link/event_log.h"
 #include "controller/power/power_service.h"

@@ -39,8 +39,8 @@ Json row_json(const SpecRow& row, bool with_text) {
   return j;
 }
 
-// Undeclared addresses follow the order of names, so a node that is added or removed would move them. An
-// installed machine keeps its address whatever the spec says, so such a spec is rejected.
+// Addresses that are not declared are assigned in the order of names, so adding or removing a node would
+// change them. An installed machine keeps its address until it is re-imaged, so such a spec is rejected.
 Status keeps_addresses(const Spec& before, const Spec& after, const Executor& executor) {
   std::string moved;
   int count = 0;
@@ -58,7 +58,8 @@ Status keeps_addresses(const Spec& before, const Spec& after, const Executor& ex
                           moved));
 }
 
-// The controller does not read the operator's disk: the spec contains the texts.
+// Rejects playbooks named by path: the controller cannot read the operator's files, so the spec must contain
+// their texts.
 Result<std::vector<SpecError>> refused_playbooks(const Call& call, const Spec& spec) {
   if (!spec.playbook_paths.empty())
     return fail(Code::invalid,
@@ -100,8 +101,8 @@ void put_spec(const CallPtr& call) {
     }
   reply["revision"] = newest.ok() ? newest->revision : 0;
   if (unchanged || call->query("dry") == "1") return call->ok(reply);
-  // Addresses of BMCs, MACs and images are taken from the newest revision while a run goes on: a change could
-  // switch a machine that is not in its plan.
+  // During a run, addresses of BMCs, MACs and images are taken from the newest revision: with a changed spec,
+  // the run could switch a machine that is not in its plan.
   if (const Executor& executor = call->services.bringup.executor(); executor.active())
     return call->error(fail(
         Code::conflict,

@@ -1,4 +1,4 @@
-// The identity behind a request, from its header: the operator's token, or a valid agent's certificate.
+// Determines who sent a request from its header: the operator by token, or an agent by its valid certificate.
 //
 // Thread: any. Checked by the servers before a body is read (base/http.h, Trust), by dispatch() before a
 // handler runs.
@@ -13,15 +13,15 @@
 
 namespace muster::api {
 
-// Is the operator's token in its header?
+// True if the request's header contains the operator's token.
 bool shows_token(const HttpRequest& request, const std::string& token);
 
-// denied, with the reason: the certificate of this request is not valid for the node that it names. `row`:
-// the store's record of its serial number.
+// Checks that the request's certificate is valid for the node that it names; else denied, with the reason.
+// `row`: the store's record of its serial number.
 Status check_certificate(const HttpRequest& request, const Result<CertificateRow>& row);
 
-// A certificate of our CA alone is not enough: it may be revoked, contested, or that of an undeclared machine
-// (a guest).
+// Returns the trust level of a request. A certificate of our CA alone is not enough: it may be revoked,
+// contested, or belong to an undeclared machine (a guest).
 Trust trust_of(const HttpRequest& head, const std::string& operator_token,
                const std::function<Result<CertificateRow>(const std::string& serial)>& find);
 

@@ -73,8 +73,8 @@ Result<std::string> host_lines(const BootNetwork& network, const Net& net) {
   return out;
 }
 
-// Addresses for undeclared machines: the upper quarter, clear of declared ones, which start from below, and
-// of all known to be in use.
+// Address ranges for undeclared machines: the upper quarter of the network, without declared addresses, which
+// start at the lower end, and without all addresses known to be in use.
 std::string pool_lines(const BootNetwork& network, const Net& net, const std::string& mask) {
   std::set<uint32_t> taken = {net.last - 1};  // often the address of a router
   std::vector<std::string> texts = network.taken;
@@ -125,27 +125,27 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   std::string out =
       "# Written by musterd; changes are lost.\n"
       "port=0\nno-resolv\nno-hosts\nkeep-in-foreground\n";
-  // An address for an undeclared machine is tried first: an unknown machine may have it.
+  // Before an address is given to an undeclared machine, dnsmasq pings it: an unknown machine may have it.
   if (!network.unknown_machines) out += "no-ping\n";
-  // Dynamic: a bridge has no IPv6 address, which router advertisements need, before the first machine is
-  // switched on.
+  // bind-dynamic: until the first machine is switched on, a bridge lacks the IPv6 address that router
+  // advertisements need.
   out += fmt::format("interface={}\nexcept-interface=lo\nbind-dynamic\nuser={}\n", network.interface,
                      network.user);
   out +=
       fmt::format("dhcp-leasefile={0}/leases\npid-file={0}/dnsmasq.pid\nlog-facility={0}/dnsmasq.log\n", dir);
   out += fmt::format("enable-tftp={}\ntftp-root={}/tftp\n", network.interface, dir);
   if (network.mode == "managed") {
-    // A NAK is for declared machines only: other machines on this network, including adopted hosts, got their
-    // address elsewhere and would drop it. While undeclared machines are served they cannot be told apart, so
-    // then nothing is rejected.
+    // Only declared machines may get a NAK: other machines on this network, including adopted hosts, have
+    // addresses from other sources and would drop them. While undeclared machines are served, the two cannot
+    // be distinguished, so nothing is rejected.
     out += network.unknown_machines ? "" : "dhcp-authoritative\ndhcp-ignore=tag:!known\n";
     out += network.gateway.empty() ? "dhcp-option=option:router\n"
                                    : fmt::format("dhcp-option=option:router,{}\n", network.gateway);
     out += "dhcp-option=option:dns-server\n";
   }
   out += range_lines(network, net);
-  // iPXE waits up to 16 s for IPv6 unless some router answers; this one announces that it is not a router
-  // (lifetime 0).
+  // iPXE waits up to 16 s for IPv6 unless it gets a router advertisement; this one declares that it is no
+  // default router (lifetime 0).
   out += fmt::format("enable-ra\ndhcp-range={},ra-stateless,64\nra-param={},high,10,0\n", kRaPrefix,
                      network.interface);
   out +=
@@ -157,7 +157,8 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   return out + hosts;
 }
 
-// A line: when it ends, MAC, address, name, client id. Those of IPv6 have a number there, or "duid".
+// Format of a line: expiry, MAC, address, name, client id. IPv6 leases have a number instead of the MAC, or
+// begin with "duid".
 std::string leases_kept(const std::string& leases, const BootNetwork& network) {
   std::set<std::string> taken(network.taken.begin(), network.taken.end());
   taken.erase("");  // a node without a BMC

@@ -16,7 +16,8 @@ namespace muster {
 namespace {
 
 constexpr size_t kUnknownMacsKept = 256;
-constexpr int kUnknownScripts = 1024;  // per time that discovery is on: each one is a row in the store
+constexpr int kUnknownScripts =
+    1024;  // limit while discovery is on: each script's token is a row in the store
 constexpr char kUnknown[] = "unknown-";
 
 bool is_mac(const std::string& text) {
@@ -26,7 +27,7 @@ bool is_mac(const std::string& text) {
   return true;
 }
 
-// An unknown machine's text in our own: short, only characters of names.
+// Makes text from an unknown machine safe for messages: short, only characters of names.
 std::string plain_word(const std::string& text) {
   constexpr size_t kLongest = 64;
   std::string out = text.substr(0, kLongest);
@@ -70,7 +71,7 @@ void BootService::arm(const std::string& node, std::function<void(Status)> done)
 }
 
 // After a crash no node is armed, and the executor continues from its journal. A machine that had joined but
-// sent no hello yet keeps its place: a token issued from now on is a second machine's.
+// not yet sent its hello remains the node: a join with a token issued from now on is a second machine's.
 void BootService::rearm(const std::string& node, std::function<void(Status)> done) {
   const auto tokens = store_.join_tokens(node);
   if (!tokens.ok()) return reactor_.post([done = std::move(done), why = tokens.error()] { done(why); });
@@ -87,8 +88,8 @@ void BootService::rearm(const std::string& node, std::function<void(Status)> don
   reactor_.post([done = std::move(done)] { done(Ok{}); });
 }
 
-// Each order has its own token, which is void after the power-on: if an order is made again after a crash of
-// the controller, the token of the first one is still valid.
+// Each order has its own token, which becomes void after the power-on: if an order is repeated after a crash
+// of the controller, the token of the first order is still valid.
 void BootService::leave_order(const std::string& node, std::function<void(Result<Json>)> done) {
   if (!armed(node))
     return reactor_.post([done = std::move(done), node] {
@@ -115,7 +116,7 @@ bool BootService::armed(const std::string& node) const {
   return found != power_ons_.end() && found->second.armed;
 }
 
-// A machine that got its token at once must be able to use it at the end of the longest netboot.
+// A token must remain valid until the end of the longest netboot.
 DurationMs BootService::join_token_life() const {
   return std::max(kTokenLife, hooks_.netboot_limit() + kTokenSpare);
 }
@@ -146,7 +147,8 @@ void BootService::tell(const std::string& node, const std::string& kind, const J
   if (hooks_.event) hooks_.event(node, kind, data);
 }
 
-// The only events that unknown machines can cause without limit: a number per minute, then one notice.
+// Unknown machines could cause any number of these events, so they are limited per minute; then one notice is
+// logged.
 void BootService::tell_refused(const std::string& text, const std::string& remote) {
   const SteadyMs now = reactor_.steady();
   if (now - refused_since_ >= kMinute) {
@@ -158,7 +160,7 @@ void BootService::tell_refused(const std::string& text, const std::string& remot
   if (refused_ == kRefusedPerMinute + 1)
     tell("", "join",
          {{"action", "flood"},
-          {"text", "too many joins are being rejected: the others of this minute are not logged"}});
+          {"text", "too many joins are being rejected: further ones in this minute are not logged"}});
 }
 
 void BootService::discover_unknown(bool on) {
@@ -168,7 +170,8 @@ void BootService::discover_unknown(bool on) {
   unknown_full_ = false;
 }
 
-// Bounded, because any machine on the network can use any MAC: the one that was quiet longest is dropped.
+// The list is bounded, because any machine on the network can use any MAC: the entry with the oldest request
+// is dropped.
 void BootService::note_unknown(const std::string& mac) {
   if (!is_station_address(mac)) return;
   unknown_macs_[mac] = reactor_.now();
@@ -195,7 +198,7 @@ void BootService::script_for(const std::string& any_mac, Script answer, const st
   discovery_script(mac, answer);
 }
 
-// Each one has a token of its own: there is no attempt that a second machine could spoil.
+// Each undeclared machine has its own token, so a second machine cannot interfere.
 void BootService::discovery_script(const std::string& mac, const Script& answer) {
   if (!may_discover(mac)) return answer(std::string(kBootFromDisk));
   const std::string name = unknown_name(mac);
@@ -211,8 +214,8 @@ void BootService::discovery_script(const std::string& mac, const Script& answer)
   });
 }
 
-// The token is issued even after a machine joined with it, although void: a second machine gets as far as a
-// rejection, which is how it is noticed.
+// The token is handed out even after a machine joined with it, when it is void: a second machine is then
+// detected, because its join is rejected.
 void BootService::node_script(const std::string& node, const std::string& mac, const Script& answer,
                               const std::string& remote) {
   const auto found = power_ons_.find(node);
@@ -244,17 +247,19 @@ void BootService::note_script(const Asker& asker, PowerOn& power_on) const {
   if (!power_on.armed && !power_on.left && !power_on.joined.empty() && recent &&
       !std::exchange(power_on.asked_again, true))
     say(asker, "again",
-        "boot script requested while its RAM system is running: the machine was reset, or another one joined "
-        "in its place");
+        "boot script requested while the node's RAM system is running: the machine was reset, or a different "
+        "machine joined in its place");
 }
 
-// Reports what was sent: without a script the machine does not boot, and its run would wait in vain.
+// Logs what was sent: without a script the machine does not boot the RAM system, and its run would wait until
+// its time limit.
 void BootService::hand_out(const Asker& asker, const std::string& token) {
   auto script = hooks_.script(asker.node, asker.mac, token);
   PowerOn& power_on = power_ons_[asker.node];
   if (!script.ok()) {
     if (!std::exchange(power_on.unable, true))
-      say(asker, "unable", "no boot script, so it boots without the RAM system: " + script.error().message);
+      say(asker, "unable",
+          "no boot script, so the machine does not boot the RAM system: " + script.error().message);
   } else if (!std::exchange(power_on.handed_out, true)) {
     say(asker, "script", "RAM system handed out");
   }
@@ -270,7 +275,7 @@ void BootService::renew_token(const Asker& asker, PowerOn& power_on) {
   if (power_on.waiting.size() > 1) return;
   mint(asker.node, "join", [this, node = asker.node, id = power_on.id](Result<std::string> token) {
     PowerOn& now = power_ons_[node];
-    if (now.id != id) return;  // another power-on began, which answered them
+    if (now.id != id) return;  // a newer power-on has answered these requests
     const auto waiting = std::exchange(now.waiting, {});
     if (token.ok() && (now.joined.empty() || now.token.empty())) now.token = *token;
     if (token.ok() && now.joined.empty()) now.expires = reactor_.steady() + join_token_life();
@@ -280,7 +285,7 @@ void BootService::renew_token(const Asker& asker, PowerOn& power_on) {
 
 Status BootService::check(const wire::JoinRequest& request, const TokenRow& token) const {
   if (token.node != request.node) return fail(Code::denied, "this token is for another node");
-  // For a token of an earlier process there is only the wall clock.
+  // The expiry of a token made by an earlier process can only be checked with the wall clock.
   const auto fresh = fresh_.find(token.digest);
   const bool expired =
       fresh == fresh_.end() ? token.expires <= reactor_.now() : fresh->second <= reactor_.steady();
@@ -348,7 +353,7 @@ void BootService::consider(const wire::JoinRequest& request,
   if (in_flight_.count(digest)) return answer(fail(Code::unavailable, "this token is in use, try again"));
   if (token->public_key == *public_key) return answer(answer_known(request, *token));
   if (!token->public_key.empty() && token->purpose == "discover")
-    return answer(fail(Code::denied, "this token was used with another key"));
+    return answer(fail(Code::denied, "this token was used with a different key"));
   if (!token->public_key.empty()) {
     const auto first = pki::read_certificate(token->certificate);
     return second_join(token->node, first.ok() ? first->serial : "", remote, answer);
@@ -364,14 +369,14 @@ Result<wire::JoinReply> BootService::answer_known(const wire::JoinRequest& reque
   return wire::JoinReply{request.node, token.certificate, authority_.ca_pem()};
 }
 
-// `serial`: what the first machine has. One that was revoked since, by a later power-on, no longer matters.
+// `serial`: of the first machine's certificate. One that a later power-on has revoked is ignored.
 void BootService::second_join(const std::string& node, const std::string& serial, const std::string& remote,
                               const std::function<void(Result<wire::JoinReply>)>& answer) {
   const Error refused = fail(Code::denied, "another machine already joined as " + node + " in this power-on");
   auto row = store_.certificate(serial);
   if (!row.ok() || row->revoked || row->contested) return answer(refused);
   // Once the installed system has reported, its power-on is over and the node's identity is settled: a
-  // machine with the used token must not be able to stop a node at work.
+  // machine with the used token must not be able to stop a working node.
   const auto on = power_ons_.find(node);
   const auto known = store_.node(node);
   if ((on == power_ons_.end() || !on->second.armed) && known.ok() &&
@@ -431,8 +436,8 @@ void BootService::renew(const std::string& node, const std::string& csr_pem, Tim
   });
 }
 
-// Every older certificate of the node ends with this one's beginning. Not for undeclared machines: they get
-// nothing with it.
+// Revokes every older certificate of the node together with storing the new one. Not for undeclared machines,
+// whose certificates give no access.
 void BootService::first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,
                             std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
   const auto made = authority_.sign_agent(request.node, request.csr_pem);

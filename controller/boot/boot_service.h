@@ -1,21 +1,21 @@
-// BootService: which node may netboot into the RAM system now, with which one-time token; and joins with that
-// token.
+// BootService: decides which node may netboot into the RAM system now and with which one-time token, and
+// accepts joins with that token.
 //
 // arm() begins a power-on of the node: its next netboot gets the RAM system. Every request for the script of
 // its MAC gets the same token, which is kept in memory and stored as a digest. It is valid until a machine
-// joined with it or it expires, which is later than any netboot may take; another one is made only when half
-// its life is over, and never more than kTokensPerPowerOn. An unarmed or unknown MAC boots from its disk, and
-// a token that was not used before its node was disarmed is void. The store has the tokens of a node's newest
-// power-on and no others, so that a restarted controller can see whether a machine joined in it. One machine
-// joins per power-on. Its join revokes every older certificate of the node, in the same batch. The same key
-// gets the same answer again until the token expires (a lost reply is harmless). Another key is a second
-// machine: it is unclear which of the two is the node, so it is rejected, nothing is revoked, the first one's
-// certificate is marked as contested (its holder gets no more answers), and the hook `contested` must stop
-// the node. The next power-on settles it. Adoption is the same, with a token per mint(). While discovery is
-// on, an unknown MAC gets the RAM system too, under the name "unknown-<MAC>", which no declared node can have
-// and which is never in a plan. How many, and how often, is bounded; its token is void once discovery is off.
-// What unknown machines can cause to be written is bounded: tokens as above, events of refused joins by
-// kRefusedPerMinute. Thread: the reactor's.
+// joined with it or it expires, which is later than any netboot may take; a new one is made only when half
+// its lifetime is over, and never more than kTokensPerPowerOn. An unarmed or unknown MAC boots from its disk,
+// and a token that was not used before its node was disarmed is void. The store keeps only the tokens of a
+// node's newest power-on, so that a restarted controller can see whether a machine joined during it. One
+// machine joins per power-on. Its join revokes every older certificate of the node, in the same batch. The
+// same key gets the same answer again until the token expires (a lost reply is harmless). A different key is
+// a second machine: it is unclear which of the two is the node, so it is rejected, nothing is revoked, the
+// first one's certificate is marked as contested (requests with it are rejected), and the hook `contested`
+// must stop the node. The next power-on settles it. Adoption is the same, with a token per mint(). While
+// discovery is on, an unknown MAC gets the RAM system too, under the name "unknown-<MAC>", which no declared
+// node can have and which is never in a plan. How many, and how often, is bounded; its token is void once
+// discovery is off. The amount of data that unknown machines can cause to be written is bounded: tokens as
+// above, events about rejected joins by kRefusedPerMinute. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -36,7 +36,7 @@ namespace muster {
 class BootService : public BootPort {
  public:
   struct Hooks {
-    // Node with that MAC in the current spec; "" when there is none.
+    // Returns the node with that MAC in the current spec; "" if there is none.
     std::function<std::string(const std::string& mac)> node_of_mac;
     // The script that boots the RAM system of `node` with `token`.
     std::function<Result<std::string>(const std::string& node, const std::string& mac,
@@ -47,11 +47,11 @@ class BootService : public BootPort {
     // For the live log: "join" (action: joined, second, refused, revoked) and "boot" (action: script, unable,
     // often, again).
     std::function<void(const std::string& node, const std::string& kind, const Json& data)> event = {};
-    // The node's older certificates are revoked, durably: an agent that still waits for an order under one
-    // must not get it.
+    // Called when the node's older certificates have been revoked durably: an agent that still waits for an
+    // order with one of them must not get it.
     std::function<void(const std::string& node)> joined = {};
     std::function<void(const std::string& node, const std::string& reason)> contested = {};
-    // What the node's own agent needs to start the RAM system by itself: params of an order `kexec`.
+    // Returns the params of an order `kexec`, with which the node's own agent starts the RAM system.
     std::function<Result<Json>(const std::string& node, const std::string& token)> leave = {};
     // An armed node's machine requested its boot script.
     std::function<void(const std::string& node)> netboots = {};
@@ -67,20 +67,20 @@ class BootService : public BootPort {
   void discover_unknown(bool on);
   const std::map<std::string, TimeMs>& unknown_macs() const { return unknown_macs_; }
 
-  // Answers with the iPXE script for that MAC ("01:23:..." or with hyphens). `remote`: the client, for the
+  // Returns the iPXE script for that MAC ("01:23:..." or with hyphens). `remote`: the client, for the
   // log.
   void script_for(const std::string& mac, std::function<void(Result<std::string>)> answer,
                   const std::string& remote = "");
   void join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
             const std::string& remote = "");
-  // A request came with a revoked certificate of this node. Logged once per certificate.
+  // Records that a request was made with a revoked certificate of this node. Logged once per certificate.
   void saw_revoked(const std::string& node, const std::string& serial, const std::string& remote);
-  // Another certificate for an agent that has one: `issued` is when that was made. conflict: its life is not
-  // half over.
+  // Issues a new certificate to an agent that has one, made at `issued`. conflict: less than half of its
+  // lifetime has passed.
   void renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
              std::function<void(Result<wire::JoinReply>)> answer);
-  // A token outside netboot (adopting a running host, purpose "adopt"): returned once, stored as a digest. A
-  // newer one for the same node makes it void unless it was used.
+  // Makes a token for a join without netboot (adopting a running host, purpose "adopt"): returned once,
+  // stored as a digest. A newer token for the same node makes it void unless it was used.
   void mint(const std::string& node, const std::string& purpose,
             std::function<void(Result<std::string>)> answer);
 
@@ -90,15 +90,15 @@ class BootService : public BootPort {
   static constexpr int kRefusedPerMinute = 60;
   using Script = std::function<void(Result<std::string>)>;
 
-  // The newest one of a node in this process; kept after it was disarmed.
+  // The newest power-on of a node in this process; kept after the node was disarmed.
   struct PowerOn {
     uint64_t id = 0;
     bool armed = false;
-    bool left = false;  // the RAM system is not needed any more
-    std::string token;  // in clear, the newest; "" if made before a restart
+    bool left = false;  // the RAM system is no longer needed
+    std::string token;  // the newest, in clear text; "" if made before a restart
     SteadyMs expires = {};
     std::set<std::string> digests;  // of all its tokens
-    std::vector<Script> waiting;    // for the token that is being written
+    std::vector<Script> waiting;    // until the token is written
     int scripts = 0;
     bool handed_out = false, unable = false;  // logged that it got the RAM system; that there is no script
     std::string joined, serial;               // digest of the token that was used; serial of the certificate
@@ -110,7 +110,7 @@ class BootService : public BootPort {
   void note_unknown(const std::string& mac);
   bool may_discover(const std::string& mac);
   void discovery_script(const std::string& mac, const Script& answer);
-  struct Asker {  // an armed node's machine, for its boot script
+  struct Asker {  // an armed node's machine that requested its boot script
     std::string node, mac, remote;
     Script answer;
   };
@@ -139,25 +139,25 @@ class BootService : public BootPort {
   Hooks hooks_;
   std::map<std::string, PowerOn> power_ons_;
   uint64_t power_on_ids_ = 0;
-  std::map<std::string, SteadyMs> fresh_;        // by digest: when tokens that this process made expire
+  std::map<std::string, SteadyMs> fresh_;        // digest -> expiry of tokens that this process made
   std::map<std::string, std::string> adopting_;  // node -> digest of the token minted last
   std::set<std::string> in_flight_;              // tokens whose first use is being written
   std::map<std::string, TimeMs> unknown_macs_;   // seen at the boot port
   bool discover_unknown_ = false;
   std::map<std::string, std::string> unknown_tokens_;  // name -> digest of the token issued last
   int unknown_scripts_ = 0;                            // issued since discovery was switched on
-  bool unknown_full_ = false;                          // that more were requested was logged
+  bool unknown_full_ = false;                          // already logged that more were requested
   std::set<std::string> revoked_seen_;                 // serials
-  SteadyMs refused_since_ = {};                        // events of this minute
+  SteadyMs refused_since_ = {};                        // start of the minute in which refused_ counts
   int refused_ = 0;
 };
 
 // "52-54-00-AA" or "52:54:00:aa" -> "52:54:00:aa"
 std::string normal_mac(std::string mac);
-// Name of an undeclared machine, from the MAC it boots from. With colons it is not a host name: no spec can
-// declare it.
+// Returns the name of an undeclared machine, from the MAC it boots from. Its colons make it an invalid host
+// name, so no spec can declare it.
 std::string unknown_name(const std::string& mac);
-// MAC of such a name; "" when it is another name.
+// Returns the MAC in such a name; "" if the name is not one of an undeclared machine.
 std::string mac_of_unknown(const std::string& name);
 
 }  // namespace muster

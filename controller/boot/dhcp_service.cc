@@ -28,7 +28,7 @@ BootNetwork boot_network(const Spec& spec, const std::string& address, const Dae
       network.hosts.push_back({node.mac, node.address, node.name});
     else
       network.taken.push_back(
-          node.address);  // an adopted host has its address from elsewhere: no other machine gets it
+          node.address);  // an adopted host's address is assigned elsewhere: never give it to a machine
     network.taken.push_back(node.power.address.substr(0, node.power.address.find(':')));
   }
   return network;

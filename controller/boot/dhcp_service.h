@@ -1,5 +1,5 @@
-// DhcpService: keeps dnsmasq as the spec says. Checks it at intervals and restarts it if it died. Thread: the
-// reactor's; dnsmasq itself is handled in the worker pool, one call at a time.
+// DhcpService: runs dnsmasq as the spec requires. Checks it at intervals and restarts it if it died. Thread:
+// the reactor's; dnsmasq itself is controlled from the worker pool, one call at a time.
 #pragma once
 
 #include <map>
@@ -18,11 +18,11 @@ class Dnsmasq;
 
 class DhcpService {
  public:
-  // Its problem, if any, goes to problems["dhcp"].
+  // An error of dnsmasq is stored in problems["dhcp"].
   DhcpService(RealReactor& reactor, const DaemonOptions& options,
               std::map<std::string, std::string>& problems);
   ~DhcpService();
-  // `unknown_machines`: undeclared machines get an address, too.
+  // `unknown_machines`: undeclared machines also get an address.
   void apply(const Spec& spec, const std::string& address, bool unknown_machines);
   void stop();
 
@@ -39,7 +39,7 @@ class DhcpService {
   Reactor::TimerId timer_ = 0;
 };
 
-// What dnsmasq must serve, without its interface and its user.
+// Returns the network that dnsmasq must serve; interface and user are not set.
 BootNetwork boot_network(const Spec& spec, const std::string& address, const DaemonOptions& options,
                          bool unknown_machines);
 

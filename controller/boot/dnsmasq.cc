@@ -30,7 +30,8 @@ void pause_ms(long ms) {
 
 std::string tail(const std::string& text) { return std::string(last_bytes(text, 600)); }
 
-// dnsmasq gives up root after start; it can do so only where its files stay readable for all users.
+// Returns the user for dnsmasq, which drops root after start. That works only if its files are readable for
+// all users.
 std::string pick_user(const std::string& folder) {
   namespace fs = std::filesystem;
   if (::geteuid() != 0) return "";
@@ -43,7 +44,7 @@ std::string pick_user(const std::string& folder) {
   return "root";
 }
 
-// dnsmasq answers router solicitations only where it has an address of the advertised network (see
+// dnsmasq answers router solicitations only on an interface with an address in the advertised network (see
 // kRaPrefix).
 void set_ra_address(const std::string& interface, bool present) {
   struct {  // linux/ipv6.h clashes with netinet/in.h
@@ -60,7 +61,7 @@ void set_ra_address(const std::string& interface, bool present) {
   ::close(fd);
 }
 
-// One that outlived a killed daemon: giving up root cancels its parent-death signal.
+// Ends a dnsmasq that survived a killed daemon: dropping root cancels the parent-death signal.
 void end_leftover(const std::string& run_dir, const std::string& argument) {
   const pid_t pid = std::atoi(Files("/").read_line(run_dir + "/dnsmasq.pid", "0").c_str());
   const std::string proc = fmt::format("/proc/{}/cmdline", pid);
@@ -164,7 +165,7 @@ Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
     ::execlp(options_.program.c_str(), options_.program.c_str(), argument.c_str(), nullptr);
     ::_exit(127);
   }
-  // A wrong configuration or an address in use shows within moments.
+  // An invalid configuration or an address in use makes dnsmasq exit within moments.
   for (int i = 0; i < 30; ++i) {
     pause_ms(10);
     if (running()) continue;

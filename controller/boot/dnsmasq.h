@@ -2,8 +2,8 @@
 //
 // Owned by the daemon. apply() makes the child match a network: writes configuration and TFTP root, starts
 // it, restarts it when the configuration changed or it died, stops it when the mode is "external". It starts
-// without leases that contradict the declared hosts. The child dies with the daemon. Refuses (Code::denied)
-// to start when the interface does not carry the controller's address of that network: a DHCP server on the
+// without leases that contradict the declared hosts. The child dies with the daemon. apply() returns
+// Code::denied if the interface does not have the controller's address of that network: a DHCP server on the
 // wrong network disrupts it. While it runs, the interface also has the address kRaPrefix + "1", which router
 // advertisements need. Thread: one at a time; each call blocks for at most about a second.
 #pragma once
@@ -28,7 +28,7 @@ class Dnsmasq {
   Dnsmasq(const Dnsmasq&) = delete;
   Dnsmasq& operator=(const Dnsmasq&) = delete;
 
-  // `network.interface` may be empty: the one that carries `network.address` is taken.
+  // `network.interface` may be empty: the interface with `network.address` is used.
   Status apply(BootNetwork network);
   bool running();
   void stop();
@@ -37,12 +37,12 @@ class Dnsmasq {
   Status start(const BootNetwork& network, const std::string& config);
 
   DnsmasqOptions options_;
-  std::string config_ = {};     // of the running child
-  std::string interface_ = {};  // it listens on
+  std::string config_ = {};     // configuration of the running child
+  std::string interface_ = {};  // on which it listens
   int pid_ = -1;
 };
 
-// Name of the interface that carries `address` ("10.20.0.1"); not_found.
+// Returns the name of the interface with `address` ("10.20.0.1"); else not_found.
 Result<std::string> interface_of(const std::string& address);
 
 }  // namespace muster

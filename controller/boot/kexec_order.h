@@ -1,6 +1,6 @@
-// Params of the order `kexec`: what a node's own agent needs to start the RAM system by itself.
+// Params of the order `kexec`, with which a node's own agent starts the RAM system.
 //
-// Thread: any; reads the image's folder.
+// Thread: any; blocks while it reads the image's folder.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// `decision`: the RAM system of this node, with its token. invalid: its arguments do not fit on a command
-// line.
+// Makes the params. `decision`: the node's RAM system and its token. invalid: the kernel arguments do not fit
+// on a command line.
 Result<Json> kexec_order(const Spec& cluster, const NodeSpec& node, const BootDecision& decision,
                          const std::string& image_folder);
 

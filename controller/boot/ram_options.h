@@ -1,4 +1,4 @@
-// Kernel options of the RAM system. Pure.
+// Kernel options of the RAM system. Pure function, no I/O.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// The RAM system gets the controller's own kernel options, and of the spec's only those about a panic: the
-// others are for the installed system, and may need memory or devices that only it has. `node` may be null.
+// Returns the RAM system's kernel options: the controller's (`own`), and from the spec only those about a
+// panic. Its other options may need memory or devices that only the installed system has. `node` may be null.
 std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node);
 
 }  // namespace muster

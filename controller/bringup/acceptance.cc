@@ -27,7 +27,7 @@ namespace {
 constexpr double kPairSeconds = 2;
 constexpr int kPairDeadlineSeconds = 60;
 
-// The result of an action of the current run, and the part of it that its node alone is judged by.
+// The result of an action of the current run, and what is needed to judge the action's node alone.
 struct OwnResult {
   std::shared_ptr<const SpecRevision> spec;    // null: none can be read
   std::shared_ptr<const HardwareFacts> facts;  // of the action's node; null: none are known
@@ -55,8 +55,8 @@ OwnResult own_result(CurrentSpec& spec, KeptOfPlan& kept, const Executor& execut
   return own;
 }
 
-// Everything except tests of several nodes, which only must have been started (those over other nodes' GPUs
-// not even that), and floors, which an operator confirms if all nodes miss them.
+// Judges everything except tests of several nodes, which only must have been started (tests with other nodes'
+// GPUs not even that), and floors, about which an operator decides if all nodes miss them.
 Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executor, const std::string& name) {
   for (const auto& step : own.steps)
     if (step.mandatory && !step.members.empty() && step.result.is_null() && !only_starts(step) &&
@@ -76,14 +76,14 @@ Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executo
   return Ok{};
 }
 
-// This result's entry for a step; null: none.
+// Returns the result's entry for a step; null: none.
 Json answer_of(const Json& result, const std::string& id) {
   for (const Json& step : list_of(result, "steps"))
     if (text_of(step, "step") == id) return step.value("result", Json());
   return nullptr;
 }
 
-// An order of the same action with one step, the same test over each of these pairs.
+// Makes an order of the same action with one step: the same test on each of these pairs.
 Json order_of_pairs(const Action& action, const std::string& id,
                     const std::vector<std::pair<std::string, std::string>>& pairs) {
   Json order = action.params.json();
@@ -104,7 +104,8 @@ Json order_of_pairs(const Action& action, const std::string& id,
   return order;
 }
 
-// The nodes of a group serve until their leader releases them, when there is nothing more to measure.
+// Makes the order that releases the nodes of a group, which serve until their leader has nothing more to
+// measure.
 Json order_of_goodbye(const Action& action, const std::string& id) {
   Json order = action.params.json();
   order["steps"] = Json::array();
@@ -116,8 +117,8 @@ Json order_of_goodbye(const Action& action, const std::string& id) {
   return order;
 }
 
-// The step by which this action led a group; null: it has none, or none serves any more, since it could not
-// be run (agent/checks/accept_group.cc).
+// Returns the step with which this action led a group; null: there is none, or its nodes no longer serve
+// because it could not be run (agent/checks/accept_group.cc).
 const wire::Step* led_group(const std::vector<wire::Step>& planned, const Json& result) {
   for (const auto& step : planned)
     if (const Json answer = step.module == kGroupModule ? answer_of(result, step.id) : Json();
@@ -160,7 +161,7 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Exe
   OwnResult own = own_result(spec, kept, executor, action, results.front());
   if (!judge_own(own, kept, executor, action.node).ok()) return std::nullopt;
   const wire::Step* group = led_group(kept.steps.of(executor.shared_plan(), action), results.front());
-  // One test after the other, so each result is the next round of the first test that wants one.
+  // Tests run one after the other, so each result is the next round of the first test that needs one.
   bool followed = false;
   size_t next = 1;
   FactsByNode facts;

@@ -1,5 +1,5 @@
-// Judging acceptance: the executor's hooks for `check` actions. Applies the pure rules of controller/report/
-// to the agents' results. The end of a run is in conclude.h. Thread: the reactor's.
+// The executor's hooks for `check` actions, which judge acceptance: they apply the rules of
+// controller/report/ to the agents' results. For the end of a run see conclude.h. Thread: the reactor's.
 #pragma once
 
 #include <optional>
@@ -16,25 +16,25 @@
 
 namespace muster {
 
-// What was read from the plan for one result, kept for the next one.
+// Cache of what was read from the plan for one result, for use with the next one.
 struct KeptOfPlan {
   GpuChecksOfPlan gpus = {};
   StepsOfAction steps = {};
 };
 
-// Code::failed with the first reason if what was found or measured on the action's node alone is not as
-// declared, or if a test of several nodes gave no valid result. What depends on the other nodes (fleet,
-// links, how fast collectives are, and whether all of them miss the same floor) is left to conclude().
+// Returns Code::failed with the first reason if what was found or measured on the action's node alone is not
+// as declared, or if a test of several nodes gave no valid result. What depends on other nodes (fleet, links,
+// speed of collectives, and whether all nodes miss the same floor) is judged in conclude().
 Status judge(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, const Action& action,
              const Json& result);
 
-// The first floor that the action's node missed in this result; "": none.
+// Returns the first floor that the action's node missed in this result; "" if there is none.
 std::string reservation(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, const Action& action,
                         const Json& result);
 
-// A test of several nodes that did not pass (the last of `results.front()`'s tries) is followed by rounds of
-// the same test in pairs, until the faulty node is isolated or cannot be. nullopt: there is none, or the node
-// failed by itself.
+// Returns the next round after a test of several nodes failed (the last try of `results.front()`): the same
+// test in pairs, until the faulty node is isolated or cannot be isolated. nullopt: no further round, or the
+// node failed by itself.
 std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor,
                                   const Action& action, const std::vector<Json>& results);
 

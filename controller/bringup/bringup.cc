@@ -17,10 +17,11 @@
 namespace muster {
 namespace {
 
-// Plans that can be approved. What each was made from is kept in memory: some 1 kB for each node.
+// Number of plans that can be approved. Their inputs are kept in memory, about 1 kB for each node.
 constexpr size_t kMostKept = 16;
 constexpr size_t kLongestRow = 1'000'000'000;  // SQLITE_MAX_LENGTH
-// For one approval. A plan of a large cluster takes seconds, during which the next node may become silent.
+// Limit for one approval: planning a large cluster takes seconds, during which another node may become
+// silent.
 constexpr int kMostPlannedAgain = 5;
 
 Result<PlanRequest> planner_request(const Bringup::Request& request) {
@@ -47,7 +48,7 @@ Result<PlanRequest> planner_request(const Bringup::Request& request) {
   return out;
 }
 
-// Of the nodes that may get a trial of a new system.
+// Returns the last accepting runs of the nodes that may get a trial of a new system.
 bool needs_proving_times(const PlanRequest& request) {
   return request.kind == RequestKind::reimage || request.kind == RequestKind::rollback || request.reimage;
 }
@@ -56,7 +57,7 @@ bool may_boot_ram(RequestKind kind) {
   return kind == RequestKind::up || kind == RequestKind::reimage || kind == RequestKind::admit;
 }
 
-// Whose RAM systems the plan boots, for certain or when an action is tried again.
+// Returns the images whose RAM systems the plan boots, for certain or when an action is retried.
 std::set<std::string> ram_images(const Plan& plan, const Spec& spec) {
   std::set<std::string> nodes, images;
   for (const auto& action : plan.actions)
@@ -68,7 +69,7 @@ std::set<std::string> ram_images(const Plan& plan, const Spec& spec) {
   return images;
 }
 
-// Rows can be damaged: a plan is carried out by the digest that was approved, or not at all.
+// Rows can be damaged: a plan is carried out only if it matches the approved digest.
 Result<std::shared_ptr<const Plan>> read_plan(RunArchive& archive, const std::string& digest) {
   TRY(const auto row, archive.plan(digest));
   TRY(const auto json, parse_json(row.json));
@@ -115,7 +116,7 @@ Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) {
   return add_own_playbooks(spec.own_playbooks, all);
 }
 
-// ---- what a plan is made from
+// ---- inputs of a plan
 
 NodeObservation Bringup::observe(const std::string& name) {
   NodeObservation seen;
@@ -137,13 +138,13 @@ LookedAt Bringup::see(const std::string& name, NodeObservation& seen) {
   seen.online = silent && *silent < kOnline &&
                 seen.mode;  // an agent that polls without reporting its mode may run in any system
   seen.doubtful = parts_.executor.outdated(name);
-  // A node that became silent may be rebooting or hung: it is woken like any other.
+  // A node that became silent may be rebooting or hung: it is woken like any other silent node.
   seen.on_trial = seen.online && parts_.executor.on_trial(name);
   seen.slot = parts_.executor.running_slot(name);
   return {row.facts, written_since(row.disk_written, row.facts_time)};
 }
 
-// All but the nodes and the request.
+// Collects all inputs except the nodes and the request.
 Result<PlanningSnapshot> Bringup::surroundings(SpecPtr revision) {
   PlanningSnapshot out;
   out.spec = std::move(revision);
@@ -153,7 +154,7 @@ Result<PlanningSnapshot> Bringup::surroundings(SpecPtr revision) {
   in.images = parts_.images.built(spec);
   const Json values = parts_.vault.public_values();
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
-  // Without them nothing is planned in place, and the plan notes it.
+  // Without the programs nothing is planned in place, and the plan has a note about it.
   if (auto programs = parts_.images.programs().list(); programs.ok())
     in.programs = std::move(programs).value();
   in.kernel_options = parts_.options.kernel_options;
@@ -190,8 +191,8 @@ Result<PlanningSnapshot> Bringup::look(const Under& under) {
 }
 
 Result<PlanningSnapshot> Bringup::look(SpecPtr spec, const Request& request) {
-  parts_.reactor.label("what a plan is made from");
-  // With empty rows instead, no node would seem ever to have been installed.
+  parts_.reactor.label("inputs of a plan");
+  // If they were treated as empty, no node would seem to have been installed.
   if (!parts_.executor.machines())
     return fail(Code::unavailable,
                 "the state of the nodes cannot be read from the store: nothing is planned");
@@ -207,7 +208,7 @@ Result<PlanningSnapshot> Bringup::look(SpecPtr spec, const Request& request) {
   return out;
 }
 
-// Of the nodes that may get a trial. Nothing where the request asks for none.
+// Looks up the times of the nodes that may get a trial; nothing if the request needs none.
 ProvingTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanRequest& request) const {
   ProvingTimes::Accepted out;
   if (!needs_proving_times(request)) return out;
@@ -222,7 +223,7 @@ ProvingTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanReques
 void Bringup::find_proving_times(const Request& request, std::function<void()> then) {
   const auto current = parts_.spec.get();
   const auto asked = planner_request(request);
-  if (!current.ok() || !asked.ok()) return then();  // which is reported when it is planned
+  if (!current.ok() || !asked.ok()) return then();  // planning reports the error
   proving_.find(accepted_runs((*current)->spec, *asked), std::move(then));
 }
 
@@ -282,13 +283,13 @@ int64_t Bringup::coming_revision(bool take) {
   return take ? std::exchange(coming_revision_, 0) : coming_revision_;
 }
 
-// Packing a RAM system takes a while if the agent has changed since the last time. Done now, no approval has
-// to wait for it while the cluster changes. Errors are reported on approval.
+// Packing a RAM system takes a while if the agent has changed. It is done before planning, so that no
+// approval waits for it while the cluster changes. Errors are reported on approval.
 void Bringup::prepare_ram_for(const Request& request, std::function<void()> then) {
   const auto current = parts_.spec.get();
   if (!may_boot_ram(request.kind) || !current.ok() || parts_.executor.active()) return then();
   const auto asked = planner_request(request);
-  if (!asked.ok()) return then();  // which is reported when it is planned
+  if (!asked.ok()) return then();  // planning reports the error
   const std::set<std::string> named(asked->nodes.begin(), asked->nodes.end());
   const auto built = parts_.images.built((*current)->spec);
   std::set<std::string> images;
@@ -343,7 +344,7 @@ void Bringup::plan_and_store(const Request& request, Show show, Done done) {
 
 // ---- approval
 
-// An approval is for one run: it covers neither a repeated request nor an identical later plan.
+// An approval is valid for one run: not for a repeated request or an identical later plan.
 Status Bringup::carried_out(const std::string& digest) const {
   TRY(const auto runs, parts_.store.runs());
   for (const auto& run : runs)
@@ -356,7 +357,7 @@ Status Bringup::carried_out(const std::string& digest) const {
   return Ok{};
 }
 
-// In a large cluster something changes all the time, mostly unrelated to the plan.
+// Compares the inputs with the present ones; in a large cluster something unrelated changes all the time.
 void Bringup::hold_against_now(const ApprovalPtr& approval, const std::string& since,
                                std::function<void()> then) {
   if (parts_.executor.active())
@@ -432,13 +433,13 @@ void Bringup::prepare(const ApprovalPtr& approval) {
   });
 }
 
-// Reading the plan and preparing the RAM system may have taken minutes, in which a spec was stored or a node
-// was quarantined.
+// Checks again: reading the plan and preparing the RAM system may have taken minutes, in which a spec was
+// stored or a node was quarantined.
 void Bringup::begin(const ApprovalPtr& approval) {
   hold_against_now(approval, "while the run was prepared", [this, approval] {
     parts_.executor.start(approval->kept.plan, approval->digest, approval->by,
                           [this, alive = alive_, approval](Result<int64_t> run) {
-                            if (*alive && run.ok()) kept_.erase(approval->digest);  // it is used
+                            if (*alive && run.ok()) kept_.erase(approval->digest);  // used up
                             approval->done(std::move(run));
                           });
   });

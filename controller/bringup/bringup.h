@@ -1,13 +1,13 @@
-// Bringup: from what is known to a plan, from an approved plan to a run.
+// Bringup: makes plans from the known state of the cluster, and starts runs from approved plans.
 //
-// Collects what the planner needs (spec, playbooks, images, nodes as last seen), has a worker make the plan,
-// stores it, and starts the executor on an approved one. An approval is valid for the state of the cluster in
-// which the plan was made: a summary of that state is kept. If any of it has changed, it is planned again: in
-// a large cluster something that the plan is not about changes all the time, and the plan comes out the same.
-// If it differs, nothing starts (conflict, which names what changed). An approval is used once: every plan
-// contains the run that it follows, so that after the next run it is a different plan. It also answers
-// operators' requests about nodes and runs, by merging spec, node rows and the executor's view. Thread: the
-// reactor's; `done` may be called before the call returns.
+// Collects the planner's input (spec, playbooks, images, nodes as last seen), makes the plan on a worker
+// thread, stores it, and passes an approved plan to the executor. An approval is valid for the state of the
+// cluster in which the plan was made; a summary of that state is kept. If the state has changed, the plan is
+// made again: in a large cluster something unrelated changes all the time, and the plan stays the same. If
+// the plan differs, nothing starts (conflict, which names what changed). An approval is used once: every plan
+// contains the id of the run before it, so that after the next run it is a different plan. Bringup also
+// serves operators' requests about nodes and runs, by merging spec, node rows and the executor's view.
+// Thread: the reactor's; `done` may be called before the call returns.
 #pragma once
 
 #include <functional>
@@ -50,10 +50,10 @@ class Bringup {
     RequestKind kind = RequestKind::up;
     std::vector<std::string> nodes = {};
     std::vector<std::string> force = {};   // include these nodes even if nothing changed
-    std::string profile = {};              // accept, and batches: acceptance profile instead of the spec's
+    std::string profile = {};              // accept, batches: acceptance profile instead of the spec's
     bool through_ram = false;              // reimage: not in place
     bool reimage = false;                  // up: also accepted nodes that run an older build of their image
-    std::optional<BatchTerms> batch = {};  // reimage: it is one of a rollout
+    std::optional<BatchTerms> batch = {};  // reimage: set for a batch of a rollout
   };
   using Made = MadePlan;
   using MadePtr = MadePlanPtr;
@@ -67,54 +67,54 @@ class Bringup {
   Bringup(const Bringup&) = delete;
   Bringup& operator=(const Bringup&) = delete;
 
-  // Plans, and keeps the plan so that it can be approved. The RAM systems that it may boot are prepared
-  // first.
+  // Makes a plan and stores it for approval. The RAM systems that it may boot are prepared first.
   void plan_and_store(const Request& request, Show show, Done done);
   void approve(const std::string& digest, const std::string& by, Started done);
 
-  // The plan for `node` alone under a spec that is not stored yet, `seen` being its inventory. Nothing is
-  // kept.
+  // Makes the plan for `node` alone, with inventory `seen`, under a spec that is not stored yet. The plan is
+  // not stored.
   void trial(Spec spec, const std::string& node, const NodeObservation& seen, Done done);
 
-  // A request under a spec that may not be stored yet, as if `seen` were what is known of those nodes.
+  // A request under a spec that may not be stored yet, with observations `seen` of its nodes.
   struct Under {
     std::shared_ptr<const SpecRevision> spec;
     Request request;
     std::map<std::string, NodeObservation> seen;
   };
-  // Plans that. Nothing is kept. The same request gives the same digest once that spec is stored and those
-  // observations are the nodes' rows.
+  // Makes the plan for `under` without storing it. The same request gives the same digest once that spec is
+  // stored and those observations are in the nodes' rows.
   void plan_under(const Under& under, Show show, Done done);
-  // conflict: the inputs of `made` have changed since; the message names them.
+  // Checks that the inputs of `made` are unchanged; else conflict, which names the changes.
   Status still_holds(const Made& made, const Under& under);
 
-  // The revision that a spec which is only planned with will get; the same until a newer one is stored. take:
-  // the spec is stored now, and the number is used up.
+  // Returns the revision number for a spec that is planned with but not stored; the same until a newer spec
+  // is stored. `take`: the spec is stored now, and the number is used up.
   int64_t coming_revision(bool take = false);
 
-  // The way that each node of this re-image would take now.
+  // Determines the method (in place, or through the RAM system) for each node of this re-image.
   void find_ways(const Request& request, WaysFound done);
 
-  // What is known of a node now, as the planner gets it.
+  // Returns what is known about a node now, in the form of the planner's input.
   NodeObservation observe(const std::string& node);
 
   Executor& executor() { return parts_.executor; }
-  // The shipped playbooks, with a spec also its own ones and overlays; invalid with the first error of those.
+  // Returns the shipped playbooks and, with a spec, its own and its overlays. invalid: first error in
+  // these.
   Result<PlaybookShelf::Shared> playbooks(const Spec* spec);
-  // What a spec may name in addition to its own playbooks. Empty if the folder cannot be read: plans report
-  // why.
+  // Returns the names that a spec may use in addition to its own playbooks. Empty if the folder cannot be
+  // read: plans report why.
   SpecNames names();
-  // All errors of the spec's own playbooks in combination with the shipped ones.
+  // Returns all errors of the spec's own playbooks when combined with the shipped ones.
   Result<std::vector<SpecError>> check_playbooks(const Spec& spec);
 
  private:
   using SpecPtr = std::shared_ptr<const SpecRevision>;
-  // What a plan was made from and for, by which an approval of it is judged.
+  // The request and the inputs of a plan, against which an approval of the plan is checked.
   struct Kept {
     Request request;
     PlannedInputs inputs;
-    std::shared_ptr<const Plan> plan;  // of the newest: most are approved at once
-    uint64_t made = 0;                 // in this order
+    std::shared_ptr<const Plan> plan;  // only of the newest: most are approved at once
+    uint64_t made = 0;                 // order in which the plans were made
   };
   struct Approval {
     std::string digest, by;
@@ -152,7 +152,7 @@ class Bringup {
   int64_t coming_revision_ = 0;       // reserved in the store, not written; 0: none
   std::map<std::string, Kept> kept_;  // by digest
   uint64_t made_ = 0;
-  SpecPtr proven_by_;  // whose GPU results these are: a signed report of a large cluster is megabytes
+  SpecPtr proven_by_;  // revision of gpu_results_: a large cluster's signed report is megabytes
   std::optional<GpuResults> gpu_results_;
 };
 

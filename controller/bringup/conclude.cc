@@ -31,7 +31,7 @@ namespace {
 constexpr DurationMs kSameBringup = 30 * kMinute;
 constexpr size_t kHistoryRuns = 20;
 
-// Everything that a report is made from.
+// All inputs of a report.
 struct ReportSources {
   RunSources run;
   SpecRow spec;
@@ -41,7 +41,7 @@ struct ReportSources {
   std::optional<RunSources> discovery = {};  // the run before it, of the same bring-up
 };
 
-// The content of the sources, read once.
+// The parsed content of the sources.
 struct Sources {
   const RunRow& run;
   const Plan& plan;
@@ -65,7 +65,7 @@ const NodeRow& row_of(const std::map<std::string, NodeRow>& nodes, const std::st
   return found == nodes.end() ? kNone : found->second;
 }
 
-// The spec's group that selects this disk; "" when none does.
+// Returns the spec's disk group that selects this disk; "" if none does.
 std::string group_of(const NodeSpec* declared, const DiskFacts& disk) {
   if (declared)
     for (const auto& [name, group] : declared->disks)
@@ -113,7 +113,7 @@ NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantin
   return NodeVerdict::accepted;
 }
 
-// What happened to a node before, in the discovery of the same bring-up.
+// Adds what happened to a node before, in the discovery of the same bring-up.
 void add_discovery(Report& report, const RunSources& before) {
   report.plan_digests.insert(report.plan_digests.begin(), before.row.plan_digest);
   report.started = before.row.started;
@@ -159,7 +159,7 @@ History history_of(const std::vector<ReportRow>& before, const AddedToRun& known
   return history;
 }
 
-// Measurements of the whole run, judged with everything they can be compared with.
+// Judges the measurements of the whole run, with everything that they can be compared with.
 void add_measurements(Report& report, const Sources& s, const ReportSources& from) {
   std::vector<MeasuredStep> steps;
   Inventories facts([&s](const std::string& node) { return row_of(s.nodes, node).facts; });
@@ -215,7 +215,8 @@ void add_not_measured(Report& report, const AddedToRun& added) {
                    [](const NodeReport& a, const NodeReport& b) { return a.name < b.name; });
 }
 
-// An acceptance checks whether nodes that should be alike are; a run that has just changed some does not.
+// Only an acceptance checks whether nodes of a group are alike; a run that has just changed some of them does
+// not.
 Drift drift_among(const Report& report, const Sources& s) {
   std::vector<HostProperties> hosts;
   if (s.plan.kind != PlanKind::accept) return {};
@@ -262,8 +263,8 @@ bool accepts(const std::string& kind) {
   return true;
 }
 
-// The run before, where it was the discovery of the same bring-up. A plan of another kind may be large: it is
-// not read for that.
+// Reads the previous run if it was the discovery of the same bring-up. Other plans, which may be large, are
+// not read.
 std::optional<RunSources> discovery_before(RunArchive& archive, const RunSources& of) {
   if (of.row.id < 2 || of.plan->kind == PlanKind::discover) return std::nullopt;
   const auto before = archive.run(of.row.id - 1);
@@ -301,8 +302,8 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
   if (!accepts(report->kind)) return out;
   for (auto& node : report->nodes) {
     if (node.verdict == NodeVerdict::degraded) out.nodes.push_back({node.name, false, node.reason});
-    // Without a profile nothing is promised; with one, a node that did not pass is not handed over. A node
-    // that failed without a reason did not get that far.
+    // Without a profile nothing is tested; with one, a node that did not pass is not accepted. A node that
+    // failed without a reason did not reach acceptance.
     if (node.verdict != NodeVerdict::failed || node.reason.empty() || report->profile.empty()) continue;
     if (known.added.not_measured.count(node.name)) continue;
     out.nodes.push_back({node.name, true, node.reason});

@@ -1,5 +1,5 @@
-// The end of a run: the final verdict on every node, and the report, signed. Of a large cluster that takes
-// seconds: only the executor's data is copied on the reactor's thread. Thread, unless noted: that of the
+// The end of a run: the final verdict on every node, and the signed report. For a large cluster this takes
+// seconds, so only the executor's data is copied on the reactor's thread. Thread, unless noted: that of the
 // archive.
 #pragma once
 
@@ -20,28 +20,28 @@
 
 namespace muster {
 
-// Data about a run in addition to its plan and its journal. The daemon adds nothing.
+// Additional data about a run, besides its plan and journal. Not used by the daemon.
 struct AddedToRun {
-  std::vector<std::string> notes = {};  // of the report
+  std::vector<std::string> notes = {};  // for the report
   // Nodes that are not in the plan -> why: the report shows them as failed with that reason.
   std::map<std::string, std::string> not_measured = {};
-  // Node -> run: up to that run a different machine had its name, whose measurements are not this node's
+  // Node -> run: up to that run a different machine had the node's name; its measurements are not this node's
   // history.
   std::map<std::string, int64_t> history_after = {};
 };
 
-// What the executor knows of a run. A value.
+// The executor's data about a run, as a copy.
 struct KnownOfRun {
   RunRow row;
-  std::shared_ptr<const Plan> plan;      // null: it is not the executor's run
+  std::shared_ptr<const Plan> plan;      // null: not the run in the executor
   std::map<std::string, NodeRow> nodes;  // as they are now
   AddedToRun added = {};
 };
 // Thread: the reactor's.
 KnownOfRun known_of(const Executor& executor, const RunRow& run);
 
-// Verdicts and report as rows to be written with the end of the run. Nothing for runs that do not accept
-// (discover).
+// Returns verdicts and report as rows to be written with the end of the run. Empty for runs without
+// acceptance (discover).
 Conclusion conclude(RunArchive& archive, const KnownOfRun& run, const pki::KeyPair& key);
 
 struct AcceptanceParts {
@@ -53,15 +53,15 @@ struct AcceptanceParts {
   std::function<void(Reactor::Task work, Reactor::Task done)> offload;
   std::function<AddedToRun()> added = {};  // null: nothing
 };
-// judge, reservation, follow_up and conclude, which works on another thread. The parts must outlive them.
+// Returns the hooks judge, reservation, follow_up, conclude (on another thread). Parts must outlive them.
 ExecutorHooks acceptance_hooks(const AcceptanceParts& parts);
 
-// The report of a run, settled: as it was signed, or made now from the journal (then without a digest) when
-// the run has not ended or was cancelled.
+// Returns the report of a run: as it was signed, or, if the run has not ended or was cancelled, made now from
+// the journal (then without a digest).
 Result<Report> report_of(RunArchive& archive, const KnownOfRun& run);
-// The signed text; not_found if the run has none. 0: the newest run.
+// Returns the signed text of a run's report; not_found if there is none. `run` 0: the newest run.
 Result<std::string> signed_report(RunArchive& archive, int64_t run);
-// The content of such a text. Thread: any.
+// Parses a signed text. Thread: any.
 Result<Report> report_from_signed(const std::string& text);
 
 }  // namespace muster

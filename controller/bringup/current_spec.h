@@ -30,13 +30,13 @@ class CurrentSpec {
   std::function<void()> listener_;
 };
 
-// The node that declares this MAC (normal_mac()); "": none, or there is no spec.
+// Returns the node that declares this MAC (in the form of normal_mac()); "": none, or there is no spec.
 std::string node_of_mac(CurrentSpec& spec, const std::string& mac);
-// The spec's value, or the default without a spec.
+// Returns the spec's time limit for a netboot, or the default without a spec.
 DurationMs netboot_limit(CurrentSpec& spec);
-// Prefix length of "10.20.0.0/24"; 0 when there is none.
+// Returns the prefix length of a network such as "10.20.0.0/24"; 0 if it has none.
 int prefix_length(const std::string& cidr);
-// The controller's own address as declared, else the first of the provisioning network.
+// Returns the controller's declared address, else the first address of the provisioning network.
 std::string controller_address(const Spec& spec);
 
 }  // namespace muster

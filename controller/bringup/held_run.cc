@@ -66,12 +66,13 @@ void HeldRun::hold(const std::string& why, bool again_by_itself) {
   });
 }
 
-// The spec may have changed since. A node that it no longer declares has no known BMC: the run must be
-// planned again, and the node is not at fault.
+// The spec may have changed since the run was planned. A node that it no longer declares has no known BMC, so
+// the run must be planned again; this is not a fault of the node.
 Status HeldRun::go_on(const RunRow& run) {
   TRY(const auto spec, spec_.get());
   TRY(Plan plan, plan_of_run(store_, run));
-  // Planned by a version that did not reject it: its limits are in the plan, whatever the spec declares now.
+  // The run was planned by a version that did not reject this; the plan has its own limits, independent of
+  // the present spec.
   if (!lab_ && (plan.simulated || is_lab_profile(plan.profile)))
     return fail(
         Code::conflict,

@@ -1,12 +1,12 @@
-// HeldRun: continues the run that was active when the controller ended, as soon as its spec can be read.
+// HeldRun: continues the run that was active when the controller stopped, as soon as its spec can be read.
 //
-// The address of a BMC, what a machine boots and the limits for its results all come from the spec. A run
-// that continued without it would treat each missing answer as a fault of its node: a version of muster that
-// no longer accepts the stored text would quarantine good nodes. So the run is held until then: nothing is
-// offered, powered or judged, `problems` ("run") gives the reason, and an agent keeps the order it has. It is
-// retried when the spec has changed, and by itself if the store could not be read. A run that cannot be
-// continued at all is ended as failed: otherwise it would block every later one. A run that was held for a
-// long time is not continued (Executor::resume). Thread: the reactor's.
+// The address of a BMC, what a machine boots and the limits for its results all come from the spec. Without
+// it, a run would treat each missing answer as a fault of its node: a version of muster that no longer
+// accepts the stored spec would quarantine good nodes. So the run is held until the spec can be read: no
+// orders are offered, no machine is switched, no result is judged, problems["run"] gives the reason, and an
+// agent keeps its current order. Continuing is retried when the spec changes, and at intervals if the store
+// could not be read. A run that cannot be continued at all is ended as failed: otherwise it would block every
+// later one. A run that was held for a long time is not continued (Executor::resume). Thread: the reactor's.
 #pragma once
 
 #include <map>
@@ -23,17 +23,17 @@ namespace muster {
 
 class HeldRun {
  public:
-  // None of them outlives the others' owner. `problems`: as in Services. `lab`: DaemonOptions::lab.
+  // All references must outlive this object. `problems`: as in Services. `lab`: DaemonOptions::lab.
   HeldRun(Reactor& reactor, Store& store, CurrentSpec& spec, Executor& executor,
           std::map<std::string, std::string>& problems, bool lab);
   ~HeldRun();
   HeldRun(const HeldRun&) = delete;
   HeldRun& operator=(const HeldRun&) = delete;
 
-  // The controller has started: before this nothing is held and nothing is done.
+  // To be called when the controller has started; nothing happens before.
   void begin();
   void spec_changed();
-  // A run is waiting to be continued: it is not known what its nodes are doing, and it must not be stopped.
+  // True if a run is waiting to be continued: the state of its nodes is unknown, and it must not be stopped.
   bool holds() const { return held_; }
 
  private:

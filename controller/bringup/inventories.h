@@ -1,4 +1,4 @@
-// The known hardware of nodes, each node's read on first use. Thread: that of its source.
+// The known hardware of nodes, read for each node on first use. Thread: that of its source.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class Inventories {
  public:
   using Source = std::function<FactsText(const std::string& node)>;
   explicit Inventories(Source source) : source_(std::move(source)) {}
-  // Null: never seen, or not readable. Valid as long as this object.
+  // Returns the node's hardware; null: never seen, or not readable. Valid as long as this object.
   const HardwareFacts* of(const std::string& node);
 
  private:

@@ -33,9 +33,9 @@ namespace {
 
 // The modules whose step is one test of many nodes.
 constexpr const char* kCollectives[] = {"accept_mpi", "accept_group"};
-// For a test led by a different node: it is recorded there.
+// This node takes part in a test led by a different node, where the result is recorded.
 constexpr const char* kServes = "accept_group_serve";
-// A list in its params: as long as the cluster has nodes, and no acceptance rule reads it.
+// A list of all nodes in the params of a step, which no acceptance rule reads.
 constexpr const char* kPeers = "peers";
 
 struct StepName {
@@ -50,8 +50,8 @@ StepName split_step(const std::string& id) {
   return {group, item ? id.substr(bracket + 1, id.size() - bracket - 2) : ""};
 }
 
-// The nodes of this step, if it is a test of several: those that the agent reports, as far as the plan names
-// them.
+// Returns the nodes of a step that tests several nodes: those that the agent reports and the plan
+// names.
 std::vector<std::string> members_of(const wire::Step& step, const Json& result) {
   if (std::find(std::begin(kCollectives), std::end(kCollectives), step.module) == std::end(kCollectives))
     return {};

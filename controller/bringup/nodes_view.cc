@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// The executor's numbers about one node, under the names the live table uses.
+// Adds the executor's progress data for one node, under the names that the live table uses.
 void add_progress(Json& node, const Json& p) {
   for (const char* key : {"phase", "title", "action", "attempt", "index", "of", "rate", "unit", "eta_ms"})
     if (p.contains(key)) node[key] = p[key];
@@ -26,7 +26,7 @@ void add_progress(Json& node, const Json& p) {
   if (p.contains("state")) node["run_state"] = p["state"];
   for (const char* key : {"by_hand", "returning"})
     if (p.contains(key)) node[key] = p[key];
-  // Why it failed, unless the row has the reason itself; else what it waits for.
+  // The reason why the node failed, unless the row already has it; else what the node is waiting for.
   if (const std::string lost = p.value("reason", ""); !lost.empty()) {
     if (node.value("reason", "").empty()) node["waiting"] = lost;
   } else if (p.contains("wait")) {

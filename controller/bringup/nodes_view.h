@@ -1,6 +1,6 @@
-// The nodes and the controller as operators see them: status, and the reason for a node's state. Merged from
-// the spec, the stored rows and the executor. Thread: the reactor's, which it may hold for 100 ms at 1,000
-// nodes (bench/scale.cc measures it).
+// The nodes and the controller as shown to operators: status, and the reason for a node's state. Merged from
+// the spec, the stored rows and the executor. Thread: the reactor's, which it may block for 100 ms at 1,000
+// nodes (measured by bench/scale.cc).
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ class NodesView {
   };
   explicit NodesView(const Parts& parts) : parts_(parts) {}
 
-  // Those of the spec in its order, then those that are only in the store.
+  // Returns the nodes of the spec in its order, then those that are only in the store.
   std::vector<std::string> names() const;
   bool knows(const std::string& node) const;
   // {name, state, reason, held_by, ..., declared, role, image, address, ...}
@@ -37,7 +37,7 @@ class NodesView {
   // {version, lab, time, run, cluster, spec_revision, simulated, storage, problems, nodes: [node() and its
   // progress]}
   Json status() const;
-  // Executor::why(), and as `text` the same for people.
+  // Returns Executor::why() and, in `text`, the same as readable text.
   Json why(const std::string& node) const;
 
  private:

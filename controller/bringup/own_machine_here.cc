@@ -36,7 +36,7 @@ OwnMachine read_own_machine(const std::string& sys, const std::string& proc) {
   }
   own.names = local_addresses(Files(proc).read("/net/fib_trie").value_or(""));
   const std::string host = lower(Files(proc).read_line("/sys/kernel/hostname"));
-  // Names that many machines have identify none.
+  // Default host names, which many machines have, do not identify a machine.
   if (const std::string first = host.substr(0, host.find('.'));
       !first.empty() && first != "localhost" && first != "debian" && first != "ubuntu" && first != "(none)")
     own.names.insert({host, first});

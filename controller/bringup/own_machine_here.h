@@ -10,14 +10,14 @@
 
 namespace muster {
 
-// `sys` is the folder of sysfs, `proc` that of procfs. What cannot be read is left empty. Ports without a
-// device of their own (bridges, taps, containers' ends) are left out: their addresses are made up and may be
-// in use on a different machine, as may those of ports on USB and of virtual functions
+// `sys`: mount point of sysfs; `proc`: of procfs. What cannot be read is left empty. Ports without a
+// device (bridges, taps, veth ends of containers) are left out: their MAC addresses are generated and may
+// exist on other machines too, and so may those of USB ports and virtual functions
 // (base/port_identity.h).
 OwnMachine read_own_machine(const std::string& sys, const std::string& proc = "/proc");
 
-// The machines of all nodes, and the remark about the controller's own: made once for as long as they are the
-// same. Used for a power call for a node that was never seen.
+// Adds the controller's own machine to the machines of all nodes; the result is cached while these are the
+// same. Used for a power call to a node that was never seen.
 class MachinesWithOwn {
  public:
   explicit MachinesWithOwn(std::string own_uuid) : own_uuid_(std::move(own_uuid)) {}

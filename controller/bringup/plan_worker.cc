@@ -41,12 +41,12 @@ void PlanWorker::next() {
   while (!busy_ && !waiting_.empty()) {
     Job job = std::move(waiting_.front());
     waiting_.pop_front();
-    // The following requests get their turn whatever happens to this one.
+    // The next requests are handled even if this one fails.
     Result<PlanningSnapshot> snapshot = not_planned();
-    contain_exceptions("a look at what is planned", [&] { snapshot = job.look(); });
+    contain_exceptions("reading the inputs of a plan", [&] { snapshot = job.look(); });
     if (snapshot.ok()) return start(std::move(job), std::move(snapshot).value());
     const auto alive = alive_;
-    contain_exceptions("the end of a plan", [&] { job.done(std::move(snapshot).error()); });
+    contain_exceptions("returning a plan", [&] { job.done(std::move(snapshot).error()); });
     if (!*alive) return;
   }
 }
@@ -59,7 +59,7 @@ void PlanWorker::start(Job job, PlanningSnapshot snapshot) {
            [this, alive = alive_, made, done = std::move(job.done)] {
              if (!*alive) return;
              busy_ = false;
-             contain_exceptions("the end of a plan", [&] { done(std::move(*made)); });
+             contain_exceptions("returning a plan", [&] { done(std::move(*made)); });
              if (*alive) next();
            });
 }

@@ -1,8 +1,8 @@
-// PlanWorker: makes plans on a worker's thread while the reactor goes on. One after the other: a plan of a
-// large cluster takes much memory, and two at once would not be faster.
+// PlanWorker: makes plans on a worker thread without blocking the reactor. One at a time: a plan of a large
+// cluster takes much memory, and two at once would not be faster.
 //
-// The inputs of a plan are read when its turn has come. Thread: the reactor's; functions that run on the
-// worker are marked.
+// The inputs of a plan are read when its turn comes. Thread: the reactor's; functions that run on the worker
+// are marked.
 #pragma once
 
 #include <deque>
@@ -32,7 +32,7 @@ using MadePlanPtr = std::shared_ptr<MadePlan>;
 class PlanWorker {
  public:
   using Task = std::function<void()>;
-  // Runs `work` on another thread, then `done` on the reactor's, also when `work` threw.
+  // Runs `work` on another thread, then `done` on the reactor's, even if `work` threw.
   using Offload = std::function<void(Task work, Task done)>;
   using Look = std::function<Result<PlanningSnapshot>()>;
   using Show = std::function<std::string(const MadePlan&)>;  // on the worker's thread; may be null
@@ -43,7 +43,7 @@ class PlanWorker {
   PlanWorker(const PlanWorker&) = delete;
   PlanWorker& operator=(const PlanWorker&) = delete;
 
-  // unavailable: too many requests are waiting. A request whose sender gave up and retried is still planned.
+  // Queues a plan. unavailable: too many are waiting. A plan is made even if its requester has given up.
   void make(Look look, Show show, Done done);
 
   static constexpr size_t kMostWaiting = 16;
@@ -63,7 +63,7 @@ class PlanWorker {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// What the worker does.
+// Makes the plan; runs on the worker thread.
 Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWorker::Show& show);
 
 }  // namespace muster

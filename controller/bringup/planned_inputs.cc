@@ -15,7 +15,7 @@ constexpr size_t kInOneLine = 4;
 
 std::string yes(bool is) { return is ? "yes" : "no"; }
 
-// Text of any length, and lists with each element's length before it: two lists never look the same.
+// Joins a list, with the length before each element so that different lists never give the same text.
 std::string short_of(const std::string& text) { return text.size() <= kLongest ? text : sha256(text); }
 template <typename List>
 std::string list_of(const List& list) {
@@ -70,7 +70,7 @@ InputFields fields_of(const GpuResults& results) {
   return {{"digest", digest}, {"models", short_of(speeds)}};
 }
 
-// As the planner gets it: facts that are no longer valid are not in it.
+// The node's fields as the planner gets them: without facts that are no longer valid.
 InputFields fields_of(const NodeObservation& seen, const LookedAt* at) {
   const auto& [facts, machine, mode, online, state, image_digest, config_digest, product_uuid, doubtful,
                held_by, reason, on_trial, slot, proving_took] = seen;
@@ -109,7 +109,7 @@ void add_nodes(const PlanningSnapshot& snapshot, PlannedInputs& out) {
     if (!snapshot.in.nodes.count(name)) part(name) = fields_of({}, &at);
 }
 
-// ---- in words
+// ---- as text
 
 struct Said {
   std::string_view field;
@@ -174,8 +174,8 @@ void compare(const std::string& part, const InputFields& before, const InputFiel
   };
   const auto say = [&](std::string_view field, const std::string& was, const std::string& is) {
     if (was == is) return;
-    // Who quarantined a node, and why, only matters while it is quarantined; a changed text is part of a
-    // changed revision.
+    // `held_by` and `reason` matter only while a node is quarantined; a changed text is part of a changed
+    // revision.
     if (differs("state") && (field == "held_by" || field == "reason")) return;
     if (differs("revision") && field == "text") return;
     if (differs("online") && field == "trial") return;  // a silent node's trial state is unknown
@@ -191,7 +191,7 @@ void compare(const std::string& part, const InputFields& before, const InputFiel
 
 PlannedInputs inputs_of(const PlanningSnapshot& snapshot) {
   const auto& [revision, books, looked_at, in] = snapshot;
-  // For the rest of a revision and for a playbook the text is compared.
+  // The rest of a revision and the playbooks are compared by their texts.
   const auto& [spec, number, playbooks, images, nodes, request, public_values, authority, follows, address,
                own, programs, kernel_options, lab, gpu_results] = in;
   PlannedInputs out;

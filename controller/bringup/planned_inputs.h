@@ -1,8 +1,8 @@
-// PlannedInputs: a summary of a plan's inputs: enough to find out later whether they are unchanged, and if
-// not, what changed. An approval is checked against it instead of against a second plan.
+// PlannedInputs: a summary of a plan's inputs, sufficient to find out later whether they changed, and how. An
+// approval is checked against it instead of against a second plan.
 //
-// Every member of the planner's input is in it; a new member does not compile until it is added. What a plan
-// cannot depend on is left out: the times of a node's last inventory and last contact. Pure; thread: values.
+// It covers every member of the planner's input; a new member does not compile until it is added. Left out:
+// the times of a node's last inventory and last contact. Plain value types, pure functions.
 #pragma once
 
 #include <map>
@@ -22,9 +22,9 @@ using PlannedInputs = std::map<std::string, InputFields>;
 
 PlannedInputs inputs_of(const PlanningSnapshot& snapshot);
 
-// The differences in words, one line each: "node gpu07: its agent is now silent". Empty: none.
+// Returns the differences as text, one entry each: "node gpu07: its agent is now silent". Empty: none.
 std::vector<std::string> changed_inputs(const PlannedInputs& before, const PlannedInputs& now);
-// In one line; if there are many, the first few.
+// Joins the differences into one line; if there are many, only the first few.
 std::string in_one_line(const std::vector<std::string>& changed);
 
 }  // namespace muster

@@ -1,6 +1,6 @@
 // PlanningSnapshot: all inputs of a plan at one moment. Taken on the reactor's thread, which is quick because
-// large parts are shared; it never changes afterwards, and a worker makes the planner's input from it.
-// Thread: a value.
+// large parts are shared; immutable afterwards. A worker makes the planner's input from it. Thread safety:
+// plain value type.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ namespace muster {
 // The sources of NodeObservation::facts and ::machine.
 struct LookedAt {
   FactsText facts;
-  std::set<std::string> written = {};  // since then (disks_written.h)
+  std::set<std::string> written = {};  // since that inventory (disks_written.h)
 };
 
 struct PlanningSnapshot {
@@ -29,7 +29,7 @@ struct PlanningSnapshot {
 };
 
 PlannerInput planner_input(const PlanningSnapshot& snapshot);
-// Adds what was found on the named node.
+// Adds the facts that were found on `node` to `seen`.
 void add_facts(NodeObservation& seen, const std::string& node, const LookedAt& at);
 
 }  // namespace muster

@@ -14,8 +14,8 @@ namespace {
 
 const std::string kSuffix = ".yaml";
 const std::string kProfiles = "/acceptance";
-// A file that is written twice within one tick of the file system's clock has one time for both: files that
-// were changed just before they were read are read again the next time.
+// Two writes within one tick of the file system's clock give the same mtime, so files that were modified just
+// before they were read are read again the next time.
 constexpr DurationMs kSettles = 2 * kSecond;
 
 bool is_playbook(const std::string& entry) {
@@ -79,7 +79,7 @@ Result<PlaybookShelf::Shared> PlaybookShelf::shipped() {
   shipped_.reset();
   TRY_(load("", "", *read));
   TRY_(load(kProfiles, "acceptance/", *read));
-  // The listing from before the files were read: a change in the meantime shows the next time.
+  // Keep the listing from before the files were read, so that a change in the meantime is noticed next time.
   seen_ = std::move(now);
   settled_ = std::all_of(seen_.begin(), seen_.end(), [&](const FileState& file) {
     return std::get<2>(file) < settled_before && std::get<3>(file) < settled_before;
@@ -95,7 +95,7 @@ Result<PlaybookShelf::Shared> PlaybookShelf::with(const std::vector<OwnPlaybook>
   auto made = std::make_shared<Playbooks>(*below);
   const auto errors = add_own_playbooks(own, made->all);
   if (!errors.empty()) return fail(Code::invalid, to_string(errors.front(), "cluster.yaml"));
-  // An overlay is made of both texts.
+  // The digest of an overlaid playbook covers both texts.
   for (const auto& one : own) {
     std::string& digest = made->digests[key_of_file(one.file)];
     digest = sha256(digest + "\n" + one.file + "\n" + one.text);

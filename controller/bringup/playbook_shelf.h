@@ -1,7 +1,7 @@
-// PlaybookShelf: the shipped playbooks, read and parsed once for each state of their folder, and combined
-// with a spec's own playbooks and overlays, once for each set of them. Every call looks at the folder: if a
-// file's name, size, times or inode has changed, all files are read again. Thread: the reactor's; what it
-// returns never changes and may be used on other threads.
+// PlaybookShelf: a cache of the shipped playbooks, read and parsed once for each state of their folder and
+// combined once with each set of a spec's own playbooks and overlays. Every call lists the folder: if a
+// file's name, size, mtime, ctime or inode has changed, all files are read again. Thread: the reactor's; what
+// it returns is immutable and may be used on other threads.
 #pragma once
 
 #include <functional>
@@ -27,16 +27,16 @@ class PlaybookShelf {
  public:
   using Shared = std::shared_ptr<const Playbooks>;
 
-  // `folder` empty: there are none. `now`: wall clock.
+  // `folder` empty: there are no shipped playbooks. `now`: wall clock.
   PlaybookShelf(std::string folder, std::function<TimeMs()> now);
 
-  // not_found: no folder was given; invalid: the first error of a file, with its path.
+  // Returns the shipped playbooks. not_found: no folder; invalid: the first error in a file, with its path.
   Result<Shared> shipped();
-  // invalid: the first error of the spec's own.
+  // Returns the shipped playbooks combined with the spec's own. invalid: the first error in these.
   Result<Shared> with(const std::vector<OwnPlaybook>& own);
 
  private:
-  // Name, size, times of content and inode in nanoseconds, inode.
+  // Name, size, mtime and ctime in nanoseconds, inode number.
   using FileState = std::tuple<std::string, int64_t, int64_t, int64_t, uint64_t>;
   using Listing = std::vector<FileState>;
   Listing look() const;
@@ -44,10 +44,10 @@ class PlaybookShelf {
 
   const std::string folder_;
   const std::function<TimeMs()> now_;
-  Listing seen_;          // as shipped_ was read
-  bool settled_ = false;  // none of the files had been changed just before
+  Listing seen_;          // state of the folder when shipped_ was read
+  bool settled_ = false;  // no file had been modified just before the read
   Shared shipped_;
-  std::vector<OwnPlaybook> own_;  // of with_own_
+  std::vector<OwnPlaybook> own_;  // input of with_own_
   Shared below_own_, with_own_;
 };
 

@@ -29,7 +29,8 @@ bool configures(PlanKind kind) {
   return false;
 }
 
-// The nodes that it configured and accepted: every action of such a node that is not in reserve succeeded.
+// Returns the nodes that the run configured and accepted: all their actions, except reserve actions,
+// succeeded.
 std::set<std::string> accepted_in(const DoneRun& run) {
   std::set<std::string> out;
   if (!configures(run.plan.kind)) return out;

@@ -1,5 +1,5 @@
-// How long configuration and acceptance of a node take, measured in the run that accepted it: a trial must be
-// longer. Pure.
+// How long a node's configuration and acceptance took in the run that accepted it: a trial boot's time limit
+// must be longer than that. Pure functions, no I/O.
 #pragma once
 
 #include <functional>
@@ -14,9 +14,9 @@
 
 namespace muster {
 
-// By node, the sum over its own actions, each counted from the start of the attempt that succeeded: waiting
-// for other nodes in between does not count. Nothing for a node without such actions in the journal, or if
-// the run only measured, perhaps with a different profile. `journal` may be without `data`.
+// Returns, by node, the sum over its own actions, each counted from the start of the attempt that succeeded:
+// waiting for other nodes in between does not count. No entry for a node without such actions in the journal,
+// or if the run only measured, perhaps with a different profile. `journal` may be without `data`.
 std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vector<JournalRow>& journal);
 
 struct DoneRun {
@@ -24,25 +24,25 @@ struct DoneRun {
   std::vector<JournalRow> journal;
 };
 
-// The same for nodes that were last accepted in the runs with these ids. If that run only measured, the
-// newest earlier run that configured and accepted the node counts; the last 50 runs are searched. Each run is
-// read once.
+// Finds the same times for nodes that were last accepted in the runs with the given ids. If such a run only
+// measured, the newest earlier run that configured and accepted the node counts; the last 50 runs are
+// searched. Each run is read once.
 class ProvingSearch {
  public:
   using Accepted = std::map<std::string, int64_t>;  // by node
   struct Open {
     int64_t run = 0;
     std::vector<std::string> nodes = {};
-    bool last = false;  // it is the last run that accepted one of them
+    bool last = false;  // it is the run that last accepted one of them
   };
 
   explicit ProvingSearch(Accepted accepted);
 
-  // The run to read next; none: the search is complete.
+  // Returns the run to read next; nullopt: the search is complete.
   std::optional<Open> next();
-  // Whether more than its kind matters for a run of that kind.
+  // True if the content of a run of that kind matters, not only its kind.
   static bool matters(const Open& open, PlanKind kind);
-  // None: the run cannot be read.
+  // Evaluates a run; nullopt: it cannot be read.
   void judge(const Open& open, const std::optional<DoneRun>& run);
 
   const Accepted& accepted() const { return accepted_; }
@@ -51,12 +51,12 @@ class ProvingSearch {
 
  private:
   Accepted accepted_;
-  std::map<int64_t, std::vector<std::string>> open_;  // by the run that is looked at next
+  std::map<int64_t, std::vector<std::string>> open_;  // by the run to read next
   std::map<std::string, DurationMs> found_;
   std::set<std::string> unreadable_;
 };
 
-// The whole search at once.
+// Does the whole search in one call.
 using RunOf = std::function<std::optional<DoneRun>(int64_t id)>;
 std::map<std::string, DurationMs> proving_times(const ProvingSearch::Accepted& accepted, const RunOf& run_of);
 

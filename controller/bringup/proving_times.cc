@@ -78,7 +78,7 @@ std::optional<PlanKind> ProvingTimes::kind_of(int64_t run) {
   return kind.ok() ? std::optional(*kind) : std::nullopt;
 }
 
-// Two lookups may overlap, and the first to begin may end last: the result of the other is kept.
+// Two lookups may overlap, and the earlier one may end last: the result of the later one is kept.
 void ProvingTimes::keep(const Looking& looking) {
   const auto& [search, running, number] = looking;
   for (const auto& [node, run] : search.accepted()) {

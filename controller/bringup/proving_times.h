@@ -1,6 +1,6 @@
-// ProvingTimes: what configuration and acceptance of nodes took (proving.h), looked up in the store's runs. A
-// worker reads the long parts; a node's result is kept until a later run accepts it, because its part in a
-// finished run that accepted it no longer changes. Thread: the reactor's.
+// ProvingTimes: how long configuration and acceptance of nodes took (proving.h), looked up in the store's
+// runs. A worker thread reads the long parts. A node's result is cached until a later run accepts the node,
+// because the journal of a finished run no longer changes. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -25,24 +25,24 @@ class ProvingTimes {
   ProvingTimes(const ProvingTimes&) = delete;
   ProvingTimes& operator=(const ProvingTimes&) = delete;
 
-  // Looks up what is not yet known for these nodes, then calls `then`, perhaps before this returns.
+  // Looks up what is not yet known about these nodes, then calls `then`, possibly before find() returns.
   void find(const Accepted& accepted, std::function<void()> then);
-  // Whether the lookup was done.
+  // True if the lookup for this node and run was done.
   bool looked_for(const std::string& node, int64_t run) const;
-  // For a node that was last accepted by this run. 0: unknown.
+  // Returns the time for a node that was last accepted by this run; 0: unknown.
   DurationMs of(const std::string& node, int64_t run) const;
 
  private:
   struct Looking {
     ProvingSearch search;
-    std::set<int64_t> running;  // when it began: the last rows of their journals were not there yet
-    uint64_t number = 0;        // they began in this order
+    std::set<int64_t> running;  // running when the search began: their journals were incomplete
+    uint64_t number = 0;        // searches are numbered in order of their start
   };
   using Search = std::shared_ptr<Looking>;
   struct Known {
     int64_t run = 0;
     DurationMs took = 0;
-    bool readable = true;  // in full; else the lookup is repeated
+    bool readable = true;  // completely; else the lookup is repeated
     uint64_t found_by = 0;
   };
 

@@ -1,4 +1,4 @@
-// The report of a run in the forms that readers want. Thread: that of the archive.
+// The report of a run in its output formats. Thread: that of the archive.
 #pragma once
 
 #include <map>
@@ -15,10 +15,10 @@ namespace muster {
 enum class ReportForm { html, json, junit, text, flat };
 std::optional<ReportForm> report_form(std::string_view word);
 
-// json: byte for byte as signed, if it was signed.
+// Returns the report in that format; json: byte for byte as signed, if it was signed.
 Result<std::string> report_in(ReportForm form, RunArchive& archive, const KnownOfRun& run);
 
-// The content of a report's folder: file name -> content.
+// Returns the files of a report's folder: file name -> content.
 Result<std::map<std::string, std::string>> report_folder(RunArchive& archive, const KnownOfRun& run);
 
 }  // namespace muster

@@ -10,7 +10,8 @@ namespace {
 using rollout::NodeEnd;
 using rollout::Outcome;
 
-// It went back before anything except its slot and its jobs was touched: the jobs did not end in time.
+// True if the node went back before anything but its slot and its jobs was touched: its jobs did not end in
+// time.
 bool given_back(const RunRecords& records, const RunRecords::Node& node) {
   return std::none_of(node.actions.begin(), node.actions.end(), [&](const Action* action) {
     const bool harmless = action->kind == ActionKind::write_slot || action->phase == "pause";

@@ -1,5 +1,5 @@
-// The result of a batch's run for each of its nodes, from its journal and the nodes' rows after it. Pure;
-// thread: that of the archive.
+// The result of a batch's run for each of its nodes, from its journal and the nodes' rows after it. Pure
+// function; thread: that of the archive.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// `run` has ended, with all its rows or their turns; `nodes`: those of its plan, as they are now. Without
-// RunEnd::night. corrupt: the journal does not belong to the plan.
+// `run` has ended and was read with RunRows::all or ::turns; `nodes`: rows of its plan's nodes, as they are
+// now. RunEnd::night is not set. corrupt: the journal does not belong to the plan.
 Result<rollout::RunEnd> end_of(const RunSources& run, const std::map<std::string, NodeRow>& nodes);
 
 }  // namespace muster

@@ -1,5 +1,5 @@
 // What a rollout needs from the controller: the state of the cluster, a plan for a batch, its run, and the
-// result of that run. RolloutWorld is the real implementation; tests have their own. Thread: the reactor's;
+// result of that run. RolloutWorld implements it in the daemon; tests have their own. Thread: the reactor's;
 // `done` may be called before the call returns.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace muster {
 
 // The cluster as it is now.
 struct SeenCluster {
-  rollout::View view;     // without target, night and window; every way is in place (find_ways())
-  rollout::Approval now;  // what would be approved now
+  rollout::View view;     // without target, night and window; `way` is always "in place" (see find_ways())
+  rollout::Approval now;  // what an approval would cover now
   RolloutSpec rollout;
 };
 struct BatchOrder {
@@ -36,20 +36,20 @@ struct PlannedBatch {
 class RolloutPort {
  public:
   virtual ~RolloutPort() = default;
-  // invalid, not_found: the spec has no rollout, or an image of it is not built. Any other error is retried.
+  // invalid, not_found: the spec has no rollout, or one of its images is not built. Other errors are retried.
   virtual Result<SeenCluster> look() = 0;
   virtual void find_ways(const std::vector<std::string>& nodes,
                          std::function<void(Result<std::vector<NodeWay>>)> done) = 0;
   virtual void plan(const BatchOrder& order, std::function<void(Result<PlannedBatch>)> done) = 0;
-  // Starts a plan that was made. An error: no run began.
+  // Starts the run of a plan that was made. An error: no run began.
   virtual void start(const std::string& digest, const std::string& by,
                      std::function<void(Result<int64_t>)> done) = 0;
-  // The run whose row has this tag (rollout::run_tag).
+  // Returns the run whose row has this tag (rollout::run_tag).
   virtual Result<std::optional<int64_t>> tagged(const std::string& tag) = 0;
   virtual Result<bool> ended(int64_t run) = 0;
-  // The result of a run that ended; `night` is not filled in.
+  // Reads the result of a run that ended; `night` is not set.
   virtual void read_end(int64_t run, std::function<void(Result<rollout::RunEnd>)> done) = 0;
-  // Its newest record, durable.
+  // Called with the rollout's newest record, after it was written durably.
   virtual void changed(const rollout::Record& record) = 0;
 };
 

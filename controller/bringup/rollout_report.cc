@@ -56,7 +56,8 @@ Json phases_json(const PhaseTimes& now, const PhaseTimes& before) {
 }
 
 Json images_json(const Record& record, const PackagesOf& packages) {
-  std::map<std::pair<std::string, std::string>, std::set<std::string>> pairs;  // one may have had two runs
+  std::map<std::pair<std::string, std::string>, std::set<std::string>>
+      pairs;  // (from, to) -> nodes; a node may have had two runs
   for (const BatchRun& run : record.runs)
     for (const auto& [node, image] : run.images)
       if (const auto before = record.before.find(node); before != record.before.end())

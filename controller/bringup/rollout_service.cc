@@ -23,7 +23,7 @@ std::vector<std::string> names_of(const View& view, const std::vector<size_t>& n
   return out;
 }
 
-// Those that may be in a batch.
+// Returns the nodes that may be in a batch.
 std::vector<std::string> to_find_ways_of(const View& view) {
   std::vector<std::string> out;
   const auto& roles = view.policy.roles;
@@ -63,7 +63,7 @@ bool is_another_spec(const Error& error) {
   return error.code == Code::invalid || error.code == Code::not_found;
 }
 
-// Used in place of a row while there is none.
+// Used instead of a row if there is none.
 Row row_for(const std::optional<Record>& record, const std::string& target) {
   const bool same = record && record->row && record->row->target == target && spent(*record).empty();
   return same ? *record->row : begun(0, target);
@@ -125,7 +125,7 @@ void RolloutService::in_turn(Done done, std::function<void(const Done&)> work) {
     turn();
 }
 
-// After an action, which may have changed the next step.
+// Called after an action, which may have changed what comes next.
 void RolloutService::go_on() {
   again_ = true;
   rest();
@@ -205,7 +205,7 @@ void RolloutService::step() {
   choose();
 }
 
-// For a batch that was begun, also before this controller was started.
+// Finishes a batch that was begun, possibly before this controller was started.
 void RolloutService::finish_batch(const Underway& batch) {
   if (batch.run == 0) {
     const auto found = port_.tagged(run_tag(record_->id, batch.number));
@@ -244,8 +244,8 @@ void RolloutService::choose() {
   if (!looked.ok()) return later(looked.error().message);
   const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
   fill_in(*seen, *record_->row);
-  // It takes long to determine each node's way, and it matters only if a batch could begin, or if all
-  // remaining nodes may have no way.
+  // Determining each node's method takes long, and matters only if a batch could begin or if all remaining
+  // nodes may have no method.
   const Answer answer = next(seen->view, *record_->row);
   const bool for_nodes = answer.wait == WaitFor::healing || answer.wait == WaitFor::nodes;
   if (answer.what == Do::run || (answer.what == Do::wait && for_nodes)) return find_ways(seen);
@@ -288,7 +288,7 @@ void RolloutService::order(const SeenCluster& seen, const Answer& answer) {
 }
 
 void RolloutService::planned(const SeenCluster& seen, const Answer& answer, Result<PlannedBatch> made) {
-  if (!waiting_.empty()) return go_on();  // a pause, before its run begins
+  if (!waiting_.empty()) return go_on();  // such as a pause, before the batch's run begins
   const bool again =
       !made.ok() && (made.error().code == Code::unavailable || made.error().code == Code::conflict ||
                      made.error().code == Code::timeout);
@@ -341,7 +341,7 @@ void RolloutService::started(int64_t number, Result<int64_t> run) {
   const Underway& batch = *next.row->batch;
   next.runs.push_back({batch.number, *run, batch.canary, batch.images});
   next.row = with_run(std::move(*next.row), *run).value();
-  save(std::move(next), [this] { go_on(); });  // a short run may have ended already
+  save(std::move(next), [this] { go_on(); });  // a short run may already have ended
 }
 
 void RolloutService::hold(const std::string& why) {
@@ -473,7 +473,7 @@ Json RolloutService::shown_now() {
   return out;
 }
 
-// Not queued: it changes nothing, and must answer while a plan is being made.
+// Not queued: it changes nothing, and must respond while a plan is being made.
 void RolloutService::status(Done done) {
   if (!load()) return done(fail(Code::unavailable, trouble_));
   done(shown_now());

@@ -3,12 +3,12 @@
 //
 // Its progress is one row of the store, written before and after each batch's run (rollout_row.h defines the
 // order), so that a killed controller continues from it. A batch's plan must be covered by the current
-// approval (approval.h); one that is not, or that cannot be made, pauses the rollout until an operator
-// resumes it. A pause, and whatever else an operator requests, has its turn before the next batch's run
-// begins. Operators' runs have priority: no batch begins during one.
+// approval (approval.h); if it is not, or cannot be made, the rollout is paused until an operator resumes it.
+// Operators' requests, such as a pause, are handled before the next batch's run begins. Operators' runs have
+// priority: no batch begins during one.
 //
-// From a start until the window closes it continues by itself: when a run ends, when the spec changes, and
-// every minute while it waits for nodes or storage sections. Thread: the reactor's; `done` may be called
+// From a start until the window closes it continues automatically: when a run ends, when the spec changes,
+// and every minute while it waits for nodes or storage sections. Thread: the reactor's; `done` may be called
 // before the call returns.
 #pragma once
 
@@ -31,30 +31,30 @@ class RolloutService {
  public:
   using Done = std::function<void(Result<Json>)>;
 
-  // Both outlive it.
+  // `store` and `port` must outlive it.
   RolloutService(Reactor& reactor, Store& store, RolloutPort& port)
       : reactor_(reactor), store_(store), port_(port) {}
   ~RolloutService();
   RolloutService(const RolloutService&) = delete;
   RolloutService& operator=(const RolloutService&) = delete;
 
-  // The controller has started, and an active run has been resumed.
+  // To be called when the controller has started and an active run has been resumed.
   void begin();
-  // A run ended, or the spec changed.
+  // To be called when a run ended or the spec changed.
   void poke();
 
-  // What `approve` would approve (its digest among it), and what a rollout would do now. Does nothing.
+  // Returns what `approve` would approve, with its digest, and what a rollout would do now. Changes nothing.
   void plan(Done done);
-  // conflict: `digest` is not what would be approved now, or a batch is in progress.
+  // Approves. conflict: `digest` is not what would be approved now, or a batch is in progress.
   void approve(const std::string& digest, const std::string& by, Done done);
-  // A window begins. denied: nothing is approved, the approval is no longer valid, or the rollout is paused
-  // or was stopped; the message names the reason and what to do. If a window is already open: no effect.
+  // Opens a window; no effect if one is open. denied: nothing is approved, the approval is no longer valid,
+  // or the rollout is paused or was stopped; the message names the reason and what to do.
   void start(Done done);
   void pause(const std::string& by, Done done);
   void resume(Done done);
-  // {state: "none"} before the first approval.
+  // Returns the rollout's state; {state: "none"} before the first approval.
   void status(Done done);
-  // The newest record; null before the first approval.
+  // Returns the newest record; null before the first approval.
   const rollout::Record* record() const { return record_ ? &*record_ : nullptr; }
 
   static constexpr DurationMs kAgain = kMinute;
@@ -88,7 +88,7 @@ class RolloutService {
   void go_on();
   void rest();
   void later(const std::string& why);
-  // Calls `work` unless this has been destroyed by then.
+  // Wraps `work` so that it does nothing once this object is destroyed.
   template <typename Function>
   auto guarded(Function work);
 
@@ -102,7 +102,7 @@ class RolloutService {
   std::deque<Work> waiting_;  // operators' requests
   Reactor::TimerId timer_ = 0;
   std::vector<NodeWay> ways_;  // as last determined, for status()
-  std::string trouble_;        // why it is retried
+  std::string trouble_;        // the error because of which it is retried
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// A rollout as operators see it: what is approved, what each node gets and when, why the others wait. Pure.
+// A rollout as JSON: what is approved, what each node gets and when, why nodes wait. Pure functions, no I/O.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ Json forecast_shown(const rollout::View& view, const rollout::Forecast& forecast
 Json record_shown(const rollout::Record& record);
 // [{node, reason, group}].
 Json left_shown(const rollout::View& view, const std::vector<rollout::Left>& left);
-// What the rollout waits for, or why it stopped: one word.
+// Returns one word: what the rollout waits for, or why it stopped.
 std::string word_of_answer(const rollout::Answer& answer);
 
 }  // namespace muster

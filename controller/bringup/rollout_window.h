@@ -1,5 +1,5 @@
-// How a window of a rollout begins: with the existing record, with a rollout of different images under the
-// same approval, or not at all. Pure.
+// Opening a window of a rollout: continues the existing record, begins a rollout of different images under
+// the same approval, or is refused. Pure function, no I/O.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace muster {
 
-// The record with which a window begins `now`. denied: nothing is approved, the approval is no longer valid,
-// or the rollout is paused or was stopped; the message names the reason and what to do. conflict: a run of
-// different images is active.
+// Returns the record with which a window begins at `now`. denied: nothing is approved, the approval is no
+// longer valid, or the rollout is paused or was stopped; the message names the reason and what to do.
+// conflict: a run of different images is active.
 Result<rollout::Record> opened(const std::optional<rollout::Record>& record, const SeenCluster& seen,
                                TimeMs now);
 

@@ -11,7 +11,7 @@ using namespace rollout;
 
 namespace {
 
-// Sections with no data being copied or missing, as far as agents report.
+// Returns the storage sections that agents report as healthy: no data is missing or being copied.
 std::set<std::string> healthy_sections(const Json& status) {
   std::set<std::string> out;
   for (const Json& section : status)
@@ -98,7 +98,7 @@ void RolloutWorld::find_ways(const std::vector<std::string>& nodes,
   parts_.bringup.find_ways(*request, std::move(done));
 }
 
-// With the rollout's own limits: a node for which the trial is too short is skipped.
+// Uses the rollout's own limits: a node for which the trial is too short is skipped.
 Result<Bringup::Request> RolloutWorld::request_for(const BatchOrder& order) {
   TRY(const SpecPtr current, parts_.spec.get());
   if (!current->spec.rollout) return fail(Code::conflict, "the spec has changed in the meantime");

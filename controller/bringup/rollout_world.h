@@ -1,4 +1,4 @@
-// RolloutWorld: the controller as a rollout sees it. Thread: the reactor's.
+// RolloutWorld: the RolloutPort of the daemon. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@ namespace muster {
 
 class RolloutWorld : public RolloutPort {
  public:
-  // All of them outlive it.
+  // All references must outlive RolloutWorld.
   struct Parts {
     Store& store;
     CurrentSpec& spec;
     Bringup& bringup;
     ImageService& images;
     const StorageTold& told;
-    // A run waits for its spec (held_run.h).
+    // True if a run is held because its spec cannot be read (held_run.h).
     std::function<bool()> run_held;
     std::function<void(const rollout::Record&)> changed;
     PlanWorker::Offload offload;
@@ -52,7 +52,7 @@ class RolloutWorld : public RolloutPort {
 
   Parts parts_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  SpecPtr served_by_;  // whose `serving_` it is
+  SpecPtr served_by_;  // the revision that serving_ was made from
   rollout::Serving serving_;
 };
 

@@ -1,5 +1,5 @@
-// RunRecords: the content of a run's journal, read in one pass: the record of each action, and by node its
-// actions, why it was quarantined, whether it went back to its previous system. Pure; thread: a value.
+// RunRecords: the content of a run's journal, read in one pass: the record of each action, and for each node
+// its actions, why it was quarantined, and whether it went back to its previous system. No I/O.
 #pragma once
 
 #include <map>
@@ -25,28 +25,28 @@ struct WentBack {
   bool there = false;
 };
 
-// When its first attempt began; for an action that was given up before that: the time of giving up.
+// Returns when an action's first attempt began; if it was abandoned before that, when it was abandoned.
 TimeMs began(const ActionRecord& record);
 
 class RunRecords {
  public:
   struct Node {
     std::vector<const Action*> actions = {};  // in order
-    std::string reason = {};                  // of its quarantine; "" when it was not
-    std::optional<WentBack> back = {};        // none: it did not
-    std::string stood_down = {};              // why it was not begun, or was left where it is; "": it was not
+    std::string reason = {};                  // for its quarantine; "" if it was not quarantined
+    std::optional<WentBack> back = {};        // nullopt: it did not go back
+    std::string stood_down = {};              // why the node was not begun or was left unchanged; "": neither
   };
 
   RunRecords() = default;
   // `plan` must outlive it.
   explicit RunRecords(const Plan& plan);
-  // The next row of the journal. conflict: it cannot follow the ones before it.
+  // Applies the next row of the journal. conflict: it cannot follow the rows before it.
   Status apply(const JournalRow& row);
   static Result<RunRecords> of(const Plan& plan, const std::vector<JournalRow>& journal);
 
   const Node& node(const std::string& name) const;
   const ActionRecord& record(const std::string& action) const { return log_.of(action); }
-  // Of one node, in order of their first action.
+  // Returns the phases of one node, in order of their first action.
   std::vector<PhaseTime> phases(const std::string& node) const;
 
  private:

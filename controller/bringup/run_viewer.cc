@@ -26,7 +26,7 @@ struct RunViewer::Kept {
   const int64_t run;
   const std::shared_ptr<const Plan> plan;
   RunRecords records;
-  int64_t seq = 0;                   // of the last row that is in them
+  int64_t seq = 0;                   // of the last row that the texts include
   std::vector<std::string> nodes;    // the plan's, each as JSON
   std::vector<std::string> actions;  // "": not shown
   bool written = false;
@@ -64,7 +64,7 @@ Status RunViewer::Kept::bring_up_to_date(RunArchive& archive) {
 
 Result<std::string> RunViewer::view(RunArchive& archive, const RunRow& row,
                                     std::shared_ptr<const Plan> plan) {
-  // Discarded if this does not complete: it may contain some of the rows.
+  // If this fails, the cached view is discarded, since it may include only some of the rows.
   auto kept = std::exchange(kept_, nullptr);
   if (!kept || kept->run != row.id || kept->plan != plan)
     kept = std::make_shared<Kept>(row.id, std::move(plan));

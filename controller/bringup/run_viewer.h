@@ -1,5 +1,5 @@
-// RunViewer: the views of an active run (controller/bringup/run_view.h). It keeps one run, with the text of
-// each of its nodes and actions; each view reads and renders only what happened since the previous one.
+// RunViewer: makes views of an active run (controller/bringup/run_view.h). It caches one run, with the text
+// of each of its nodes and actions; each view reads and renders only what happened since the previous one.
 // Thread: one at a time.
 #pragma once
 
@@ -16,11 +16,11 @@ namespace muster {
 
 class RunViewer {
  public:
-  // run_view(), dumped. Errors are those of the archive, and conflict: the journal has rows that cannot
-  // follow each other.
+  // Returns run_view() as text. Errors: those of the archive, and conflict if the journal has rows that
+  // cannot follow each other.
   Result<std::string> view(RunArchive& archive, const RunRow& row, std::shared_ptr<const Plan> plan);
 
-  // The run has ended.
+  // To be called when the run has ended; drops its cached view.
   void forget(int64_t run);
 
  private:

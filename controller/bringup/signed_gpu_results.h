@@ -1,4 +1,4 @@
-// The signed results that a spec requires of its GPUs, verified. Thread: pure functions.
+// The signed results with which a spec requires its GPUs to be compared. Thread safety: stateless functions.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Nothing for a spec without `gpu: mandatory`; Code::invalid with the spec's key and the error if the file,
-// its signature or its content is invalid.
+// Reads and verifies the results. nullopt for a spec without `gpu: mandatory`; Code::invalid, with the spec
+// key and the error, if the file, its signature or its content is invalid.
 inline Result<std::optional<GpuResults>> gpu_results_of(const Spec& spec) {
   const GpuAcceptance& wanted = spec.gpu_acceptance;
   if (!wanted.mandatory) return std::optional<GpuResults>();

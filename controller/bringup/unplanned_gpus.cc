@@ -58,7 +58,8 @@ std::optional<Check> unplanned_gpus(const std::set<std::string>& checked, const 
   out.measured_text = fmt::format("{} found", facts->gpus.size());
   out.derivation = "every GPU that is found must be measured";
   out.reason = fmt::format(
-      "GPUs appeared after the plan was made, so none of their checks is in it; to correct this, run `muster "
+      "GPUs appeared after the plan was made, so the plan has no checks for them; to measure them, run "
+      "`muster "
       "accept --limit {}`",
       node);
   return out;

@@ -1,5 +1,5 @@
-// GPUs that are not in the plan: none were found when it was made, but the inventory just before acceptance
-// shows them, so no check that would measure them is planned. Thread: pure functions.
+// Detects GPUs that are not in the plan: none were found when it was made, but the inventory just before
+// acceptance shows them, so no check that measures them is planned. Thread safety: stateless functions.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@
 
 namespace muster {
 
-// The nodes whose own GPUs are checked by the plan.
+// Returns the nodes whose own GPUs are checked by the plan.
 std::set<std::string> checked_for_gpus(const Plan& plan);
-// The same, of the last plan requested: read once, however many results are judged.
+// The same, with a cache of the last plan requested, which is read once for all results.
 class GpuChecksOfPlan {
  public:
   const std::set<std::string>& of(const std::shared_ptr<const Plan>& plan);
@@ -25,12 +25,12 @@ class GpuChecksOfPlan {
   std::set<std::string> nodes_;
 };
 
-// A mandatory check that did not run, where `facts` show real GPUs, the profile checks a node's own GPUs, and
-// nothing of that is planned on this node. The checks planned on the other nodes show what the profile
+// Returns a mandatory check that did not run, if `facts` show real GPUs, the profile checks a node's own
+// GPUs, and no such check is planned on this node. The checks planned on other nodes show what the profile
 // contains: if no node of the plan has such a check, none is required. `checked`: checked_for_gpus().
 std::optional<Check> unplanned_gpus(const std::set<std::string>& checked, const std::string& node,
                                     const HardwareFacts* facts);
-// Whether this matters at all: the facts show GPUs that are not simulated by a lab.
+// True if the facts show GPUs that are not simulated by a lab.
 bool has_real_gpus(const HardwareFacts* facts);
 
 }  // namespace muster

@@ -1,4 +1,5 @@
-// A parallel file system without redundancy: an array on each node, files striped over all of them.
+// BeeGFS: a parallel file system without redundancy. Each node has an array; files are striped across all of
+// them.
 #include "controller/engines/engine.h"
 
 namespace muster {

@@ -1,4 +1,4 @@
-// An object store on each drive, monitors that agree by majority, a file system over all of it.
+// Ceph: an object store on each drive, monitors that decide by majority, and a file system on top.
 #include "controller/engines/ceph_engine.h"
 
 #include <fmt/format.h>
@@ -12,17 +12,17 @@
 namespace muster {
 namespace {
 
-// Three monitors outvote a lost one; two would stop as soon as either is away.
+// Three monitors keep a majority if one is lost; two would stop if either is away.
 constexpr int kMonitors = 3;
 
-// Version 8 of RFC 9562: 122 bits of our own choice.
+// A version 8 UUID (RFC 9562): 122 bits are free to choose.
 std::string uuid_from(const std::string& text) {
   const std::string digest = sha256(text), hex = digest.substr(digest.find(':') + 1);
   return fmt::format("{}-{}-8{}-a{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 3),
                      hex.substr(15, 3), hex.substr(18, 12));
 }
 
-// Monitors come and go under a mounted file system; its own name stays.
+// The source names the file system, not its monitors, which may change while it is mounted.
 RightMount right_mount(const MountedSection& of) {
   return {"ceph", fmt::format("muster@{}.{}=/", ceph_fsid(of.cluster, of.section.name), of.section.name)};
 }
@@ -39,12 +39,12 @@ Json monitors(const Json& members) {
   return out;
 }
 
-// A placement group with fewer copies than this stops (min_size of the pools).
+// The pools' min_size: a placement group with fewer copies stops.
 int min_copies(const StorageSpec& s) { return s.copies - s.copies / 2; }
 int can_miss(const StorageSpec& s) { return s.copies - min_copies(s); }
 
-// Each object store gets a quarter of the node's memory, shared by its disks: at most Ceph's default of
-// 4 GiB, at least what Ceph accepts.
+// The object stores (OSDs) of a node share a quarter of its memory: each gets at most Ceph's default of 4
+// GiB, and at least the minimum that Ceph accepts.
 void add_context(const ContextInput& in, const StorageSpec& s, Json& item) {
   const std::string fsid = ceph_fsid(in.spec.cluster, s.name);
   const Json mons = monitors(item["members"]);

@@ -11,7 +11,7 @@ const StorageEngine kUnknown = {};
 
 const std::array<const StorageEngine*, 6>& storage_engines() { return kAll; }
 
-// Called once for every pair of nodes: no allocation, no locks.
+// Called for every pair of nodes, so it must not allocate or lock.
 const StorageEngine& engine_of(std::string_view name) {
   for (const StorageEngine* one : kAll)
     if (one->name == name) return *one;

@@ -1,7 +1,7 @@
-// Storage engines: everything in which they differ, one description each. Outside of this folder no engine is
-// named: spec, planner and status use the description. How to add one: docs/adding.md. Pure.
+// Storage engines: one description per engine of everything in which they differ. Code outside this folder
+// names no engine: spec, planner and status use the descriptions. How to add one: docs/adding.md. No I/O.
 //
-// On the agent's side the engines' step modules are in agent/storage/.
+// The agent's step modules for the engines are in agent/storage/.
 #pragma once
 
 #include <array>
@@ -16,15 +16,15 @@ namespace muster {
 
 struct ContextInput;  // controller/plan/context_input.h
 
-// Where the files below a section's mount are.
+// Where a section's files are stored.
 enum class Reach {
   own,       // on the node's own drives
-  shared,    // on drives of nodes of the cluster, mounted by all of them
-  of_a_site  // served by machines that muster does not manage
+  shared,    // on drives of the cluster's nodes, which all mount it
+  of_a_site  // on servers that muster does not manage
 };
 
-// What the kernel of a node shows if it is mounted correctly, as globs; kDiskSource: its own disks of the
-// section (base/disk_source.h).
+// What a node's kernel shows for a correct mount, as globs; kDiskSource: the node's own disks of the section
+// (base/disk_source.h).
 struct RightMount {
   std::string fstype, source;
 };
@@ -37,48 +37,48 @@ struct MountedSection {
 
 struct StorageEngine {
   std::string_view name;      // StorageSpec::engine; empty: unknown engine
-  std::string_view playbook;  // sets it up
+  std::string_view playbook;  // the playbook that sets it up
   Reach reach = Reach::own;
 
-  // The spec: keys of a section that it ignores, and its requirements for the others.
+  // For the spec: keys that are not allowed in a section of this engine, and requirements for other keys.
   std::array<std::string_view, 5> without = {};
-  bool one_server = false;       // its data is on the node that `server` names, and on no other
-  bool may_name_leader = false;  // `server` may name which of its nodes leads
+  bool one_server = false;       // all of its data is on the node that `server` names
+  bool may_name_leader = false;  // `server` may name the node that leads
   bool copies_on_nodes = false;  // each of `copies` is on a different node
   int fewest_copies = 1;
-  // How many of its members may be away while everything can still be read and written; null: none.
+  // Returns how many members may be away while all data can still be read and written; null: none may.
   int (*can_miss)(const StorageSpec& section) = nullptr;
-  bool once = false;  // in a cluster
+  bool once = false;  // at most one section per cluster
 
   // Disks.
-  bool by_disk = false;      // it takes each disk as it is: no array
-  bool signs_disks = false;  // what it writes on a disk names its cluster
-  // Whether a disk has what it made for this section; null: decided by labels
+  bool by_disk = false;      // it uses each disk separately, without an array
+  bool signs_disks = false;  // the data that it writes to a disk identifies the cluster
+  // Returns true if the disk holds data that the engine made for this section; null: labels decide
   // (controller/plan/disk_selection.h).
   bool (*is_ours)(const DiskFacts& disk, const std::string& cluster, const StorageSpec& section) = nullptr;
-  // A label that it gives this disk beside those that are named after the section; null: none.
+  // Returns a label that it gives this disk in addition to those named after the section; null: none.
   std::string (*disk_label)(const DiskFacts& disk) = nullptr;
 
-  // Its leader: the first of the nodes with data, or the named one.
-  std::string_view leader_word = "";  // name shown to people
-  bool keeps_metadata = false;        // without which the data of the others is lost
+  // The leader: the first of the nodes with data, or the node that `server` names.
+  std::string_view leader_word = "";  // its title in messages
+  bool keeps_metadata = false;        // it holds metadata without which the other nodes' data is lost
   std::string_view metadata_word = "";
-  bool leader_knows_health = false;      // else each node with data may report the state of the whole
-  int quorum = 0;                        // from this many nodes on none of them is special; 0: never
-  std::string_view serving_module = "";  // of the step that admits declared nodes; empty: it needs no list
+  bool leader_knows_health = false;      // false: any node with data may report the state of the whole
+  int quorum = 0;                        // from this many nodes on, none is indispensable; 0: never
+  std::string_view serving_module = "";  // of the step that allows declared nodes to mount; empty: none
   bool drains = true;                    // a node's data can be moved off it
   std::string_view caution = "";         // shown in every plan
 
-  // Of `Reach::shared`; null for the others.
+  // Returns the correct mount; null unless `reach` is Reach::shared.
   RightMount (*mount)(const MountedSection& of) = nullptr;
-  // What only its own steps need, added to its element of `storage_shared`; null: nothing.
+  // Adds values that only its own steps need to its element of `storage_shared`; null: adds nothing.
   void (*add_context)(const ContextInput& in, const StorageSpec& section, Json& item) = nullptr;
 };
 
-// An unknown name gets an empty description: the schema has rejected it.
+// Returns the description; an empty one for an unknown name, which the schema has already rejected.
 const StorageEngine& engine_of(std::string_view name);
 inline const StorageEngine& engine_of(const StorageSpec& section) { return engine_of(section.engine); }
-// In order of name.
+// Returns all descriptions, sorted by name.
 const std::array<const StorageEngine*, 6>& storage_engines();
 
 extern const StorageEngine kBeegfs, kCeph, kExternal, kLocal, kMoosefs, kNfs;

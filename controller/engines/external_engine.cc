@@ -1,4 +1,4 @@
-// Storage of the site: mounted, never created, and write-tested only if the spec declares it writable.
+// Storage that the site serves: mounted, never created; write tests only if the spec declares it writable.
 #include "controller/engines/engine.h"
 
 namespace muster {

@@ -1,4 +1,4 @@
-// An array or a file system on a node's own drives; no other node sees it.
+// Local storage: an array or a file system on a node's own drives, which no other node mounts.
 #include "controller/engines/engine.h"
 
 namespace muster {

@@ -1,4 +1,4 @@
-// Copies of chunks on the nodes' drives, and one master whose metadata describes them.
+// MooseFS: copies of chunks on the nodes' drives, and one master with the metadata.
 #include <cctype>
 
 #include "controller/engines/engine.h"
@@ -9,10 +9,11 @@ namespace {
 
 RightMount right_mount(const MountedSection& of) { return {"fuse*", "*" + of.leader_address + ":9421"}; }
 
-// A chunk is read and written as long as one copy of it is there.
+// A chunk can be read and written as long as one copy of it is available.
 int can_miss(const StorageSpec& s) { return s.copies - 1; }
 
-// agent/storage/moosefs.cc: one file system per disk, named after the end of its serial.
+// One file system per disk, labelled with the end of the disk's serial number, as in
+// agent/storage/moosefs.cc.
 std::string disk_label(const DiskFacts& disk) {
   std::string name;
   for (const char c : disk.serial)
@@ -20,8 +21,8 @@ std::string disk_label(const DiskFacts& disk) {
   return "mfs-" + (name.size() > 8 ? name.substr(name.size() - 8) : name);
 }
 
-// Other members that were last seen with the metadata of a master: this node's may be older. Not part of the
-// configuration digest.
+// Returns the other members that were last seen with a master's metadata, which may be newer than this
+// node's. Not part of the configuration digest.
 Json other_masters(const ContextInput& in, const StorageSpec& s) {
   Json out = Json::array();
   if (!in.with_content) return out;

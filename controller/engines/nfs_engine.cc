@@ -1,4 +1,5 @@
-// One server with an array of its drives, all other nodes clients: its data does not survive the server.
+// NFS: one server with an array of its drives; all other nodes are clients. If the server is lost, so is its
+// data.
 #include "base/disk_source.h"
 #include "controller/engines/engine.h"
 

@@ -1,8 +1,8 @@
-// AcceptCore: plans, carries out and judges a run in the command's own process, with its state in a folder of
-// the user. The parts are those of the daemon (controller/daemon.cc), except for what would switch a machine,
-// boot it or install it: those ports answer that nothing was done.
+// AcceptCore: plans, carries out and judges a run inside the command's own process, with its state in a
+// folder of the user. The parts are those of the daemon (controller/daemon.cc), except for the ports that
+// would switch a machine on or off, boot it or install it: calls of those fail.
 //
-// Thread: made and destroyed where the reactor is not running, or on its thread; all else on its thread.
+// Thread: the reactor's; may also be constructed and destroyed while the reactor is not running.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@
 
 namespace muster {
 
-// Nothing here can switch a machine.
+// The power port of a run that cannot switch machines.
 class NoPower : public PowerPort {
  public:
   explicit NoPower(Reactor& reactor) : reactor_(reactor) {}
@@ -43,7 +43,7 @@ class NoPower : public PowerPort {
   Reactor& reactor_;
 };
 
-// And nothing here can boot one.
+// The boot port of a run that cannot boot machines from the network.
 class NoBoot : public BootPort {
  public:
   explicit NoBoot(Reactor& reactor) : reactor_(reactor) {}
@@ -63,9 +63,9 @@ struct AcceptCore {
     std::function<AddedToRun()> added;
     std::function<void(const RunRow&)> ended;
   };
-  // `options.state` is created, accessible only to its user; `keys`: folder of report.key and report.pub,
-  // which are created once. conflict: another command uses that folder, its pid is in the message; corrupt,
-  // denied: the database, which was not changed.
+  // `options.state` is created, accessible only to its user; `keys`: the folder of report.key and report.pub,
+  // which are created if missing. conflict: a different command is using that folder (the message has its
+  // pid); corrupt, denied: an error of the database, which was not changed.
   static Result<std::unique_ptr<AcceptCore>> open(RealReactor& reactor, const DaemonOptions& options,
                                                   const std::string& keys, Owner owner);
 
@@ -74,9 +74,9 @@ struct AcceptCore {
   AcceptCore(const AcceptCore&) = delete;
   AcceptCore& operator=(const AcceptCore&) = delete;
 
-  // Id of the newest run; 0: there is none.
+  // Returns the id of the newest run; 0 if there is none.
   int64_t newest_run();
-  // {"run", "nodes", ...} as /v1/status has it, of the hosts of the spec.
+  // Returns {"run", "nodes", ...} as in /v1/status, for the hosts of the spec.
   Json status();
 
   RealReactor& reactor;

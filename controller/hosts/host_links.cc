@@ -41,7 +41,7 @@ void HostLinks::open(const std::string& host) {
   link.wire = open_(link.options, events_for(host, link.opened));
 }
 
-// Null: it was left, or a newer wire is open.
+// Null if the host was left, or a newer wire is open.
 HostLinks::Link* HostLinks::current(const std::string& host, uint64_t opened) {
   const auto found = links_.find(host);
   if (found == links_.end() || found->second.left || found->second.opened != opened) return nullptr;
@@ -91,10 +91,10 @@ void HostLinks::on_looked(const std::string& host, const HostLooked& looked) {
   events_.looked(host, looked);
 }
 
-// ---- losing ----
+// ---- lost connections ----
 
 bool HostLinks::worth_another(const Link& link, const Error& error) const {
-  if (error.code == Code::invalid) return false;  // it does not speak the protocol
+  if (error.code == Code::invalid) return false;  // it does not follow the protocol
   if (link.reached)
     return link.breaks <= timing_.breaks && reactor_.steady() < link.lost_since + timing_.give_up;
   return error.code == Code::unavailable && link.tries < timing_.first_tries;
@@ -121,7 +121,7 @@ void HostLinks::on_lost(const std::string& host, const Error& error) {
   fill();
 }
 
-// The wire may be the caller.
+// The wire may be the caller, so it must not be destroyed here.
 void HostLinks::bury(Link& link) {
   if (!link.wire) return;
   const std::shared_ptr<HostWire> wire = std::move(link.wire);
@@ -130,7 +130,7 @@ void HostLinks::bury(Link& link) {
 
 void HostLinks::set_timer(Link& link, DurationMs delay, std::function<void()> then) {
   stop_timer(link);
-  Link* const self = &link;  // a map's elements stay where they are
+  Link* const self = &link;  // elements of a map keep their addresses
   link.timer = reactor_.after(delay, [this, self, alive = alive_, then = std::move(then)] {
     if (!*alive) return;
     self->timer = 0;
@@ -153,7 +153,7 @@ void HostLinks::part(Link& link) {
   HostWire& wire = *(leaving_[id] = std::move(link.wire));
   wire.leave([this, alive = alive_, id] {
     if (!*alive) return;
-    // It must not be destroyed inside its own call.
+    // The wire must not be destroyed inside its own call.
     reactor_.post([this, alive, id] {
       if (!*alive) return;
       leaving_.erase(id);

@@ -1,10 +1,10 @@
-// HostLinks: the connections of a session to its hosts. Opens a few dozen at once and keeps all of them open;
-// one that is lost is opened again, with growing pauses, until a time limit.
+// HostLinks: the connections of a session to its hosts. Opens a few dozen at a time and keeps all of them
+// open; a lost connection is reopened, with growing pauses, until a time limit.
 //
-// A host is reached when its agent has sent its inventory. An error before that is final, except for a
-// connection that broke off, which is retried a few times: a jump host with many connections opened at once
-// drops some. After a host was reached any error is retried, since a host that is booting refuses logins for
-// a while. Thread: the reactor's; no event comes from inside a call.
+// A host counts as reached when its agent has sent its inventory. An error before that is final, except for a
+// connection that was dropped, which is retried a few times: jump hosts drop some if many are opened at once.
+// Once a host was reached, every error is retried, since a host that is booting refuses logins for a while.
+// Thread: the reactor's; events are never called inside a call.
 #pragma once
 
 #include <functional>
@@ -18,12 +18,12 @@
 namespace muster {
 
 struct HostLinkTiming {
-  size_t at_once = 64;            // being opened
-  int first_tries = 3;            // of a connection that was never established
-  DurationMs look = 2 * kMinute;  // from hello to inventory
+  size_t at_once = 64;            // connections being opened at the same time
+  int first_tries = 3;            // for a connection that was never established
+  DurationMs look = 2 * kMinute;  // time limit from hello to inventory
   DurationMs again_first = kSecond, again_last = 30 * kSecond;
-  DurationMs give_up = 5 * kMinute;  // after it was lost
-  int breaks = 8;                    // of a host that was reached: one that dies at the same place each time
+  DurationMs give_up = 5 * kMinute;  // after the connection was lost
+  int breaks = 8;                    // limit for a reached host that fails at the same point each time
 };
 
 class HostLinks {
@@ -31,15 +31,15 @@ class HostLinks {
   using Open = std::function<std::unique_ptr<HostWire>(HostWireOptions, HostWireEvents)>;
   struct Events {
     std::function<void(const std::string& host, const HostHello&)> hello;
-    // Each time it is opened. Polls and posts of that host come only after it.
+    // Called each time the link is opened; polls and posts of the host come only after it.
     std::function<void(const std::string& host, const HostLooked&)> looked;
     std::function<void(const std::string& host, std::set<std::string> have, const Presence&,
                        std::function<void(wire::PollReply)>)>
         poll;
     std::function<void(const std::string& host, wire::EventBatch, std::function<void(Result<uint64_t>)>)>
         post;
-    std::function<void(const std::string& host, const Error&)> broken;  // it is opened again
-    std::function<void(const std::string& host, const Error&)> gone;    // for good
+    std::function<void(const std::string& host, const Error&)> broken;  // link lost, will be reopened
+    std::function<void(const std::string& host, const Error&)> gone;    // link lost for good
   };
 
   HostLinks(Reactor& reactor, Open open, Events events, HostLinkTiming timing = {});
@@ -48,16 +48,16 @@ class HostLinks {
   HostLinks& operator=(const HostLinks&) = delete;
 
   void add(HostWireOptions host);
-  // Leaves one host: no event of it comes from then on.
+  // Leaves one host: no more events of it are called.
   void leave(const std::string& host);
-  // Leaves all of them; `done` when their commands have ended, or after a while without that.
+  // Leaves all hosts; `done` is called when their commands have ended, or after kLeave.
   void leave_all(std::function<void()> done);
 
  private:
   struct Link {
     HostWireOptions options;
     std::unique_ptr<HostWire> wire;
-    uint64_t opened = 0;  // distinguishes the events of this wire from those of an earlier one
+    uint64_t opened = 0;  // number of the wire: tells its events from an earlier wire's
     int tries = 0, breaks = 0;
     bool opening = false, reached = false, left = false;
     SteadyMs lost_since = {};

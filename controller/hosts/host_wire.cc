@@ -71,8 +71,8 @@ class RealHostWire : public HostWire {
     });
   }
 
-  // Once. The command gets a moment to end by itself: a shell in the middle of the script removes what it
-  // made.
+  // Called once. The command gets a moment to end by itself: a shell in the middle of the script removes what
+  // it created.
   void lose(Error why) {
     if (stage_ == Stage::lost || stage_ == Stage::leaves) return;
     stage_ = Stage::lost;
@@ -111,7 +111,7 @@ class RealHostWire : public HostWire {
     beat();
   }
 
-  // Checks the other end periodically, and shows that this one is alive.
+  // Checks periodically that the other end is alive, and sends a sign of life.
   void beat() {
     if (stage_ == Stage::talks) send(Json{{"alive", true}});
     // Outgoing bytes count too: the agent has several megabytes, and the line may be slow.
@@ -190,7 +190,7 @@ class RealHostWire : public HostWire {
     auto message = host_message_of(line);
     if (!message.ok()) return lose(message.error());
     const uint64_t number = message->number;
-    // Copies: a callback may destroy this object.
+    // Copies, because a callback may destroy this object.
     const HostWireEvents events = events_;
     switch (message->kind) {
       case HostMessage::Kind::alive:
@@ -238,7 +238,7 @@ class RealHostWire : public HostWire {
   std::string line_, err_, start_up_line_;
   size_t start_up_ = 0, unsent_ = 0;
   bool child_over_ = false;
-  Error why_;  // it is lost
+  Error why_;  // why it was lost
   SteadyMs last_sign_;
   Reactor::TimerId timer_ = 0;
   std::function<void()> left_;

@@ -1,10 +1,10 @@
-// HostWire: one running host at the end of a command's pipe: ssh, or what `--via` names.
+// HostWire: the connection to one running host through a command's pipe: ssh, or the command of `--via`.
 //
 // Owned by a session (controller/hosts/session.h), one for each host. Starts the command, whose remote end is
-// a POSIX shell, sends it a short script and then the agent, and speaks the agent's protocol with it from
-// then on. On the host everything is in memory: nothing is left when the pipe is closed, however that
-// happens. What the agent sends is untrusted: a line of more than kLongestLine, or one that violates the
-// protocol, ends the wire with Code::invalid. Its owner opens a new wire for a lost one.
+// a POSIX shell, sends it a short script and then the agent, and from then on uses the agent's protocol. On
+// the host everything is in memory: nothing is left when the pipe is closed, for whatever reason. What the
+// agent sends is untrusted: a line longer than kLongestLine, or one that violates the protocol, ends the wire
+// with Code::invalid. If a wire is lost, its owner opens a new one.
 //
 // After the output of start-up files, which is skipped, the host's first line is `MUSTER1 {HostHello}`. Then
 // one JSON object per line, both ways:
@@ -32,7 +32,7 @@
 
 namespace muster {
 
-// Who answered, before any inspection.
+// The host's identification, sent before any inspection.
 struct HostHello {
   int version = 1;
   std::string boot_id, incarnation;
@@ -57,11 +57,11 @@ struct HostWireOptions {
                                   // shell on the host: "/bin/sh"
   bool as_user = false;           // never sudo
   std::string agent;              // path of muster-agent on this machine
-  // Digest of muster-accept-nvml, which `program` has: with it the agent finds which processes hold GPU
-  // memory. Empty: it cannot, and reports that.
+  // Digest of muster-accept-nvml, which `program` can return: the agent uses it to find the processes that
+  // hold GPU memory. Empty: the agent cannot find them, and reports that.
   std::string nvml = {};
-  DurationMs patience = 60 * kSecond;  // until MUSTER1, without a byte from the host
-  // A program's content by digest; not_found. On a thread of the pool.
+  DurationMs patience = 60 * kSecond;  // maximum silence of the host before MUSTER1
+  // Returns a program's content by digest, or not_found. Called on a thread of the pool.
   std::function<Result<std::string>(const std::string& sha256)> program = {};
 };
 
@@ -70,17 +70,17 @@ struct HostWireEvents {
   std::function<void(const HostLooked&)> looked;
   std::function<void(std::set<std::string> have, Presence, std::function<void(wire::PollReply)> answer)> poll;
   std::function<void(wire::EventBatch, std::function<void(Result<uint64_t>)> answer)> post;
-  // The wire is down; called once. denied: login or host key refused (no use in trying again); not_found:
-  // unknown host; unavailable: the connection was lost, or never came; invalid: the host does not speak the
-  // protocol; failed: no folder on the host where a program may run, or the wrong machine type; the message
-  // gives the details.
+  // The wire is down; called once. denied: login or host key refused (do not retry); not_found: unknown host;
+  // unavailable: the connection was lost, or never established; invalid: the host does not use the protocol;
+  // failed: no folder on the host from which a program may run, or the wrong machine type. The message has
+  // the details.
   std::function<void(Error)> lost;
 };
 
 class HostWire {
  public:
   virtual ~HostWire() = default;  // ends the child and everything that it started
-  // Sends the agent a request to end, and closes; `lost` is not called. `done` when the child has ended.
+  // Requests the agent to end, and closes the pipe; `lost` is not called. `done`: the child has ended.
   virtual void leave(std::function<void()> done) = 0;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kFile = "/machines.json";
 
-// A plain user can read less than root could in the previous run: what is missing now is kept.
+// A plain user can read less than root could in the previous run: parts that are missing now are kept.
 MachineParts merged(const MachineParts& before, MachineParts now) {
   if (now.uuid.empty()) now.uuid = before.uuid;
   if (now.gpus.empty()) now.gpus = before.gpus;

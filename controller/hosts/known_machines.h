@@ -1,6 +1,6 @@
-// KnownMachines: which machine each host's name stood for in the last run, kept in a file beside the
-// database. So the history of a name continues only with the same machine. Thread: values; read() and write()
-// touch the file.
+// KnownMachines: the machine that each host name stood for in the last run, kept in a file next to the
+// database, so that a name's history continues only with the same machine. Thread safety: plain value type;
+// read() and write() access the file.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace muster {
 
 class KnownMachines {
  public:
-  // From a folder; empty if there is no file. corrupt: it is not ours.
+  // Reads the file in `folder`; empty if there is none. corrupt: the file does not have the expected format.
   static Result<KnownMachines> read(const std::string& folder);
   Status write() const;
 
-  // Compares `now` with the machine that had this name. A different machine begins a new history after
-  // `newest_run`.
+  // Compares `now` with the machine that had this name. If it differs, a new history begins after
+  // `newest_run`, and `now` is stored.
   MachineChange meet(const std::string& host, const MachineParts& now, int64_t newest_run);
-  // Host -> the last run in which another machine had its name (AddedToRun).
+  // Returns host -> the last run in which a different machine had its name (AddedToRun).
   std::map<std::string, int64_t> history_after() const;
 
  private:

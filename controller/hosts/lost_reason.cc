@@ -9,11 +9,11 @@ namespace {
 
 constexpr size_t kLineBytes = 300;
 
-// In this order: a line from ssh may be followed by a less specific one.
+// Checked in this order: a line from ssh may be followed by a less specific one.
 struct Words {
   const char* part;
   Code code;
-  const char* text;  // replaces the line that was found; empty: that line itself
+  const char* text;  // shown instead of the line that was found; empty: the line is shown
 };
 constexpr std::array<Words, 15> kWords = {{
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", Code::denied,
@@ -35,7 +35,7 @@ constexpr std::array<Words, 15> kWords = {{
     {"No route to host", Code::unavailable, ""},
     {"Network is unreachable", Code::unavailable, ""},
 }};
-// Exit statuses of a shell: found but not executable; not found.
+// Exit statuses of a shell: 126 found but not executable; 127 not found.
 constexpr int kNotExecutable = 126, kNoCommand = 127;
 
 std::string line_with(const std::string& text, const std::string& part) {

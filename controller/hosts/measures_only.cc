@@ -5,9 +5,9 @@
 namespace muster {
 namespace {
 
-// All of them are in agent/checks/, and their names begin with this.
+// All measuring modules are in agent/checks/, and their names begin with this prefix.
 constexpr std::string_view kMeasures = "accept";
-constexpr std::string_view kNothing = "not_applicable";  // reports why nothing is measured
+constexpr std::string_view kNothing = "not_applicable";  // module that reports why nothing is measured
 
 bool is_measurement(const std::string& module) {
   return module == kMeasures || module == kNothing || module.rfind(std::string(kMeasures) + "_", 0) == 0;

@@ -1,4 +1,4 @@
-// What a plan for running hosts may contain: orders to measure, and nothing else. Thread: a pure function.
+// Restricts a plan for running hosts to orders that measure. Thread safety: stateless function.
 #pragma once
 
 #include "base/result.h"
@@ -6,9 +6,9 @@
 
 namespace muster {
 
-// denied: an action that is not a check, a step of a module that is not an acceptance module, or anything
-// that would be destroyed. Checked in release builds as well, right before the plan is approved: whatever
-// goes wrong in a spec, a profile or the planner, a host that muster does not manage is not changed.
+// denied if the plan has an action that is not a check, a step of a module that is not an acceptance module,
+// or anything to be destroyed. Also checked in release builds, right before the plan is approved: whatever is
+// wrong in a spec, a profile or the planner, a host that muster does not manage is not changed.
 Status measures_only(const Plan& plan);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// The outcome of a session, per host and as a whole. Thread: values and pure functions.
+// The outcome of a session, per host and overall. Thread safety: plain value types and stateless functions.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ enum class HostVerdict {
   failed,        // measured, and something is wrong
   not_accepted,  // measured, but a required check did not run
   busy,          // other work is running on it
-  refused,       // another name is the same machine, or no plan can be made for it
+  refused,       // a different name leads to the same machine, or it cannot be planned
   not_reached,
   cancelled,  // the session was interrupted before its end
 };
@@ -30,16 +30,16 @@ struct HostOutcome {
   std::string why_user = {};  // what sudo printed
 };
 
-// Of a host that took part in a run. `cancelled`: the run was cancelled.
+// Returns the outcome of a host that took part in a run. `cancelled`: the run was cancelled.
 HostOutcome outcome_of(const NodeReport& node, bool cancelled);
 
-// 0 all accepted, 5 all work and some are degraded, 3 some are not accepted, 1 none is and one failed, or the
-// session was cancelled.
+// Returns the exit code: 0 all accepted; 5 all work and some are degraded; 3 some are not accepted; 1 none is
+// accepted and one failed, or the session was cancelled.
 int exit_of(const std::vector<HostOutcome>& hosts, bool cancelled);
-// Of that exit code: "accepted", "degraded", "partial", "failed".
+// Returns the word for that exit code: "accepted", "degraded", "partial", "failed".
 std::string_view verdict_word(int exit);
 
-// Without a report: "gaggle: 0 of 3 hosts accepted".
+// Returns the title of a session without a report: "gaggle: 0 of 3 hosts accepted".
 std::string title_of(const std::string& cluster, const std::vector<HostOutcome>& hosts);
 
 Json to_json(const HostOutcome& host);

@@ -1,7 +1,7 @@
-// PackCache: programs as they are sent to hosts, gzipped, each once for all of them. A host gets the same
-// bytes as the one before; packing takes most of a second.
+// PackCache: gzipped programs to be sent to hosts. Each program is compressed once, which takes up to a
+// second, and all hosts get the same bytes.
 //
-// Thread: any; several callers that need the same program wait for the first one.
+// Thread: any; several callers that need the same program wait for the first one to compress it.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ struct PackedProgram {
 
 class PackCache {
  public:
-  // `read` is called when it is not there yet; a failure is retried the next time.
+  // Returns a program; calls `read` if it is not cached. A failure is retried at the next call.
   Result<PackedProgram> get(const std::string& key, const std::function<Result<std::string>()>& read);
 
  private:
@@ -30,7 +30,7 @@ class PackCache {
   std::map<std::string, std::shared_future<Result<PackedProgram>>> packed_;
 };
 
-// Of this process: what it holds is the same for every session.
+// Returns the cache of this process, which all its sessions share.
 PackCache& process_pack_cache();
 
 }  // namespace muster

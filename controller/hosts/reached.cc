@@ -34,7 +34,7 @@ void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::str
   std::vector<NamedMachine> named;
   for (const auto& host : hosts) named.push_back({host.name, host.parts});
   for (const auto& one : names_of_one_machine(named)) {
-    if (!one.sure) continue;  // copies of one image, as far as is known
+    if (!one.sure) continue;  // may be copies of one image
     for (const auto& name : one.names) {
       std::vector<std::string> others;
       for (const auto& other : one.names)
@@ -101,7 +101,7 @@ std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts) {
   for (const auto& host : hosts) {
     AcceptHost one;
     one.name = host.name;
-    // One host by itself has no links, so its own address will do.
+    // A single host has no links, so any address of its own is sufficient.
     one.address = host.address.empty() && hosts.size() == 1 ? "127.0.0.1" : host.address;
     one.group = host.group;
     one.facts = host.text.facts().get();  // the text keeps it

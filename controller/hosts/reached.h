@@ -1,4 +1,4 @@
-// What is decided about hosts that answered, before any of them is loaded. Thread: values and pure functions.
+// Decisions about hosts that responded, before any of them is loaded. Thread safety: stateless functions.
 #pragma once
 
 #include <map>
@@ -23,27 +23,27 @@ struct ReachedHost {
   Json look = Json::object();  // HostLook, agent/look_first.h
 };
 
-// invalid: its inventory is not valid.
+// Reads what a host's agent found. invalid: its inventory is not valid.
 Result<ReachedHost> reached_host(const std::string& name, const HostLooked& looked);
 
-// Whether all are hosts of lab/hosts.sh, by the vendor that their firmware names: only on those may a profile
-// be used that would accept broken servers. False if there are no hosts.
+// True if all are simulated hosts of lab/hosts.sh, according to the vendor in their firmware: only there may
+// a profile be used that would accept broken servers. False if there are no hosts.
 bool all_simulated(const std::vector<ReachedHost>& hosts);
 
-// "Slurm job 4711 is running; apt is at work"; "" where no work of others was seen.
+// "Slurm job 4711 is running; apt is at work"; "" if no other work was found.
 std::string busy_words(const Json& look);
 
-// Host -> why it is not measured: another listed name leads to the same machine, or the address by which
-// other hosts reach it is missing or also another host's.
+// Returns host -> why it is not measured: a different listed name leads to the same machine, or the address
+// by which other hosts reach it is missing, or is also the address of a different host.
 std::map<std::string, std::string> unfit_hosts(const std::vector<ReachedHost>& hosts);
 
-// For the generated spec. They refer to `hosts`.
+// Returns the hosts for the generated spec; the result refers to `hosts`.
 std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts);
 
-// How the inventory of each differs from the others of its group.
+// Returns how the inventory of each host differs from the others in its group.
 Drift drift_of(const std::vector<ReachedHost>& hosts);
 
-// For people: hosts of which only a share is measured, and what could not be checked on which hosts.
+// Returns notes for operators: hosts of which only a share is measured, and checks that some hosts prevented.
 std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts);
 
 }  // namespace muster

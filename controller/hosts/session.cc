@@ -18,13 +18,13 @@
 namespace muster {
 namespace {
 
-// A plan is refused if nodes stopped responding after they were reached; then a new one is made for the
-// others.
+// A plan is rejected if nodes stopped responding after they were reached; then a new plan is made without
+// them.
 constexpr int kMostPlans = 5;
 
 // Read by the wires on threads of the pool.
 struct ProgramFiles {
-  std::map<std::string, std::string> by_digest;  // hexadecimal -> where it lies
+  std::map<std::string, std::string> by_digest;  // hexadecimal -> path
   std::string nvml;                              // digest of muster-accept-nvml; "": there is none
 };
 
@@ -64,7 +64,7 @@ class Session : public AcceptSession {
     HostToAccept given;
     HostHello hello;
     std::optional<ReachedHost> reached;
-    std::optional<HostOutcome> out;  // it does not (or no longer) take part
+    std::optional<HostOutcome> out;  // set when the host does not (or no longer) take part
     bool polled = false;             // its agent requested orders in this session
   };
 
@@ -94,7 +94,7 @@ class Session : public AcceptSession {
   AddedToRun added() const;
   HostOutcome outcome_of_host(const Host& host) const;
 
-  // Calls only while this session exists.
+  // Wraps a callback so that it is called only while this session exists.
   template <typename Call>
   auto if_alive(Call call) {
     return [alive = alive_, call](auto&&... arguments) {
@@ -427,7 +427,7 @@ void Session::ended(const RunRow& run) {
 void Session::cancel(const std::string& reason) {
   if (std::exchange(cancelled_, true) || phase_ == Phase::done) return;
   if (phase_ == Phase::running) return core_->executor.cancel(reason);
-  // Between approval and the run's first row nothing can be cancelled yet.
+  // Nothing can be cancelled between approval and the run's first row.
   if (phase_ == Phase::ending || core_->executor.active()) return;
   end(Ok{});
 }

@@ -1,10 +1,10 @@
-// AcceptSession: `muster accept --hosts` from the first connection to the last: reaches the hosts, refuses
-// those that must not be loaded, plans under a generated spec, carries out, judges, and leaves.
+// AcceptSession: `muster accept --hosts` from the first connection to the last. Reaches the hosts, excludes
+// those that must not be loaded, plans with a generated spec, runs the plan, judges the results, and leaves.
 //
-// Nothing of a host is changed: before the plan is approved, it is checked to contain only measurements
-// (controller/hosts/measures_only.h), in release builds as well. A lost connection is opened again; a host
-// that was restarted meanwhile, or whose name by then leads to another machine, has failed. Ends with one
-// call of `done`, after all hosts were left. Thread: the reactor's.
+// Nothing on a host is changed: before the plan is approved, it is checked to contain only measurements
+// (controller/hosts/measures_only.h), also in release builds. A lost connection is reopened; a host has
+// failed if it was restarted meanwhile, or if its name now leads to a different machine. Ends with one call
+// of `done`, after all hosts were left. Thread: the reactor's.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct SessionOptions {
   bool beside_jobs = false;  // hosts with jobs are measured, too: `profile` puts no load on them
   bool drift_only = false;   // nothing is measured
   HostLinkTiming timing = {};
-  DurationMs first_words = kMinute;  // from the inventory of the last host to the first poll of each
+  DurationMs first_words = kMinute;  // time limit from the last host's inventory to each host's first poll
   HostLinks::Open open = {};         // null: open_host_wire()
 };
 
@@ -59,15 +59,15 @@ struct SessionOutcome {
 class AcceptSession {
  public:
   struct Events {
-    std::function<void(const HostOutcome&)> out;  // it does not (or no longer) take part; may be null
+    std::function<void(const HostOutcome&)> out;  // the host does not (or no longer) take part; may be null
     std::function<void(SessionOutcome)> done;
   };
-  // As AcceptCore::open; not_found: the programs that hosts run, or no hosts.
+  // Errors as AcceptCore::open; not_found: the programs that hosts run are missing, or there are no hosts.
   static Result<std::unique_ptr<AcceptSession>> open(RealReactor& reactor, SessionOptions options,
                                                      Events events);
   virtual ~AcceptSession() = default;
   virtual void start() = 0;
-  // Ends it cleanly: what was measured so far is reported.
+  // Ends the session cleanly: what was measured so far is reported.
   virtual void cancel(const std::string& reason) = 0;
 
   struct Progress {

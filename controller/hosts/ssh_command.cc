@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kHost = "{host}";
 constexpr std::string_view kEnds = " \t\n";
 
-// One word, from `at` on; `at` is after it then. Empty optional: a quote is not closed.
+// Reads one word from `at` on and moves `at` after it. nullopt: a quote is not closed.
 std::optional<std::string> next_word(const std::string& text, size_t& at) {
   std::string word;
   char quote = 0;
@@ -21,7 +21,7 @@ std::optional<std::string> next_word(const std::string& text, size_t& at) {
       quote = c;
     } else if (c == '\\' && quote != '\'') {
       if (++at == text.size()) return {};
-      // Between double quotes it is taken literally before most characters.
+      // Between double quotes, a backslash is literal before most characters.
       if (quote == '"' && text[at] != '"' && text[at] != '\\') word += '\\';
       word += text[at];
     } else {
@@ -45,9 +45,9 @@ size_t put_in_host(std::string& word, const std::string& host) {
 Result<std::vector<std::string>> ssh_command(const std::string& destination, const std::string& config) {
   if (destination.empty() || destination[0] == '-')
     return fail(Code::invalid, "'" + destination + "' is not a destination for ssh");
-  // No terminal: none is needed, and some hosts refuse it. No question: nothing could answer it. If the host
-  // is gone, the connection ends within a minute. A connection that the user shares is used, and none is left
-  // behind for others. Banners are left out, errors are not.
+  // No terminal: none is required, and some hosts refuse it. No questions: nothing could answer them. If the
+  // host stops responding, the connection ends within a minute. A connection that the user shares is used,
+  // but none is left open for later. Banners are suppressed, errors are not.
   std::vector<std::string> argv = {"ssh", "-T"};
   if (!config.empty()) argv.insert(argv.end(), {"-F", config});
   for (const char* option :

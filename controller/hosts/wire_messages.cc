@@ -20,7 +20,7 @@ Status read_poll(const Json& json, HostMessage& out) {
   TRY_(r.finish());
   if (have.size() > kMostOrders) return fail(Code::invalid, "poll.have: too many orders");
   out.have = {have.begin(), have.end()};
-  // Whatever it reports, it is in no other mode.
+  // The agent of a running host is always in this mode, whatever it reports.
   out.present.mode = wire::Mode::adopted;
   return Ok{};
 }

@@ -1,5 +1,5 @@
-// What a host's agent sends, as values; controller/hosts/host_wire.h has the protocol. All of it is
-// untrusted: an error is Code::invalid. Thread: plain functions.
+// Parses what a host's agent sends; the protocol is in controller/hosts/host_wire.h. All of it is untrusted:
+// an error is Code::invalid. Thread safety: stateless functions.
 #pragma once
 
 #include <set>
@@ -23,11 +23,11 @@ struct HostMessage {
   std::string program = {};  // digest, 64 hexadecimal digits
 };
 
-// One line after the hello.
+// Parses one line after the hello.
 Result<HostMessage> host_message_of(const std::string& line);
-// What follows `MUSTER1 `.
+// Parses the text after `MUSTER1 `.
 Result<HostHello> host_hello_of(const std::string& text);
-// What follows `MUSTERNO `: "CODE TEXT".
+// Parses the text after `MUSTERNO `: "CODE TEXT".
 Error refusal_of(const std::string& text);
 
 }  // namespace muster

@@ -29,7 +29,7 @@ std::vector<std::vector<std::string>> unit_commands(const Json& params) {
   return out;
 }
 
-// The step with the spec's variables put in.
+// Returns the step with the spec's variables inserted.
 Result<PlaybookStep> rendered(PlaybookStep step, const Json& context) {
   const auto put_in = [&](Json& value) -> Status {
     if (dump_json(value).find("{{") == std::string::npos) return Ok{};
@@ -47,7 +47,7 @@ Result<PlaybookStep> rendered(PlaybookStep step, const Json& context) {
   return step;
 }
 
-// What the recipe's own tree can take without running anything of muster's in it.
+// True if the step can go into the recipe's own tree without running any program of muster in it.
 bool is_simple(const PlaybookStep& step) {
   if (!step.verify.is_null()) return false;
   if (step.module == "package") return !step.params.contains("hold") && !step.params.contains("locked");
@@ -71,7 +71,7 @@ void bake_simple(const PlaybookStep& step, const std::string& suite, ImageReques
   }
 }
 
-// In a chroot there is no systemd: units are enabled and masked when all layers are there.
+// In a chroot there is no systemd: units are enabled and masked when all layers are complete.
 void bake_into_layer(const PlaybookStep& step, const std::string& playbook, ImageLayer& layer) {
   if (step.module == "service") {
     for (auto& command : unit_commands(step.params)) layer.units.push_back(std::move(command));

@@ -1,9 +1,9 @@
-// Baking: the image-phase steps of the playbooks an image names, as parts of its build. Pure.
+// Baking: turns the image-phase steps of an image's playbooks into parts of its build. Pure function, no I/O.
 //
-// A playbook of plain packages, files and units goes into the recipe's own tree, with one run of apt for all
-// of them. Any other is a layer of its own above it (controller/image/layers.h): the agent carries out its
-// steps in a chroot, in their order. Such steps may name the spec's own variables ({{vars.x}}, those of the
-// cluster). One that needs a value of a node is Code::invalid: the playbook must leave it to the node phase.
+// A playbook with only packages, files and units goes into the recipe's own tree, with one run of apt for all
+// such playbooks. Any other becomes a layer above that tree (controller/image/layers.h): the agent carries
+// out its steps in a chroot, in order. Steps may use the cluster's variables from the spec ({{vars.x}}). A
+// step that needs a node's value is Code::invalid: the playbook must move it to the node phase.
 #pragma once
 
 #include <map>

@@ -78,7 +78,7 @@ Result<std::string> compress_initramfs(const std::string& archive, int level) {
   const std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx*)> ctx(ZSTD_createCCtx(), ZSTD_freeCCtx);
   ZSTD_CCtx_setParameter(ctx.get(), ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(ctx.get(), ZSTD_c_windowLog, 23);
-  ZSTD_CCtx_setParameter(ctx.get(), ZSTD_c_nbWorkers, 2);  // ignored by a library without threads
+  ZSTD_CCtx_setParameter(ctx.get(), ZSTD_c_nbWorkers, 2);  // ignored by a libzstd built without threads
   std::string out(ZSTD_compressBound(archive.size()), '\0');
   const size_t n = ZSTD_compress2(ctx.get(), out.data(), out.size(), archive.data(), archive.size());
   if (ZSTD_isError(n)) return fail(Code::failed, std::string("zstd: ") + ZSTD_getErrorName(n));

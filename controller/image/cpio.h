@@ -1,5 +1,5 @@
 // Writes a "newc" cpio archive: the format of an initramfs. Everything is owned by root, with a fixed time,
-// so that equal trees give equal archives. Thread: one object, one thread; no I/O but pack_tree().
+// so that equal trees give equal archives. Thread: one per object. Only tree() does I/O.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class CpioWriter {
   void file(const std::string& path, std::string_view content, unsigned mode = 0644);
   void symlink(const std::string& path, const std::string& target);
   void device(const std::string& path, unsigned mode, unsigned major, unsigned minor);  // character device
-  // All of a folder, sorted by path: folders, files and links; permission bits are kept.
+  // Adds the content of a folder, sorted by path: folders, files and links; permission bits are kept.
   Status tree(const std::string& folder);
   // Ends the archive and returns it.
   std::string finish();
@@ -28,7 +28,7 @@ class CpioWriter {
   unsigned inode_ = 1;
 };
 
-// zstd, one frame, with the window the kernel's decoder accepts.
+// Compresses with zstd into one frame, with a window size that the kernel's decoder accepts.
 Result<std::string> compress_initramfs(const std::string& archive, int level);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// The part of an image that is muster's own: first-boot units and the script that tunes a fresh Debian tree.
+// What muster adds to an image: first-boot units and the script that configures a fresh Debian tree.
 #include "controller/image/customize.h"
 
 #include <fmt/format.h>
@@ -78,8 +78,8 @@ ExecStart=/usr/lib/muster/ssh-host-key
 WantedBy=ssh.service
 )";
 
-// Of packages that make a key of the machine's own only while they are installed: cleaning() took it out of
-// the image. The first argument is for tests: what / is.
+// Makes the machine's own keys for packages that do so only during installation: cleaning() removed those
+// keys from the image. The first argument, for tests, replaces /.
 constexpr const char* kOwnKeys = R"(#!/bin/sh
 # Keys that each machine makes for itself, since an image has none.
 set -eu
@@ -141,12 +141,12 @@ KillMode=process
 WantedBy=multi-user.target
 )";
 
-// In a trial boot systemd runs this before any unit, so also before one that fails. A timer that needs
-// neither agent nor network nor controller boots the default system again, unless the step module `slot`
-// (agent/steps/system/slot.cc) left the file and stopped it. The condition keeps the timer stopped, which a
-// later start of a unit would otherwise pull in again, until systemd reloads its units: there are none of the
-// trial's then. The arguments are systemd's; the fourth and fifth are for tests: the kernel's command line,
-// and that file.
+// In a trial boot systemd runs this generator before any unit, and so before any unit that may fail. It
+// creates a timer that boots the default system again, without agent, network or controller, unless the step
+// module `slot` (agent/steps/system/slot.cc) has stopped the timer and created the file
+// /run/muster-committed. The condition keeps the stopped timer from being pulled in again by the start of
+// another unit, until systemd reloads its units, which then no longer include the trial's. The first three
+// arguments come from systemd; the fourth and fifth are for tests: the kernel command line, and that file.
 constexpr const char* kTrial = R"sh(#!/bin/sh
 # Booted with muster.trial=SECONDS: that long, and the system that stands boots again; in emergency mode at once.
 set -euf
@@ -183,8 +183,8 @@ std::string command_line(const std::vector<std::string>& argv) {
   return out + "\n";
 }
 
-// mmdebstrap leaves that of the build's host. The node gets its own (agent/image/seed.cc) or has a daemon's;
-// one that the recipe brings stays.
+// Removes the resolv.conf that mmdebstrap copies from the build host. The node gets its own
+// (agent/image/seed.cc) or one from a daemon; one that the recipe provides is kept.
 std::string resolver(const ImageRecipe& recipe) {
   for (const auto& file : recipe.files)
     if (file.path == "/etc/resolv.conf") return "";
@@ -193,8 +193,9 @@ std::string resolver(const ImageRecipe& recipe) {
          "  ln -s ../run/systemd/resolve/stub-resolv.conf \"$1\"/etc/resolv.conf\nfi\n";
 }
 
-// What one machine alone may have, below /: made on the node, never shared through an image, which moreover
-// is read over plain HTTP. With each the package whose installation makes it, and what makes it again.
+// Files that must be unique to a machine: made on the node, never part of an image, which in addition is
+// served over plain HTTP. The comment names the package whose installation creates the file, and what creates
+// it on the node.
 constexpr const char* kOwnOfMachine[] = {
     "etc/ssh/ssh_host_*",       // openssh-server; muster-ssh-host-key.service
     "etc/hostname",             // mmdebstrap, the build host's; seeding
@@ -213,7 +214,7 @@ constexpr const char* kOwnOfMachine[] = {
     "var/lib/NetworkManager/secret_key",  // network-manager; itself, when it starts
 };
 
-// Those that are removed, and the two that become what each machine fills in.
+// Files that are emptied or replaced, and that each machine fills in; all other files above are removed.
 constexpr const char* kFilledIn[] = {"etc/machine-id", "etc/iscsi/initiatorname.iscsi"};
 
 std::string removing_identity() {
@@ -221,25 +222,26 @@ std::string removing_identity() {
   for (const char* path : kOwnOfMachine) s += std::string(" \"$1\"/") + path;
   return s +
          "\n: > \"$1\"/etc/machine-id\n"
-         // Links to the certificate, by its hash.
+         // Links to the certificate that are named by its hash.
          "for link in \"$1\"/etc/ssl/certs/*.[0-9]; do\n"
          "  if [ \"$(readlink \"$link\")\" = ssl-cert-snakeoil.pem ]; then rm -f \"$link\"; fi\ndone\n"
-         // The daemon does not start without the file; with this setting it creates a name itself
-         // (open-iscsi, startup-checks.sh), should seeding not have.
+         // The daemon does not start without the file; with this setting it creates a name (open-iscsi,
+         // startup-checks.sh) if seeding did not.
          "if [ -e \"$1\"/etc/iscsi/initiatorname.iscsi ]; then\n"
          "  echo GenerateName=yes > \"$1\"/etc/iscsi/initiatorname.iscsi\nfi\n";
 }
 
-// The last changes to every tree.
+// Returns the final commands for every tree.
 std::string cleaning(const ImageRecipe& recipe) {
   return resolver(recipe) + "chroot \"$1\" passwd -q -l root\n" + removing_identity() +
          "rm -f \"$1\"/boot/System.map-* \"$1\"/boot/initrd* \"$1\"/initrd.img* \"$1\"/vmlinuz*\n"
          "rm -f \"$1\"/var/lib/dpkg/*-old \"$1\"/var/cache/debconf/*-old \"$1\"/var/log/*.log\n"
-         // Else systemd takes the first boot for an update and runs a dozen catch-up services.
+         // Otherwise systemd treats the first boot as an update and runs a dozen additional services.
          "touch \"$1\"/etc/.updated \"$1\"/var/.updated\n";
 }
 
-// Those that are there and enabled: a recipe also lists units of packages that only some playbooks bring.
+// Disables only units that exist and are enabled: a recipe also lists units of packages that only some
+// playbooks install.
 std::string disabling(const ImageRecipe& recipe) {
   if (recipe.disable.empty()) return "";
   std::string s = "for unit in";

@@ -1,6 +1,6 @@
-// What muster itself adds to a fresh Debian tree: units of the first boot, and the script that tunes the
-// tree. Pure: text only. The script runs inside mmdebstrap, as (fake) root, with the tree as its only
-// argument.
+// What muster itself adds to a fresh Debian tree: units for the first boot, and the script that configures
+// the tree. Pure functions, no I/O. The script runs inside mmdebstrap, as (fake) root, with the tree as its
+// only argument.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace muster {
 
-// Files every image has: /state mounted without udev, the host key of sshd kept there, keys that each machine
-// makes for itself, sshd without passwords. Nothing that must be unique to a machine stays in a tree.
+// Returns the files that every image has: units that mount /state without udev, keep sshd's host key there
+// and generate each machine's own keys; sshd without passwords. A tree contains nothing unique to a machine.
 std::vector<RecipeFile> builtin_files();
-// Of a tree: the generator through which systemd rolls back a trial boot. Manifests record whether it exists.
+// Path of the generator through which systemd rolls back a trial boot. Manifests record if it exists.
 inline constexpr const char* kTrialGenerator = "/usr/lib/systemd/system-generators/muster-trial";
-// Whether a path of a tree is such a thing: "/etc/munge/munge.key", "/etc/ssh/ssh_host_rsa_key".
+// True if a path in a tree must be unique to a machine: "/etc/munge/munge.key", "/etc/ssh/ssh_host_rsa_key".
 bool is_own_of_machine(const std::string& path);
-// File i of `recipe` lies at <overlay>/<i>.
+// Returns the script. The content of the recipe's file number i is at <overlay>/<i>.
 std::string customize_script(const ImageRecipe& recipe, const std::string& overlay);
-// After the last layer: what its packages enabled is disabled again, then `units` (argument vectors) run, and
-// the tree is cleaned as the first script does.
+// Returns the script to run after the last layer: it disables what the layers' packages enabled, runs `units`
+// (argument vectors), and cleans the tree as the first script does.
 std::string finish_script(const ImageRecipe& recipe, const std::vector<std::vector<std::string>>& units);
 
 }  // namespace muster

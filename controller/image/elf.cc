@@ -22,7 +22,7 @@ bool text_at(std::string_view bytes, uint64_t offset, std::string& out) {
   return true;
 }
 
-// File offset of a virtual address.
+// Returns the file offset of a virtual address.
 bool to_offset(const std::vector<Elf64_Phdr>& headers, uint64_t address, uint64_t& offset) {
   for (const auto& h : headers)
     if (h.p_type == PT_LOAD && address >= h.p_vaddr && address - h.p_vaddr < h.p_filesz) {

@@ -1,4 +1,4 @@
-// Shared libraries an ELF program needs. Pure. x86-64 only.
+// Reads which shared libraries an ELF program needs. Pure function, no I/O. x86-64 only.
 #pragma once
 
 #include <string>

@@ -23,19 +23,19 @@ constexpr const char* kMicrocode[][2] = {{"amd-ucode", "AuthenticAMD.bin"},
 Status copy_file(const std::string& from, const std::string& to) {
   std::error_code ec;
   fs::create_directories(fs::path(to).parent_path(), ec);
-  fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);  // of a link: its content
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);  // follows links
   if (ec) return fail(Code::failed, fmt::format("{} -> {}: {}", from, to, ec.message()));
   fs::permissions(to, fs::perms(0644), ec);
   return Ok{};
 }
 
 bool is_microcode(const std::string& folder, const std::string& name) {
-  // Beside AMD's files are their signatures and a README.
+  // AMD's folder also contains signatures and a README.
   return folder == "amd-ucode" ? name.size() > 4 && name.compare(name.size() - 4, 4, ".bin") == 0
                                : std::count(name.begin(), name.end(), '-') == 2;
 }
 
-// In order of name, so that equal trees give equal archives.
+// Sorted by name, so that equal trees give equal archives.
 std::vector<std::string> microcode_files(const Files& tree, const std::string& folder) {
   std::vector<std::string> out;
   for (const auto& name : tree.list(kFirmware + folder))
@@ -57,15 +57,15 @@ std::vector<std::string> firmware_named_by(const std::string& module) {
     const bool plain =
         !name.empty() && name.size() < 256 && name[0] != '/' && name.find("..") == std::string::npos;
     if (plain && std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
-    --at;  // the end of one is the beginning of the next
+    --at;  // the NUL that ends one entry begins the next
   }
   return out;
 }
 
 namespace {
 
-// Where the file of that name lies in the tree, packed or not: name with the packer's ending -> path. A
-// link of the package leads to a file beside it; one that leads out of the tree is not followed.
+// Finds a firmware file in the tree, compressed or not; returns its name with the suffix of the compression,
+// and its path. Links within the tree are followed; links that lead out of it are not.
 std::map<std::string, fs::path> found_in(const std::string& tree, const std::string& name) {
   std::map<std::string, fs::path> out;
   for (const char* packed : {"", ".xz", ".zst"}) {

@@ -1,5 +1,5 @@
-// The folder of one image's name, <state>/images/<name>: one writer at a time, and which version is the
-// present one. Thread: blocking; for worker threads.
+// The folder <state>/images/<name> of one image: allows one writer at a time, and selects the current
+// version. Thread: blocking; for worker threads.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace muster {
 
-// Letters, digits and . _ -, not starting with . or -: it becomes a folder's name and an argument of
-// programs.
+// True for letters, digits and . _ -, not starting with . or -: the name becomes a folder name and a program
+// argument.
 bool valid_image_name(const std::string& name);
 
-// Held while an image is built or imported; gone with the process, however it ends. Creates the folder.
-// Code::conflict if another process holds it.
+// Takes the lock that is held while an image is built or imported; it is released when the process ends.
+// Creates the folder. Code::conflict if another process holds the lock.
 Result<LockFile> lock_image(const std::string& folder);
 
 // Points <folder>/current at `version`, atomically.

@@ -1,4 +1,4 @@
-// Cuts a raw file system into frames, compresses them on every core, and writes them one after the other.
+// Splits a raw file system into frames, compresses them on all cores, and writes them in order.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>

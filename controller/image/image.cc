@@ -22,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Raised whenever this code makes a different image out of the same recipe.
+// Increased whenever this code makes a different image from the same recipe.
 constexpr int kBuilder = 5;
-constexpr const char* kDpkgStatus = "/dpkg-status";  // in the stage, until the packages are recorded
+constexpr const char* kDpkgStatus = "/dpkg-status";  // in the staging folder, until the packages are recorded
 constexpr const char* kFsUuid = "6d757374-6572-4f53-8000-000000000001";
 constexpr const char* kHashSeed = "6d757374-6572-4f53-8000-000000000002";
 constexpr const char* kEpoch = "1767225600";  // 2026-01-01: equal input gives equal time stamps
@@ -45,7 +45,8 @@ void report(const Build& b, const std::string& what, double fraction) {
   if (b.progress) b.progress(what, fraction);
 }
 
-// Works on a tree whose owner is another user: as root directly, else in mmdebstrap's user namespace.
+// Makes a command able to work on a tree with other owners: directly as root, else in mmdebstrap's user
+// namespace.
 std::vector<std::string> as_root(std::vector<std::string> argv) {
   if (::geteuid() == 0) return argv;
   argv.insert(argv.begin(), {"mmdebstrap", "--unshare-helper"});
@@ -81,7 +82,7 @@ Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
   recipe.packages.insert(recipe.packages.end(), request.packages.begin(), request.packages.end());
   std::sort(recipe.packages.begin(), recipe.packages.end());
   recipe.packages.erase(std::unique(recipe.packages.begin(), recipe.packages.end()), recipe.packages.end());
-  // Later files win: muster's own, then the recipe's, then the baked steps'.
+  // Later files replace earlier ones: first muster's own, then the recipe's, then those of baked steps.
   std::vector<RecipeFile> files = builtin_files();
   files.insert(files.end(), recipe.files.begin(), recipe.files.end());
   files.insert(files.end(), request.files.begin(), request.files.end());
@@ -90,7 +91,8 @@ Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
   return recipe;
 }
 
-// For the shared cache: the name is in the manifest, and other mirrors may have different versions.
+// Key for the shared cache. Includes the name, which is in the manifest, and the mirrors, which may have
+// different versions.
 std::string cache_key(const Build& b) {
   return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources}}));
 }
@@ -115,7 +117,7 @@ Status bootstrap(const Build& b) {
   for (const auto& pattern : b.recipe.exclude) c.argv.push_back("--dpkgopt=path-exclude=" + pattern);
   c.argv.insert(c.argv.end(), {b.recipe.suite, b.tree(), "-"});
   c.input = b.sources;
-  // The kernel's own hook would spend half a minute on an initrd that is never booted.
+  // The kernel package's hook would take half a minute to make an initrd that is never booted.
   c.env = {{"INITRD", "No"}, {"SOURCE_DATE_EPOCH", kEpoch}, {"TMPDIR", b.stage}};
   c.deadline = 40 * kMinute;
   int stages = 0;
@@ -130,7 +132,7 @@ Status bootstrap(const Build& b) {
   return Ok{};
 }
 
-// Kibibytes the files of `tree` need, and their number.
+// Returns the size of the files of `tree` in KiB, and their number.
 std::pair<uint64_t, uint64_t> measure(const std::string& tree) {
   uint64_t kib = 0, count = 0;
   std::error_code ec;
@@ -147,8 +149,8 @@ std::pair<uint64_t, uint64_t> measure(const std::string& tree) {
 
 Status make_file_system(const Build& b, const std::string& raw) {
   const auto [kib, count] = measure(b.tree());
-  // Little slack: the agent grows the file system to its slot. 64 MiB journal, inode tables, and 8 % for
-  // trees and room.
+  // Adds little free space, because the agent grows the file system to the size of its slot: 64 MiB journal,
+  // inode tables, and 8 % for extent trees and reserve.
   const uint64_t size = (kib * 108 / 100 + 112 * 1024 + 4095) / 4096 * 4096;
   const uint64_t inodes = std::max<uint64_t>(count * 3 / 2, size / 16);
   Command c;
@@ -208,7 +210,7 @@ std::string pretty_name(const std::string& tree) {
   return at == std::string::npos ? "" : text.substr(at + 13, text.find('"', at + 13) - at - 13);
 }
 
-// Everything but the file system: kernel, loader, initrd, and the tree of the RAM system.
+// Makes everything except the file system: kernel, boot loader, initrd, and the tree of the RAM system.
 Status collect_files(const Build& b, ImageManifest& m) {
   TRY(m.kernel, kernel_release(b.tree()));
   m.os = pretty_name(b.tree());
@@ -226,7 +228,7 @@ Status collect_files(const Build& b, ImageManifest& m) {
   std::error_code ec;
   fs::copy_file(b.tree() + "/var/lib/dpkg/status", b.stage + kDpkgStatus,
                 fs::copy_options::overwrite_existing,
-                ec);  // without it, it is unknown later which packages changed
+                ec);  // needed later to list the packages that changed
   return Ok{};
 }
 
@@ -259,15 +261,15 @@ Result<ImageInfo> publish(const Build& b) {
   ImageInfo info{m.name, m.digest, folder, std::move(m), false};
   std::error_code ec;
   if (complete(info)) {
-    // The very same image was built before, out of other inputs. Files not covered by its digest may differ:
-    // only muster reads the RAM system's tree, and without its record it is packed again.
+    // An identical image was built before, from different inputs. Files that its digest does not cover may
+    // differ: replace the RAM system's tree, and delete its record so that it is packed again.
     fs::remove_all(folder + "/ram", ec);
     fs::remove(folder + "/ram.json", ec);
     for (const char* part : {"/ram", "/build.json"})
       if (!ec) fs::rename(b.stage + part, folder + part, ec);
     if (!ec) fs::remove_all(b.stage, ec);
   } else {
-    fs::remove_all(folder, ec);  // a damaged one
+    fs::remove_all(folder, ec);  // it is damaged
     fs::rename(b.stage, folder, ec);
   }
   if (ec) return fail(Code::failed, folder + ": " + ec.message());
@@ -279,8 +281,8 @@ void remove_tree(const Build& b, const std::string& path) {
   (void)b.process.run({.argv = as_root({"rm", "-rf", "--one-file-system", path}), .deadline = 5 * kMinute});
 }
 
-// The tree of an image with layers, mounted at b.tree(): those that were kept, and above them what had to be
-// made now.
+// Makes the tree of an image with layers, mounted at b.tree(): reuses the kept layers and builds the missing
+// ones above them.
 Status stack_layers(const Build& b, const Layers& layers, const std::vector<std::string>& keys) {
   if (!layers.kept(keys[0])) {
     report(b, "packages", 0.05);
@@ -315,7 +317,7 @@ Status stack_layers(const Build& b, const Layers& layers, const std::vector<std:
   return Ok{};
 }
 
-// Of the whole tree: kernel, loader, RAM system, and <stage>/root.ext4.
+// Makes the parts that need the complete tree: kernel, boot loader, RAM system, and <stage>/root.ext4.
 Status pack(const Build& b, ImageManifest& files) {
   report(b, "kernel and RAM system", 0.65);
   TRY_(collect_files(b, files));
@@ -363,7 +365,7 @@ Status build(const Build& b) {
   return write_records(b, m);
 }
 
-// Why `present` differs from what would be built now; empty if it does not.
+// Returns why `present` is out of date; "" if it is up to date.
 std::string why_not(const ImageInfo& present, const Json& inputs) {
   if (!complete(present)) return "files of the present image are missing or truncated";
   const auto text = Files("/").read(present.folder + "/build.json");
@@ -372,7 +374,7 @@ std::string why_not(const ImageInfo& present, const Json& inputs) {
   return input_changes(record->value("inputs", Json()), inputs);
 }
 
-// From the shared cache, else built; the stage has all of it afterwards.
+// Fetches the build from the shared cache, else builds it; afterwards it is complete in the staging folder.
 Status fetch_or_build(const Build& b) {
   const std::string& cache = b.request.shared_cache;
   const std::string key = cache_key(b);
@@ -381,7 +383,7 @@ Status fetch_or_build(const Build& b) {
     if (fetched) report(b, "taken from the shared cache", 0.95);
     if (fetched || fetched.error().code != Code::not_found) return fetched;
   }
-  // Another user of the namespace writes here when the builder is not root.
+  // If the builder is not root, a different user of the namespace writes to this folder.
   TRY_(Files("/").make_directories(b.stage, 0755));
   if (::geteuid() != 0) fs::permissions(b.stage, fs::perms(0777));
   TRY_(build(b));

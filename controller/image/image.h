@@ -3,12 +3,12 @@
 //
 // Layout: <state>/images/<name>/<digest hex>/{manifest.json, frames.zst, vmlinuz, [initrd], BOOTX64.EFI,
 // build.json, ram/ (tree of the RAM system without the agent), ram.json, ram-vmlinuz, ram-initrd} and the
-// link <name>/current. A finished folder is never changed (ram.* excepted: build_ram_system() rewrites it); a
-// half-built one has a name starting with ".build-" and is removed by the next build. build.json records what
-// it was built from (inputs.h), and its packages (package_list.h). Beside them, for images with layers:
-// .layers/ (layers.h), .packages/ (downloads of a build that has not ended well yet). No loop devices; mounts
-// only for layers, in a namespace of their own. As root it works directly, else through mmdebstrap's user
-// namespace (an image with layers is rejected then). Thread: blocking (minutes); for worker threads. Two
+// link <name>/current. A finished folder is never changed (except ram.*, which build_ram_system() rewrites);
+// a half-built one has a name starting with ".build-" and is removed by the next build. build.json records
+// what it was built from (inputs.h), and its packages (package_list.h). Images with layers also have .layers/
+// (layers.h) and .packages/ (downloads of a build that has not succeeded yet) in <name>/. No loop devices;
+// mounts only for layers, in a namespace of their own. As root it works directly, else through mmdebstrap's
+// user namespace (an image with layers is rejected then). Thread: blocking (minutes); for worker threads. Two
 // builds of one name at once are rejected (Code::conflict).
 #pragma once
 
@@ -29,9 +29,9 @@ struct ImageRequest {
   std::string name;                                // of the image: "debian-12"
   ImageRecipe recipe = {};                         // as it was read
   std::string variant = "full";                    // key of the recipe's `kernel`: cloud | full
-  std::vector<std::string> packages = {};          // what roles need beyond the recipe
-  std::vector<RecipeFile> files = {};              // baked steps of phase image ...
-  std::vector<std::vector<std::string>> run = {};  // ... run in the chroot after the recipe's own
+  std::vector<std::string> packages = {};          // required by roles in addition to the recipe
+  std::vector<RecipeFile> files = {};              // baked steps of phase image
+  std::vector<std::vector<std::string>> run = {};  // likewise; run in the chroot after the recipe's own
   std::vector<ImageLayer> layers = {};             // playbooks with other steps, one layer each, lowest first
   std::string agent = {};                          // muster-agent, which carries out the steps of layers
   std::string state_dir = "/var/lib/muster";
@@ -52,14 +52,14 @@ struct ImageInfo {
 // fraction 0 and the reason for the build: "not built yet", "packages: +htop".
 using ImageProgress = std::function<void(const std::string& what, double fraction)>;
 
-// Without a single report of progress when the present image was built from the same inputs.
+// Builds an image, or returns the current one, without calling `progress`, if its inputs are the same.
 Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress);
-// The present image of that name; not_found when none was built. Checks the manifest, not the frames.
+// Returns the current image of that name; not_found if none was built. Checks the manifest, not the frames.
 Result<ImageInfo> load_image(const std::string& state_dir, const std::string& name);
-// All names that have a present image, sorted.
+// Returns the names of all images that have a current version, sorted.
 std::vector<std::string> list_images(const std::string& state_dir);
 
-// The frames of a raw file: writes `frames_path`, returns frames and raw_size. Threads: one per core.
+// Compresses a raw file into `frames_path`; returns frames and raw_size. Uses one thread per core.
 Result<ImageManifest> write_frames(const std::string& raw_path, const std::string& frames_path, int level);
 
 }  // namespace muster

@@ -205,7 +205,7 @@ void ImageService::prepare_ram(const std::set<std::string>& images, std::functio
   pack_all(std::move(folders), Ok{}, std::move(done));
 }
 
-// One after the other: packing takes all of a processor.
+// Packs one after the other, because packing uses all cores.
 void ImageService::pack_all(std::vector<std::string> folders, const Status& so_far,
                             std::function<void(Status)> done) {
   if (folders.empty()) return done(so_far);
@@ -218,8 +218,8 @@ void ImageService::pack_all(std::vector<std::string> folders, const Status& so_f
   pack(next, {go_on});
 }
 
-// Callers since then may need a different agent than the packed one: checked once more for all of them
-// together.
+// Callers that came after packing began may need a newer agent than the packed one: checks once more for all
+// of them together.
 void ImageService::pack(const std::string& folder, std::vector<Packed> asked) {
   packing_[folder];
   const auto result =

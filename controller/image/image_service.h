@@ -1,8 +1,8 @@
 // ImageService: the images the spec needs, built on request, and their RAM systems.
 //
-// Building blocks for minutes and runs in the worker pool; everything else is quick. An image is defined by
-// its recipe, its kernel variant and its baked playbooks; it is stored under the spec's name for it. Thread:
-// the reactor's.
+// Building takes minutes and runs in the worker pool; everything else is quick. An image is defined by its
+// recipe, its kernel variant and its baked playbooks; it is stored under the spec's name for it. Thread: the
+// reactor's.
 #pragma once
 
 #include <functional>
@@ -39,40 +39,40 @@ class ImageService {
 
   // [{name, needed, built, digest, os, kernel, stored_bytes, raw_bytes}]
   Json list(const Spec* spec) const;
-  // The built ones among those the spec names.
+  // Returns the images of the spec that are built.
   std::map<std::string, PlannerImage> built(const Spec& spec) const;
   struct Order {
-    std::string name;                    // an image of the spec, or a name of one's own
+    std::string name;                    // an image of the spec, or any other name
     bool rebuild = false;                // even if nothing changed
     std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
     std::string recipe =
         {};  // likewise; default: the one of that name, or kDefaultRecipe if something is baked
   };
   static constexpr const char* kDefaultRecipe = "debian-13";
-  // Builds an image unless the present one was built from the same inputs; packs its RAM system too.
-  // `playbooks`: all that exist. While it is already being built: waits, then checks again. Code::conflict:
-  // the order contradicts the spec.
+  // Builds an image unless the current one was built from the same inputs; also packs its RAM system.
+  // `playbooks`: all that exist. If it is already being built, waits for that build and checks again.
+  // Code::conflict: the order contradicts the spec.
   void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order,
              Progress progress, Built done);
   // Imports an exported image, with its RAM system; see controller/image/transfer.h.
   void bring_in(const std::string& path, Progress progress, Built done);
   void write_out(const std::string& name, const std::string& path, Progress progress, Built done);
-  // Ensures that the RAM systems of these images have the present agent. One that is already being packed is
-  // checked when that has ended.
+  // Ensures that the RAM systems of these images contain the current agent. One that is being packed is
+  // checked when packing has ended.
   void prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done);
-  // Whether images/NAME/DIGEST/FILE is published: the manifest, the frames, or a file that this manifest
-  // names. Everything else there stays private: records of the build, trees with files of every mode, logs.
+  // True if images/NAME/DIGEST/FILE is published: the manifest, the frames, or a file that the manifest
+  // names. All else there stays private: records of the build, trees with files of every mode, logs.
   bool publishes(const std::string& image, const std::string& digest, const std::string& file);
-  // What every system has in addition to its image.
+  // The programs that every system has in addition to its image.
   Programs& programs() { return programs_; }
-  // Digest of what the present image was built from: recipe, kernel variant, all that is baked in; "" where
-  // that is not recorded.
+  // Returns the digest of what the current image was built from: recipe, kernel variant, all that is baked
+  // in; "" if not recorded.
   std::string built_from(const std::string& image) const;
-  // Folder with ram-vmlinuz and ram-initrd.
+  // Returns the folder with ram-vmlinuz and ram-initrd.
   std::string folder(const std::string& image) const;
 
  private:
-  // Runs `work` in the pool; `done` gets what it returned.
+  // Runs `work` in the pool, then calls `done` with its result.
   void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
   Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
                                   const Order& order) const;
@@ -85,7 +85,7 @@ class ImageService {
   const DaemonOptions& options_;
   Programs programs_;
 
-  // "NAME/DIGEST" -> files; content of a digest never changes
+  // "NAME/DIGEST" -> files; never changes for a digest
   std::map<std::string, std::set<std::string>> published_;
   std::map<std::string, std::vector<std::function<void()>>>
       building_;                                        // name -> callers waiting for the end of that build

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMostNames = 6;  // in a sentence; the rest is counted
+constexpr size_t kMostNames = 6;  // listed by name; the rest are counted
 
 using Names = std::vector<std::string>;
 
@@ -29,7 +29,7 @@ std::string sentence(const std::string& topic, const Names& names) {
   return out;
 }
 
-// What is only in one of two lists, with a sign; "order changed" when nothing is.
+// Returns the names that are in only one of two lists, with + or -; "order changed" if there are none.
 std::string list_change(const std::string& topic, const Json& before, const Json& after) {
   const Names old_names = texts(before), new_names = texts(after);
   const std::set<std::string> was(old_names.begin(), old_names.end()), is(new_names.begin(), new_names.end());

@@ -37,7 +37,7 @@ Status bound(const std::string& source, const std::string& at) {
   return mounted(source, at, nullptr, MS_BIND | MS_REC);
 }
 
-// Whose root directory is `tree`, or is below it; of the same mount namespace.
+// Returns the processes whose root directory is `tree` or below it.
 std::vector<std::pair<pid_t, std::string>> processes_in(const std::string& tree) {
   std::vector<std::pair<pid_t, std::string>> out;
   const Files files("/");
@@ -52,8 +52,8 @@ std::vector<std::pair<pid_t, std::string>> processes_in(const std::string& tree)
 
 std::string hex_of(const std::string& digest) { return digest.substr(digest.find(':') + 1); }
 
-// What a chroot needs to install packages, none of which stays: no daemon is started, the mirror's name
-// resolves.
+// Temporary setup for installing packages in a chroot: prevents daemons from starting and makes names
+// resolve. All of it is removed afterwards.
 class Guest {
  public:
   explicit Guest(std::string root) : root_(std::move(root)), files_(root_) {}
@@ -78,7 +78,7 @@ class Guest {
     TRY_(bind(downloads, "/var/cache/apt/archives"));
     TRY_(bind(lists, "/var/lib/apt/lists"));
     TRY_(write(kPolicy, "#!/bin/sh\nexit 101\n", 0755));
-    // A link leads to what a daemon would write, which does not run here.
+    // If it is a link, it points to a file written by a daemon that does not run in the chroot.
     resolver_ = files_.read_link(kResolver).value_or("");
     if (!resolver_.empty()) TRY_(files_.remove(kResolver));
     return write(kResolver, Files("/").read(kResolver).value_or(""), 0644);
@@ -104,7 +104,7 @@ class Guest {
   std::string resolver_ = {};  // where the tree's own link points
 };
 
-// Calls `line` for each whole line of what comes in pieces.
+// Collects output that arrives in pieces and calls `line` for each complete line.
 struct LineSplitter {
   std::function<void(const std::string&)> line;
   std::string rest = {};
@@ -137,7 +137,7 @@ Status in_private_mounts(const std::function<Status()>& work) {
       result = fail(Code::denied, std::string("creating a mount namespace: ") + strerror(errno));
     else if (auto own = mounted("none", "/", nullptr, MS_REC | MS_PRIVATE); !own.ok())
       result = std::move(own);
-    else if (!contain_exceptions("a step of an image", [&] { result = work(); }))
+    else if (!contain_exceptions("building a layer of an image", [&] { result = work(); }))
       result = fail(Code::failed, "internal error: see musterd's log");
   });
   thread.join();
@@ -153,7 +153,7 @@ Status Layers::keep(const std::string& key, const std::string& from, const std::
   fs::remove_all(folder, ec);
   TRY_(files.make_directories(folder, 0755));
   if (!log.empty()) fs::rename(log, folder + "/log", ec);
-  fs::rename(from, folder + "/tree", ec);  // last: the layer is there when its tree is
+  fs::rename(from, folder + "/tree", ec);  // last: a layer exists once its tree exists
   if (ec) return fail(Code::failed, folder + ": " + ec.message());
   return Ok{};
 }
@@ -191,8 +191,8 @@ Status Layers::unmount(const std::string& at) const {
       return fail(Code::failed, fmt::format("unmounting {}: {}{}{}", at, strerror(error),
                                             names.empty() ? "" : "; still in it:", names));
     }
-    // A package's script may leave a daemon behind, such as gpg-agent: its work is kept in the layer, the
-    // process is not.
+    // A package's script may leave a daemon running, such as gpg-agent: end the process; its files stay in
+    // the layer.
     for (const auto& [pid, name] : left) ::kill(pid, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-// The value of a field that begins this line; "" when it is a different field.
+// Returns the value of the field if this line begins with it; else "".
 std::string field_of(const std::string& line, const std::string& name) {
   return line.rfind(name + ": ", 0) == 0 ? line.substr(name.size() + 2) : "";
 }

@@ -13,7 +13,7 @@ constexpr const char* kAcceptOnNode = "/usr/lib/muster/muster-accept";
 constexpr const char* kBeside[] = {"muster-mpi-check", "muster-accept-nvml", "muster-accept-gpu"};
 
 struct Source {
-  std::string path;  // here
+  std::string path;  // on the controller
   wire::SlotProgram program;
 };
 

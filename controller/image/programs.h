@@ -1,6 +1,6 @@
 // Programs that every system has in addition to its image, by digest: the agent, and the acceptance programs
 // that are installed on the controller. After an upgrade a program has a different digest, and the old one is
-// no longer served. Thread: the reactor's; reads a program again only when its size or time changed.
+// no longer served. Thread: the reactor's; reads a program again only when its size or mtime has changed.
 #pragma once
 
 #include <filesystem>
@@ -14,22 +14,22 @@
 
 namespace muster {
 
-// On the controller: muster-agent, and muster-accept, which may be "". Both outlive Programs.
+// Paths on the controller of muster-agent and of muster-accept, which may be "". Both must outlive Programs.
 struct ProgramPaths {
   const std::string& agent;
   const std::string& accept;
 };
 
-// The acceptance programs, as the RAM system brings them to the node.
+// Returns the acceptance programs as payload of the RAM system.
 std::vector<RamPayload> acceptance_programs(const std::string& accept);
 
 class Programs {
  public:
   explicit Programs(const ProgramPaths& paths) : paths_(paths) {}
 
-  // not_found: the agent, or the configured acceptance program, cannot be read.
+  // Returns all programs. not_found: the agent, or the configured acceptance program, cannot be read.
   Result<std::vector<wire::SlotProgram>> list();
-  // The file with that digest ("sha256:<hex>", or its hex part alone); "" where there is none.
+  // Returns the file with that digest ("sha256:<hex>", or its hex part alone); "" if there is none.
   std::string path_of(const std::string& digest);
 
  private:

@@ -34,9 +34,9 @@ const Names kApplets = {
     "echo",        "true",   "false",    "test",   "date",   "less",      "sort",    "wc",    "cut",
     "readlink",    "setsid", "cttyhack", "lspci"};
 
-// Runs in the installed system's initrd: finds the root partition by its unique id and hands over. The shell
-// waits for slow controllers; it never guesses a device name, and mounts nothing where a label chooses or
-// where two partitions have that id.
+// /init of the installed system's initrd: finds the root partition by its unique id and starts the installed
+// system. Waits for slow storage controllers; never guesses a device name, and mounts nothing if the root is
+// given by a label or if two partitions have that id.
 constexpr const char* kBootInit = R"(#!/bin/sh
 export PATH=/usr/sbin:/usr/bin
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
@@ -71,7 +71,7 @@ std::string without(std::string text, std::string_view word) {
   return text;
 }
 
-// Debian packs modules with xz, Ubuntu with zstd.
+// Debian compresses modules with xz, Ubuntu with zstd.
 std::string packed_as(const std::string& modules_dep) {
   for (const char* suffix : {".xz", ".zst"})
     if (modules_dep.find(std::string(".ko") + suffix + ":") != std::string::npos) return suffix;
@@ -85,7 +85,7 @@ Status unpack(const std::string& from, const std::string& to) {
   return Files("/").write(to, content);
 }
 
-// The tree with its programs and their libraries, as the dynamic loader would find them.
+// Collects programs into a tree, with the libraries that the dynamic loader would use.
 class Collector {
  public:
   Collector(std::string tree, std::string out) : tree_(std::move(tree)), out_(std::move(out)) {}
@@ -99,7 +99,7 @@ class Collector {
     return Ok{};
   }
 
-  // Not an error when the tree lacks it and it is not `required`.
+  // If the tree lacks the program, this is an error only if it is `required`.
   Status program(const std::string& name, bool required) {
     for (const char* folder : {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"}) {
       std::error_code ec;
@@ -116,17 +116,17 @@ class Collector {
     for (const auto& applet : kApplets)
       if (!Files(out_).exists("/usr/sbin/" + applet))
         TRY_(Files(out_).symlink("/usr/sbin/busybox", "/usr/bin/" + applet));
-    // The kernel calls it by this very name.
+    // The kernel runs modprobe under exactly this path.
     return Files(out_).symlink("busybox", "/usr/sbin/modprobe");
   }
 
-  // The modules that `choose` names, what they need, and their firmware.
+  // Collects the modules that `choose` returns, their dependencies, and their firmware.
   Result<RamContents> modules(const std::string& release, Names (*choose)(const ModuleIndex&)) {
     const std::string folder = "/usr/lib/modules/" + release;
     const Files tree(tree_);
     TRY(const std::string dep, tree.read(folder + "/modules.dep"));
     TRY(const std::string alias, tree.read(folder + "/modules.alias"));
-    // Newer kernels pack each module; what the RAM system has is unpacked once, here.
+    // Newer kernels compress each module; the RAM system's modules are decompressed once, at this point.
     const std::string suffix = packed_as(dep);
     const ModuleIndex index(suffix.empty() ? dep : without(dep, suffix),
                             tree.read(folder + "/modules.softdep").value_or(""), alias);
@@ -168,7 +168,7 @@ class Collector {
       std::error_code ec;
       const fs::path real = fs::canonical(tree_ + folder + name, ec);
       if (ec) continue;
-      // The loader itself has a fixed place; libraries go where it looks first.
+      // The dynamic loader has a fixed path; libraries go to the folder that it searches first.
       const bool loader = name.rfind("ld-linux", 0) == 0;
       return add(real.string(), (loader ? "/usr/lib64/" : "/usr/lib/x86_64-linux-gnu/") + name, 0755);
     }
@@ -187,7 +187,7 @@ std::string payload_key(const RamRequest& request, const std::string& agent_sha,
   return sha256(dump_json(Json{{"files", files}, {"level", request.level}, {"version", ram_tree_version()}}));
 }
 
-// Which of the files in the record have changed.
+// Returns which of the recorded files have changed.
 std::string changed_files(const Json& record, const Json& now) {
   std::string out;
   const Json before = record.value("payload", Json::array());
@@ -200,7 +200,8 @@ std::string changed_files(const Json& record, const Json& now) {
   return out.empty() ? "this version of muster packs it differently" : out + " changed";
 }
 
-// Code::conflict: there is one, and why it cannot be used.
+// Returns the RAM system that is already packed. Code::conflict: it cannot be used; the message gives the
+// reason.
 Result<RamInfo> present(const RamRequest& request, const std::string& key, const Json& payload) {
   TRY(const std::string text, Files("/").read(request.image_folder + "/ram.json"));
   const auto record = parse_json(text);
@@ -274,12 +275,12 @@ std::string to_text(const RamContents& contents) {
   const auto mib = [](uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; };
   const FirmwareTaken& firmware = contents.firmware;
   std::string out =
-      fmt::format("{} kernel modules ({} MiB), {} files of firmware ({} of at most {} MiB)", contents.modules,
+      fmt::format("{} kernel modules ({} MiB), {} firmware files ({} of at most {} MiB)", contents.modules,
                   mib(contents.module_bytes), firmware.files, mib(firmware.bytes), mib(kMostFirmware));
   if (!firmware.too_large.empty())
     out += fmt::format("; too large and left out: {}", fmt::join(firmware.too_large, ", "));
   if (!firmware.lacking.empty())
-    out += fmt::format("; no firmware in this image for {}", fmt::join(firmware.lacking, ", "));
+    out += fmt::format("; this image has no firmware for {}", fmt::join(firmware.lacking, ", "));
   return out;
 }
 
@@ -316,7 +317,7 @@ Result<RamInfo> packed_ram_system(const std::string& image_folder) {
   RamInfo info{image_folder + "/ram-vmlinuz", digest("kernel_sha256"), image_folder + "/ram-initrd",
                digest("initrd_sha256"), true};
   if (info.kernel_sha256.empty() || info.initrd_sha256.empty())
-    return fail(Code::corrupt, image_folder + "/ram.json names no digests");
+    return fail(Code::corrupt, image_folder + "/ram.json contains no digests");
   return info;
 }
 
@@ -339,7 +340,7 @@ Result<RamInfo> build_ram_system(const RamRequest& request) {
                false,
                {}};
   if (packed.error().code == Code::conflict) info.why = packed.error().message;
-  // As a whole: a node may be fetching it.
+  // Replaced atomically: a node may be downloading it.
   TRY(const std::string kernel, files.read(request.image_folder + "/vmlinuz"));
   info.kernel_sha256 = sha256(kernel);
   TRY_(files.write(info.kernel, kernel));

@@ -1,8 +1,8 @@
-// The RAM system: what a node runs while its disks are examined and written. Kernel and modules of the image,
-// a few tools with their libraries, busybox, and the static muster-agent as /init.
+// The RAM system, which a node runs while its disks are examined and written: kernel and modules of the
+// image, a few tools with their libraries, busybox, and the static muster-agent as /init.
 //
-// Its tree is collected once, when the image is built; build_ram_system() packs it with the present agent
-// binary, so a new agent needs no new image. Thread: blocking; for worker threads.
+// Its tree is collected once, when the image is built; build_ram_system() packs it with the current agent
+// binary, so a new agent does not require a new image. Thread: blocking; for worker threads.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-struct RamPayload {    // a file that the agent brings to the node, and from there into the installed system
+struct RamPayload {    // a file for the node, which the agent copies into the installed system
   std::string source;  // on this machine
   std::string path;    // on the node, absolute: "/usr/lib/muster/muster-accept"
   unsigned mode = 0755;
@@ -39,25 +39,25 @@ struct RamInfo {
 // Code::invalid when the agent is missing or needs shared libraries.
 Result<RamInfo> build_ram_system(const RamRequest& request);
 
-// What was packed into that folder last, from its record; the files are not read. not_found, corrupt.
+// Returns what was last packed into that folder, from its record; the files are not read. not_found, corrupt.
 Result<RamInfo> packed_ram_system(const std::string& image_folder);
 
-// Used while an image is built; `tree` is the unpacked Debian system.
+// Returns the release of the kernel in `tree`, the unpacked Debian system of an image that is being built.
 Result<std::string> kernel_release(const std::string& tree);
 struct RamContents {
   size_t modules = 0;
   uint64_t module_bytes = 0;  // unpacked
   FirmwareTaken firmware = {};
 };
-// "342 kernel modules (65 MiB), 77 files of firmware (40 of at most 64 MiB)", and what is missing.
+// Returns "342 kernel modules (65 MiB), 77 firmware files (40 of at most 64 MiB)", and what is missing.
 std::string to_text(const RamContents& contents);
 Result<RamContents> collect_ram_tree(const std::string& tree, const std::string& release,
                                      const std::string& out);
-// Initrd of the installed system, for kernels that have NVMe or ext4 as modules.
+// Makes the initrd of the installed system, for kernels that have NVMe or ext4 as modules.
 Status make_boot_initrd(const std::string& tree, const std::string& release, const std::string& out);
-// Its first program, a shell script.
+// Returns /init of that initrd, a shell script.
 std::string boot_init();
-// Must change whenever collect_ram_tree() would collect something else.
+// Version of the tree's content. Must change whenever collect_ram_tree() would collect different files.
 int ram_tree_version();
 
 }  // namespace muster

@@ -5,7 +5,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Common ones first; those of virtual machines beside them.
+// Storage drivers: common ones and those of virtual machines first.
 const Names kStorage = {
     "nvme",         "ahci",          "sd_mod",   "virtio_pci", "virtio_blk", "virtio_scsi",  "megaraid_sas",
     "mpt3sas",      "smartpqi",      "hpsa",     "aacraid",    "mpi3mr",     "vmd",          "crc32c_generic",
@@ -14,7 +14,8 @@ const Names kStorage = {
     "pmcraid",      "megaraid_mbox", "mptsas",   "mptspi",     "myrb",       "myrs",         "aic79xx",
     "aic7xxx",      "sym53c8xx",     "mtip32xx", "vmw_pvscsi", "hv_storvsc", "xen-blkfront", "xen-scsifront",
     "pci-hyperv"};
-// Of virtual machines, of adapters on USB that firmware boots from, and what networks are built of.
+// Network modules in addition to the folders below: drivers of virtual machines and of USB adapters that
+// firmware can boot from; bonding and VLANs.
 const Names kNetwork = {"virtio_net", "vmxnet3",      "hv_netvsc", "xen-netfront", "r8152", "asix",
                         "cdc_ncm",    "ax88179_178a", "cdc_ether", "bonding",      "8021q"};
 const Names kNetworkFolders = {"kernel/drivers/net/ethernet/", "kernel/drivers/net/phy/",
@@ -43,7 +44,7 @@ Names network_modules(const ModuleIndex& index) {
   Names out = kNetwork;
   for (const auto& folder : kNetworkFolders)
     for (const auto& name : index.below(folder))
-      if (!ends_with(name, "_cs")) out.push_back(name);  // PC cards of notebooks
+      if (!ends_with(name, "_cs")) out.push_back(name);  // drivers of PC Cards in notebooks
   return out;
 }
 

@@ -27,8 +27,8 @@ ModuleIndex::ModuleIndex(const std::string& modules_dep, const std::string& modu
   read_softdeps(modules_softdep, modules_alias);
 }
 
-// "softdep r8169 pre: realtek post: x". What is named is a module or an alias of some ("crypto-crc32c");
-// words before `pre:` and `post:` mean nothing to modprobe either.
+// "softdep r8169 pre: realtek post: x". A name is that of a module or an alias ("crypto-crc32c"); words
+// before `pre:` and `post:` are ignored, as by modprobe.
 void ModuleIndex::read_softdeps(const std::string& modules_softdep, const std::string& modules_alias) {
   std::multimap<std::string, std::string> modules_of;  // alias -> name
   std::istringstream aliases(modules_alias);
@@ -68,7 +68,7 @@ void ModuleIndex::add(const std::string& path, std::vector<std::string>& out,
   const auto soft = soft_.find(path);
   if (soft != soft_.end())
     for (const auto& before : soft->second.before) add(before, out, begun);
-  // modules.dep lists the nearest dependency first and is transitive: load it from the end.
+  // modules.dep lists all transitive dependencies, the nearest first, so they are loaded from the end.
   if (const auto it = needs_.find(path); it != needs_.end())
     for (auto need = it->second.rbegin(); need != it->second.rend(); ++need) add(*need, out, begun);
   out.push_back(path);

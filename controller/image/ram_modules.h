@@ -1,8 +1,8 @@
-// Kernel modules by name, with everything they need. Pure: works on the texts of modules.dep, modules.softdep
+// Kernel modules by name, with their dependencies. No I/O: works on the texts of modules.dep, modules.softdep
 // and modules.alias.
 //
-// A soft dependency is one that a module names but does not link to: r8169 probes no card without realtek,
-// and modules.dep does not list it.
+// A soft dependency is one that a module names but does not link to: r8169 does not probe cards without
+// realtek, which modules.dep does not list.
 #pragma once
 
 #include <map>
@@ -16,15 +16,15 @@ class ModuleIndex {
  public:
   explicit ModuleIndex(const std::string& modules_dep, const std::string& modules_softdep = "",
                        const std::string& modules_alias = "");
-  // Paths relative to /lib/modules/<release>, dependencies first, hard and soft, without repeats. Unknown
-  // names (built into the kernel, or not in this one) are left out.
+  // Returns paths relative to /lib/modules/<release>, each once, preceded by their hard and soft
+  // dependencies. Unknown names (built into the kernel, or absent from it) are left out.
   std::vector<std::string> closure(const std::vector<std::string>& names) const;
-  // Names of the modules whose path begins with this, in order of path.
+  // Returns the names of the modules whose path begins with `folder`, in order of path.
   std::vector<std::string> below(const std::string& folder) const;
-  // The lines of modules.dep for these paths.
+  // Returns the lines of modules.dep for these paths.
   std::string dep_lines(const std::vector<std::string>& paths) const;
-  // Those of modules.softdep, with modules by their names: "softdep r8169 pre: realtek". What is not among
-  // the paths is left out.
+  // Returns the lines of modules.softdep, such as "softdep r8169 pre: realtek", for these paths. Modules that
+  // are not among the paths are left out.
   std::string softdep_lines(const std::vector<std::string>& paths) const;
 
  private:
@@ -40,7 +40,7 @@ class ModuleIndex {
 
 // "kernel/drivers/nvme/host/nvme-core.ko" -> "nvme_core"
 std::string module_name(const std::string& path);
-// The lines of modules.alias that lead to one of `paths`.
+// Returns the lines of modules.alias that refer to one of `paths`.
 std::string alias_lines(const std::string& modules_alias, const std::vector<std::string>& paths);
 
 }  // namespace muster

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-// Collects every problem with its line, so that one run shows all of them.
+// Collects all errors with their lines, so that they are reported together.
 class Reader {
  public:
   explicit Reader(std::string source) : source_(std::move(source)) {}
@@ -75,13 +75,13 @@ RecipeFile read_file(Reader& r, const YAML::Node& node) {
   return f;
 }
 
-// The development distribution has neither pocket.
+// True if the suite has the pockets `updates` and `security`; the development distribution has neither.
 bool has_pockets(const std::string& suite) {
   return suite != "sid" && suite != "unstable" && suite != "experimental";
 }
 
-// An image of a release without its security pocket is never made by accident: its location follows from the
-// mirror, or is given.
+// An image without the release's security updates must not be made by accident: their location is derived
+// from the mirror, or must be given.
 void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
   if (root["mirror"]) out.mirror = without_slash(r.text(root["mirror"], "mirror"));
   for (const char* key : {"security_mirror", "updates"})
@@ -99,7 +99,7 @@ void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
       r.problem(root["security_mirror"], "security_mirror: expected a URL, or none");
     return;
   }
-  if (!root["mirror"]) return;  // that of the recipe it is made from, with its pockets
+  if (!root["mirror"]) return;  // the mirror and pockets of the base recipe apply
   out.security_mirror = has_pockets(out.suite) ? security_beside(out.mirror) : kNoMirror;
   if (out.security_mirror.empty())
     r.problem(root["mirror"],
@@ -108,7 +108,7 @@ void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
                           out.suite, out.mirror));
 }
 
-// Debian's component is called so from release 12 on.
+// The component non-free-firmware exists from Debian 12 on.
 void check_firmware(Reader& r, const YAML::Node& node, const ImageRecipe& recipe) {
   for (const auto& name : recipe.firmware)
     if (name.size() < 2 ||
@@ -156,7 +156,7 @@ ImageRecipe read_recipe(Reader& r, const YAML::Node& root, const ImageRecipe* ba
   return out;
 }
 
-// The recipe in the `from` of `text`; "" if none.
+// Returns the recipe that `from` in `text` names; "" if none.
 Result<std::string> base_of(const std::string& text, const std::string& source) {
   try {
     const YAML::Node root = YAML::Load(text);
@@ -217,7 +217,8 @@ std::string canonical(const ImageRecipe& recipe) {
             {"enable", recipe.enable},
             {"files", files},
             {"run", recipe.run}};
-  // Of recipes with a mirror only: all others are what they were, and so are the images made of them.
+  // Only for recipes with a mirror, so that the text of all other recipes, and with it the key of their
+  // images, is unchanged.
   if (!recipe.mirror.empty())
     j["pockets"] = {{"updates", recipe.updates}, {"security", recipe.security_mirror}};
   if (!recipe.firmware.empty()) j["firmware"] = recipe.firmware;
@@ -245,7 +246,7 @@ std::vector<AptSource> parse_index_targets(const std::string& text) {
     for (std::string field; std::getline(split, field, '|');) fields.push_back(field);
     if (fields.size() < 3) continue;
     AptSource s{without_slash(fields[0]), fields[1], fields[2]};
-    // apt prints the placeholder itself when the repository names no key.
+    // apt prints the placeholder unchanged if the repository has no key.
     if (fields.size() > 3 && fields[3].rfind("$(", 0) != 0) s.signed_by = fields[3];
     out.push_back(std::move(s));
   }

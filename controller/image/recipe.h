@@ -1,12 +1,12 @@
-// ImageRecipe: what goes into a node image, read from images/<name>.yaml. Pure: text in, value out; only
-// load_recipe() reads files.
+// ImageRecipe: the content of a node image, read from images/<name>.yaml. Pure functions, except
+// load_recipe(), which reads files.
 //
 // Keys: from (another recipe, to which this one adds), suite, kernel {cloud, full}, packages, exclude (dpkg
 // path-exclude patterns), mask, disable, enable (systemd units), firmware (packages of the component
 // non-free-firmware: adapters' firmware, microcode), files [{path, content, mode}], run [[argv...]] (executed
 // in the chroot, without a shell), mirror (optional: "http://host/debian"; default: the host's own), and with
-// it security_mirror (URL or "none"; default: beside it) and updates (true, false). An unknown key is an
-// error. Thread: plain values, pure functions; load_recipe() blocks.
+// it security_mirror (URL or "none"; default: derived from mirror) and updates (true, false). An unknown key
+// is an error. Thread safety: plain value types, stateless functions; load_recipe() blocks.
 #pragma once
 
 #include <map>
@@ -28,8 +28,8 @@ struct ImageRecipe {
   std::string suite;
   std::string mirror = {};
   std::string security_mirror =
-      {};  // of a recipe with a mirror: never empty; kNoMirror where that mirror has no such pocket
-  bool updates = true;                             // the mirror has SUITE-updates
+      {};               // with a mirror: never empty; kNoMirror if that mirror has no security pocket
+  bool updates = true;  // the mirror has SUITE-updates
   std::map<std::string, std::string> kernel = {};  // variant -> package
   std::vector<std::string> packages = {};
   std::vector<std::string> firmware = {};  // packages that need the component non-free-firmware
@@ -41,35 +41,35 @@ struct ImageRecipe {
   std::vector<std::vector<std::string>> run = {};
 };
 
-// `source` is for messages: "images/debian-12.yaml:7: ...". All problems at once, one per line. `base`: of a
-// recipe with `from`: lists continue the base's, other keys replace the base's.
+// Parses a recipe; reports all errors, one per line. `source`: for messages ("images/debian-12.yaml:7: ...").
+// `base`: the recipe that `from` names; lists are appended to its lists, other keys replace its keys.
 Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& source,
                                  const ImageRecipe* base = nullptr);
-// FOLDER/NAME.yaml, with the recipe named in its `from`, which has no `from` of its own. Code::not_found if
-// one of them is missing.
+// Reads FOLDER/NAME.yaml and the recipe that its `from` names, which must not have a `from` itself.
+// Code::not_found if either is missing.
 Result<ImageRecipe> load_recipe(const std::string& folder, const std::string& name);
-// Canonical text: equal recipes give equal text. Part of the key under which a built image is cached.
+// Returns canonical text: equal recipes give equal text. Part of the key under which a built image is cached.
 std::string canonical(const ImageRecipe& recipe);
 
-// A repository of the host's apt, from `apt-get indextargets`.
+// A repository that apt on the host uses, from `apt-get indextargets`.
 struct AptSource {
   std::string uri;
   std::string suite;
   std::string component;
   std::string signed_by = {};
 };
-// Output of kIndexTargetsFormat, one repository per line.
+// Format of one line of output, for one repository.
 inline constexpr const char* kIndexTargetsFormat = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)";
 std::vector<AptSource> parse_index_targets(const std::string& text);
-// The mirror that the cluster's spec declares replaces the recipe's; nothing changes if it declares none.
+// Replaces the recipe's mirror by the one that the cluster's spec declares, if it declares one.
 void use_mirror(ImageRecipe& recipe, const AptMirror& declared);
-// The lines of sources.list of a recipe with a mirror: its release, and the release's updates and security
+// Returns sources.list for a recipe with a mirror: its release, and the release's updates and security
 // pockets.
 std::string sources_of_mirror(const ImageRecipe& recipe, const std::string& keyring);
-// The lines of sources.list with one more component in each, unless it is there already.
+// Returns the lines of sources.list with `component` added to each line that does not have it.
 std::string with_component(const std::string& sources, const std::string& component);
-// The lines of sources.list for `suite`, from the host's own mirrors of `host_suite` and its -updates and
-// -security (other repositories of the host are left out). Code::not_found when the host has no Debian
+// Returns sources.list for `suite`, from the host's own mirrors of `host_suite` and its -updates and
+// -security (other repositories of the host are left out). Code::not_found if the host has no Debian
 // repository.
 Result<std::string> sources_for(const std::vector<AptSource>& host, const std::string& host_suite,
                                 const std::string& suite, const std::string& keyring);

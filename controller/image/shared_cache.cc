@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Written last and read first: digests of the files that the manifest does not cover as a whole.
+// Digest of the whole build, including files that the manifest does not cover. Written last and read first.
 constexpr const char* kSeal = "/cache-seal";
 
 Status copy_tree(const std::string& from, const std::string& to) {
@@ -30,7 +30,7 @@ Status copy_tree(const std::string& from, const std::string& to) {
   return Ok{};
 }
 
-// One digest over the names, modes and contents of all that is in a build.
+// Returns one digest of the names, modes and contents of everything in a build.
 Result<std::string> digest_of(const std::string& build) {
   std::map<std::string, std::string> parts;
   std::error_code ec;
@@ -78,7 +78,8 @@ Status keep_build(const std::string& cache, const std::string& key, const std::s
   const std::string to = place(cache, key);
   const Files files("/");
   if (files.exists(to) && !replace) return Ok{};
-  // Random: controllers in containers have the same process ids, and would remove each other's.
+  // A random name: controllers in different containers may have the same process id, and would remove each
+  // other's folders.
   const std::string stage = to + "." + random_hex(8);
   TRY_(files.make_directories(fs::path(to).parent_path(), 0700));
   std::error_code ec;

@@ -23,15 +23,15 @@ namespace fs = std::filesystem;
 constexpr const char* kHead = "muster-image.json";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kFrames = "frames.zst";
-constexpr const char* kStage = ".build-import-";  // a prefix that the next build removes, too
-constexpr uint64_t kRoom = 64 << 20;              // beyond the archive itself: the packed RAM system
+constexpr const char* kStage = ".build-import-";  // the next build also removes folders with this prefix
+constexpr uint64_t kRoom = 64 << 20;  // needed in addition to the archive, for the packed RAM system
 
 struct Head {
   std::string name, digest;
   Json ram, build;
 };
 
-// Removes a folder or file of ours when the scope ends, unless it was renamed away.
+// Removes a temporary folder or file when the scope ends, unless it was renamed.
 struct Scratch {
   std::string path;
   ~Scratch() {
@@ -53,7 +53,7 @@ Command tar(std::vector<std::string> arguments) {
   return c;
 }
 
-// ---- what an image consists of
+// ---- parts of an image
 
 Result<Json> ram_entry(const fs::directory_entry& entry, const std::string& path) {
   std::error_code ec;
@@ -73,7 +73,7 @@ Result<Json> ram_entry(const fs::directory_entry& entry, const std::string& path
   }
 }
 
-// Every entry of the RAM system's tree, by its path. Links are not followed.
+// Returns every entry of the RAM system's tree, by its path. Links are not followed.
 Result<Json> ram_entries(const std::string& folder) {
   std::error_code ec;
   Json out = Json::object();
@@ -126,7 +126,7 @@ Status check_files(const std::string& folder, const ImageManifest& m) {
   for (const char* role : {"kernel", "bootloader"})
     if (!m.file(role)) return fail(Code::invalid, fmt::format("the image has no {}", role));
   for (const auto& file : m.files) {
-    // They become arguments when the image is exported again.
+    // File names become program arguments when the image is exported again.
     if (!valid_image_name(file.name)) return fail(Code::invalid, "not a file name: \"" + file.name + "\"");
     TRY_(need_plain(folder, file.name));
     TRY(const std::string digest, sha256_file(folder + "/" + file.name));
@@ -135,7 +135,7 @@ Status check_files(const std::string& folder, const ImageManifest& m) {
   return Ok{};
 }
 
-// All that the image's digest covers.
+// Verifies everything that the image's digest covers.
 Result<ImageManifest> check_image(const std::string& folder, const ImageProgress& progress) {
   TRY_(need_plain(folder, kManifest));
   TRY(const std::string text, Files("/").read(folder + "/" + kManifest));
@@ -226,7 +226,8 @@ Status check_room(const std::string& path, const std::string& folder) {
                                              space.available >> 20, need >> 20));
 }
 
-// Nothing but what the image names may come in: all below STATE/images is served to machines that boot.
+// Rejects files that the image does not name, since files below STATE/images are served to machines that
+// boot.
 Status check_names(const std::string& stage, const ImageManifest& m) {
   std::set<std::string> known = {kHead, kManifest, kFrames, "ram"};
   for (const auto& file : m.files) known.insert(file.name);
@@ -246,7 +247,7 @@ Result<ImageManifest> check_stage(const std::string& stage, const Head& head, co
   return m;
 }
 
-// This version exists: complete, or an error.
+// This version already exists: verifies that it is complete.
 Result<ImageInfo> present_version(const std::string& folder, const std::string& version, const Head& head,
                                   const ImageProgress& progress) {
   const std::string path = folder + "/" + version;
@@ -272,7 +273,7 @@ Result<ImageInfo> bring_in(const std::string& path, const std::string& folder, c
   const Files files("/");
   TRY_(files.remove(stage.path + "/" + kHead));
   TRY_(files.write(stage.path + "/build.json", dump_json(head.build)));
-  ::sync();  // the name must not be on the disk before the frames are
+  ::sync();  // the frames must be on disk before the folder gets its final name
   const std::string target = folder + "/" + version;
   std::error_code ec;
   fs::rename(stage.path, target, ec);

@@ -1,8 +1,8 @@
-// EventLog: the live log of the controller, as operators follow it (server-sent events, `muster logs`).
+// EventLog: the controller's live log, which operators follow with server-sent events or `muster logs`.
 //
-// Rows are written to the store; subscribers get rows only once they are durable, in order, each exactly once
-// per subscription. Other writers of event rows (the executor) are seen too, within kLookAgain. Thread: the
-// reactor's.
+// Rows are written to the store. A subscriber gets rows only once they are durable, in order, and each
+// exactly once per subscription. Event rows of other writers (the executor) are delivered too, within
+// kLookAgain. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,16 @@ namespace muster {
 
 class EventLog {
  public:
-  // Returns false when the listener has gone; it is removed then. Called with no rows as a keep-alive.
+  // Returns false if the listener no longer exists; it is then removed. A call without rows is a keep-alive.
   using Listener = std::function<bool(const std::vector<EventRow>&)>;
 
   EventLog(Reactor& reactor, Store& store) : reactor_(reactor), store_(store) {}
   ~EventLog();
 
   void add(int64_t run, const std::string& node, const std::string& kind, const Json& data);
-  // Rows after `after_seq`; after_seq < 0: only what is new. `node` empty: all nodes.
+  // Delivers rows after `after_seq`; after_seq < 0: only new rows. `node` empty: rows of all nodes.
   void subscribe(int64_t after_seq, const std::string& node, Listener listener);
-  // New rows were written by another component: read them now.
+  // Called when a different component has written rows: reads them now.
   void poke();
   // Ends all subscriptions.
   void close() { subscribers_.clear(); }
@@ -53,7 +53,7 @@ class EventLog {
   bool posted_ = false;
 };
 
-// Sequence number of the newest event row; 0 when there is none.
+// Returns the sequence number of the newest event row; 0 if there is none.
 int64_t newest_event(Store& store);
 
 }  // namespace muster

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kStreamsPerNode = 8;
 
-// The part of an event that is kept in the live log. Progress is shown from memory: writing every tick would
-// make the log mostly noise.
+// Returns the part of an event that is kept in the live log. Progress is shown from memory: writing every
+// progress event would make the log mostly noise.
 bool kept(const std::string& node, const wire::Event& event) {
   return event.kind != "progress" && mac_of_unknown(node).empty();
 }
@@ -108,7 +108,7 @@ wire::PollReply LinkHub::news(const std::string& node, const std::set<std::strin
   return reply;
 }
 
-// An order whose secrets are missing can never be carried out: the executor receives that as the order's
+// An order whose secrets are missing can never be carried out: this is passed to the executor as the order's
 // result.
 void LinkHub::refuse(const std::string& node, const wire::WorkOrder& order, const Error& error) {
   wire::Event finished;
@@ -146,8 +146,8 @@ void LinkHub::take(const std::string& node, wire::EventBatch batch,
   if (sink_.contact) sink_.contact(node, {batch.boot_id});
   Stream& stream = stream_of(node, batch.boot_id, batch.incarnation);
   const bool settled = stream.durable == stream.taken;
-  // Rows whose write failed are written together with the next ones: until then the agent sends the event
-  // again, and it is not forwarded twice.
+  // Rows whose write failed are written together with the next ones; until then the agent sends the event
+  // again, but it is not forwarded twice.
   std::vector<Write> rows = std::exchange(stream.unwritten, {});
   for (const auto& event : batch.events) {
     if (event.seq <= stream.taken) continue;  // re-sent because our acknowledgement was lost
@@ -159,8 +159,8 @@ void LinkHub::take(const std::string& node, wire::EventBatch batch,
     if (settled) stream.durable = stream.taken;
     return answer(stream.durable);
   }
-  // Writes are durable in the order they were handed over: when this one is, so is what the executor wrote
-  // above.
+  // Writes become durable in the order in which they were submitted: when this one is durable, so is what the
+  // executor wrote above.
   store_.write(rows, [this, node, boot = batch.boot_id, incarnation = batch.incarnation, rows,
                       up_to = stream.taken, answer = std::move(answer)](Status written) {
     Stream& s = stream_of(node, boot, incarnation);

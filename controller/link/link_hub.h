@@ -1,12 +1,12 @@
-// LinkHub: the controller's end of the agent link. Orders on offer per node, agents that wait for them (long
-// poll), and event batches on their way in.
+// LinkHub: the controller's end of the agent link: the orders on offer per node, the agents that wait for
+// them (long poll), and incoming event batches.
 //
-// Secrets named in an order are filled in by this class only, at the moment the order is handed to an
+// Only this class fills in the secrets named in an order, at the moment the order is handed to an
 // authenticated agent. An event is forwarded once per (node, boot, incarnation, number) and acknowledged only
-// after everything the executor wrote because of it is durable. An undeclared machine is offered nothing but
-// `inventory`, and its messages are not kept in the live log: any machine on the provisioning network can be
-// one while discovery is on. Authentication is the router's work: `node` is already verified. Thread: the
-// reactor's.
+// after everything that the executor wrote because of it is durable. An undeclared machine is offered nothing
+// but `inventory`, and its messages are not kept in the live log: while discovery is on, any machine on the
+// provisioning network can register as one. The router has authenticated the agent: `node` is already
+// verified. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -29,8 +29,8 @@ class LinkHub : public LinkPort {
     std::function<void(const Hello&)> hello;
     std::function<void(const std::string& node, const wire::Event&)> event;
     std::function<void(const std::string& node, const Presence& present)> contact;
-    // Whether this order is expected of that node now. An agent's order that is neither this nor on offer was
-    // withdrawn, perhaps before a restart of the controller.
+    // True if this order is expected of that node now. If an agent has an order that is neither expected nor
+    // on offer, the order was withdrawn, perhaps before a restart of the controller.
     std::function<bool(const std::string& node, const std::string& order)> expected = {};
   };
   using ResolveSecrets = std::function<Result<Json>(const Json& params)>;
@@ -43,15 +43,15 @@ class LinkHub : public LinkPort {
   void withdraw(const std::string& node, const std::string& order_id) override;
   void let_go(const std::string& node, const std::string& order_id) override;
 
-  // Answers with the orders on offer that are not in `have` and the withdrawn ones that are: at once when
-  // there are any, else when one comes or after the long poll's time (empty). One waiting call per node: a
-  // newer one ends the older.
+  // Answers with the orders on offer that are not in `have`, and the withdrawn orders that are: at once if
+  // there are any, else when there is one, or with none when the long poll times out. One waiting call per
+  // node: a newer call ends the older one.
   void ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer,
            const Presence& present = {});
-  // Answers with the highest event number taken, when it is durable.
+  // Answers with the highest event number accepted, when it is durable.
   void take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
 
-  // A waiting request of this node gets an empty answer: its right to poll has changed.
+  // Answers a waiting request of this node with nothing, because its right to poll has changed.
   void hang_up(const std::string& node) { release(node, {}); }
   // Answers every waiting agent (shutdown).
   void close();
@@ -66,8 +66,8 @@ class LinkHub : public LinkPort {
   struct Stream {
     std::string boot_id, incarnation;
     uint64_t taken = 0;                 // forwarded up to here
-    uint64_t durable = 0;               // and written up to here: what may be acknowledged
-    std::vector<Write> unwritten = {};  // rows of events that were forwarded, whose write failed
+    uint64_t durable = 0;               // written up to here, so it may be acknowledged
+    std::vector<Write> unwritten = {};  // rows of forwarded events whose write failed
   };
 
   bool take_off(const std::string& node, const std::string& order_id);  // false: it was not on offer

@@ -42,8 +42,8 @@ class Decoder {
     return found.against.empty() ? strongest(Witness::mostly_passed) : found;
   }
 
-  // Most failed probes first, then fewest passes: prefer a part that always fails to one that sometimes
-  // passes.
+  // Returns the conviction with the most failed probes; if equal, the part with the fewest passes, because a
+  // part that always fails is more likely to be bad than one that sometimes passes.
   Conviction strongest(Witness kind) const {
     Conviction best;
     for (size_t part = 0; part < failed_.size(); ++part) {
@@ -95,7 +95,7 @@ class Decoder {
   const std::vector<Probe>& probes_;
   std::vector<std::vector<size_t>> passed_, failed_;  // by part
   std::vector<bool> guilty_;                          // by part
-  std::vector<bool> open_;                            // by probe: failed and not explained
+  std::vector<bool> open_;                            // by probe: failed and not yet explained
 };
 
 }  // namespace

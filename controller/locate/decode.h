@@ -1,19 +1,19 @@
-// Locates faulty parts: those that explain the failed probes, and only those with independent evidence.
+// Locates faulty parts: those that explain the failed probes and for which there is independent evidence.
 //
-// A probe is one test and the parts it went through: the two ends of a link, or more. A passed probe is
-// evidence for all of its parts, a failed one means that at least one is bad. A part is convicted if
+// A probe is one test and the parts that it uses: the two ends of a link, or more. A passed probe is evidence
+// for all of its parts; a failed one means that at least one of them is bad. A part is convicted if
 // - two failed probes have nothing in common but this part, and
 // - every other part on them is a credible witness: it passed without this part, and its other failures are
 //   explained by parts already convicted.
-// So a good part that met two bad ones is not convicted: those two are not witnesses. A conviction explains
-// failures, which can make witnesses of others; this is repeated until nothing changes.
+// So a good part that was tested with two bad ones is not convicted: those two are not credible. Each
+// conviction explains failures, which can make other parts credible; this repeats until nothing changes.
 //
-// Where every good part met every bad one (all pairs, two bad nodes) there is no such witness. Then, and only
-// against a part that failed in three of four probes, a witness may have unexplained failures too, but not
-// more than passes.
+// If every good part was tested with every bad one (all pairs, two bad nodes), no witness is credible. Only
+// then, and only against a part that failed in three of four probes, may a witness have unexplained failures,
+// but no more than it has passes.
 //
-// Parts on exactly the same probes cannot be separated: none of them is convicted. Thread: a pure function of
-// its arguments.
+// Parts that are on exactly the same probes cannot be separated: none of them is convicted. Thread safety:
+// stateless functions.
 #pragma once
 
 #include <cstddef>

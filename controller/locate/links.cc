@@ -9,7 +9,8 @@
 namespace muster::locate {
 namespace {
 
-constexpr double kNearBest = 0.8;  // of the typical best: a slower result does not show what is healthy
+constexpr double kNearBest =
+    0.8;  // fraction of the typical best rate; slower tests are not used for the reference
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -17,11 +18,11 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-// Everything known about the measured pairs, with names as numbers.
+// The measurements, with node names replaced by numbers, and the findings so far.
 struct Case {
   const std::vector<LinkMeasurement>& measured;
   std::vector<std::string> names = {};
-  std::vector<std::pair<int, int>> ends = {};  // of each measurement
+  std::vector<std::pair<int, int>> ends = {};  // the ends of each measurement, as indexes into `names`
   std::vector<Probe> probes = {};
   LinkFindings out = {};
 };
@@ -50,7 +51,7 @@ void set_floor(Case& c, const LinkRule& rule) {
   c.out.reference = healthy_rate(c.names.size(), rates);
   if (c.out.reference)
     c.out.derivation = fmt::format(
-        "healthy pair {:.4g} MB/s, the median of the tests near the best of their ends", *c.out.reference);
+        "healthy pair {:.4g} MB/s (median of the tests near the typical best rate)", *c.out.reference);
   if (rule.expected && *rule.expected > c.out.reference.value_or(0)) {
     c.out.reference = rule.expected;
     c.out.derivation = fmt::format("expected {:.4g} MB/s", *rule.expected);
@@ -98,7 +99,7 @@ LinkSuspect node_suspect(const Case& c, const Conviction& conviction) {
     suspect.evidence.push_back(line(m, c.out));
   }
   if (sends == 0 || sends == conviction.against.size()) suspect.direction = sends ? "sends" : "receives";
-  // Results of its witnesses without it.
+  // Adds the partners' results without this node as evidence.
   for (size_t i = 0; i < c.measured.size(); ++i) {
     const LinkMeasurement& m = c.measured[i];
     const auto accuses = [&](const std::string& who) {
@@ -108,12 +109,13 @@ LinkSuspect node_suspect(const Case& c, const Conviction& conviction) {
       suspect.evidence.push_back(line(m, c.out));
   }
   suspect.summary = fmt::format(
-      "network link of {} (its NIC, cable or switch port): {}{} with {} partners that are fast without it",
+      "network link of {} (its NIC, cable or switch port): {}{} with {} partners that are fast with other "
+      "nodes",
       name, suspect.direction.empty() ? "" : suspect.direction + " ", how_slow(suspect), partners.size());
   return suspect;
 }
 
-// Failures that no single node explains, pair by pair.
+// Adds the failures that no single node explains, one suspect per pair.
 void add_pairs(Case& c, const Decoded& decoded) {
   std::map<std::pair<int, int>, std::vector<size_t>> bad;
   for (const size_t i : decoded.unexplained) bad[std::minmax(c.ends[i].first, c.ends[i].second)].push_back(i);
@@ -136,7 +138,7 @@ void add_pairs(Case& c, const Decoded& decoded) {
         suspect.kind == LinkSuspect::Kind::pair
             ? fmt::format("path between {} and {}: {}, both are fast with others", suspect.nodes[0],
                           suspect.nodes[1], how_slow(suspect))
-            : fmt::format("{} or {} or the path between them: {}; the measurements cannot separate them",
+            : fmt::format("{}, {} or the path between them: {}; the measurements do not show which",
                           suspect.nodes[0], suspect.nodes[1], how_slow(suspect));
     c.out.suspects.push_back(std::move(suspect));
   }
@@ -163,7 +165,7 @@ std::optional<double> healthy_rate(size_t ends, const std::vector<Rate>& rates) 
       best[static_cast<size_t>(end)] = std::max(best[static_cast<size_t>(end)], r.value);
   std::erase_if(best, [](double value) { return value < 0; });
   if (best.empty()) return {};
-  // The best of an end that only met bad ones is low, too: that may be three of four ends.
+  // An end that was tested with bad ends only also has a low best rate; up to three of four ends may be such.
   const auto upper = best.begin() + static_cast<std::ptrdiff_t>(best.size() * 3 / 4);
   std::nth_element(best.begin(), upper, best.end());
   const double near = kNearBest * *upper;

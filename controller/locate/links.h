@@ -1,9 +1,9 @@
-// Which node's link is bad, from bandwidths measured between nodes: one slow link makes every pair of its
-// node slow, and naming all of them would be wrong.
+// Finds the node whose link is bad, from bandwidths measured between pairs of nodes: one slow link makes
+// every pair with its node slow, and it would be wrong to report all of those nodes.
 //
-// The controller calls locate_links() with what the link step measured (each direction of each session is one
-// entry), and names only the suspects: a pair that one of them explains is not a fault of the node at its
-// other end. Thread: pure functions.
+// The controller calls locate_links() with what the link step measured (one entry per direction of each
+// session), and reports only the suspects: if a suspect explains a slow pair, the node at the other end is
+// not at fault. Thread safety: stateless functions.
 #pragma once
 
 #include <optional>
@@ -14,49 +14,49 @@
 namespace muster::locate {
 
 struct LinkMeasurement {
-  std::string from = {}, to = {};  // node names; data went this way
-  // nullopt: tried and not measured (refused, hung, wrong data), which is a failure.
+  std::string from = {}, to = {};  // node names; data was sent from `from` to `to`
+  // nullopt: the measurement failed (refused, hung, wrong data), which counts against the link.
   std::optional<double> mbps = {};
-  // It had a limit to reach, and reached it: not a failure, however much faster others are.
+  // A limit was given and reached: not a failure, however much faster other links are.
   bool as_expected = false;
 };
 
 struct LinkSuspect {
   enum class Kind {
     node,  // this node's own network link (NIC, cable, switch port): slow with at least two credible partners
-    pair,  // only between these two; both are fast with others
-    undecided,  // at least one of these; the measurements cannot say which
+    pair,  // only between these two nodes; each is fast with other nodes
+    undecided,  // at least one of these nodes; the measurements do not show which
   };
   Kind kind = Kind::node;
-  std::vector<std::string> nodes = {};     // one for `node`, else the two ends
-  std::string direction = {};              // "sends", "receives" when only one way is slow; "" both
-  std::string summary = {};                // one line for people: which end, how slow, compared with what
-  std::vector<std::string> evidence = {};  // one line per measurement: against it, then for its witnesses
+  std::vector<std::string> nodes = {};     // one node for Kind::node, else both ends
+  std::string direction = {};              // "sends" or "receives" if only one direction is slow, else ""
+  std::string summary = {};                // one line: which end, how slow, compared with what
+  std::vector<std::string> evidence = {};  // one line per measurement: those against it, then its partners'
   std::optional<double> share =
-      {};  // median of its bad measurements / reference; 0 when none could be measured
+      {};  // median of its bad measurements / reference; 0 if no bandwidth could be measured
 };
 std::string_view to_string(LinkSuspect::Kind kind);
 
 struct LinkFindings {
-  std::optional<double> reference = {};  // MB/s of a healthy pair; absent when nothing was measured
-  std::optional<double> floor = {};      // below it a measurement is bad: floor_ratio x reference
-  std::string derivation = {};           // as text
+  std::optional<double> reference = {};  // MB/s of a healthy pair; absent if nothing was measured
+  std::optional<double> floor = {};      // measurements below it are bad: floor_ratio x reference
+  std::string derivation = {};           // how the floor was derived, as text
   std::vector<LinkSuspect> suspects = {};
-  // Names of the ends that explain a bad measurement between these two; empty if it was good or there is no
-  // suspect.
+  // Returns the ends that explain a bad measurement between these two nodes; empty if the measurement was
+  // good or has no suspect.
   std::vector<std::string> guilty_of(const std::string& from, const std::string& to) const;
 };
 
 struct LinkRule {
   double floor_ratio = 0.85;  // halfway between healthy and 30 % slow
   std::optional<double> expected =
-      {};  // MB/s a healthy link must reach, if known: the reference is at least this
+      {};  // MB/s that a healthy link must reach, if known: lower bound of the reference
 };
 LinkFindings locate_links(const std::vector<LinkMeasurement>& measured, const LinkRule& rule = {});
 
-// The rate of a healthy test: the median of the tests that come near the upper quartile, over all ends, of
-// each end's best. Right while a quarter of the ends met a healthy partner, also when most tests touch a bad
-// one.
+// Returns the rate of a healthy test. Takes the best rate of each end and the upper quartile of these, then
+// the median of all tests near that value. Correct if at least a quarter of the ends were tested with a
+// healthy partner, even if most tests include a bad end.
 struct Rate {
   int a = 0, b = 0;
   double value = 0;

@@ -5,9 +5,9 @@
 namespace muster::locate {
 namespace {
 
-// Round r of the circle over n ends, renamed by `name`.
+// Returns round r of the circle method for n ends, with the ends renumbered by `name`.
 Round circle_round(int n, int r, const std::vector<int>& name) {
-  const int even = n + n % 2;  // the added end is a dummy: its partner is idle
+  const int even = n + n % 2;  // if n is odd, a dummy end is added, whose partner is idle
   const auto at = [&](int position) { return position == 0 ? 0 : 1 + (position - 1 + r) % (even - 1); };
   Round out;
   for (int i = 0; i < even / 2; ++i) {

@@ -1,6 +1,6 @@
-// Which ends are tested together. A round is a set of pairs without a common end, so that each end's
-// bandwidth belongs to one test. Ends are 0 ... n - 1; with an odd number one end is idle in each round.
-// Thread: pure functions; the same seed gives the same rounds on every machine.
+// Chooses which ends are tested together. A round is a set of pairs without a common end, so that each end's
+// bandwidth is used by one test only. Ends are numbered 0 ... n - 1; if n is odd, one end is idle in each
+// round. Thread safety: stateless functions; a seed gives the same rounds on every machine.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@ namespace muster::locate {
 using Pair = std::pair<int, int>;
 using Round = std::vector<Pair>;
 
-// Circle method: every pair exactly once, in n - 1 rounds (n when odd). For few ends: all paths are seen.
+// Circle method: every pair exactly once, in n - 1 rounds (n if odd). For few ends: tests all paths.
 std::vector<Round> circle(int n);
-// Random matchings without a repeated pair: the circle's rounds under shuffled numbers.
+// Random matchings without a repeated pair: rounds of circle() with shuffled end numbers.
 std::vector<Round> matchings(int n, int rounds, uint64_t seed);
 
-// The partners of end `self`, round by round, if the rounds are fixed beforehand: all ends while n is at most
-// kAllPairs, else log2 n + 2 different ones. If a is among b's, b is among a's.
+// Returns the partners of end `self` in each round, for rounds that are fixed beforehand: all other ends if n
+// is at most kAllPairs, else log2 n + 2 different ones. Symmetric: if a is a partner of b, b is one of a.
 constexpr int kAllPairs = 8;
 std::vector<int> partners(int n, int self, uint64_t seed = 1);
 
 int log2_up(int n);  // smallest k with 2^k >= n
 
-// Numbers for shuffles; <random>'s distributions differ between libraries.
+// Random numbers for shuffles; the distributions of <random> differ between standard libraries.
 class Numbers {
  public:
   explicit Numbers(uint64_t seed) : state_(seed) {}

@@ -8,13 +8,14 @@
 namespace muster::locate {
 namespace {
 
-// A failed pair is tested again when both ends have this many passes with others for each of its tests. If it
-// failed this often, it is the path: by then an end with an intermittent fault would have failed with another
-// partner, too.
+// A failed pair is tested again if both ends passed kClearing tests with others for each test of the pair.
+// After kPathTests failures the path is bad: an end with an intermittent fault would also have failed with
+// another partner.
 constexpr size_t kClearing = 2, kPathTests = 3;
-// An end is tested until this many witnesses are against it: one of two may turn out to be bad itself later.
+// An end is tested until this many credible tests are against it: one of two partners may later turn out to
+// be bad.
 constexpr size_t kConfirming = 3;
-constexpr std::ptrdiff_t kLeastTests = 3;  // with partners that are not bad, of every end
+constexpr std::ptrdiff_t kLeastTests = 3;  // tests per end with partners that are not bad
 
 size_t z(int number) { return static_cast<size_t>(number); }
 
@@ -40,7 +41,7 @@ class Search {
         if (!failed[i]) at(end).passed_with.push_back(other);
       }
     }
-    // Tests between ends that never failed say nothing about those that did.
+    // Tests between ends that never failed give no information about those that did.
     for (size_t i = 0; i < tested.size(); ++i)
       if (involved[z(tested[i].a)] || involved[z(tested[i].b)]) {
         probes_.push_back({{tested[i].a, tested[i].b}, failed[i]});
@@ -71,7 +72,7 @@ class Search {
   };
   End& at(int end) { return ends_[z(end)]; }
 
-  // Passes of an end with partners without a failure.
+  // Returns how many tests the end passed with partners that are not bad, without the given partner.
   size_t passes_without(int end, int partner) {
     size_t passes = 0;
     for (const int other : at(end).passed_with) passes += other != partner && !at(other).guilty;
@@ -100,7 +101,7 @@ class Search {
     }
   }
 
-  // A partner that is bad itself says nothing about an end.
+  // True if the end had too few tests with good partners; a test with a bad partner gives no information.
   bool hardly_tested(const End& end) {
     const auto counts =
         std::count_if(end.met.begin(), end.met.end(), [&](int other) { return !at(other).guilty; });
@@ -124,8 +125,8 @@ class Search {
     std::vector<int> order(ends_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
     numbers.shuffle(order);
-    // Witnesses are few: those that never passed come first, then those that were idle or met a bad one, last
-    // those that are convicted but not confirmed.
+    // Credible partners are few. Ends that never passed get one first, then those that were idle or tested
+    // with a bad end, last those that are convicted but not confirmed.
     std::vector<int> first = order;
     std::stable_sort(first.begin(), first.end(), [&](int a, int b) {
       return std::pair(at(a).guilty, at(a).passed_with.size()) <
@@ -145,7 +146,8 @@ class Search {
         if (free(order[j]) && !met(order[i], order[j])) take(order[i], order[j]);
   }
 
-  // A partner it has not met, that is not suspected itself and passed most; else any it has not met.
+  // Takes as partner the end with the most passes that is not suspect and that it was not tested with yet;
+  // else any end that it was not tested with.
   void give_witness(int end, const std::vector<int>& order) {
     int best = -1;
     const auto better = [&](int a, int b) {

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-constexpr int kMostInventories = 32;    // per machine and time that discovery is on
+constexpr int kMostInventories = 32;    // per machine, since discovery was switched on
 constexpr size_t kMostFacts = 1 << 20;  // bytes
 constexpr DurationMs kInventory = 5 * kMinute;
 
@@ -53,13 +53,13 @@ void Discovery::off() {
 void Discovery::on_hello(const Hello& hello) {
   if (!active() || mac_of_unknown(hello.node).empty()) return;
   Asked& asked = asked_[hello.node];
-  // Ordered at the machine's first message, before its boot id was known.
+  // The inventory was ordered at the machine's first contact, before its boot id was known.
   if (asked.boot_id.empty() && !asked.order.empty()) asked.boot_id = hello.boot_id;
-  // An agent that restarted within the same boot still has, or had, the order.
+  // An agent that restarted within the same boot has received the order already.
   if (asked.boot_id != hello.boot_id) ask(hello.node, hello.boot_id);
 }
 
-// One that was there before discovery was switched off and on sends no second hello.
+// An agent that connected before discovery was switched off and on again sends no second hello.
 void Discovery::on_contact(const std::string& name) {
   if (active() && !mac_of_unknown(name).empty() && !asked_.count(name)) ask(name, "");
 }
@@ -108,7 +108,8 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
     row.mode = std::string(wire::to_string(wire::Mode::ram));
     row.last_seen = row.facts_time = now;
     row.facts = text;
-    // A machine that appears later with this MAC must be the same one: the operator admits what was shown.
+    // A machine that later appears with this MAC must be the same one, because the operator admits the
+    // machine that was shown.
     if (machine_of(row.product_uuid).empty()) row.product_uuid = machine_of(system.uuid);
     row.system_serial = names_one_thing(system.serial) ? system.serial : "";
   });

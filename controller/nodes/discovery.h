@@ -1,10 +1,10 @@
-// Discovery: undeclared machines. While it is on, they may netboot into the RAM system
+// Discovery of undeclared machines. While it is on, they may netboot into the RAM system
 // (controller/boot/boot_service.h) and get an order for their inventory, once per boot. They get no other
-// order: they are in no plan until an operator admits them.
+// order, and are in no plan until an operator admits them.
 //
-// Off by default and again after every start of the controller; on() has a time limit. What was seen stays in
-// the store as the row of "unknown-<MAC>" in state "unadmitted". Everything that a hostile machine can make
-// grow is bounded. Thread: the reactor's.
+// Off after every start of the controller; on() has a time limit. A machine that was seen stays in the store,
+// as the row of "unknown-<MAC>" in state "unadmitted". Everything that a hostile machine could make grow has
+// a limit. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -26,21 +26,21 @@ class Discovery {
   struct Hooks {
     std::function<void(const std::string& name, const std::function<void(NodeRow&)>& change)> set_row;
     std::function<void(const std::string& name, const HardwareFacts& facts)>
-        seen;  // after an inventory was taken
+        seen;  // an inventory has arrived
   };
   Discovery(Reactor& reactor, BootService& boot, LinkPort& link, Hooks hooks);
   ~Discovery();
   Discovery(const Discovery&) = delete;
   Discovery& operator=(const Discovery&) = delete;
 
-  // Called after each change, for DHCP.
+  // Sets the function that is called after each change, to update DHCP.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
-  void on(DurationMs how_long);  // from now; also when it is on already
+  void on(DurationMs how_long);  // counted from now, even if already on
   void off();
   bool active() const { return until_ != 0; }
   TimeMs until() const { return until_; }  // 0: off
 
-  // From the agent link, about names of undeclared machines only.
+  // Called by the agent link, for undeclared machines only.
   void on_hello(const Hello& hello);
   void on_event(const std::string& name, const wire::Event& event);
   void on_contact(const std::string& name);
@@ -51,7 +51,7 @@ class Discovery {
   void withdraw(const std::string& name);
 
   struct Asked {
-    std::string order, boot_id;  // the order on offer; "" if it was answered
+    std::string order, boot_id;  // the pending order; "" once it is answered
     int times = 0;
   };
   Reactor& reactor_;
@@ -64,7 +64,7 @@ class Discovery {
   std::map<std::string, Asked> asked_;  // since it was switched on
 };
 
-// Whose RAM system undeclared machines boot: that of the first node with an image; "" when none has one.
+// Returns the image whose RAM system undeclared machines boot: that of the first node with one; "": none.
 std::string discovery_image(const Spec& spec);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Why a quarantined node is in no run. Thread: values.
+// What keeps a quarantined node out of runs. Thread safety: plain value types.
 #pragma once
 
 #include <string_view>
@@ -13,7 +13,7 @@ enum class HeldBy {
 
 // "", "run", "operator".
 std::string_view to_string(HeldBy held);
-// An unknown word counts as `an_operator`: in doubt the node is not touched.
+// Reads the word. An unknown word counts as `an_operator`: if in doubt, the node is not touched.
 HeldBy held_by_from_string(std::string_view word);
 
 }  // namespace muster

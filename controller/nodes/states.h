@@ -1,5 +1,5 @@
-// The states of nodes and runs, and the one table of the words that the store, the API and events have for
-// them. Thread: values.
+// The states of nodes and runs, and the words for them that the store, the API and events use. Thread safety:
+// plain value types.
 #pragma once
 
 #include <string_view>
@@ -10,17 +10,17 @@ namespace muster {
 
 enum class NodeState {
   unknown,      // never seen
-  discovered,   // its hardware was seen; nothing is installed, or nothing of use
-  unadmitted,   // it was seen, and no spec declares it
-  installing,   // a run works on it, for more than writing a slot beside its jobs
-  accepted,     // it passed
-  degraded,     // it works, below a floor of the profile
+  discovered,   // its hardware was seen; no usable system is installed
+  unadmitted,   // it was seen, but the spec does not declare it
+  installing,   // a run works on it, and does more than write a slot while jobs run
+  accepted,     // it passed acceptance
+  degraded,     // it works, but is below a floor of the acceptance profile
   quarantined,  // excluded, by a run or an operator (held_by.h)
-  draining,     // its work and data are moved off it
-  drained       // off; brought back only by name
+  draining,     // its jobs and data are being moved off it
+  drained       // out of service; brought back only by a command that names it
 };
 std::string_view to_string(NodeState state);
-// invalid for an unknown word: a state of a later version has no equivalent here.
+// Code::invalid for an unknown word: the state of a later version has no equivalent in this one.
 Result<NodeState> node_state_from_string(std::string_view word);
 
 enum class RunState {
@@ -31,7 +31,7 @@ enum class RunState {
   cancelled
 };
 std::string_view to_string(RunState state);
-// invalid for an unknown word.
+// Code::invalid for an unknown word.
 Result<RunState> run_state_from_string(std::string_view word);
 
 }  // namespace muster

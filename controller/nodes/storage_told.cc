@@ -20,7 +20,7 @@ std::string text_of(const Json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-// The topmost mount at `path`; null when there is none.
+// Returns the topmost mount at `path`; null if there is none.
 Json mount_at(const Json& all, const std::string& path) {
   for (const auto& one : all)
     if (one.is_object() && text_of(one, "at") == path) return one;
@@ -29,17 +29,17 @@ Json mount_at(const Json& all, const std::string& path) {
 
 bool is_true(const Json& object, const char* key) { return object.value(key, Json()) == true; }
 
-// Whether a node with very many mounts did not report all of them.
+// True if the node has too many mounts and did not report all of them.
 bool was_cut(const Json& all) {
   return std::any_of(all.begin(), all.end(),
                      [](const Json& one) { return one.is_object() && is_true(one, "cut"); });
 }
 
-// What must be mounted at a section's mount point. Empty source: a device of the node's own, by any name, as
-// links to devices are the node's to follow.
+// What must be mounted at a section's mount point. An empty source means any device of the node itself: only
+// the node can resolve links to devices.
 struct Right {
   RightMount mount;
-  bool as_text = false;  // no globs
+  bool as_text = false;  // compare as text, not as globs
 };
 bool fits(const Right& right, const std::string& fs, const std::string& from) {
   const RightMount& want = right.mount;
@@ -49,7 +49,7 @@ bool fits(const Right& right, const std::string& fs, const std::string& from) {
                              : ::fnmatch(want.source.c_str(), from.c_str(), 0) == 0;
 }
 
-// Of a whole section: its leader may have something else mounted than the others.
+// The correct mounts of a section: the leader's may differ from those of the other nodes.
 struct Section {
   Section(const Spec& of, const StorageSpec& section) : spec(section) {
     const StorageEngine& engine = engine_of(section);
@@ -59,7 +59,7 @@ struct Section {
     } else if (!engine.mount) {
       others = {{section.fs, ""}};
     } else if (!first) {
-      others = {{"*", "*"}};  // no server: the right source is unknown
+      others = {{"*", "*"}};  // no server, so the correct source is unknown
     } else {
       const std::string address = SectionNetwork(of, section).address(*first);
       others = {engine.mount({of.cluster, section, address, false})};
@@ -72,7 +72,7 @@ struct Section {
   const Right& right(const std::string& node) const { return node == leader ? leaders : others; }
 
   const StorageSpec& spec;
-  std::string leader;  // empty: all have the same mounted
+  std::string leader;  // empty: the correct mount is the same on all nodes
   Right leaders, others;
 };
 
@@ -80,7 +80,7 @@ void copy_number(const Json& from, const char* key, Json& to, const char* as) {
   if (const auto it = from.find(key); it != from.end() && it->is_number_unsigned()) to[as] = *it;
 }
 
-// This node's report on the section, and its error in `problem`.
+// Returns the node's entry for the section, and sets `problem` to its error.
 Json of_node(const Section& section, const std::string& node, const Json* told, std::string& problem) {
   const StorageSpec& s = section.spec;
   Json out = {{"node", node}, {"state", "unknown"}};
@@ -119,8 +119,8 @@ Json of_node(const Section& section, const std::string& node, const Json* told, 
   return out;
 }
 
-// The engine's own health, from the nodes that can read it. A reported problem counts whatever others report;
-// a missing answer only if no node gets one: a monitor that is cut off does not count.
+// The health that the engine itself reports, from the nodes that can query it. A reported problem always
+// counts; a missing response counts only if no node gets one, so a single monitor that is cut off is ignored.
 class EnginesWord {
  public:
   void heard(const std::string& engine, const std::string& node, const Json& told) {
@@ -135,7 +135,7 @@ class EnginesWord {
         silent_ = {{"node", node}, {"problem", engine + " does not answer"}};
     }
   }
-  // Null: no problem.
+  // Returns {node, problem}; null: no problem.
   Json problem() const { return wrong_.is_null() && !well_ ? silent_ : wrong_; }
 
  private:
@@ -162,7 +162,7 @@ void StorageTold::update(const std::string& node, const std::string& text) {
     told_.erase(node);
 }
 
-// Slurm's long form: "idle", "mixed-", "drained*", "draining".
+// Parses Slurm's long state names: "idle", "mixed-", "drained*", "draining".
 SchedulerState StorageTold::scheduler(const std::string& node) const {
   SchedulerState out;
   const auto told = told_.find(node);
@@ -193,7 +193,8 @@ Json StorageTold::status(const Spec& spec, const std::function<bool(const std::s
       std::string problem;
       Json one = of_node(of, n.name, told, problem);
       add_sizes(one, local, section);
-      // A former master that is running again lacks all changes since.
+      // Only the leader's report is used if only it knows: a former master that runs again has outdated
+      // metadata.
       const bool may_know = engine_of(s).leader_knows_health ? n.name == of.leader : is_member(s, n);
       if (told && may_know) engine.heard(s.engine, n.name, *told);
       if (!problem.empty()) section["problems"].push_back({{"node", n.name}, {"problem", problem}});

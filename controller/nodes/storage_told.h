@@ -1,6 +1,6 @@
-// What agents report about the storage mounted on their nodes, compared with the spec's sections, and what
-// the scheduler reports about the nodes (agent/storage_state.h). Kept in memory: an agent repeats it with its
-// next request. Thread: the reactor's.
+// What agents report about the storage mounted on their nodes, which is compared with the spec's sections,
+// and about the nodes' state in the scheduler (agent/storage_state.h). Kept in memory only: agents repeat it
+// with their next request. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -12,27 +12,27 @@
 
 namespace muster {
 
-// The scheduler's state of a node, as its agent reported it last. Both false if nothing is known.
+// A node's state in the scheduler, as its agent last reported it. Both members are false if it is unknown.
 struct SchedulerState {
   bool busy = false;  // it has jobs
-  bool out = false;   // it takes none: drained, down, failed; not by muster's own re-image
+  bool out = false;   // it takes no jobs: drained, down, failed, but not by muster's own re-image
 };
 
 class StorageTold {
  public:
-  // `text`: of agent/storage_state.h. Anything but a list, or one that is too long, is not kept; empty text
-  // (an agent of an older version, a RAM system) removes the node's entry.
+  // Stores a node's report. `text`: see agent/storage_state.h. Empty text (from an agent of an older version,
+  // or a RAM system), text that is not a list, and text that is too long remove the node's entry.
   void update(const std::string& node, const std::string& text);
 
   SchedulerState scheduler(const std::string& node) const;
 
-  // One entry per section of the spec: {name, engine, mount, healthy, size_bytes, used_bytes, nodes,
+  // Returns one entry per section of the spec: {name, engine, mount, healthy, size_bytes, used_bytes, nodes,
   // problems}. `healthy`: false if there is a problem, true if there is none and a node reported, else null.
-  // size_bytes and used_bytes: of all nodes together if each has its own, else of the one file system; absent
-  // if no node reported. nodes: [{node, state: mounted|absent|other|silent|unknown, size_bytes?, used_bytes?,
-  // array?, health?}]; other: the mount is not the section's, by type and source. problems: [{node,
-  // problem}], for people; of an engine's own report, the first node with it. `silent`: nodes that are silent
-  // now; their reports are history.
+  // size_bytes and used_bytes: sums over the nodes if each has a file system of its own, else those of the
+  // shared one; absent if no node reported. nodes: [{node, state: mounted|absent|other|silent|unknown,
+  // size_bytes?, used_bytes?, array?, health?}]; other: type and source of the mount are not the section's.
+  // problems: [{node, problem}], text for operators; a problem that the engine itself reports is listed once,
+  // for the first node. `silent` returns true for nodes that are silent now, whose reports are outdated.
   Json status(const Spec& spec, const std::function<bool(const std::string& node)>& silent) const;
 
  private:

@@ -14,13 +14,13 @@
 namespace muster {
 namespace {
 
-// The partners that a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners,
-// which are enough to isolate the faulty one (controller/locate/).
+// Chooses the partners with which a node's links are measured: with many nodes only log2 N + 2 partners per
+// node, which are enough to isolate a faulty one (controller/locate/).
 class LinkPartners {
  public:
   explicit LinkPartners(const Planning& p) : p_(p) {}
 
-  // Of its peers in this set, by place there and in order.
+  // Returns the node's partners in this set, as ascending indexes into it.
   std::vector<int> of(const NodeSpec& node, const NodeSet& set) {
     auto& measured = measured_[&set];
     if (measured.empty())
@@ -30,7 +30,7 @@ class LinkPartners {
     std::sort(out.begin(), out.end());
     return out;
   }
-  // Of these, each with a name.
+  // Returns the node's partners among these peers, which have a member "name".
   Json of(const NodeSpec& node, const Json& peers) {
     std::set<std::string> names = {node.name};
     for (const Json& peer : peers) names.insert(peer.value("name", ""));
@@ -45,7 +45,7 @@ class LinkPartners {
  private:
   using Names = std::vector<std::string>;
 
-  // In order of the plan.
+  // Returns the names of the measured nodes that satisfy `is_one`, in the order of the plan.
   Names measured_of(const std::function<bool(const std::string&)>& is_one) const {
     Names out;
     for (const auto& d : p_.drafts)
@@ -64,8 +64,8 @@ class LinkPartners {
   std::map<const NodeSet*, Names> measured_;
 };
 
-// "peers_in_plan": true keeps only the peers that take part: a link test needs both ends at work at the
-// same time. A step that has no peer left is left out.
+// "peers_in_plan": true keeps only the peers in the plan: a link test needs both ends to run at the same
+// time. A step without any remaining peer is left out.
 class PeersInPlan {
  public:
   explicit PeersInPlan(const Planning& p) : partners_(p) {}
@@ -77,7 +77,7 @@ class PeersInPlan {
   }
 
  private:
-  // False: it has none.
+  // Returns false if the step has no peers left.
   bool keep(const NodeSpec& node, PlannedStep& s) {
     if (s.peers_of) {
       const auto places = partners_.of(node, *s.peers_of);
@@ -104,8 +104,8 @@ class PeersInPlan {
   std::map<RenderedStepPtr, RenderedStepPtr> without_;
 };
 
-// `{folder}` of options is filled in by the agent. On a node that muster imaged it is /run, and an agent of
-// an earlier version, which does not know the word, may run there: what it gets has /run in it.
+// The agent replaces `{folder}` in options. On a node that muster imaged it is always /run, but an agent of
+// an earlier version, which does not support `{folder}`, may run there: so the controller inserts /run.
 class FolderOfImages {
  public:
   void fill(Draft& d) {
@@ -157,7 +157,7 @@ void write_acceptance(Planning& p) {
   write_stage(
       p, {1, "accept", "accept", "acceptance", ActionKind::check, [](const Draft& d) { return &d.accept; }});
   for (const int n : numbers)
-    write_stage(p, {n, fmt::format("accept-{}", n), "accept", fmt::format("acceptance together, stage {}", n),
+    write_stage(p, {n, fmt::format("accept-{}", n), "accept", fmt::format("joint acceptance, stage {}", n),
                     ActionKind::check, [](const Draft& d) { return &d.accept_cluster; }});
 }
 

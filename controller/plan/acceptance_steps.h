@@ -1,11 +1,11 @@
-// The measurements of a plan: each node alone, then the nodes together. Pure.
+// The measurements of a plan: each node alone, then the nodes together. Pure functions, no I/O.
 #pragma once
 
 #include "controller/plan/planning.h"
 
 namespace muster {
 
-// Appended after everything that the drafts have so far.
+// Appends the measuring actions to the plan, after all actions that the drafts have so far.
 void write_acceptance(Planning& p);
 
 }  // namespace muster

@@ -1,6 +1,6 @@
 // ActionParams: the parameters of an action, a JSON object. Orders for many nodes have the same steps and
-// name the same nodes: such members are held as text that the actions of a plan share, the others as JSON. A
-// value; the shared texts never change.
+// name the same nodes: such members are stored as text that all actions of a plan share, the others as JSON.
+// A value type; the shared texts are immutable.
 #pragma once
 
 #include <concepts>
@@ -18,32 +18,32 @@ namespace muster {
 class ActionParams {
  public:
   ActionParams() = default;  // {}
-  // From a Json only, not from types that convert to it: nested braces would mean something else.
+  // Accepts only a Json, not types that convert to it: nested braces would be read as a JSON array.
   template <std::same_as<Json> Value>
   ActionParams(Value whole) : own_(std::move(whole)) {}
   ActionParams& operator=(Json whole) { return *this = ActionParams(std::move(whole)); }
-  // Takes the texts of its steps, and of the nodes that the steps are about, from the pool.
+  // Stores the steps, and the nodes that the steps are about, as texts shared through `pool`.
   static ActionParams with_texts(const Json& whole, TextPool& pool);
 
   void set_steps(std::vector<SharedText> steps);
   void set(const std::string& key, SharedText value);
   void set_own(const std::string& key, Json value);
 
-  // The complete object; rebuilt by each call.
+  // Returns the complete object, which each call rebuilds.
   Json json() const;
-  // Without the other members held as text: the rings.
+  // Returns the object with its steps, but without the other members stored as text (the rings).
   Json without_shared() const;
   bool is_object() const { return own_.is_object(); }
   bool contains(const std::string& key) const;
-  // A copy of a member: changes to it have no effect here. If it does not exist: null, or `otherwise`.
+  // Returns a copy of a member (changes to it do not change *this); null, or `otherwise`, if it is missing.
   const Json operator[](const std::string& key) const { return value(key, Json()); }
   Json value(const std::string& key, Json otherwise) const;
 
-  // The output of dump_json() for it, in pieces.
+  // Passes the text that dump_json() would write for the object to `take`, in pieces.
   void each_piece(const std::function<void(std::string_view)>& take) const;
-  // Bytes of what is held as text.
+  // Returns the number of bytes of the members stored as text.
   size_t size_of_texts() const;
-  // The members held as JSON, and those held as text.
+  // The members stored as JSON; below, those stored as text.
   const Json& own() const { return own_; }
   const std::vector<SharedText>& steps() const { return steps_; }
   const std::map<std::string, SharedText>& shared() const { return shared_; }

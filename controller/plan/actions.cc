@@ -51,7 +51,7 @@ void write_actions(Planning& p) {
   for (const auto& d : p.hopeless) {
     p.plan.left_out.push_back(d.spec->name);
     p.plan.notes.push_back(d.spec->name + " was never seen and is left out; run `muster up --limit " +
-                           d.spec->name + "` to look for it again");
+                           d.spec->name + "` to discover it again");
   }
   for (auto& d : p.drafts) {
     p.plan.nodes.push_back(d.spec->name);
@@ -77,7 +77,8 @@ void write_actions(Planning& p) {
     for (auto& d : p.drafts)
       if (!d.serves)
         add(p, d,
-            {"look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory});
+            {"look", ActionKind::inventory, "accept", "take an inventory of the result", Json::object(),
+             kInventory});
   }
   write_acceptance(p);
   write_ends(p);
@@ -88,7 +89,7 @@ void write_actions(Planning& p) {
       p.plan.notes.push_back(fmt::format("storage '{}' (engine {}) {}", s.name, s.engine, engine.caution));
     if (engine.may_name_leader && p.in.request.force.count(s.server))
       p.plan.notes.push_back("storage '" + s.name + "': " + s.server +
-                             " may start from a metadata copy of any age, as forced");
+                             " may start from a metadata copy of any age, because of --force");
   }
   std::map<std::string, std::string> rails;
   for (const auto& d : p.drafts)

@@ -1,11 +1,11 @@
-// The actions of a plan that installs, configures or measures, and its remarks for the operator. Pure.
+// The actions of a plan that installs, configures or measures, and its notes for the operator. No I/O.
 #pragma once
 
 #include "controller/plan/planning.h"
 
 namespace muster {
 
-// For all drafts, which must be prepared.
+// Writes the actions of all drafts. prepare_all() must have run.
 void write_actions(Planning& p);
 
 }  // namespace muster

@@ -8,11 +8,11 @@
 namespace muster {
 namespace {
 
-// Ports of small services that are no longer in use: discard, echo, daytime, chargen, time. The playbook
-// opens none of them; it opens 22, 123 and all from 1024 up.
+// Ports of obsolete services: discard, echo, daytime, chargen, time. The playbook opens none of them; it
+// opens 22, 123 and all ports from 1024 on.
 constexpr std::array<uint16_t, 5> kCandidates = {9, 7, 13, 19, 37};
 
-// `network` is a network or an address; empty: everywhere.
+// True if the address is in `network`, which is a network or an address; empty: any address.
 bool is_from(const std::string& network, uint32_t address) {
   if (network.empty()) return true;
   if (const auto one = parse_ipv4(network)) return *one == address;
@@ -36,7 +36,7 @@ std::optional<uint16_t> closed_port(const Spec& spec, const NodeSpec& node,
   if (node.address == controller_address) return std::nullopt;
   const auto address = parse_ipv4(node.address);
   if (!address) return std::nullopt;
-  // The two may be the same network.
+  // The provisioning and storage networks may be the same.
   if (const std::string& storage = spec.network.storage.cidr; !storage.empty() && is_from(storage, *address))
     return std::nullopt;
   for (const uint16_t port : kCandidates)

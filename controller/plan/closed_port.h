@@ -1,9 +1,9 @@
-// A port that must be closed on a neighbour, seen from one node: playbook `firewall` uses it to check that
-// the neighbour's firewall is up. Pure.
+// Chooses a port that one node must find closed on another node: playbook `firewall` probes it to check that
+// the other node's firewall is up. Pure functions, no I/O.
 //
-// To a node that the rules allow everywhere, every port answers "refused" however well the firewall works: to
-// the controller's own machine, and to nodes whose address is in `network.storage` or a rule of the spec's
-// `firewall`.
+// The probe shows nothing from an address that the rules allow on every port, since "connection refused" is
+// then the normal answer: the controller's own machine, and nodes whose address is in `network.storage` or in
+// a rule of the spec's `firewall`.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace muster {
 
-// A privileged TCP port on which no node of the spec accepts packets from this node's address; empty if there
-// is none. A rule for some roles counts for all nodes: which neighbour is probed is known only when the order
-// is sent. The ports that the playbook itself opens are repeated here: a test compares the two.
+// Returns a privileged TCP port on which no node accepts packets from this node's address; empty if there is
+// none. A rule for some roles counts for all nodes: the probed node is chosen when the order is sent. The
+// ports that the playbook itself opens are repeated in closed_port.cc; a test compares the two.
 std::optional<uint16_t> closed_port(const Spec& spec, const NodeSpec& node,
                                     const std::string& controller_address);
 

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kForJobs = 95;  // percent; the rest is for the kernel and the daemons
+constexpr int64_t kForJobs = 95;  // percent of memory for jobs; the rest is for the kernel and the daemons
 
 // slurmd reports the memory that the kernel makes available, and a node that reports less than its RealMemory
 // is drained. Installed memory is the same after every boot and is used, unless it exceeds the available
@@ -27,8 +27,7 @@ int64_t memory_for_jobs_mib(const HardwareFacts& facts) {
   return std::max<int64_t>(1, usable * kForJobs / 100 / kStepMib * kStepMib);
 }
 
-// What a scheduler needs about every node: found, or else declared; a node with neither is left out. Device
-// files are empty without GPUs.
+// The device files of a node's GPUs, as the scheduler needs them; "" without GPUs.
 std::string gpu_files(int gpus) {
   return gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
 }
@@ -58,7 +57,8 @@ Json machines_of(const std::vector<const NodeSpec*>& nodes,
   return out;
 }
 
-// Those of `machines` with GPUs. The declaration counts: a node that lost its GPUs is still a GPU node.
+// Returns the entries of `machines` with GPUs. The spec's declaration takes precedence: a node that lost its
+// GPUs is still a GPU node.
 Json gpu_nodes_of(const Spec& spec, const Json& machines) {
   Json out = Json::array();
   for (Json m : machines) {

@@ -1,5 +1,5 @@
-// The data about a cluster's nodes for a playbook's templates (docs/playbook-context.md): the nodes that it
-// is about, their leader, their hardware. Made once for all nodes. Pure.
+// The data about a cluster's nodes for the templates of a playbook (docs/playbook-context.md): the nodes that
+// have the playbook, their leader, their hardware. Built once for all nodes. No I/O.
 #pragma once
 
 #include <array>
@@ -18,29 +18,29 @@
 
 namespace muster {
 
-// The nodes that steps are about, such as those of a playbook: its members and their context data.
+// A set of nodes, such as those that have a playbook, with their context data.
 struct NodeSet {
   std::vector<const NodeSpec*> members;        // in order of name
   Json nodes, machines, gpu_nodes, gpu_fleet;  // as in docs/playbook-context.md
   bool has_gpus = false;
   int64_t gpus_of_each = 0;
-  TextPtr ring;  // {name, address} of each, as text
+  TextPtr ring;  // {name, address} of each member, as text
 
-  // Place of the node among the members, or -1.
+  // Returns the index of the node in `members`, or -1.
   int place_of(const std::string& node) const;
   bool has(const NodeSpec& node) const { return place_of(node.name) >= 0; }
   size_t others_than(const NodeSpec& node) const { return members.size() - (has(node) ? 1 : 0); }
-  // The text of `nodes` without one of them, or with only those at these places.
+  // Return the JSON text of `nodes` without the given node, or with only the nodes at these indexes.
   SharedText text_without(const NodeSpec& node) const;
   SharedText text_of(const std::vector<int>& places) const;
 
  private:
   friend class ClusterContext;
-  TextPtr text_;                // of `nodes`
-  std::vector<size_t> begins_;  // offset of each in it, and of its end
+  TextPtr text_;                // JSON text of `nodes`
+  std::vector<size_t> begins_;  // offset of each node in text_, and of the end
 };
 
-// The context of steps: the nodes they are about, and their leader (null: none).
+// The context of a playbook's steps: the nodes that have the playbook, and their leader (null: none).
 struct NodeView {
   NodeSet* set = nullptr;
   const NodeSpec* leader = nullptr;
@@ -49,25 +49,25 @@ struct NodeView {
 // The part of a shared storage section that is the same for all nodes that mount it.
 struct SharedSection {
   SectionNetwork network;
-  const NodeSpec* leader;       // null: it has no members
-  bool holds_data;              // a member was seen with data of it
-  std::array<Json, 2> members;  // {name, address}; lent: to `storage_shared`, to the engine's own list
+  const NodeSpec* leader;       // null: the section has no members
+  bool holds_data;              // a member was seen with data of this section
+  std::array<Json, 2> members;  // {name, address}; lent to `storage_shared` and the engine's list
 };
 
-// What is the same for every node of a cluster, made once for all of them: it grows with the cluster, and a
-// copy for each of 1,000 nodes would take too long. Members of sections are lent to one NodeContext at a
-// time.
+// The data that is the same for every node of a cluster, built once for all of them: its size grows with the
+// cluster, and copying it for each of 1,000 nodes would take too long. The member lists of sections are lent
+// to one NodeContext at a time.
 class ClusterContext {
  public:
-  // `machines`: the nodes that were seen at least once. Both must outlive it.
+  // `machines`: the facts of the nodes that were seen at least once. Both arguments must outlive this object.
   ClusterContext(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines);
   ClusterContext(const ClusterContext&) = delete;
   ClusterContext& operator=(const ClusterContext&) = delete;
 
-  // The nodes that have the playbook; with `among`, those that also have that one. "" means an acceptance
-  // profile, which all nodes have.
+  // Returns the nodes that have the playbook; with `among`, those that have both playbooks. An empty
+  // `playbook` means the acceptance profile, which all nodes have.
   NodeView of(const std::string& playbook, const std::string& among = "");
-  // The nodes that mount a shared storage section; null for other names.
+  // Returns the nodes that mount this shared storage section; null if no such section exists.
   NodeSet* of_section(const std::string& name);
   SharedSection& shared_section(const StorageSpec& section);
   NodeSet& nobody() { return set_of({}); }
@@ -81,7 +81,7 @@ class ClusterContext {
   const Spec& spec_;
   const std::map<std::string, const HardwareFacts*>& machines_;
   Json hosts_;
-  // There are few: playbooks of the same roles share one.
+  // Playbooks of the same roles share one set, so there are few.
   std::map<std::vector<const NodeSpec*>, std::unique_ptr<NodeSet>> sets_;
   std::map<std::pair<std::string, std::string>, NodeView> views_;
   std::map<std::string, NodeSet*> sections_;
@@ -89,7 +89,7 @@ class ClusterContext {
   RenderedSteps rendered_;
 };
 
-// {name, address}
+// Returns {name, address} of the node.
 Json name_and_address(const NodeSpec& node);
 
 }  // namespace muster

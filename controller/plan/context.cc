@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// The words of a variable; empty if it is not declared.
+// Returns the words of a variable, which blanks or commas separate; empty if it is not declared.
 Json words_of(const Json& vars, const char* name) {
   Json out = Json::array();
   const std::string text = vars.value(name, "");
@@ -36,7 +36,7 @@ Json hardware_of(const HardwareSpec& h) {
   return out;
 }
 
-// After the last node comes the first again.
+// Returns the node after this one; the first follows the last.
 const NodeSpec& next_of(const NodeSet& set, const NodeSpec& node) {
   if (set.members.empty()) return node;
   const auto next =
@@ -45,7 +45,7 @@ const NodeSpec& next_of(const NodeSet& set, const NodeSpec& node) {
   return next == set.members.end() ? *set.members.front() : **next;
 }
 
-// Its entry among those with GPUs, which are in order of name, too.
+// Returns the node's entry in `gpu_nodes`, which is sorted by name, as a list of one; empty: it has no GPUs.
 Json own_gpus(const NodeSet& set, const NodeSpec& node) {
   const auto own = std::lower_bound(set.gpu_nodes.begin(), set.gpu_nodes.end(), node.name,
                                     [](const Json& m, const std::string& name) { return m["name"] < name; });
@@ -62,8 +62,8 @@ Json users_of(const Spec& spec) {
   return users;
 }
 
-// Traffic that booting machines send to the controller's own machine: DHCP from no address yet, and TFTP. The
-// rest is on ports that the nodes may use among themselves anyway.
+// Firewall rules for traffic of booting machines to the controller's own machine: DHCP, before they have an
+// address, and TFTP. All other traffic uses ports that are open between nodes anyway.
 Json controller_rules(const ContextInput& in) {
   if (in.node.address != in.controller_address) return Json::array();
   return {{{"port", 67}, {"proto", "udp"}, {"comment", "DHCP"}},
@@ -75,8 +75,8 @@ Json closed_port_of(const ContextInput& in) {
   return port ? Json(*port) : Json();
 }
 
-// An earlier version left labels that choose the system's own partitions. Seen, not declared: no part of the
-// configuration digest.
+// True if an earlier version left lines that select the system's own partitions by label. This was seen, not
+// declared, so it is not part of the configuration digest.
 bool has_labels(const ContextInput& in) {
   const auto seen = in.cluster.machines().find(in.node.name);
   return in.with_content && seen != in.cluster.machines().end() &&
@@ -168,7 +168,8 @@ void NodeContext::enter(const NodeView& view) {
   values_["is_leader"] = leads();
 }
 
-// The playbook that sets RDMA up declares it: then it must be present to be measured.
+// RDMA peers are the nodes with playbook `interconnect`, which sets up RDMA; on these nodes it must be
+// present and is measured.
 const NodeSet* NodeContext::set_of(const std::string& name) {
   if (name == "peers") return view_.set;
   if (name != "rdma_peers") return nullptr;
@@ -199,7 +200,7 @@ const Json* NodeContext::find(const std::string& name) {
   return first && dot != std::string::npos ? find_name(*first, name.substr(dot + 1)) : first;
 }
 
-// The lists of a set are the same as long as the set is.
+// The lists of a node set never change, so the set's address identifies their values.
 void NodeContext::identify(const std::string& name, std::vector<uintptr_t>& into) {
   const auto add = [&](const void* what) { into.push_back(reinterpret_cast<uintptr_t>(what)); };
   if (name == "nodes" || name == "machines" || name == "gpu_fleet") return add(view_.set);

@@ -1,4 +1,4 @@
-// The names a playbook may use (docs/playbook-context.md), as one node sees them. Pure.
+// The names that a playbook may use (docs/playbook-context.md), with their values for one node. No I/O.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// The names of docs/playbook-context.md for one node, as seen by the steps of one playbook at a time. The
-// objects that the input refers to must outlive it.
+// The names of docs/playbook-context.md for one node, with the values that apply to one playbook at a time
+// (enter()). The objects that the input refers to must outlive it.
 class NodeContext : public NamedValues {
  public:
   explicit NodeContext(const ContextInput& input);
@@ -22,18 +22,18 @@ class NodeContext : public NamedValues {
   NodeContext& operator=(const NodeContext&) = delete;
   ~NodeContext() { give_back_members(); }
 
-  // From now on as a step of this playbook ("": of an acceptance profile) sees it, or with this view.
+  // Selects the playbook ("": the acceptance profile), or the view, that the values are for from now on.
   void enter(const std::string& playbook);
   void enter(const NodeView& view);
-  // `item` of templates from now on; null: none.
+  // Sets the value of `item` in templates; null: none.
   void set_item(const Json* item) { item_ = item; }
-  // From now on as if the content of the disks were unknown (ContextInput::with_content).
+  // Removes the current content of the disks from the values (see ContextInput::with_content).
   void forget_content();
 
-  // The value of a dotted name. Valid until the view or the item changes.
+  // Returns the value of a dotted name, valid until the view or the item changes; null: unknown name.
   const Json* find(const std::string& name) override;
   void identify(const std::string& name, std::vector<uintptr_t>& into) override;
-  // The set whose list, without this node, is `peers` or `rdma_peers`; null for other names.
+  // Returns the node set that `peers` or `rdma_peers` lists (without this node); null for other names.
   const NodeSet* set_of(const std::string& name);
 
   const NodeSpec& node() const { return in_.node; }
@@ -55,7 +55,7 @@ class NodeContext : public NamedValues {
   std::map<const NodeSet*, Json> without_self_;  // for templates that use the elements one by one
 };
 
-// "10.20.0.0/24" -> "24"; "" without one.
+// Returns the prefix length of a network, "10.20.0.0/24" -> "24"; "" if it has none.
 std::string prefix_of(const std::string& cidr);
 
 }  // namespace muster

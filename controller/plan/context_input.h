@@ -1,4 +1,4 @@
-// The inputs for the names of a playbook, for one node. Pure values.
+// The inputs from which the values of a playbook's names are built, for one node. Plain data only.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ struct ContextInput {
   std::string controller_address;
   const std::map<std::string, std::string>& public_values;
   ClusterContext& cluster;
-  bool with_content = true;  // false: the current content of the disks is left out (configuration digests)
+  bool with_content = true;  // false: omit the current content of the disks (for configuration digests)
   const std::set<std::string>& forced = kNobody;  // PlanRequest::force
   // The nodes that the plan takes out of service until they are accepted again.
   const std::set<std::string>& pausing = kNobody;

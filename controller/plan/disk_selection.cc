@@ -20,7 +20,7 @@ std::string people(const DiskFacts& d) {
                      d.size_bytes);
 }
 
-// Its content, and the owner of the system if muster wrote one.
+// Describes the disk's content, and the owner of the system on it if muster wrote one.
 std::string holds(const DiskFacts& d) {
   const std::string content = d.content.empty() ? (d.blank ? "blank" : "unknown") : d.content;
   if (d.muster_node.empty()) return content;
@@ -35,7 +35,7 @@ Destruction destruction(const NodeSpec& node, const std::string& group, const Di
           d.name,    holds(d), d.content_hash, std::move(why)};
 }
 
-// "level=raid0" of a signature line; "" if it has none.
+// Returns the value of a key in a signature line: "raid0" for "level=raid0"; "" if the key is missing.
 std::string signature_word(const std::string& signature, const std::string& key) {
   const auto at = signature.find(" " + key + "=");
   if (at == std::string::npos) return "";
@@ -43,7 +43,7 @@ std::string signature_word(const std::string& signature, const std::string& key)
   return rest.substr(0, rest.find(' '));
 }
 
-// The label in a signature line: "xfs label=DATA", "mdraid member of gpu01:scratch".
+// Returns the label in a signature line such as "xfs label=DATA" or "mdraid member of gpu01:scratch".
 std::string label_of(const std::string& signature) {
   for (const std::string mark : {"label=", "member of "})
     if (const auto at = signature.find(mark); at != std::string::npos) {
@@ -54,7 +54,7 @@ std::string label_of(const std::string& signature) {
   return "";
 }
 
-// The data on a node's disk may belong to any storage section over its group.
+// Returns the storage section whose data the node holds on the disks of this group; null: none.
 const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::string& group) {
   for (const auto& s : spec.storage)
     if (s.disks == group && holds_data(s, node)) return &s;
@@ -63,7 +63,7 @@ const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::stri
 
 bool all_same(const std::string& text) { return text.find_first_not_of(text[0]) == std::string::npos; }
 
-// The uniqueness of these is ensured by an authority; other WWIDs are derived from the serial number.
+// True for WWIDs of a kind that a registry makes unique; other WWIDs are derived from the serial number.
 bool is_assigned(const std::string& wwid) {
   for (const char* prefix : {"eui.", "naa.", "uuid."})
     if (wwid.rfind(prefix, 0) == 0) return true;
@@ -72,15 +72,15 @@ bool is_assigned(const std::string& wwid) {
 
 constexpr const char* kMember = "linux_raid_member";
 
-// A whole disk is an array's member or nothing to such a section: the agent makes its file system on an array
-// only, and keeps no other disk. mdadm leaves what was there before it (a superblock of ext4, a GPT's
-// beginning); with a name, or where its place shows that it is left over, that may be in use.
+// True if the whole disk is a member of this section's array and nothing else: the agent makes the section's
+// file system only on an array. mdadm does not erase earlier signatures (an ext4 superblock, the start of a
+// GPT). Those are ignored unless they have a label or are reported as remains: such data may still be in use.
 bool is_own_member(const DiskFacts& disk, const std::string& node, const StorageSpec& storage) {
   const std::string labelled = std::string(kMember) + " label=";
   size_t members = 0;
   for (const std::string& signature : disk.signatures) {
     if (signature.rfind(labelled, 0) == 0) {
-      // The whole label, including spaces: its UUID follows.
+      // The label may contain spaces; " uuid=" follows it.
       const std::string label = signature.substr(labelled.size(), signature.find(" uuid=") - labelled.size());
       if (!is_own_array(label, storage.name, node)) return false;
       ++members;
@@ -134,14 +134,14 @@ class Chooser {
       if (const auto [it, fresh] = taken_.emplace(identity(disk) + "/" + disk.wwid, group.name); !fresh)
         refuse("disk-overlap",
                people(disk) + " is matched by group '" + it->second + "' and by group '" + group.name + "'");
-      // The agent looks for it by the same rule.
+      // The agent identifies the disk by the same rule.
       else if (const auto again = find_disk(facts_.disks, disk); !again.ok() && !identity(disk).empty())
         refuse("disk-identity", people(disk) + " of group '" + group.name +
                                     "' could not be identified on the node: " + again.error().message);
     }
   }
 
-  // An array continues without a drive; it must not be recreated because of that.
+  // A redundant array continues without a failed drive: warn against recreating it.
   std::string array_hint(const DiskGroup& group, size_t found) const {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage || !is_redundant(storage->level) || found >= static_cast<size_t>(group.match.count))
@@ -152,7 +152,7 @@ class Chooser {
         storage->level, storage->name);
   }
 
-  // An engine that uses disks individually names each by its serial number: in labels, folders and ids.
+  // An engine that uses each disk separately derives names from serial numbers: labels, folders and ids.
   void check_names(const DiskGroup& group, const StorageEngine& engine) {
     std::map<std::string, const DiskFacts*> seen;
     for (const auto& disk : out_.groups[group.name]) {
@@ -161,18 +161,16 @@ class Chooser {
       if (disk.serial.empty())
         refuse(
             "disk-identity",
-            fmt::format(
-                "{} of group '{}' has no serial number, which storage of engine {} needs to name its disks",
-                people(disk), group.name, engine.name));
+            fmt::format("{} of group '{}' has no serial number, which engine {} requires to name its disks",
+                        people(disk), group.name, engine.name));
       else if (!fresh)
         refuse("disk-identity",
-               fmt::format("{} and {} of group '{}' would both be named {} by storage of engine {}",
-                           people(*it->second), people(disk), group.name, name, engine.name));
+               fmt::format("{} and {} of group '{}' would both be named {} by engine {}", people(*it->second),
+                           people(disk), group.name, name, engine.name));
     }
   }
 
-  // Refuses an array on the disks that differs from the section; the agent keeps an array unchanged or not at
-  // all.
+  // Refuses an array on the disks that differs from the section: the agent never changes an existing array.
   void check_array(const DiskGroup& group, const StorageSpec& storage) {
     const auto& disks = out_.groups[group.name];
     std::set<std::string> uuids, levels, sizes;
@@ -184,7 +182,7 @@ class Chooser {
           levels.insert(level);
         if (const std::string size = signature_word(signature, "devices"); !size.empty()) sizes.insert(size);
       }
-    const std::string who = fmt::format("the disks of group '{}' carry ", group.name);
+    const std::string who = fmt::format("the disks of group '{}' hold ", group.name);
     if (uuids.size() > 1)
       return refuse("array-mixed", fmt::format("{}{} different arrays named '{}'; keep the disks of only "
                                                "one, or wipe them by hand (blkdiscard -z)",
@@ -202,8 +200,8 @@ class Chooser {
                                              storage.name, *sizes.begin(), disks.size()));
   }
 
-  // A drive without the array among its members is a replacement, which an operator adds to md: recreating
-  // the array would destroy its data.
+  // A blank drive among members of an array is a replacement, which the operator must add to the array (md):
+  // recreating the array would destroy its data.
   void check_members(const DiskGroup& group) {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage) return;
@@ -219,7 +217,7 @@ class Chooser {
       return refuse(
           "array-incomplete",
           fmt::format(
-              "the {} of storage '{}' is on {}, but not on {}: none of it can be read without all of its "
+              "the {} of storage '{}' is on {}, but not on {}: its data cannot be read without all of its "
               "disks. If their data may be lost, wipe them by hand (blkdiscard -z) and plan again",
               storage->level, storage->name, ours, others));
     refuse("array-degraded",
@@ -230,7 +228,7 @@ class Chooser {
 
   bool is_own_system(const DiskFacts& disk) const {
     if (!is_os_layout(disk)) return false;
-    // Names are chosen by people, and two sites may choose the same; the CA belongs to this controller only.
+    // Operators choose names, and two sites may choose the same ones; the CA is unique to this controller.
     const auto is_mine = [this](const std::string& noted, const std::string& mine) {
       return noted.empty() ? use_.imaged_here : noted == mine;
     };
@@ -262,16 +260,18 @@ class Chooser {
     out_.destroys.push_back(destruction(node_, group.name, disk, "operating system image " + use_.image));
   }
 
-  // An adopted running host was chosen by its address and inspected; the data on its disks is its own.
+  // An adopted host was chosen by its address and inspected while it ran, so the data on its disks is its
+  // own.
   void check_owner(const StorageSpec& storage, const DiskGroup& group, const DiskFacts& disk) {
     if (engine_of(storage).signs_disks || node_.adopt.declared() || use_.imaged_here || out_.os_is_ours)
       return;
     refuse("disk-foreign",
-           fmt::format("{} of group '{}' carries storage '{}' ({}), and nothing shows that it was made for "
-                       "this node of this cluster: this controller never installed {}, and its OS disk does "
-                       "not belong to cluster {}. To keep the data, install without that storage, then "
-                       "declare it; to discard the data, run `blkdiscard -z` by hand",
-                       people(disk), group.name, storage.name, disk.content, node_.name, spec_.cluster));
+           fmt::format(
+               "{} of group '{}' holds data of storage '{}' ({}), and nothing shows that it was made for "
+               "this node of this cluster: this controller never installed {}, and its OS disk does "
+               "not belong to cluster {}. To keep the data, install without that storage, then "
+               "declare it; to discard the data, run `blkdiscard -z` by hand",
+               people(disk), group.name, storage.name, disk.content, node_.name, spec_.cluster));
   }
 
   void judge_data(const DiskGroup& group, const DiskFacts& disk) {
@@ -307,7 +307,7 @@ class Chooser {
 
 bool disk_matches(const DiskMatch& match, const DiskFacts& disk) {
   if (!is_local_transport(disk.transport)) return false;
-  // The spec's reader refuses empty text and bare wildcards. Anything that gets past it selects no disk.
+  // The spec's reader rejects empty text and bare wildcards; if one arrives nevertheless, it selects no disk.
   const auto fits = [](const std::optional<std::string>& wanted, const std::string& found, bool glob) {
     if (!wanted) return true;
     if (wanted->find_first_not_of("*? \t") == std::string::npos) return false;
@@ -344,14 +344,14 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
   if (engine.disk_label) ours.insert(engine.disk_label(disk));
   for (const std::string& base : {storage.name, "muster-" + storage.name, "mfs-" + storage.name}) {
     ours.insert(base);
-    ours.insert(base.substr(0, 12));  // XFS labels end there
+    ours.insert(base.substr(0, 12));  // XFS labels have at most 12 characters
     ours.insert(node + ":" + base);
     ours.insert("any:" + base);
   }
   bool found = false;
   const auto look = [&](const std::string& label) {
     if (label.empty()) return true;
-    // What agent/steps/disk/partition.cc made for the section, and its content: "scratch-log".
+    // A partition that agent/steps/disk/partition.cc made for the section, and its content: "scratch-log".
     const bool part = !disk.partitions.empty() && label.rfind(storage.name + "-", 0) == 0;
     found = found || part || ours.count(label) > 0;
     return part || ours.count(label) > 0;
@@ -361,7 +361,7 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
       return false;  // agent/disk/disk_probe.h
   for (const auto& p : disk.partitions)
     if (p.label.empty() || !look(p.fs_label) || !look(p.label))
-      return false;  // muster names every partition it makes
+      return false;  // muster labels every partition that it creates
   return found;
 }
 

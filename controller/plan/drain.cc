@@ -12,20 +12,21 @@ namespace {
 
 constexpr DurationMs kDrain = 24 * 60 * kMinute;
 
-// Data that only this node can hold cannot be moved off it.
+// False, with a refusal, if the node holds data that cannot be moved off it.
 bool may_leave(Planning& p, const Draft& d) {
   for (const auto& s : p.spec.storage) {
     const StorageEngine& engine = engine_of(s);
     if (engine.reach == Reach::own) continue;
     if (!engine.drains && holds_data(s, *d.spec)) {
       p.refuse(d.spec->name, "drain-leader",
-               fmt::format("muster cannot empty its target of storage '{}' (engine {})", s.name, s.engine));
+               fmt::format("muster cannot move the data of storage '{}' (engine {}) off this node", s.name,
+                           s.engine));
       return false;
     }
     if (!leads(p, s, *d.spec)) continue;
     if (has_quorum(p, s)) continue;
     p.refuse(d.spec->name, "drain-leader",
-             fmt::format("it is the {} of storage '{}' and cannot be emptied", engine.leader_word, s.name));
+             fmt::format("it is the {} of storage '{}' and cannot be drained", engine.leader_word, s.name));
     return false;
   }
   return true;

@@ -7,15 +7,15 @@
 namespace muster {
 namespace {
 
-// Sources are compared as globs, and an IPv6 address is in brackets.
+// Escapes brackets (of an IPv6 address), because mount sources are compared as globs.
 std::string as_glob(const std::string& text) {
   std::string out;
   for (const char c : text) out += c == '[' || c == ']' ? std::string("[") + c + "]" : std::string(1, c);
   return out;
 }
 
-// The server to check if the mount does not answer. CephFS is named by its cluster; its monitors may be in
-// the options.
+// Returns the server to check if the mount does not answer. A CephFS source contains a cluster's name; the
+// monitors' addresses may be in the options.
 std::string server_of(const StorageSpec& s) {
   if (s.fstype != "ceph") return s.source.substr(0, s.source.find(":/"));
   const std::string options = "," + s.options + ",", mark = ",mon_addr=";

@@ -1,4 +1,4 @@
-// The data for steps about storage that the site serves (engine external). Pure.
+// Template data for storage that the site serves (engine external). Pure functions, no I/O.
 #pragma once
 
 #include "base/json.h"
@@ -6,9 +6,9 @@
 
 namespace muster {
 
-// The sections that this node mounts, as elements of `storage_external`; with `writable_only`, those that may
-// be written to, as elements of `storage_shared` too: steps over that list write. The first node by name that
-// mounts a section leads it; no node of the cluster holds its data.
+// Returns the sections that this node mounts, as elements of `storage_external`; with `writable_only`, only
+// the writable ones, as elements of `storage_shared` as well, because steps over that list write. The leader
+// of a section is the first node, by name, that mounts it; no node of the cluster holds its data.
 Json external_storage(const Spec& spec, const NodeSpec& node, bool writable_only);
 
 }  // namespace muster

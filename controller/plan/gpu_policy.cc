@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// The ratio below which a node is degraded if the profile has none.
+// The ratio below which a node is degraded, if the profile sets none.
 constexpr double kDegradedBelow = 0.93;
 
 bool measures_own_gpus(const wire::Step& step) {
@@ -19,13 +19,14 @@ bool measures_own_gpus(const wire::Step& step) {
          step.params.value("kernel", "").rfind("gpu-", 0) == 0;
 }
 
-// Speeds are the values that are alike on healthy machines: those that the profile compares across the fleet.
+// True for values that are nearly equal on all healthy machines: those that the profile compares across the
+// fleet.
 bool is_speed(const Json& limit) {
   return limit.is_object() && (limit.contains("derive") || limit.contains("fleet_min_ratio") ||
                                limit.contains("history_min_ratio"));
 }
 
-// The models in the results that this node's GPUs may prove to be; empty: none.
+// Returns the models in the signed results that this node's GPUs may be; empty: none.
 std::set<std::string> possible_models(const GpuResults& results, const NodeSpec& node,
                                       const HardwareFacts* facts) {
   std::set<std::string> out;
@@ -48,8 +49,9 @@ std::string model_text(const NodeSpec& node, const HardwareFacts* facts) {
     for (const auto& gpu : facts->gpus)
       if (!gpu.model.empty()) names.insert(gpu.model);
   if (!names.empty()) return fmt::format("{}", fmt::join(names, ", "));
-  return node.hardware.gpu_model.empty() ? "a model that is neither found nor declared (hardware.gpu_model)"
-                                         : node.hardware.gpu_model;
+  return node.hardware.gpu_model.empty()
+             ? "an unknown model (none was found, and hardware.gpu_model is not declared)"
+             : node.hardware.gpu_model;
 }
 
 }  // namespace
@@ -93,8 +95,8 @@ void hold_to_results(const GpuResults& results, const NodeSpec& node, const Hard
                     node.name, fmt::join(have, ", "), model_text(node, facts)));
   else
     problems.push_back(
-        fmt::format("{}: acceptance.gpu is mandatory, but the signed results for {} have no {}: measure one "
-                    "such node with this profile, or use the profile they were made with",
+        fmt::format("{}: acceptance.gpu is mandatory, but the signed results for {} lack {}: measure one "
+                    "node with this model and this profile, or use the profile of those results",
                     node.name, fmt::join(models, ", "), fmt::join(missing, ", ")));
 }
 

@@ -1,4 +1,4 @@
-// Mandatory GPU speeds: an acceptance profile's steps with limits from signed results of the same model.
+// Mandatory GPU speeds: puts limits from signed results of the same GPU model into acceptance steps.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace muster {
 // Changes the steps that measure this node's own GPUs: everything about them becomes mandatory, and each
 // speed gets `proven`, {by, ratio, models: {model: {value, gpus}}}, in place of the table's value. Adds a
 // problem for each speed that the results lack for this node's model; if its driver was never loaded (`facts`
-// has a PCI id, or nothing), the declared model counts, and controller/report judges what is found. The
-// changed steps do not depend on `facts`.
+// has only a PCI id, or nothing), the declared model is used, and controller/report later judges the model
+// that is found. The changed steps do not depend on `facts`.
 void hold_to_results(const GpuResults& results, const NodeSpec& node, const HardwareFacts* facts,
                      std::vector<PlannedStep>& steps, std::vector<std::string>& problems);
 

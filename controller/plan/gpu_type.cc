@@ -8,8 +8,9 @@
 namespace muster {
 namespace {
 
-// Devices of NVIDIA in the PCI ID database (pci.ids): the RAM system has no driver, and what it reports must
-// give the type that the installed system reports, or every second run would change Slurm's configuration.
+// NVIDIA devices, from the PCI ID database (pci.ids). The RAM system has no driver and reports PCI ids only;
+// they must map to the same type as the model that the installed system reports, or Slurm's configuration
+// would change with every second run.
 struct Known {
   const char *pci, *type;
 };
@@ -22,7 +23,7 @@ constexpr Known kDevices[] = {
     {"10de:26b9", "l40s"}, {"10de:27b8", "l4"},        {"10de:2901", "b200"},
 };
 
-// Words for the maker, the memory size and the form factor.
+// True for words that name the manufacturer, the memory size or the form factor.
 bool tells_no_type(const std::string& word) {
   static const char* const kWords[] = {"nvidia", "tesla", "quadro", "pcie", "nvl",      "generation", "hbm2",
                                        "hbm2e",  "hbm3",  "hbm3e",  "gpu",  "graphics", "simulated"};
@@ -35,7 +36,7 @@ bool tells_no_type(const std::string& word) {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// A pattern with a wildcard inside a word: "H?00", "A1*0".
+// True for a pattern with a wildcard inside a word: "H?00", "A1*0".
 bool is_vague(const std::string& model) {
   if (model.find_first_of("?[") != std::string::npos) return true;
   for (size_t i = 1; i + 1 < model.size(); ++i)
@@ -61,8 +62,8 @@ std::string gpu_type(const std::string& model) {
     if (!word.empty() && !tells_no_type(word)) out += (out.empty() ? "" : "_") + word;
     word.clear();
   }
-  // A product is a letter followed by a number: "*NVIDIA*" names none, and a type like 100 would be read as a
-  // count.
+  // A product name begins with a letter and contains a digit: "*NVIDIA*" names no product, and Slurm would
+  // read a type such as "100" as a count.
   const bool product = !out.empty() && out.find_first_of("0123456789") != std::string::npos &&
                        std::isalpha(static_cast<unsigned char>(out[0]));
   return product && out.size() <= 24 ? out : "";

@@ -12,9 +12,10 @@
 namespace muster {
 namespace {
 
-// As the module has them (agent/checks/accept_group.cc).
+// The module's defaults (agent/checks/accept_group.cc).
 constexpr int64_t kLoadSeconds = 180, kPairSeconds = 60;
-// For one round of pairs: the leader's result is judged, and it gets the next order.
+// Seconds between two batches of pairs, in which the controller judges the leader's result and sends the next
+// order.
 constexpr int64_t kBetweenRounds = 10, kPairsAtOnce = 16;
 constexpr int64_t kSpare = 120;
 
@@ -23,9 +24,9 @@ int64_t number_or(const Json& params, const char* key, int64_t fallback) {
   return at != params.end() && at->is_number_integer() ? at->get<int64_t>() : fallback;
 }
 
-// The load, then rounds of pairs (controller/locate/search.h): at most log2 N + 2, of N / 2 pairs each. The
-// time does not allow for every batch to use its whole deadline: in that case the servers are gone and the
-// remaining pairs show nothing.
+// Returns how long the servers must run: for the load, then for at most log2 N + 2 rounds of N / 2 pairs
+// (controller/locate/search.h). It does not allow for every batch to use its whole deadline: in that case the
+// servers end early, and the remaining pairs have no result.
 int64_t serving_seconds(const Json& params, size_t hosts) {
   int64_t rounds = 2;
   while ((size_t{1} << (rounds - 2)) < hosts) ++rounds;
@@ -39,21 +40,21 @@ std::string name_of(const Json& host) {
   return host.is_object() && name != host.end() && name->is_string() ? name->get<std::string>() : "";
 }
 
-// One such step: the nodes that have it in this plan.
+// One group step, and the nodes of this plan that have it.
 class GroupStep {
  public:
   explicit GroupStep(const PlannedStep& first) : planned_(first) {}
 
   void add(const Draft& d) { there_[d.spec->name] = d.spec; }
 
-  // Its hosts are the same for all that have it.
+  // Chooses the planned hosts. The list of hosts is the same on all nodes with the step.
   void choose() {
     for (const Json& host : planned_.step().params.value("hosts", Json::array()))
       if (there_.count(name_of(host))) hosts_.push_back(host);
     for (const Json& host : hosts_) members_.insert(name_of(host));
   }
 
-  // This node's part in it; false: none.
+  // Changes the step to this node's part (lead or serve); false: the node has no part.
   bool assign(const NodeSpec& node, PlannedStep& mine) const {
     if (hosts_.size() < 2 || !members_.count(node.name)) return false;
     const bool leads = name_of(hosts_.front()) == node.name;

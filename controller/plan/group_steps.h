@@ -1,16 +1,16 @@
-// Loads over all measured nodes of a plan (`among: group`, module accept_group): which node leads, which ones
-// serve. Pure.
+// Loads that run across all measured nodes of a plan (`among: group`, module accept_group): chooses the node
+// that leads and those that serve. No I/O.
 #pragma once
 
 #include "controller/plan/planning.h"
 
 namespace muster {
 
-// Up to this point each node of such a step has it, whichever nodes are in the plan, so that its
-// configuration digest does not depend on them. Now the first of its `hosts` that is in the plan keeps it,
-// with the planned hosts only; the others serve (accept_group_serve) in the same stage, as long as that node
-// may need them; nodes that are not hosts do neither. A step with fewer than two hosts in the plan is
-// dropped.
+// Before this pass every node of such a step has the step, whichever nodes are in the plan, so that its
+// configuration digest does not depend on them. This pass leaves the step only on the first of its `hosts` in
+// the plan, with the planned hosts only; the other hosts serve (accept_group_serve) in the same stage, as
+// long as that node may need them; the remaining nodes do neither. A step with fewer than two planned hosts
+// is dropped.
 void assign_groups(Planning& p);
 
 }  // namespace muster

@@ -16,7 +16,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kFewestForMajority = 3;
-// Firmware and kernels of one build keep a little more or less; one of 32 modules is 3 %.
+// Tolerance for memory that firmware and kernel reserve, which varies a little; one of 32 modules is 3 %.
 constexpr double kSameMemory = 0.02;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr size_t kShownNames = 3;
@@ -51,11 +51,12 @@ std::string free_name(const std::string& wanted, const std::set<std::string>& ta
 }
 
 struct Group {
-  std::string name, product;  // product: of one that was made
+  std::string name, product;  // product: set only for generated groups
   Hosts hosts;                // by name
 };
 
-// By name. Groups named by users first, so that generated names avoid them.
+// Returns the groups, sorted by name. Names from users are reserved first, so that generated names differ
+// from them.
 std::vector<Group> make_groups(const std::vector<AcceptHost>& hosts) {
   std::map<std::string, Hosts> named, made;
   std::set<std::string> taken;
@@ -95,7 +96,7 @@ void note_groups(const std::vector<Group>& groups, std::vector<std::string>& not
 
 // ---- hardware of the majority
 
-// On more than half of three hosts or more of which it is known.
+// Returns the value that more than half of the hosts share; none if fewer than three values are known.
 template <typename T>
 std::optional<T> majority(const std::vector<T>& values) {
   if (values.size() < kFewestForMajority) return {};
@@ -105,7 +106,7 @@ std::optional<T> majority(const std::vector<T>& values) {
   return {};
 }
 
-// The smallest value of the largest set of nearly equal values, if that set is more than half.
+// Returns the smallest value of the largest set of nearly equal values, if that set is a majority.
 std::optional<uint64_t> nearly_equal(std::vector<uint64_t> values) {
   if (values.size() < kFewestForMajority) return {};
   std::sort(values.begin(), values.end());
@@ -121,7 +122,7 @@ std::optional<uint64_t> nearly_equal(std::vector<uint64_t> values) {
   return values[best];
 }
 
-// The model of a host's GPUs; "" if they differ or no driver has named them.
+// Returns the model of a host's GPUs; "" if they differ, or if no driver reported it.
 std::string gpu_model(const HardwareFacts& facts) {
   std::set<std::string> models;
   for (const GpuFacts& gpu : facts.gpus) models.insert(is_named(gpu) ? gpu.model : "");
@@ -150,7 +151,8 @@ Seen seen_of(const Hosts& hosts) {
   return out;
 }
 
-// "{ gpus: 8, memory: \">= 1031798 MiB\" }"; `without` gets what has no majority.
+// Returns "{ gpus: 8, memory: \">= 1031798 MiB\" }", and adds to `without` the names of values without a
+// majority.
 std::string hardware_text(const Seen& seen, std::vector<std::string>& without) {
   std::vector<std::string> keys;
   const auto count = [&](const char* key, const char* what, const std::vector<int>& values, int most) {
@@ -161,21 +163,21 @@ std::string hardware_text(const Seen& seen, std::vector<std::string>& without) {
       keys.push_back(fmt::format("{}: {}", key, *value));
     return value.value_or(0);
   };
-  const int gpus = count("gpus", "GPUs", seen.gpus, kMostGpus);
+  const int gpus = count("gpus", "number of GPUs", seen.gpus, kMostGpus);
   const auto gpu = majority(seen.gpu_models);
   if (gpus > 0 && gpus <= kMostGpus && gpu) keys.push_back("gpu_model: " + quoted(*gpu));
-  if (gpus > 0 && !gpu) without.push_back("model of GPUs");
-  count("cpus", "processors", seen.cpus, kMostCpus);
+  if (gpus > 0 && !gpu) without.push_back("GPU model");
+  count("cpus", "number of processors", seen.cpus, kMostCpus);
   if (const auto model = majority(seen.cpu_models))
     keys.push_back("cpu_model: " + quoted(*model));
   else
-    without.push_back("model of processors");
+    without.push_back("processor model");
   if (const auto memory = nearly_equal(seen.memory); memory && *memory >= kMiB)
     keys.push_back(fmt::format("memory: \">= {} MiB\"", *memory / kMiB));
   else
     without.push_back("memory");
   if (const auto ports = majority(seen.ports); !ports)
-    without.push_back("ports with a link");
+    without.push_back("number of ports with a link");
   else if (*ports > 0 && *ports <= kMostPorts)
     keys.push_back(fmt::format("nics: {{ any: {} }}", *ports));
   return keys.empty() ? "" : fmt::format("{{ {} }}", fmt::join(keys, ", "));
@@ -185,7 +187,7 @@ std::string hardware_of(const Group& group, std::vector<std::string>& notes) {
   const Seen seen = seen_of(group.hosts);
   if (seen.gpus.size() < kFewestForMajority) {
     notes.push_back(
-        fmt::format("group {}: fewer than three hosts have an inventory, so there is no majority; no "
+        fmt::format("group {}: fewer than three hosts have an inventory, which is too few for a majority; no "
                     "hardware is declared, and each host is compared only with its own history",
                     group.name));
     return "";
@@ -193,14 +195,16 @@ std::string hardware_of(const Group& group, std::vector<std::string>& notes) {
   std::vector<std::string> without;
   const std::string text = hardware_text(seen, without);
   if (!without.empty())
-    notes.push_back(
-        fmt::format("group {}: no majority, so not declared: {}", group.name, fmt::join(without, ", ")));
+    notes.push_back(fmt::format(
+        "group {}: no value is shared by a majority of hosts, so these were left out of the spec: {}",
+        group.name, fmt::join(without, ", ")));
   return text;
 }
 
 // ---- the parts of the spec
 
-// At least half have an active RDMA port: a host without one then stands out.
+// True if at least half of the hosts have an active RDMA port: a host without one then stands out in the
+// results.
 bool has_rdma(const Group& group) {
   size_t known = 0, active = 0;
   for (const AcceptHost* host : group.hosts) {
@@ -211,7 +215,7 @@ bool has_rdma(const Group& group) {
   return active > 0 && 2 * active >= known;
 }
 
-// The smallest network in which each address is a host address.
+// Returns the smallest network in which each address is a host address.
 std::optional<Cidr> network_of(const std::vector<uint32_t>& addresses) {
   for (int prefix = 30; prefix >= 8; --prefix) {
     Cidr network{addresses.front(), prefix};
@@ -222,7 +226,7 @@ std::optional<Cidr> network_of(const std::vector<uint32_t>& addresses) {
   return {};
 }
 
-// All errors in the list, in words; and the addresses.
+// Returns all errors in the list of hosts, as text, and adds their addresses to `addresses`.
 std::vector<std::string> wrong_in(const std::vector<AcceptHost>& hosts, std::vector<uint32_t>& addresses) {
   std::vector<std::string> wrong, missing, twice;
   std::set<std::string> names;
@@ -247,7 +251,7 @@ std::vector<std::string> wrong_in(const std::vector<AcceptHost>& hosts, std::vec
   if (!twice.empty()) wrong.push_back("listed twice: " + some_of(twice));
   if (!missing.empty())
     wrong.push_back(
-        fmt::format("no address is known for {}: give `address=` in the list of hosts", some_of(missing)));
+        fmt::format("no address is known for {}: add `address=` in the list of hosts", some_of(missing)));
   if (hosts.empty()) wrong.push_back("the list has no hosts");
   return wrong;
 }
@@ -310,9 +314,8 @@ Result<HostsSpec> hosts_spec(const std::string& cluster, const std::string& prof
   if (!wrong.empty()) return fail(Code::invalid, fmt::format("{}", fmt::join(wrong, "; ")));
   const auto network = network_of(addresses);
   if (!network)
-    return fail(
-        Code::invalid,
-        "no network of /8 to /30 contains the addresses of all hosts: measure them in several groups");
+    return fail(Code::invalid,
+                "no network of /8 to /30 contains the addresses of all hosts: measure them in several runs");
   const std::vector<Group> groups = make_groups(hosts);
   HostsSpec out;
   note_groups(groups, out.notes);
@@ -320,7 +323,7 @@ Result<HostsSpec> hosts_spec(const std::string& cluster, const std::string& prof
   for (const auto& [name, value] : vars)
     named += fmt::format("{}{}: {}", named.empty() ? "" : ", ", name, quoted(value));
   out.text = fmt::format(
-      "# Generated from a list of hosts. `hardware` is what most hosts of a group have.\n"
+      "# Generated from a list of hosts. `hardware` is what a majority of the hosts in a group has.\n"
       "cluster: {}\n{}{}acceptance: {{ profile: {} }}\n",
       quoted(cluster), named.empty() ? "" : fmt::format("vars: {{ {} }}\n", named),
       spec_text(groups, *network, out), quoted(profile));

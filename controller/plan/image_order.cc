@@ -24,7 +24,7 @@ std::string installed_address(const Spec& spec, const NodeSpec& node) {
 std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d) {
   const PlannerImage* image = p.image_of(d);
   const auto os = d.disks.groups.find("os");
-  // Whatever went wrong before, a disk that was not chosen is never written.
+  // Last safeguard: a disk that was not chosen is never written, whatever went wrong earlier in the planner.
   if (!image || os == d.disks.groups.end() || os->second.empty()) {
     p.problems.push_back(d.spec->name + ": an image would be written, but no image or OS disk is known");
     return std::nullopt;

@@ -12,16 +12,17 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kWrite = 45 * kMinute, kResume = 15 * kMinute;
-// In addition to one boot: the node may lose its power or its link during it.
+// In addition to the time of one boot: the node may lose its power or its link while it commits.
 constexpr DurationMs kCommit = 5 * kMinute;
-// So that the step's own deadline passes first: its error names the jobs that did not end.
+// So that the step's own deadline passes before the action's: the step's error names the jobs that did not
+// end.
 constexpr DurationMs kSpare = 15 * kMinute;
-// Slurm's controller, or the master of a storage, may be restarting at the same time.
+// Slurm's controller, or the master of a storage section, may be restarting at the same time.
 constexpr int kResumeAttempts = 60;
 
 struct Slots {
   std::string running, other;
-  std::string why;  // not empty: the slots are uncertain, or the running one is not the default
+  std::string why;  // if not empty: the slots are uncertain, or the running slot is not the default
 };
 
 std::string other_of(const std::string& slot) { return slot == "a" ? "b" : "a"; }
@@ -31,9 +32,10 @@ const SlotFacts* slot_of(const BootFacts& boot, const std::string& letter) {
   return found == boot.slots.end() ? nullptr : &found->second;
 }
 
-// The last inventory may be older than a commit, or than a return from a trial. The image digest is newer:
-// the agent reports it at every boot. An accepted node runs the default slot, because it is accepted in a new
-// one only after the commit. If this is wrong after all, the agent rejects the order.
+// Determines which slot runs. The last inventory may be older than a commit or the end of a trial; the image
+// digest is newer, because the agent reports it at every boot. An accepted node runs its default slot, since
+// it is accepted in a new slot only after the commit. If the result is wrong nevertheless, the agent rejects
+// the order.
 Slots slots_of(const Draft& d) {
   const BootFacts& boot = d.seen->facts->boot;
   if (boot.running != "a" && boot.running != "b")
@@ -43,7 +45,7 @@ Slots slots_of(const Draft& d) {
   if (!seen || seen->digest == d.seen->image_digest || d.seen->image_digest.empty()) return out;
   const SlotFacts* other = slot_of(boot, out.other);
   if (!other || other->digest != d.seen->image_digest)
-    out.why = "it runs an image that is recorded for neither of its root slots";
+    out.why = "it runs an image that is not recorded for either of its root slots";
   else if (boot.standing != out.other)
     out.why = "the system that it runs is not committed";
   else
@@ -51,14 +53,15 @@ Slots slots_of(const Draft& d) {
   return out;
 }
 
-// What re-images and rollbacks in place have in common: a node at work, in a known slot, installed by muster
-// on this machine.
+// Returns why neither a re-image in place nor a rollback is possible; "" if nothing prevents it: the node is
+// in service, in a known slot, and installed by muster on this machine.
 std::string why_no_trial(const Planning& p, const Draft& d, Slots& slots) {
-  if (d.spec->adopt.declared()) return "it was adopted with the operating system it had";
+  if (d.spec->adopt.declared()) return "it was adopted with its existing operating system";
   if (!own_sign(p, *d.spec).empty()) return "the controller runs on it";
   if (!d.seen->online || d.seen->mode != wire::Mode::installed) return "its installed system is not online";
-  if (d.seen->doubtful) return "its agent has not reported what it runs since the database was restored";
-  // Rollbacks are meant for nodes that failed in their new system.
+  if (d.seen->doubtful)
+    return "its agent has not reported which system it runs since the database was restored";
+  // A rollback is also allowed for quarantined nodes: it is meant for nodes that failed in their new system.
   const NodeState state = d.seen->state;
   const bool works = state == NodeState::accepted || state == NodeState::degraded ||
                      (p.rolls_back() && state == NodeState::quarantined);
@@ -69,7 +72,7 @@ std::string why_no_trial(const Planning& p, const Draft& d, Slots& slots) {
   const std::string& no_trial = d.seen->facts->boot.no_trial;
   if (!no_trial.empty()) return no_trial;
   if (d.disks.groups.count("os") == 0 || !d.disks.os_is_ours)
-    return "its OS disk does not carry muster's layout";
+    return "its OS disk does not have muster's layout";
   if (!d.disks.destroys.empty())
     return "some of its data disks would be formatted, which rolling back to the old slot would not undo";
   return "";
@@ -84,7 +87,7 @@ std::string why_not_in_place(const Planning& p, const Draft& d, Slots& slots) {
         "image '{0}' does not roll back by itself after a failed boot: run `muster image build {0} "
         "--rebuild`",
         d.spec->image);
-  if (p.in.programs.empty()) return "the controller has no agent program to install with the image";
+  if (p.in.programs.empty()) return "the controller has no agent binary to install with the image";
   const SlotFacts* running = slot_of(d.seen->facts->boot, slots.running);
   const std::string declared = installed_address(p.spec, *d.spec);
   if (running && !running->address.empty() && running->address != declared)
@@ -105,7 +108,8 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
         "themselves",
         slots.other);
   if (!other->trial) {
-    // A re-image writes that slot; the slot that runs now then becomes the other one.
+    // A re-image writes that slot, and the slot that runs now becomes the other one, so the running system
+    // must be one that rolls back by itself.
     const SlotFacts* running = slot_of(d.seen->facts->boot, slots.running);
     return fmt::format(
         "its other root slot ({}) holds a system that may not roll back by itself after a failed boot; "
@@ -122,7 +126,7 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
   return "";
 }
 
-// A trial that is shorter than an acceptance rolls back every system, good ones too.
+// Refuses a trial that is shorter than the acceptance: it would roll back every system, even a good one.
 void refuse_short_trial(Planning& p, const Draft& d) {
   if (d.slot.empty() || d.seen->proving_took <= p.spec.limits.trial) return;
   p.refuse(d.spec->name, "trial-short",
@@ -132,7 +136,7 @@ void refuse_short_trial(Planning& p, const Draft& d) {
                        p.rolls_back() ? "" : ", or use `--through-ram`"));
 }
 
-// For the whole partition, at half the allowed rate.
+// Returns the time limit for writing the whole partition at half the allowed rate.
 DurationMs write_time(const Planning& p, const Draft& d) {
   const int64_t rate = p.spec.limits.image_write_rate;
   if (rate <= 0) return kWrite;
@@ -143,7 +147,7 @@ DurationMs write_time(const Planning& p, const Draft& d) {
   return std::max(kWrite, static_cast<DurationMs>(seconds) * kSecond);
 }
 
-// Depends on `before` alone: when it begins, an ordinary action of the node has failed.
+// Adds a `when_failed` action. It depends only on `before`: it begins after an ordinary action has failed.
 Action& add_when_failed(Planning& p, Draft& d, const std::string& before, NewAction what) {
   d.last = before;
   Action& a = add(p, d, std::move(what));
@@ -151,20 +155,21 @@ Action& add_when_failed(Planning& p, Draft& d, const std::string& before, NewAct
   return a;
 }
 
-// It goes through the RAM system, and its jobs may not end in time: then it is returned to service, still in
-// its system.
+// True for a node that goes through the RAM system but still runs its installed system: if its jobs do not
+// end in time, it is returned to service there.
 bool may_stay(const Draft& d) { return !d.pause.empty() && in_installed(d) && d.seen->facts; }
 
 // An agent that does not report its slot is of an earlier version, and rejects orders with a step module that
-// it does not have. What the pause does not set, the resume need not unset.
+// it lacks. The resume steps are dropped as well: they would only undo the dropped pause steps.
 void drop_unknown_steps(Planning& p, Draft& d) {
   if (!d.seen->facts->boot.running.empty()) return;
   if (std::none_of(d.pause.begin(), d.pause.end(), has_new_module)) return;
   std::erase_if(d.pause, has_new_module);
   std::erase_if(d.resume, has_new_module);
-  p.plan.notes.push_back(d.spec->name +
-                         " has an agent of an earlier muster, which cannot prepare the storage: while the "
-                         "node is away, the storage may copy the data that it holds");
+  p.plan.notes.push_back(
+      d.spec->name +
+      " has an agent of an earlier version, which cannot prepare shared storage for the node's absence: "
+      "while the node is away, the storage may copy the data that it holds");
 }
 
 void choose_pause(Planning& p, Draft& d) {
@@ -175,10 +180,10 @@ void choose_pause(Planning& p, Draft& d) {
   if (d.pause.empty() || !p.forced(d)) return;
   d.pause.clear();
   d.resume.clear();
-  p.plan.notes.push_back(d.spec->name + " is not drained first, as forced: its jobs are killed");
+  p.plan.notes.push_back(d.spec->name + " is not drained first, because of --force: its jobs are killed");
 }
 
-// As reported by its agent; if it reported none, as recorded in the marker on its disk.
+// Returns the digest that the node's agent reported; if none, the one recorded for the slot on its disk.
 std::string digest_of(const Draft& d, const std::string& slot) {
   const SlotFacts* noted = slot_of(d.seen->facts->boot, slot);
   return d.seen->image_digest.empty() && noted ? noted->digest : d.seen->image_digest;
@@ -198,22 +203,22 @@ void write_return(Planning& p, Draft& d) {
                   Json{{"slot", slots.running}, {"digest", digest_of(d, slots.running)}, {"state", state}},
                   patience, 2})
                  .id;
-  // `return` has the node's state in its params; without it, look-old has it.
+  // `return` has the node's state in its params; if there is no `return`, look-old has it.
   Json was = Json::object();
   if (before.empty()) was["state"] = state;
   if (!d.resume.empty())
     before = add_when_failed(p, d, before,
                              {"resume-old", ActionKind::steps, "resume",
-                              fmt::format("after going back: resume work ({} steps)", d.resume.size()),
+                              fmt::format("after the return: resume ({} steps)", d.resume.size()),
                               order_params(d.resume, false), kResume, kResumeAttempts})
                  .id;
   add_when_failed(
       p, d, before,
-      {"look-old", ActionKind::inventory, "return", "after going back: look at the node", was, kInventory});
+      {"look-old", ActionKind::inventory, "return", "after the return: take an inventory", was, kInventory});
 }
 
-// Fills in the draft of a node whose other slot can be written now. Problems are left to the batch that the
-// node is in.
+// Fills in the draft of a node and returns true if its other slot can be written now. Problems are reported
+// later, by the plan of the node's own batch.
 bool may_prefetch(Planning& p, const std::string& name, Draft& d) {
   const auto seen = p.in.nodes.find(name);
   d.spec = p.spec.node(name);
@@ -234,7 +239,7 @@ bool may_prefetch(Planning& p, const std::string& name, Draft& d) {
 void note_way(Planning& p, const Draft& d) {
   p.plan.notes.push_back(fmt::format(
       "{} is {} in place: one reboot{}", d.spec->name, p.rolls_back() ? "rolled back" : "re-imaged",
-      ends_a_hang(*d.spec).empty() ? "; if the new system hangs, a person has to reset the node" : ""));
+      ends_a_hang(*d.spec).empty() ? "; if the new system hangs, an operator has to reset the node" : ""));
 }
 
 }  // namespace
@@ -294,9 +299,10 @@ void write_prefetches(Planning& p) {
     p.plan.nodes.push_back(name);
     p.plan.serving.push_back(name);
     add(p, d,
-        {"look", ActionKind::inventory, "image", "look at what was written", Json::object(), kInventory});
+        {"look", ActionKind::inventory, "image", "take an inventory of what was written", Json::object(),
+         kInventory});
     add_when_failed(p, d, "",
-                    {"look-old", ActionKind::inventory, "return", "nothing changed: look at the node",
+                    {"look-old", ActionKind::inventory, "return", "nothing changed: take an inventory",
                      Json{{"state", to_string(d.seen->state)}}, kInventory});
   }
   if (p.plan.actions.size() > actions) p.plan.barriers.push_back(std::move(batch));
@@ -311,10 +317,11 @@ void write_trials(Planning& p) {
   for (auto& d : p.drafts) {
     if (d.slot.empty()) continue;
     const std::string ends = ends_a_hang(*d.spec);
-    const std::string title = fmt::format(
-        "boot slot {} once{}{}", d.slot,
-        p.rolls_back() ? fmt::format(" (image {})", d.slot_digest.substr(0, 19)) : "",
-        ends.empty() ? "; if it hangs, a person has to reset the node" : "; a hang is ended by " + ends);
+    const std::string title =
+        fmt::format("boot slot {} once{}{}", d.slot,
+                    p.rolls_back() ? fmt::format(" (image {})", d.slot_digest.substr(0, 19)) : "",
+                    ends.empty() ? "; if it hangs, an operator has to reset the node"
+                                 : "; if it hangs, it is reset by " + ends);
     const bool others =
         std::any_of(barrier.begin(), barrier.end(), [&](const std::string& id) { return id != d.last; });
     const wire::BootSlotJob job{d.slot, d.slot_digest, p.spec.limits.trial};
@@ -328,8 +335,8 @@ void write_trials(Planning& p) {
   if (std::count_if(p.drafts.begin(), p.drafts.end(), paused) > 1)
     p.plan.notes.push_back(
         "nodes that are re-imaged in place reboot together, once the last node of this plan has no jobs "
-        "left: until then the others take no new jobs; to avoid this, re-image them one by one or lower "
-        "limits.drain_timeout");
+        "left: until then the other nodes accept no new jobs. To avoid this, re-image them one by one or "
+        "lower limits.drain_timeout");
 }
 
 void write_ends(Planning& p) {

@@ -1,31 +1,31 @@
 // A node that is re-imaged or rolled back in place: its other root slot is booted once, and becomes the
 // default only after the node was accepted in it. Otherwise the node goes back to the slot that it runs now.
-// Pure.
+// No I/O.
 //
-// Its actions, in order: write (re-image only), pause, boot; those that other nodes of the plan have as well;
-// commit, resume. The actions that are `when_failed`: return, resume-old, look-old.
+// Such a node's actions, in order: write (re-image only), pause, boot; the actions that other nodes of the
+// plan have as well; commit, resume. Its `when_failed` actions: return, resume-old, look-old.
 #pragma once
 
 #include "controller/plan/planning.h"
 
 namespace muster {
 
-// Decides for a node whose disks are chosen: in place (Draft::slot), or through the RAM system, with a note
-// of the reason. Refused are a rollback that is not possible (rollback), and a trial that is shorter than the
-// node's last configuration and acceptance (trial-short). Also chosen here: the steps of phases `pause` and
-// `resume`; a node forced by name has no such steps.
+// Decides, for a node whose disks are chosen, whether it goes in place (Draft::slot) or through the RAM
+// system, with a note of the reason. Refuses a rollback that is not possible (rule rollback), and a trial
+// that is shorter than the node's last configuration and acceptance took (trial-short). Also chooses the
+// steps of phases `pause` and `resume`; a node forced by name has none.
 void choose_way(Planning& p, Draft& d);
 
-// The actions before the node leaves its system: write the other slot, and the steps of phase `pause`. The
-// latter also for a node that goes through the RAM system.
+// Writes the actions before the node leaves its system: write the other slot, then the steps of phase
+// `pause`. The latter are also for a node that goes through the RAM system.
 void write_slot_and_pause(Planning& p, Draft& d);
-// For nodes of the next batch of a rollout: their other slot is written when this plan's nodes leave their
-// systems. They are in Plan::serving, and their state does not change, even if the write fails.
+// Writes the prefetches for nodes of a rollout's next batch: their other slot is written when this plan's
+// nodes leave their systems. They are in Plan::serving: their state does not change, even if the write fails.
 void write_prefetches(Planning& p);
-// The boots, after everything that the nodes of the plan do before them. From then on the trial's time runs,
-// so nothing after them may wait for jobs; a hung node is waited for no longer than two boots.
+// Writes the trial boots, after all earlier actions of all nodes of the plan. The trial's time limit starts
+// with the boot, so no later action may wait for jobs; a hung node is waited for no longer than two boots.
 void write_trials(Planning& p);
-// The actions after the acceptance: commit and resume, and those that take a failed node back.
+// Writes the actions after acceptance: commit and resume, and those that return a failed node.
 void write_ends(Planning& p);
 
 }  // namespace muster

@@ -33,7 +33,8 @@ Json qos_of(const RailQos& qos) {
   return out;
 }
 
-// From the others on a rail to this node's own address there, and to none of its other addresses.
+// Firewall rules: the other nodes on a rail may reach this node's address on that rail, but none of its other
+// addresses.
 Json rules_of(const NodeSpec& node) {
   Json out = Json::array();
   for (size_t i = 0; i < node.rails.size(); ++i)

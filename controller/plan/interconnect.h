@@ -1,5 +1,5 @@
 // Rails and the storage network, as names for playbooks (docs/playbook-context.md), and the network of a
-// storage section. Pure.
+// storage section. Pure functions, no I/O.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace muster {
 
-// {rails, rail_gpus, storage_port, rail_qos, rail_rules, rails_infiniband, foreign_ports}
+// Returns {rails, rail_gpus, storage_port, rail_qos, rail_rules, rails_infiniband, foreign_ports}.
 Json interconnect_of(const Spec& spec, const NodeSpec& node);
 
-// The network for the section's daemons and clients: the storage network if every node that mounts it has a
-// port there, else the provisioning network. Never both: a server gives its clients one address for each of
-// the other servers.
+// The network for the section's daemons and clients: the storage network if every node that mounts the
+// section has a port in it, else the provisioning network. Never both: a server gives its clients a single
+// address for each of the other servers.
 class SectionNetwork {
  public:
   SectionNetwork(const Spec& spec, const StorageSpec& section);

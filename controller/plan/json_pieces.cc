@@ -11,14 +11,15 @@ namespace {
 
 constexpr size_t kAtOnce = 16 << 10;
 
-// None of it needs escaping in ASCII.
+// True if dump_ascii() would escape no character of the text.
 bool is_plain(std::string_view text) {
   unsigned char highest = 0;
   for (const char c : text) highest = std::max(highest, static_cast<unsigned char>(c));
   return highest < 0x7f;
 }
 
-// The first character of the text, which is UTF-8 as dump_json() writes it, and how many bytes it takes.
+// Returns the code point of the first character of the text (UTF-8, as dump_json() writes it), and its length
+// in bytes.
 std::pair<uint32_t, size_t> first_character(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;

@@ -1,4 +1,4 @@
-// JSON assembled from text: dump_json() writes a part the same way alone and within the whole. Pure.
+// JSON text assembled from parts: dump_json() writes a value the same way alone and inside another. No I/O.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace muster {
 
-// The text of an object with one more member, whose value is given as text.
+// The text of an object before and after the value of one member, which is inserted as text.
 struct TextAround {
   std::string before, after;
 };
 TextAround text_around(const Json& others, const std::string& key);
 
-// sha256(dump_ascii(json)) of JSON that comes as pieces of its text. Pieces end between characters.
+// Computes sha256(dump_ascii(json)) from pieces of the JSON text. No piece may end inside a character.
 class JsonDigest {
  public:
   void add(std::string_view text);
@@ -24,7 +24,7 @@ class JsonDigest {
  private:
   void add_escaped(std::string_view text);
 
-  std::string waiting_;  // small pieces are digested together
+  std::string waiting_;  // small pieces, collected to be digested together
   Sha256 sha_;
 };
 

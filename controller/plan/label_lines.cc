@@ -12,7 +12,7 @@ namespace {
 
 bool begins(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
 
-// Whether a mount of the section was chosen by the label that muster gives it on a node that holds its data.
+// True if the line mounts this section by the label that muster gives it on a node that holds its data.
 bool is_of(const StorageSpec& section, const NodeSpec& node, const HardwareFacts& facts,
            const std::string& line) {
   const auto group = node.disks.find(section.disks);

@@ -1,5 +1,5 @@
-// Lines that earlier versions of muster wrote on a node and that choose a device by label: the next plan
-// replaces them and notes it. Pure.
+// Lines that earlier versions of muster wrote on a node and that select a device by its label: the next plan
+// replaces them, with a note. Pure functions, no I/O.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Of HardwareFacts::by_label those that muster wrote: of the system's own disk, and of mounts of the node's
-// storage sections. A host's own lines are not included.
+// The lines of HardwareFacts::by_label that muster wrote: for the system's own disk, and for mounts of the
+// node's storage sections. Lines that the host's owner wrote are not included.
 struct LabelLines {
   std::vector<std::string> of_system, of_storage;
   bool any() const { return !of_system.empty() || !of_storage.empty(); }

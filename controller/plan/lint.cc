@@ -14,7 +14,7 @@ namespace {
 
 using Problems = std::vector<std::string>;
 
-// Strings that a text must contain to be worth parsing. Texts shared by many nodes are searched once.
+// Strings without which a text need not be parsed. A text that many nodes share is searched only once.
 using Marks = std::vector<std::string>;
 const Marks kMarksOfDisks = {"\"content_hash\":"};
 const Marks kMarksOfSecrets = {"PRIVATE KEY-----", "\"password\":", "\"secret\":", "\"private_key\":"};
@@ -47,10 +47,10 @@ void check_actions(const Plan& plan, Problems& problems) {
   for (const auto& a : plan.actions) {
     if (!ids.insert(a.id).second) problems.push_back(a.id + ": this id occurs twice");
     if (a.id.rfind(a.node + "/", 0) != 0)
-      problems.push_back(a.id + ": an id must be node/name, and the node is " + a.node);
+      problems.push_back(a.id + ": an id must be NODE/NAME, and the node is " + a.node);
     if (!nodes.count(a.node)) problems.push_back(a.id + ": its node does not take part in the plan");
     if ((a.kind == ActionKind::wake) != (plan.kind == PlanKind::wake))
-      problems.push_back(a.id + ": nodes are woken only in a plan that does nothing else");
+      problems.push_back(a.id + ": a wake action is allowed only in a wake plan, which has no other actions");
     if (a.timeout <= 0 || a.max_attempts <= 0)
       problems.push_back(a.id + ": timeout and attempts must be positive");
   }
@@ -58,7 +58,7 @@ void check_actions(const Plan& plan, Problems& problems) {
     if (nodes.count(node)) problems.push_back(node + ": both unchanged and part of the plan");
 }
 
-// The actions that replace the rest of a node's way come after it, and nothing waits for them.
+// `when_failed` actions come after the node's ordinary actions, and no other action waits for them.
 void check_when_failed(const Plan& plan, Problems& problems) {
   std::set<std::string> apart, begun;
   for (const auto& a : plan.actions)
@@ -66,33 +66,34 @@ void check_when_failed(const Plan& plan, Problems& problems) {
   for (const auto& a : plan.actions) {
     if (a.when_failed) begun.insert(a.node);
     if (!a.when_failed && begun.count(a.node))
-      problems.push_back(a.id + ": follows an action that is done only when its node failed");
-    if (a.when_failed && a.behind >= 0) problems.push_back(a.id + ": a failed node waits at no barrier");
+      problems.push_back(a.id + ": an ordinary action follows a `when_failed` action");
+    if (a.when_failed && a.behind >= 0)
+      problems.push_back(a.id + ": a `when_failed` action must not wait at a barrier");
     for (const auto& d : a.after)
       if (a.when_failed != (apart.count(d.action) > 0) ||
           (a.when_failed && d.action.rfind(a.node + "/", 0) != 0))
-        problems.push_back(a.id + ": depends on '" + d.action + "', which belongs to a different way");
+        problems.push_back(a.id + ": depends on '" + d.action +
+                           "', but ordinary and `when_failed` actions must not depend on each other");
     if (a.kind == ActionKind::return_slot && !a.when_failed)
-      problems.push_back(a.id + ": a node goes back only when it failed");
+      problems.push_back(a.id + ": only a `when_failed` action may return a node to its old slot");
     if (a.kind == ActionKind::boot_slot && a.max_attempts != 1)
-      problems.push_back(a.id + ": a slot is tried once");
+      problems.push_back(a.id + ": a trial boot must have exactly one attempt");
     if (a.kind == ActionKind::write_slot &&
         !a.params.own().value("image", Json::object()).value("allow_ours", false))
       problems.push_back(a.id + ": writes a slot of a disk that is not known to be the node's own");
   }
   for (const auto& barrier : plan.barriers)
     for (const auto& id : barrier)
-      if (apart.count(id))
-        problems.push_back(id + ": is done only when its node failed, but others wait for it");
+      if (apart.count(id)) problems.push_back(id + ": it is a `when_failed` action, but others wait for it");
 }
 
-// Kahn's algorithm over declared dependencies and the order of each node's actions.
+// Finds cycles in the declared dependencies and the order of each node's actions (Kahn's algorithm).
 void check_order(const Plan& plan, Problems& problems) {
   std::map<std::string, std::set<std::string>> before;
   std::map<std::string, std::vector<std::string>> next;
   std::map<std::string, std::string> last_of_node;
   for (const auto& a : plan.actions) before[a.id];
-  // A barrier counts as an action of its own: no id begins with a slash.
+  // A barrier is treated as an action, whose name begins with a slash, as no action id does.
   const auto barrier = [](size_t i) { return "/barrier-" + std::to_string(i); };
   for (size_t i = 0; i < plan.barriers.size(); ++i)
     for (const auto& member : plan.barriers[i])
@@ -135,8 +136,8 @@ void check_order(const Plan& plan, Problems& problems) {
 
 using Destroyed = std::set<std::pair<std::string, std::string>>;  // node, disk_key()
 
-// Steps may format a disk only when they carry the hash of what is on it: no such hash without an entry in
-// the list.
+// A step can format a disk only if it has the hash of the disk's content, and a disk with such a hash must be
+// in the destruction list.
 void check_step_disks(const Action& action, const Json& json, const Destroyed& destroyed,
                       Problems& problems) {
   if (json.is_object() && json.contains("serial") && json.contains("content_hash") &&
@@ -153,8 +154,8 @@ void check_step_disks(const Action& action, const Json& json, const Destroyed& d
     for (const auto& value : json) check_step_disks(action, value, destroyed, problems);
 }
 
-// A provider that reinstalls a machine may write over all of it: one entry for it, and no such entry without
-// it.
+// A provider that reinstalls a machine may overwrite all of its disks: the machine must have exactly one
+// entry for all disks, and no other machine may have such an entry.
 void check_whole_machines(const Plan& plan, Problems& problems) {
   std::set<std::string> lost;
   for (const auto& d : plan.destroys)
@@ -172,7 +173,7 @@ void check_whole_machines(const Plan& plan, Problems& problems) {
 void check_destruction(const Plan& plan, Texts& texts, Problems& problems) {
   check_whole_machines(plan, problems);
   Destroyed destroyed;
-  std::map<std::string, std::string> node_of;  // by a disk's identity, the same on every node
+  std::map<std::string, std::string> node_of;  // disk identity, the same on every node -> node
   for (const auto& d : plan.destroys) {
     if (d.every_disk) continue;
     const std::string identity = disk_title(d.serial, d.wwid);
@@ -184,8 +185,8 @@ void check_destruction(const Plan& plan, Texts& texts, Problems& problems) {
     const std::string medium = medium_of(d.serial, d.wwid, d.model);
     if (const auto [it, fresh] = node_of.emplace(medium, d.node);
         !fresh && !medium.empty() && it->second != d.node)
-      problems.push_back(fmt::format("{}: disk {} would be destroyed, also on {}: {} is one disk", d.node,
-                                     identity, it->second, medium));
+      problems.push_back(fmt::format("{}: disk {} would be destroyed, and also on {}: {} is the same disk",
+                                     d.node, identity, it->second, medium));
   }
   for (const auto& a : plan.actions) {
     if (a.kind != ActionKind::image) check_step_disks(a, a.params.own(), destroyed, problems);

@@ -16,14 +16,15 @@
 namespace muster {
 namespace {
 
-// "uninitialized" is what systemd writes into an image that has no machine-id yet (machine-id(5)).
+// Returns the machine-id, or "" if it is invalid: systemd writes "uninitialized" to an image that has none
+// yet (machine-id(5)).
 std::string own_machine_id(const std::string& given) {
   const std::string id = lower(given);
   const bool digits = id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string::npos;
   return digits && id.find_first_not_of(id[0]) != std::string::npos ? id : "";
 }
 
-// All lists of parts, each with its name.
+// All kinds of parts, each with its name in messages.
 struct Kind {
   const char* what;
   const std::set<std::string> MachineParts::*list;
@@ -33,11 +34,13 @@ constexpr Kind kKinds[] = {
 
 struct Shared {
   size_t shared = 0, before = 0, now = 0;
-  // Of GPUs and ports. Drives are moved between machines, and an enclosure may show one to two hosts.
+  // For GPUs and ports only: drives are moved between machines, and an enclosure may show a drive to two
+  // hosts.
   bool fixed_known = false, fixed_shared = false;
 };
 
-// Of the kinds that are known of both: a plain user may see no serial numbers of drives.
+// Counts only kinds of parts that are known of both machines: an unprivileged user may not see the serial
+// numbers of drives.
 Shared count_shared(const MachineParts& before, const MachineParts& now) {
   Shared out;
   for (const Kind& kind : kKinds) {
@@ -77,16 +80,16 @@ void add_changed(const MachineParts& before, const MachineParts& now, std::vecto
     const auto &a = before.*kind.list, &b = now.*kind.list;
     if (a.empty() || b.empty()) continue;
     for (const std::string& one : a)
-      if (!b.count(one)) out.push_back(fmt::format("{} {} is gone", kind.what, one));
+      if (!b.count(one)) out.push_back(fmt::format("{} {} is missing", kind.what, one));
     for (const std::string& one : b)
       if (!a.count(one)) out.push_back(fmt::format("{} {} is new", kind.what, one));
   }
 }
 
-// The keys of a machine: two machines that share one are compared.
+// Returns the keys of a machine. Two machines are compared only if they share a key.
 std::vector<std::string> keys_of(const MachineParts& parts) {
   std::vector<std::string> out;
-  // Either byte order of one UUID begins differently; the last two fields are the same in both.
+  // The first fields of a UUID depend on its byte order; the last two fields do not.
   if (parts.uuid.size() > 19) out.push_back("uuid " + parts.uuid.substr(19));
   for (const Kind& kind : kKinds)
     for (const std::string& one : parts.*kind.list) out.push_back(std::string(kind.what) + " " + one);
@@ -94,7 +97,7 @@ std::vector<std::string> keys_of(const MachineParts& parts) {
   return out;
 }
 
-// Machines by number; find() returns the lowest number of those that are joined.
+// Disjoint sets of machine numbers; find() returns the lowest number in a machine's set.
 class Joined {
  public:
   explicit Joined(size_t count) : root_(count) {

@@ -1,11 +1,11 @@
-// Which machine a host is, for hosts that muster did not install: its product UUID, which only root can read,
-// and the parts that identify a machine. So the history of a name continues with the same machine only, and
-// two names of one machine are found.
+// Identifies the machine behind a host name, for hosts that muster did not install, by its product UUID,
+// which only root can read, and by its parts. So the history of a name continues only for the same machine,
+// and two names for one machine are detected.
 //
-// What many machines have in common does not count (base/placeholders.h): UUIDs and serial numbers that a
-// maker left at its default, addresses of ports on USB or of virtual functions. A machine-id belongs to an
-// installation and is copied with an image: it counts only if nothing else is known. Thread: values and pure
-// functions.
+// Values that many machines have in common are ignored (base/placeholders.h): UUIDs and serial numbers left
+// at the manufacturer's default, addresses of USB ports and of virtual functions. A machine-id belongs to an
+// installation and is copied with an image, so it is used only if nothing else is known. Thread safety:
+// stateless functions.
 #pragma once
 
 #include <set>
@@ -28,26 +28,26 @@ struct MachineParts {
 
 MachineParts machine_parts(const HardwareFacts& facts, const std::string& machine_id);
 
-// A short text that is equal for equal parts: "uuid:4c4c4544-...", else "parts:sha256:..." over GPUs, drives,
-// ports and machine-id; "" where nothing is known. A replaced part changes the second form:
+// Returns a short text that is equal for equal parts: "uuid:4c4c4544-...", else "parts:sha256:..." of GPUs,
+// drives, ports and machine-id; "" if nothing is known. A replaced part changes the second form:
 // compare_machines() decides whether it is a different machine.
 std::string machine_identity(const MachineParts& parts);
 
 enum class SameMachine {
   yes,
   no,
-  copied,   // only the machine-id is known of both, and it is equal: one machine, or copies of one image
-  unknown,  // nothing known of both decides
+  copied,   // equal machine-ids and nothing else known of both: one machine, or two with copies of one image
+  unknown,  // nothing is known of both machines that could decide
 };
 struct MachineChange {
   SameMachine same = SameMachine::unknown;
-  // What differs, for people: "GPU GPU-1f... is gone", "drive S64H... is new", "the product UUID has
+  // What differs, as text: "GPU GPU-1f... is missing", "drive S64H... is new", "the product UUID has
   // changed".
   std::vector<std::string> changed;
 };
-// UUIDs decide where both are known, unless two parts or more are known of both and none is shared: some
-// makers give one UUID to many boards. Otherwise two machines are the same if they share at least half of the
-// larger one's parts, of the kinds known of both, and not drives alone.
+// Compares two machines. UUIDs decide if both are known, unless two or more parts are known of both and none
+// is shared: some manufacturers give many boards the same UUID. Otherwise they are the same machine if they
+// share at least half of the parts of the one with more (of the kinds known of both), and not only drives.
 MachineChange compare_machines(const MachineParts& before, const MachineParts& now);
 
 struct NamedMachine {
@@ -55,15 +55,15 @@ struct NamedMachine {
   MachineParts parts;
 };
 struct OneMachine {
-  std::vector<std::string> names;  // of one machine, by name; two at least
+  std::vector<std::string> names;  // names of one machine, sorted; at least two
   bool sure = true;                // false: SameMachine::copied
 };
-// Names that lead to one machine; by the first name. Takes n log n for n names.
+// Returns the groups of names that lead to the same machine, sorted by first name. O(n log n).
 std::vector<OneMachine> names_of_one_machine(const std::vector<NamedMachine>& machines);
 
-// For the history, in which the parts are stored.
+// The JSON form in which the history stores the parts.
 Json to_json(const MachineParts& parts);
-// Code::invalid for a different shape; unknown keys are ignored.
+// Reads that form. Code::invalid if it is malformed; unknown keys are ignored.
 Result<MachineParts> machine_parts_from_json(const Json& json);
 
 }  // namespace muster

@@ -8,8 +8,8 @@
 namespace muster {
 namespace {
 
-// Destinations reached without the proxy: the cluster itself, and what is declared. Not every program accepts
-// networks, so the nodes' names are included.
+// Returns the destinations that bypass the proxy: the cluster itself, and those that the spec declares. It
+// includes the nodes' names, because not every program accepts networks.
 std::string without_proxy(const Spec& spec) {
   std::string out = "localhost,127.0.0.1,::1," + spec.network.provisioning.cidr;
   if (spec.network.storage.declared()) out += "," + spec.network.storage.cidr;
@@ -19,7 +19,7 @@ std::string without_proxy(const Spec& spec) {
   return out;
 }
 
-// For section [Network] of the provisioning port's file; null if nothing is declared.
+// Returns the settings for section [Network] of the provisioning port's file; null if none is declared.
 Json port_settings(const Network& network) {
   Json out;
   if (!network.gateway.empty()) out["Gateway"] = network.gateway;

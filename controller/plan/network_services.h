@@ -1,5 +1,5 @@
-// The spec's network services, firewall, packages and kernel parameters of a node, as names for playbooks
-// (docs/playbook-context.md). Pure.
+// A node's network services, firewall, packages and kernel parameters from the spec, as names for playbooks
+// (docs/playbook-context.md). Pure functions, no I/O.
 #pragma once
 
 #include "base/json.h"
@@ -7,11 +7,11 @@
 
 namespace muster {
 
-// {network, time_zone, firewall, packages, sysctls}
+// Returns {network, time_zone, firewall, packages, sysctls}.
 Json services_of(const Spec& spec, const NodeSpec& node);
 
-// A parameter that the spec declares has that value in every step of module sysctl: two steps with different
-// values would undo each other forever.
+// Replaces values in a sysctl step's `params` by those that the spec declares: two steps with different
+// values for one kernel parameter would otherwise overwrite each other in every run.
 void prefer_declared(const Json& sysctls, Json& params);
 
 }  // namespace muster

@@ -12,11 +12,11 @@
 namespace muster {
 namespace {
 
-// `acceptance: { gpu: mandatory }`.
+// Applies `acceptance: { gpu: mandatory }` to the node's acceptance steps.
 void hold_gpus(const Planning& p, const Draft& d, Draft& into, std::vector<std::string>& problems) {
   if (!p.spec.gpu_acceptance.mandatory) return;
   if (!p.in.gpu_results)
-    return problems.push_back("acceptance.gpu is mandatory, but its signed results were not read");
+    return problems.push_back("acceptance.gpu is mandatory, but no signed results were read");
   const auto seen = p.machines.find(d.spec->name);
   hold_to_results(*p.in.gpu_results, *d.spec, seen == p.machines.end() ? nullptr : seen->second, into.accept,
                   problems);
@@ -31,8 +31,8 @@ void add_steps(const char* name, const std::vector<PlannedStep>& steps, JsonDige
   digest.add("]");
 }
 
-// {"image", "steps": {"accept", "accept_cluster", "cluster": by playbook, "configure"}}; no "cluster" where
-// there is none.
+// Returns the digest of {"image", "steps": {"accept", "accept_cluster", "cluster": {PLAYBOOK: steps},
+// "configure"}}; without "cluster" if there are no such steps.
 std::string digest_of(const std::string& image, const Draft& d) {
   JsonDigest digest;
   digest.add("{\"image\":" + dump_json(Json(image)) + ",\"steps\":{");
@@ -50,9 +50,9 @@ std::string digest_of(const std::string& image, const Draft& d) {
   return digest.finish();
 }
 
-// Whether the node's image has the playbook's steps of phase `image`. What a different build contains is not
-// known; steps already baked into it are found done. The digest ignores this (`real` false): the node is as
-// declared either way.
+// True if the playbook's steps of phase `image` are baked into the node's image. For a node on a different
+// build this is unknown: it gets the steps, which change nothing if they were baked in. The digest (`real` is
+// false) ignores the build, because the node is as declared in either case.
 bool is_baked(const Planning& p, const Playbook& playbook, const Draft& d, bool real) {
   if (real && ((d.older && !d.imaging) || p.rolls_back())) return false;
   const auto image = p.spec.images.find(d.spec->image);
@@ -72,8 +72,8 @@ void render_playbook(const Playbook& playbook, bool baked, NodeContext& context,
   if (!steps.empty()) into.cluster[playbook.name] = std::move(steps);
 }
 
-// Muster began nothing that they would end: an agent of an earlier version is paused without them
-// (in_place.cc), and adopted nodes, which have no slots, not at all.
+// Drops steps that would end what newer pause steps begin: a node with an agent of an earlier version is
+// paused without those (in_place.cc), and adopted nodes, which have no slots, are not paused at all.
 void drop_new_modules(Draft& d) {
   if (d.imaging || !d.seen->facts || !d.seen->facts->boot.running.empty()) return;
   for (auto& [name, steps] : d.cluster) std::erase_if(steps, has_new_module);
@@ -125,7 +125,7 @@ void render(Planning& p, Draft& d, const std::string& image_digest) {
       const Playbook* playbook = find_playbook(p, name, real);
       if (playbook && !playbook->not_exercised.empty() && p.untried.insert(name).second)
         p.plan.notes.push_back("playbook " + name +
-                               " was never run on real hardware: " + playbook->not_exercised);
+                               " has never been run on real hardware: " + playbook->not_exercised);
       if (playbook && !playbook->origin.empty() && p.own.insert(name).second)
         p.plan.notes.push_back(fmt::format("playbook {} is {}", name, playbook->origin));
       if (playbook) render_playbook(*playbook, is_baked(p, *playbook, d, real), context, into, problems);

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// The name of the image that it runs; "" where there is no record of it.
+// Returns the name of the image that the node runs; "" if it is not recorded.
 std::string name_of_running(const Planning& p, const Draft& d) {
   const auto& facts = d.seen->facts ? d.seen->facts : d.seen->machine;
   if (facts)
@@ -30,7 +30,7 @@ Numbered numbered(const std::string& name) {
   return {name.substr(0, at), name.substr(at)};
 }
 
-// "01-03,07" of sorted numbers with the same number of digits.
+// Joins sorted numbers with the same number of digits: "01-03,07".
 std::string joined_numbers(const std::vector<std::string>& numbers) {
   std::string out;
   for (size_t i = 0; i < numbers.size();) {
@@ -76,7 +76,8 @@ std::string names_in_ranges(std::vector<std::string> names) {
 void note_older_builds(Planning& p) {
   if (p.kind() != RequestKind::up) return;
   constexpr size_t kShown = 3;
-  // An agent of an earlier version does not report its image's name, which may differ.
+  // An agent of an earlier version does not report the name of its image, which may differ from the declared
+  // one.
   std::map<std::pair<std::string, bool>, std::vector<std::string>> by_image;
   for (const auto& d : p.drafts)
     if (d.older && !d.imaging)

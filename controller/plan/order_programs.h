@@ -1,5 +1,5 @@
-// The measuring programs that an order of checks names for a host that muster did not image: they are
-// installed no other way (agent/carried_programs.h). Pure.
+// The measuring programs that an order of checks lists for a host that muster did not image: such a host gets
+// them no other way (agent/carried_programs.h). Pure functions, no I/O.
 #pragma once
 
 #include <set>
@@ -10,15 +10,15 @@
 
 namespace muster {
 
-// The file names of the programs that the step runs, on every node that it is about.
+// Returns the file names of the programs that the step runs, on any of the nodes that take part in it.
 std::set<std::string> programs_of(const wire::Step& step);
 
-// Records for each host the programs of loads that a different node starts on it: `started_for` of its draft.
+// Records in each host's draft (`started_for`) the programs that other nodes' loads start on it.
 void find_started_programs(Planning& p);
 
-// Adds "programs" and "base_url" to the order of these steps, the host's first order if `first`. A program
-// that the controller does not have is not named: the step reports it as missing. Nothing on nodes that
-// muster imaged.
+// Adds "programs" and "base_url" to the order with these steps; `first`: it is the host's first order. A
+// program that the controller does not have is omitted, and the step reports it as missing. Does nothing for
+// nodes that muster imaged.
 void name_programs(const Planning& p, const Draft& d, const std::vector<PlannedStep>& steps, bool first,
                    ActionParams& params);
 

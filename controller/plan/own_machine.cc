@@ -14,7 +14,8 @@ bool is_own_uuid(const OwnMachine& own, const std::string& uuid) {
   return !uuid.empty() && names_one_machine(own.uuid) && same_uuid(own.uuid, uuid);
 }
 
-// A port's address may also exist on a different machine: only a maker-assigned, unique one is a sign.
+// True if the port is one of the controller's. Only a unique address from the manufacturer identifies a
+// machine; others may exist on several machines.
 bool is_own_port(const OwnMachine& own, const NicFacts& nic) {
   return nic.address_kind.empty() && !is_usb_driver(nic.driver) && names_one_port(nic.mac) &&
          own.macs.count(lower(nic.mac)) > 0;
@@ -26,7 +27,7 @@ std::string sign_of_own_machine(const OwnMachine& own, const NodeSpec& node, con
                                 const HardwareFacts* facts) {
   for (const std::string& at : {node.address, node.adopt.host})
     if (!at.empty() && own.addresses.count(at)) return fmt::format("its address {} is the controller's", at);
-  // A declared MAC may be made up by software: a lab's are.
+  // A declared MAC may be assigned by software, as in a lab, so its kind is not checked.
   if (!node.mac.empty() && own.macs.count(lower(node.mac)))
     return fmt::format("its MAC {} is one of the controller's ports", node.mac);
   for (const std::string& uuid : {bound_uuid, facts ? facts->system.uuid : std::string()})

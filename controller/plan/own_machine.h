@@ -1,10 +1,10 @@
-// Which node is the machine that the controller itself runs on (docs/operations.md, "The controller host as a
-// node"): it can be a node of the cluster, with its existing system, and muster never installs it, wipes it
-// or switches it off. Pure.
+// Detects the node that is the controller's own machine (docs/operations.md, "The controller host as a
+// node"): it can be a node of the cluster, with its existing system, but muster never installs it, wipes it
+// or switches it off. Pure functions, no I/O.
 //
-// Any one sign is enough, and unknown values are not signs: an empty field, a placeholder UUID from the
-// board's maker, and an address that is not unique to the port (base/placeholders.h) identify no machine. A
-// false sign (two boards with the same UUID) costs a refusal; an overlooked one costs the controller.
+// A single match is enough. Values that identify no machine are not compared: an empty field, a placeholder
+// UUID from the board's manufacturer, an address that is not unique to the port (base/placeholders.h). A
+// false match (two boards with the same UUID) costs a refusal; a missed one costs the controller.
 #pragma once
 
 #include <set>
@@ -18,16 +18,16 @@ namespace muster {
 struct OwnMachine {
   std::string uuid;            // SMBIOS product UUID; empty: unknown
   std::set<std::string> macs;  // of its physical ports, lower case
-  // The addresses that the controller listens on. No loopback addresses: a host is adopted from the
-  // operator's machine and may be reached through a tunnel there.
+  // The addresses that the controller listens on, without loopback addresses: a node's address may be a
+  // loopback address if it is adopted through a tunnel on the operator's machine.
   std::set<std::string> addresses;
-  // For a provider that reports neither MACs nor UUIDs: the addresses of its interfaces except loopback, and
-  // its host name, lower case.
+  // Used if a provider reports neither MACs nor UUIDs: the addresses of this machine's interfaces except
+  // loopback, and its host name in lower case.
   std::set<std::string> names = {};
 };
 
-// The sign, for people: "its address 10.20.0.1 is the controller's"; empty: none. `bound_uuid` is the machine
-// that the node was when last seen (NodeRow::product_uuid), `facts` its inventory; both may be unknown.
+// Returns what matches: "its address 10.20.0.1 is the controller's"; empty: nothing. `bound_uuid`: of the
+// machine last seen under this name (NodeRow::product_uuid), `facts`: its inventory; both may be unknown.
 std::string sign_of_own_machine(const OwnMachine& own, const NodeSpec& node, const std::string& bound_uuid,
                                 const HardwareFacts* facts);
 

@@ -129,7 +129,7 @@ Status read_limits(const Json& json, PlanLimits& l) {
   r.get("parallel_netboot", l.parallel_netboot);
   r.get("power_stagger_ms", l.power_stagger);
   r.get("failure_budget", l.failure_budget);
-  r.get_or("netboot_ms", l.netboot, l.netboot);  // plans from before there was such a limit
+  r.get_or("netboot_ms", l.netboot, l.netboot);  // plans of earlier versions lack it
   return r.finish();
 }
 
@@ -163,7 +163,7 @@ std::string size_text(int64_t bytes) {
   return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
 }
 
-// Text from hardware is shown with control characters replaced.
+// Replaces control characters in text that hardware reports.
 std::string printable(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
@@ -176,7 +176,8 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-// A machine without an inventory has no list of disks.
+// Lists what will be destroyed. For a machine without an inventory the disks are unknown: it is shown as a
+// whole.
 std::string render_destroys(const Plan& plan) {
   std::vector<std::string> whole;
   std::string disks;
@@ -194,7 +195,7 @@ std::string render_destroys(const Plan& plan) {
   std::string out;
   if (!whole.empty())
     out += fmt::format(
-        "WILL BE DESTROYED: all data on all disks of {}, whose content is unknown: the provider reinstalls "
+        "WILL BE DESTROYED: all data on all disks of {} (content unknown), because the provider reinstalls "
         "them\n",
         joined(whole));
   if (count > 0) out += fmt::format("WILL BE DESTROYED: {} disk{}\n{}", count, count == 1 ? "" : "s", disks);

@@ -17,8 +17,8 @@ std::string item_label(const Json& item, size_t index) {
   return std::to_string(index);
 }
 
-// Stands for a step whose list is empty on this node, or whose `when` is false: the report shows why it was
-// not run.
+// Returns a placeholder for a step whose list is empty on this node, or whose `when` is false, so that the
+// report shows why it was not run.
 PlannedStep not_here(const PlaybookStep& step, const std::string& id, const std::string& why) {
   PlannedStep planned;
   planned.name = step.name;
@@ -58,7 +58,8 @@ class StepPlanner {
                                     step.name, context_.node().name, text));
   }
 
-  // For a storage section its own leader is meant, which holds what the others need.
+  // True if the step is for this node, by its `on`. For an item that is a storage section, the leader is that
+  // of the section.
   bool is_for(const PlaybookStep& step, const Json& item) const {
     if (step.among == kGroup) return true;  // assign_groups()
     const bool leads = context_.leads();
@@ -66,7 +67,8 @@ class StepPlanner {
     return step.on == "all" || (step.on == "leader") == leads_it;
   }
 
-  // From here on, the nodes that the step is among. If there are none, the leader of all nodes reports why.
+  // Enters the view of the nodes that `among` selects; false if this node is not one of them. If no node is,
+  // the leader of all nodes reports why.
   bool is_among(const PlaybookStep& step) {
     if (step.among.empty() || step.among == kGroup) return true;
     const NodeView view = context_.cluster().of(context_.playbook(), step.among);
@@ -78,11 +80,11 @@ class StepPlanner {
     return true;
   }
 
-  // A cluster of one node has no steps between nodes; no reason is needed.
+  // A cluster of one node has no steps between nodes, so no reason is reported.
   void say_why(const PlaybookStep& step) {
     if (step.otherwise.empty() || home_.set->members.size() < 2) return;
     add_not_here(step);
-    out_.back().on = "all";  // it does nothing that others need to wait for
+    out_.back().on = "all";  // other nodes do not need to wait for it
     out_.back().about = context_.view().set;
   }
 
@@ -109,7 +111,7 @@ class StepPlanner {
         step.for_each == "own_gpus" && has_stand_ins() ? fmt::format(", {}", kSimulatedGpu) : "";
     for (size_t i = 0; i < items.size(); ++i) {
       if (!is_for(step, items[i])) continue;
-      // Steps about the nodes are about those that mount this storage section.
+      // A step for a storage section is about the nodes that mount it.
       NodeSet* section = step.for_each.rfind("storage_", 0) == 0 && items[i].is_object()
                              ? context_.cluster().of_section(items[i].value("name", ""))
                              : nullptr;
@@ -119,7 +121,8 @@ class StepPlanner {
     }
   }
 
-  // The step's name is what plan, logs and report show of it.
+  // True if the node's GPUs are simulated; the step's name then states it in the plan, the logs and the
+  // report.
   bool has_stand_ins() const {
     const auto& machines = context_.cluster().machines();
     const auto found = machines.find(context_.node().name);

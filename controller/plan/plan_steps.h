@@ -1,4 +1,4 @@
-// The steps of a playbook for one node: lists expanded, conditions evaluated, texts rendered. Pure.
+// The steps of a playbook for one node: lists expanded, conditions evaluated, texts rendered. No I/O.
 #pragma once
 
 #include <string>
@@ -12,24 +12,24 @@
 namespace muster {
 
 struct PlannedStep {
-  std::string name;  // of the playbook's step: the name of its checks, whatever element it is for
+  std::string name;  // name of the playbook's step, and of its checks, for every element of its list
   RenderedStepPtr rendered;
   int stage = 1;
   std::string on = "all";
-  const NodeSet* about = nullptr;  // the cluster context's: what "the nodes" of the step meant
-  // For RenderedStep::peers: the list and its owner.
+  const NodeSet* about = nullptr;  // the nodes that take part in the step; owned by the cluster context
+  // For RenderedStep::peers: the list, and the node set that it comes from.
   SharedText peers = {};
   const NodeSet* peers_of = nullptr;
 
   const wire::Step& step() const { return rendered->step; }
   SharedText text() const;
-  // It says something else here, and may for others.
+  // Replaces the rendered step for this node only; nodes that shared it keep theirs.
   void change(wire::Step to) {
     rendered = std::make_shared<const RenderedStep>(std::move(to), rendered->peers);
   }
 };
-// The steps of `phase` this node gets from the playbook that was entered, rendered. Problems are appended,
-// each naming playbook, step and node.
+// Returns the rendered steps of `phase` that this node gets from the playbook entered in `context`. Appends
+// problems, each with the names of playbook, step and node.
 std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, NodeContext& context,
                                     std::vector<std::string>& problems);
 

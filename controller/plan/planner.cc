@@ -27,8 +27,8 @@ void find_machines(Planning& p) {
   p.cluster.emplace(p.spec, p.machines);
 }
 
-// A check after all decisions: whatever else goes wrong in the planner, no plan does this to a host that
-// muster did not install.
+// A final check: even if the planner has a bug, no plan replaces the system of an adopted node or of the
+// controller's own machine, or switches off either of them.
 void check_adopted_are_kept(Planning& p) {
   for (const auto& action : p.plan.actions) {
     const NodeSpec* node = p.spec.node(action.node);
@@ -79,7 +79,7 @@ Result<std::vector<NodeWay>> ways_of(const PlannerInput& input) {
   choose_nodes(p);
   for (const auto& d : p.drafts)
     if (!d.seen->facts)
-      p.refuse(d.spec->name, "not-seen", "its hardware is not known: run `muster up` to inspect it");
+      p.refuse(d.spec->name, "not-seen", "its hardware is not known: run `muster up` to take an inventory");
   std::erase_if(p.drafts, [](const Draft& d) { return !d.seen->facts; });
   prepare_all(p);
   if (!p.problems.empty()) return joined(p.problems);
@@ -90,7 +90,7 @@ Result<std::vector<NodeWay>> ways_of(const PlannerInput& input) {
 
 Result<PlanOutcome> make_plan(const PlannerInput& input) {
   Planning p(input);
-  // Also for a spec that was stored before controllers rejected this.
+  // Needed for specs that an earlier controller, which did not check this, has stored.
   if (!p.in.lab) TRY_(refuse_lab_only(p.spec, p.in.revision, p.profile()));
   p.plan.cluster = p.spec.cluster;
   p.plan.follows = p.in.follows;

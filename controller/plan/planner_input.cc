@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// `up` is also accepted under the names of its possible results: older requests use them.
+// The kinds of plan that `up` may result in are accepted as its names, because older clients use them.
 constexpr Words<RequestKind, 12> kRequestWords = {{{RequestKind::up, "auto"},
                                                    {RequestKind::up, "up"},
                                                    {RequestKind::up, "install"},
@@ -25,10 +25,9 @@ constexpr Words<RequestKind, 12> kRequestWords = {{{RequestKind::up, "auto"},
 
 Result<RequestKind> request_kind_from_string(std::string_view word) {
   if (const auto kind = value_of(kRequestWords, word)) return *kind;
-  return fail(
-      Code::invalid,
-      fmt::format("unknown kind of plan '{}': auto, reimage, rollback, accept, admit, adopt, drain, undrain",
-                  word));
+  return fail(Code::invalid, fmt::format("unknown kind of plan '{}': must be auto, reimage, rollback, "
+                                         "accept, admit, adopt, drain or undrain",
+                                         word));
 }
 
 std::string provisioning_address(const Spec& spec) {

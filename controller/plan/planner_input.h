@@ -1,5 +1,5 @@
-// What a plan is made from: the spec and its playbooks, what was seen of each node, the built images, and the
-// request. Values; controller/plan/planner.h makes the plan. Pure.
+// The planner's input: the spec and its playbooks, what was seen of each node, the built images, and the
+// request. Plain data only, no I/O; the planner itself is controller/plan/planner.h.
 #pragma once
 
 #include <map>
@@ -19,60 +19,60 @@
 
 namespace muster {
 
-// A built image, as the image store knows it.
+// A built image in the image store.
 struct PlannerImage {
   std::string digest;
-  std::string manifest_path;  // on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
-  bool trial = false;         // it rolls back a boot that is not committed (ImageManifest::trial)
+  std::string manifest_path;  // path on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
+  bool trial = false;         // the image rolls back a boot that is not committed (ImageManifest::trial)
 };
 
-// What is known of one node now: its row in the store and its agent.
+// What is currently known about one node, from its row in the store and from its agent.
 struct NodeObservation {
   std::optional<HardwareFacts> facts;  // none: never seen, or its disks were written since
-  // the last facts however old: processors, memory and GPUs do not change with a re-image
+  // the last known facts, of any age: processors, memory and GPUs do not change with a re-image
   std::optional<HardwareFacts> machine;
-  std::optional<wire::Mode> mode;           // of its agent, last seen
+  std::optional<wire::Mode> mode;           // mode that its agent last reported
   bool online = false;                      // its agent reported in the last minute
   NodeState state = NodeState::unknown;     // NodeRow::state
   std::string image_digest, config_digest;  // NodeRow
   std::string
-      product_uuid;  // machine that the name is bound to (NodeRow); facts.system.uuid is the one found
+      product_uuid;  // of the machine that the name is bound to (NodeRow); the one found: facts.system.uuid
   bool doubtful =
-      false;  // the database is an older copy and its agent has not reported since: its row may be wrong
-  // A node quarantined by a run is planned again, one quarantined by an operator is not (a part on order, a
-  // technician at work).
+      false;  // the database is an older copy, and the agent has not reported since: the row may be wrong
+  // A node quarantined by a run is planned again; one quarantined by an operator is not (it may be waiting
+  // for a part or being repaired).
   HeldBy held_by = HeldBy::nobody;
-  std::string reason;  // of its quarantine
-  // The system it runs is not committed: the node may go back to its default slot at any time by itself.
+  std::string reason;  // why it is quarantined
+  // The system that it runs is not committed: it may roll back to its default slot on its own at any time.
   bool on_trial = false;
-  std::string slot;  // that it runs from, as its agent reported; "": not known
-  // Duration of its own configuration and acceptance when it was last accepted; 0: unknown.
+  std::string slot;  // root slot that it runs from, as its agent reported; "": not known
+  // How long its configuration and acceptance took when it was last accepted; 0: unknown.
   DurationMs proving_took = 0;
 };
 
-// `up` determines itself what to do: discover, wake, install or apply.
+// `up` covers four kinds of plan: discover, wake, install, apply. The planner chooses.
 enum class RequestKind { up, reimage, rollback, accept, admit, adopt, drain, undrain };
-// By its word in the API; invalid for an unknown word.
+// Reads the kind from its name in the API; Code::invalid for an unknown name.
 Result<RequestKind> request_kind_from_string(std::string_view word);
 
-// A batch of a rollout (controller/rollout/): the values that replace the spec's limits, and the work done at
-// the same time.
+// The terms of a rollout's batch (controller/rollout/): values that replace the spec's limits, and work done
+// at the same time.
 struct BatchTerms {
   std::set<std::string> prefetch;  // nodes of the next batch: only their other slot is written
   DurationMs drain_timeout = 0, trial = 0;
-  int failure_budget = 0;  // negative: any number
+  int failure_budget = 0;  // negative: no limit
 };
 
 struct PlanRequest {
   RequestKind kind = RequestKind::up;
   std::vector<std::string> nodes;  // --limit; empty: all (not for reimage and admit)
-  // A subset of them. up: even if nothing changed; admit and reimage: even if a different machine answers;
-  // all of these: even if its hardware differs from the declaration.
+  // Subset of `nodes` for which checks are overridden. up: even if nothing changed; admit and reimage: even
+  // if a different machine answers; all of these: even if its hardware is not as declared.
   std::set<std::string> force = {};
-  std::string profile = {};              // accept, and batches: acceptance profile instead of the spec's
-  bool through_ram = false;              // reimage: through the RAM system, even if it could be done in place
-  bool reimage = false;                  // up: also accepted nodes that run an older build of their image
-  std::optional<BatchTerms> batch = {};  // reimage: it is one of a rollout
+  std::string profile = {};  // accept and batches: acceptance profile that replaces the spec's
+  bool through_ram = false;  // reimage: always through the RAM system
+  bool reimage = false;      // up: also re-image accepted nodes with an older build of their image
+  std::optional<BatchTerms> batch = {};  // reimage: set for a batch of a rollout
 };
 
 struct PlannerInput {
@@ -86,16 +86,16 @@ struct PlannerInput {
   std::string authority = {};      // fingerprint of the controller's CA, which identifies its disks
   std::string follows = {};        // Plan::follows
   std::string controller_address;  // on the provisioning network; empty: from the spec
-  OwnMachine own = {};             // where the controller itself runs
-  // The programs of every system in addition to its image, by digest (wire::SlotJob), also sent to hosts
-  // without an image with the orders that need them.
+  OwnMachine own = {};             // the machine that the controller runs on
+  // Programs that every installed system gets in addition to its image, by digest (wire::SlotJob). Hosts
+  // without an image get them with the orders that need them.
   std::vector<wire::SlotProgram> programs = {};
-  std::string kernel_options;                  // of every installed system, before the spec's own
-  bool lab = false;                            // a lab's controller: may plan what lab_only.h lists
-  std::optional<GpuResults> gpu_results = {};  // if the spec requires them of its GPUs
+  std::string kernel_options;                  // of every installed system, before the spec's own options
+  bool lab = false;                            // lab controller: what lab_only.h lists is allowed
+  std::optional<GpuResults> gpu_results = {};  // set if the spec requires their limits
 };
 
-// The controller's address on the provisioning network: declared, or the first host of the network.
+// Returns the controller's address on the provisioning network: declared, or the network's first host.
 std::string provisioning_address(const Spec& spec);
 
 }  // namespace muster

@@ -34,7 +34,7 @@ bool rented(const NodeSpec& node) { return node.power.driver == "sakura-phy"; }
 bool in_band(const NodeSpec& node) { return node.power.driver == "ssh" || rented(node); }
 
 bool provider_installs(const Draft& d) {
-  // Any record of an installed or adopted system on it, or of an action on one, is a sign of data.
+  // Any record of an installed or adopted system on the node means that its disks may hold data.
   const bool never_ours = d.seen->image_digest.empty() && d.seen->config_digest.empty() &&
                           (!d.seen->mode || *d.seen->mode == wire::Mode::ram);
   return rented(*d.spec) && !d.spec->power.install_image.empty() && !in_ram(d) && !in_installed(d) &&
@@ -89,7 +89,7 @@ std::string image_digest_of(const Planning& p, const Draft& d) {
   return image ? image->digest : "";
 }
 
-// A quarantined node's services keep running, so it may have jobs and serve storage.
+// True if the node may have jobs or serve storage. The services of a quarantined node keep running.
 bool may_work(const Draft& d) {
   switch (d.seen->state) {
     case NodeState::accepted:
@@ -126,7 +126,8 @@ Action& add(Planning& p, Draft& d, NewAction what) {
 }
 
 void add_netboot(Planning& p, Draft& d) {
-  // In addition to the boot: the provider's part (controller/power/sakura/provider_install.h).
+  // Time for the provider's reinstallation, in addition to the boot
+  // (controller/power/sakura/provider_install.h).
   constexpr DurationMs kReinstall = 90 * kMinute;
   const PowerSpec& power = d.spec->power;
   if (provider_installs(d)) {
@@ -149,19 +150,19 @@ void add_netboot(Planning& p, Draft& d) {
   add(p, d,
       {"netboot", ActionKind::netboot, "power",
        own                ? "start the RAM system (kexec)"
-       : by_hand(*d.spec) ? "network boot, switched by hand"
+       : by_hand(*d.spec) ? "network boot, power switched by hand"
                           : "network boot",
        Json::object(), p.spec.limits.netboot, 3});
   if (by_hand(*d.spec))
-    p.plan.notes.push_back(
-        fmt::format("{}{} is switched by hand: the run shows when, and waits up to {}", d.spec->name,
-                    d.spec->power.address.empty() ? "" : " (" + d.spec->power.address + ")",
-                    to_human(d.spec->power.within)));
+    p.plan.notes.push_back(fmt::format(
+        "an operator must switch the power of {}{} by hand: the run shows when, and waits up to {}",
+        d.spec->name, d.spec->power.address.empty() ? "" : " (" + d.spec->power.address + ")",
+        to_human(d.spec->power.within)));
   if (own)
     p.plan.notes.push_back(d.spec->name +
                            (rented(*d.spec) ? " cannot be booted from the network" : " has no BMC") +
                            ": its own system starts the RAM system, which returns to it if it cannot reach "
-                           "the controller; a later fault needs a person at the machine");
+                           "the controller; a later fault requires an operator at the machine");
 }
 
 void group_by_node(Planning& p) {

@@ -19,10 +19,10 @@ void check_identity(Planning& p, const Draft& d, const HardwareFacts& facts) {
   const bool swapped = !bound.empty() && !facts.system.uuid.empty() && bound != facts.system.uuid;
   const bool allowed = p.forced(d) && (p.kind() == RequestKind::admit || p.kind() == RequestKind::reimage);
   if (swapped && allowed)
-    p.plan.notes.push_back(
-        fmt::format("{} is installed as forced, although a different machine answers under this name: "
-                    "product UUID {} instead of {}",
-                    d.spec->name, facts.system.uuid, bound));
+    p.plan.notes.push_back(fmt::format(
+        "{} is installed because of --force, although a different machine answers under this name: "
+        "product UUID {} instead of {}",
+        d.spec->name, facts.system.uuid, bound));
   if (swapped && !allowed)
     p.refuse(
         d.spec->name, "node-swapped",
@@ -32,7 +32,7 @@ void check_identity(Planning& p, const Draft& d, const HardwareFacts& facts) {
             facts.system.uuid, bound, d.spec->name, d.spec->name));
 }
 
-// On the controller's machine not even a disk with policy `format` is formatted if it holds data: the data
+// On the controller's machine a disk that holds data is never formatted, even with policy `format`: the data
 // may be the controller's.
 void refuse_own_disks(Planning& p, const Draft& d) {
   if (d.disks.destroys.empty()) return;
@@ -63,7 +63,7 @@ void note_labels(Planning& p, const Draft& d, const HardwareFacts& facts) {
                       d.spec->name, line));
 }
 
-// Whether its image is written, by either way.
+// True if the node's image is written, in place or through the RAM system.
 bool is_imaged(const Planning& p, const Draft& d) {
   if (d.spec->adopt.declared() || p.kind() == RequestKind::accept || p.rolls_back()) return false;
   const PlannerImage* image = p.image_of(d);
@@ -85,7 +85,7 @@ void prepare(Planning& p, Draft& d) {
     for (const auto& difference : unlike_hardware(d.spec->hardware, facts, p.spec.lab))
       unlike += (unlike.empty() ? "" : "; ") + difference;
   if (!unlike.empty() && p.forced(d))
-    p.plan.notes.push_back(d.spec->name + " is installed as forced, although " + unlike);
+    p.plan.notes.push_back(d.spec->name + " is installed because of --force, although " + unlike);
   else
     d.unlike = std::move(unlike);
   if (!d.unlike.empty()) return;

@@ -1,19 +1,19 @@
-// Decides what to do with each node of a plan: image or not, which disks, and which nodes stay unchanged.
-// Pure.
+// Decides for each node of a plan whether it is imaged, which disks it uses, and whether anything changes. No
+// I/O.
 #pragma once
 
 #include "controller/plan/planning.h"
 
 namespace muster {
 
-// Decides for each node, all of which must have been seen, and renders its steps.
+// Decides this for each node and renders its steps. All nodes must have been seen.
 void prepare_all(Planning& p);
-// A machine with hardware other than declared is not installed; the others do not wait for it.
+// Leaves out machines whose hardware differs from the declaration; the others continue without them.
 void drop_unlike(Planning& p);
-// A disk that several nodes see may be selected by one of them only. Nodes outside the plan count as last
-// seen: their disks may be in use.
+// Refuses disks that several nodes select. Nodes outside the plan count with the disks last seen there, which
+// may be in use.
 void refuse_shared_disks(Planning& p);
-// Nodes on which nothing would change are left out.
+// Leaves out nodes on which nothing would change.
 void drop_unchanged(Planning& p);
 
 }  // namespace muster

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kEthernetMac = 17;  // characters; InfiniBand's are longer
+constexpr size_t kEthernetMac = 17;  // characters; InfiniBand addresses are longer
 
 bool is_named(const NodeSpec& node) {
   return std::any_of(node.rails.begin(), node.rails.end(), [](const PortSpec& r) { return !r.port.empty(); });
@@ -34,7 +34,7 @@ std::string rails_seen(const Spec& spec, const NodeSpec& node, const HardwareFac
     storage_found = storage_found || is_port(nic, storage);
     if (nic.mac == node.mac || is_port(nic, storage) || (nic.mac.size() == kEthernetMac) != ethernet)
       continue;
-    // Interfaces may have different names in the installed system.
+    // PCI addresses, because interfaces may have different names in the installed system.
     question.ports.push_back({nic.pci, nic.pci_path, nic.link_up, nic.speed_mbps});
     addresses.push_back(nic.pci);
   }
@@ -43,7 +43,7 @@ std::string rails_seen(const Spec& spec, const NodeSpec& node, const HardwareFac
   question.count = node.rails.size();
   question.gpus_declared = node.hardware.gpus.value_or(0);
   const auto answer = choose_rails(question);
-  if (!answer) return "cannot be derived from the inventory, the node decides: " + answer.error().message;
+  if (!answer) return "cannot be derived from the inventory, so the node decides: " + answer.error().message;
   std::vector<std::string> parts;
   for (size_t i = 0; i < answer->ports.size(); ++i)
     parts.push_back(fmt::format("rail {} = {}", i, addresses[answer->ports[i]]));

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// The number of recent values kept per name: this many groups of nodes may alternate.
+// Number of recent values kept per name, so that this many groups of nodes may alternate without a miss.
 constexpr size_t kKnown = 16;
 
 bool truthy(const Json& value) {
@@ -23,7 +23,7 @@ bool truthy(const Json& value) {
   return !(text.empty() || text == "no" || text == "false" || text == "0");
 }
 
-// Its programs load NCCL or cuBLASLt, which some sites keep in a folder of their own.
+// True if the step's programs load NCCL or cuBLASLt, which some sites install in a folder of their own.
 bool takes_libs(const PlaybookStep& step) {
   return (step.module == "accept" || step.module == kGroupModule) && loads_gpus(step.params);
 }
@@ -102,7 +102,7 @@ Result<RenderedStepPtr> RenderedSteps::render(const PlaybookStep& step, const st
   TRY(out.params, put_in(source.params));
   TRY(out.verify, put_in(step.verify));
   TRY(out.expect, put_in(step.expect));
-  // Placed there because agents of an older version reject a step with an unknown key.
+  // `blocks` is sent within `expect`, because agents of older versions reject a step with an unknown key.
   if (!step.blocks.empty()) out.expect["blocks"] = step.blocks;
   out.needs = step.needs;
   if (out.params.is_null()) out.params = Json::object();

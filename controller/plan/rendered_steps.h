@@ -1,4 +1,4 @@
-// The steps of playbooks as rendered for nodes: nodes with the same result share one. Pure.
+// Rendered steps of playbooks: nodes with the same result share one object. No I/O.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ namespace muster {
 class NamedValues {
  public:
   virtual ~NamedValues() = default;
-  // null: the name is unknown.
+  // Returns the value; null if the name is unknown.
   virtual const Json* find(const std::string& name) = 0;
-  // Adds a key that distinguishes the value of a name from its other values, for this or other nodes.
+  // Appends a key to `into` that is equal only for equal values of this name, across all nodes.
   virtual void identify(const std::string& name, std::vector<uintptr_t>& into) = 0;
 };
 
-// A step as it is sent, and its text.
+// A step as it is sent to an agent, and its JSON text.
 struct RenderedStep {
-  // `peers`: "peers" or "rdma_peers" if the step's parameter `peers` is that list without the node itself. It
-  // is not in `step`: its text goes between `text` and `rest`.
+  // `peers`: "peers" or "rdma_peers" if the step's parameter `peers` is that list without the node itself.
+  // The list is not in `step`; its text is inserted between `text` and `rest`.
   explicit RenderedStep(wire::Step what, std::string peers = "");
 
   wire::Step step;
@@ -39,7 +39,7 @@ struct RenderedStep {
 };
 using RenderedStepPtr = std::shared_ptr<const RenderedStep>;
 
-// Numbers values: equal ones that were seen recently have the same number, null has 0.
+// Assigns numbers to values: equal values that were seen recently have the same number; null has 0.
 class KnownValues {
  public:
   uintptr_t number_of(const std::string& name, const Json* value);
@@ -49,11 +49,11 @@ class KnownValues {
   std::map<std::string, std::deque<std::pair<Json, uintptr_t>>> values_;  // newest first
 };
 
-// The steps rendered so far, by the values of all names in a step's templates: nodes with equal values share
-// the result. `playbooks` passed to it must outlive it.
+// A cache of rendered steps, keyed by the values of all names in a step's templates: nodes with equal values
+// share the result. The PlaybookStep objects passed to it must outlive it.
 class RenderedSteps {
  public:
-  // Rendered with this id for the current context; null: its `when` is false.
+  // Returns the step, rendered with this id for the current context; null if its `when` is false.
   Result<RenderedStepPtr> of(const PlaybookStep& step, const std::string& id, NamedValues& context);
 
   // Renders a template whose value is text, for the current context.
@@ -63,9 +63,9 @@ class RenderedSteps {
 
  private:
   struct Source {
-    Json params;  // without `peers` if that is a list as in RenderedStep
+    Json params;  // without `peers` if RenderedStep::peers holds it
     std::string peers;
-    std::vector<std::string> names;  // all that its rendering depends on
+    std::vector<std::string> names;  // all names that its rendering depends on
   };
   using Key = std::tuple<const PlaybookStep*, std::vector<uintptr_t>, std::string>;
 

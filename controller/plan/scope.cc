@@ -7,7 +7,8 @@
 namespace muster {
 namespace {
 
-// The machine that the controller runs on keeps its system, whatever the spec and the request contain.
+// Refuses to install the controller's own machine or to switch it off, whatever the spec and the request
+// contain.
 bool refuse_own(Planning& p, const Draft& d) {
   if (d.spec->adopt.declared() && !p.asks_for_image()) return false;
   const std::string sign = own_sign(p, *d.spec);
@@ -36,7 +37,7 @@ bool out_of_reach(Planning& p, const std::string& name, const std::string& why, 
   return false;
 }
 
-// Only its own agent can reach an adopted node, and only `adopt` can restore that agent.
+// An adopted node is reachable only through its own agent, and only `adopt` can restore that agent.
 bool may_plan_adopted(Planning& p, const Draft& d, bool named) {
   const std::string& name = d.spec->name;
   if (p.kind() == RequestKind::adopt) return true;
@@ -59,8 +60,7 @@ bool may_plan_adopted(Planning& p, const Draft& d, bool named) {
   return out_of_reach(p, name, why, named);
 }
 
-// Its provider switches it and can install it, but that would be too destructive for a node that muster
-// installed.
+// The provider could reinstall a silent rented node, but that would destroy a system that muster installed.
 bool may_reach_rented(Planning& p, const Draft& d, bool named) {
   if (p.drains() || asleep(p, d) || provider_installs(d)) return true;
   const std::string& name = d.spec->name;
@@ -92,14 +92,14 @@ bool may_reach(Planning& p, const Draft& d, bool named) {
       named);
 }
 
-// Only its running system can boot the other slot.
+// A rollback requires the node's installed system to run, because only that can boot the other slot.
 bool may_roll_back(Planning& p, const Draft& d) {
   if (!p.rolls_back()) return true;
   std::string why;
   if (!d.seen->online || d.seen->mode != wire::Mode::installed)
     why = "its installed system is not online";
   else if (d.seen->doubtful || !d.seen->facts)
-    why = "it is not known what it runs; run `muster up` to inspect it";
+    why = "it is not known which system it runs; run `muster up` to find out";
   if (!why.empty()) p.refuse(d.spec->name, "rollback", why);
   return why.empty();
 }
@@ -113,11 +113,11 @@ void hold(Planning& p, const std::string& node, const std::string& reason, bool 
   p.plan.notes.push_back(fmt::format("{} is left out: quarantined {}", node, reason));
 }
 
-// Changes to a system on trial are lost if it is rolled back.
+// A node on trial is left out, because changes to its system are lost if it rolls back.
 void leave_on_trial(Planning& p, const Draft& d, bool named) {
   const std::string& name = d.spec->name;
   const std::string why = fmt::format(
-      "runs {} on trial: if it is not committed, it rolls back by itself; after that, run `muster up`",
+      "runs {} on trial, which rolls back by itself unless it is committed; run `muster up` after that",
       d.seen->slot.empty() ? "its new system" : "slot " + d.seen->slot);
   if (named) return p.refuse(name, "on-trial", "it " + why);
   p.plan.left_out.push_back(name);
@@ -139,7 +139,7 @@ void choose_nodes(Planning& p) {
   const auto& wanted = p.in.request.nodes;
   if (wanted.empty() &&
       (p.asks_for_image() || p.rolls_back() || p.kind() == RequestKind::adopt || p.drains()))
-    p.problems.push_back("this plan needs the names of its nodes");
+    p.problems.push_back("this kind of plan requires node names");
   for (const auto& name : wanted)
     if (!p.spec.node(name))
       p.problems.push_back(fmt::format("there is no node '{}' in the spec{}", name, suggestion(p, name)));

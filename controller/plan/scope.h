@@ -1,4 +1,4 @@
-// The nodes that a plan is about: those of the request that may be planned at all. Pure.
+// Chooses the nodes of a plan: those of the request that may be planned. No I/O.
 #pragma once
 
 #include "controller/plan/planning.h"

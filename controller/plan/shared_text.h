@@ -1,5 +1,5 @@
-// SharedText: text in pieces, each stored once and shared by all copies: copying copies no text. A value; the
-// shared pieces never change.
+// SharedText: text in pieces that all copies share, so copying a SharedText copies no text. A value type; the
+// shared pieces are immutable.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,14 @@ class SharedText {
 
   void add(TextPtr whole);
   void add(TextPtr of, size_t begin, size_t end);  // its bytes from begin to end
-  void add_literal(std::string_view text);         // of static storage
+  void add_literal(std::string_view text);         // must have static storage duration
   void add(const SharedText& other);
 
   size_t size() const;
   std::string text() const;
-  // The pieces in order.
+  // Calls `take` with each piece, in order.
   void each(const std::function<void(std::string_view)>& take) const;
-  // The whole texts that the pieces come from.
+  // Calls `take` with each whole text from which a piece is taken.
   void each_source(const std::function<void(std::string_view)>& take) const;
 
   friend bool operator==(const SharedText& a, const SharedText& b) { return a.text() == b.text(); }
@@ -43,7 +43,7 @@ class SharedText {
   std::vector<Piece> pieces_;
 };
 
-// Finds texts by content, so that each is stored once.
+// Stores each distinct text once; of() returns the shared copy.
 class TextPool {
  public:
   TextPtr of(std::string text);

@@ -14,8 +14,8 @@ namespace muster {
 
 namespace {
 
-// The number times the scale; never below `least` unless it was below before. The type is kept: a whole
-// number stays one, and text (from a template) stays text.
+// Multiplies the number by the scale, but not to below `least` unless it was below before. Keeps the type: an
+// integer stays an integer, and text (from a template) stays text.
 void scale(Json& value, double by, double least) {
   const bool text = value.is_string();
   if (!text && !value.is_number()) return;
@@ -33,8 +33,8 @@ struct Amount {
   const char* key;
   double least;
 };
-// Seconds; MiB; bytes of the largest message. Not how long a server waits for its partners: slow machines
-// need that time most.
+// In seconds, MiB, and bytes of the largest message. The time that a server waits for its partners is not
+// scaled, because slow machines need it most.
 constexpr Amount kAmounts[] = {
     {"seconds", 1}, {"random-seconds", 1}, {"parallel-seconds", 1}, {"size", 8}, {"max_bytes", 1 << 20}};
 
@@ -117,7 +117,7 @@ std::string simulated_gpu_note(const std::map<std::string, const HardwareFacts*>
     if (const int count = simulated_gpus(*facts); count > 0)
       those.push_back(fmt::format("{} ({})", name, count));
   if (those.empty()) return "";
-  return fmt::format("{}: provided by the lab on {}; nothing is measured on them", kSimulatedGpu,
+  return fmt::format("{}: provided by the lab on {}; they are not measured", kSimulatedGpu,
                      fmt::join(those, ", "));
 }
 

@@ -1,5 +1,5 @@
-// Acceptance of simulated hardware: a shipped profile with the limits, times and sizes that the spec's
-// `lab.acceptance` gives for virtual machines. The changes are listed in the plan and in the report.
+// Acceptance of simulated hardware: replaces limits, times and sizes of a shipped profile by those that the
+// spec's `lab.acceptance` declares for virtual machines. The plan and the report list the changes.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ class Simulated {
  public:
   explicit Simulated(const LabAcceptance& what) : what_(what) {}
   void change(std::vector<PlannedStep>& steps);
-  // For the operator: what applies, and which of the spec's names the profile does not have.
+  // Returns notes for the operator: the changes that apply, and the spec's names that the profile lacks.
   std::vector<std::string> notes(const std::string& profile) const;
 
  private:
@@ -26,10 +26,10 @@ class Simulated {
 
   const LabAcceptance& what_;
   std::set<std::string> used_;
-  std::map<RenderedStepPtr, RenderedStepPtr> changed_ = {};  // nodes that share a step share its changed form
+  std::map<RenderedStepPtr, RenderedStepPtr> changed_ = {};  // step -> its changed form, shared alike
 };
 
-// For the operator: on which of these machines a lab provides simulated GPUs; "" if on none.
+// Returns a note that lists the machines with a lab's simulated GPUs; "" if there are none.
 std::string simulated_gpu_note(const std::map<std::string, const HardwareFacts*>& machines);
 
 }  // namespace muster

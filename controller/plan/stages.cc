@@ -17,7 +17,7 @@ struct Stage {
   int number = 1;
 };
 
-// The steps' own deadlines count: a burn-in takes hours.
+// Returns a time limit that includes the steps' own deadlines: a burn-in takes hours.
 DurationMs check_timeout(const std::vector<PlannedStep>& steps) {
   DurationMs sum = 5 * kMinute;
   for (const auto& planned : steps) {
@@ -31,9 +31,8 @@ DurationMs check_timeout(const std::vector<PlannedStep>& steps) {
   return std::max(kCheck, sum);
 }
 
-// In the order in which nodes first name them, but after everything that a role names before them: what one
-// role has between two playbooks of a second role comes between them. If roles contradict each other, the
-// first to name both decides.
+// Returns the playbooks in the order in which nodes first name them, but each after all playbooks that any
+// role lists before it. If two roles contradict each other, the first one that lists both playbooks decides.
 std::vector<std::string> playbooks_in_order(const Planning& p) {
   std::vector<std::string> waiting, out;
   std::map<std::string, std::set<std::string>> behind;
@@ -59,7 +58,7 @@ std::vector<std::string> playbooks_in_order(const Planning& p) {
   return out;
 }
 
-// Their stages in order of number.
+// Returns the stages of all playbooks, those of each playbook in order of number.
 std::vector<Stage> stages(const Planning& p) {
   std::vector<Stage> out;
   for (const auto& name : playbooks_in_order(p)) {
@@ -72,7 +71,8 @@ std::vector<Stage> stages(const Planning& p) {
   return out;
 }
 
-// Hard: a node for which a leader does something does not continue without it. Other nodes do.
+// Adds hard dependencies on the leaders that serve this node: it does not continue without them. Other nodes
+// do.
 void put_behind_leaders(Planning& p, Draft& d, Action& a) {
   bool newest = true;
   for (auto led = p.led.rbegin(); led != p.led.rend(); ++led) {
@@ -115,10 +115,10 @@ void write_stage(Planning& p, const StageOf& stage) {
         p, d, {stage.name, stage.kind, stage.phase, stage.title, std::move(params), timeout, check ? 1 : 2});
     if (!barrier.empty()) a.behind = behind, used = true;
     put_behind_leaders(p, d, a);
-    // A leader's measurement is not a condition for what others do afterwards.
+    // Other nodes do not depend on a leader's measurement.
     if (audience.empty() || check) continue;
     d.behind.insert(a.id);
-    // Of those with the same audience in one stage the last one counts.
+    // Of the actions with the same audience in one stage, only the last one is kept.
     led.erase(std::remove_if(led.begin(), led.end(), [&](const Led& l) { return l.audience == audience; }),
               led.end());
     led.push_back({a.id, d.spec->name, d.behind, std::move(audience)});

@@ -1,4 +1,4 @@
-// Steps that nodes do in stages with barriers, and nodes that wait for a leader. Pure.
+// Steps that nodes do in stages with barriers between them, and dependencies on leaders. No I/O.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,15 @@ namespace muster {
 
 struct StageOf {
   int number = 1;
-  std::string name, phase, title;  // of its actions
+  std::string name, phase, title;  // of the stage's actions
   ActionKind kind = ActionKind::steps;
-  // The steps of a node to take it from; null: it has none.
+  // Returns the steps from which a node's share of this stage is taken; null: the node has none.
   std::function<const std::vector<PlannedStep>*(const Draft&)> steps_of;
 };
 
-// One action per node that has steps in this stage, after everything that all nodes did before.
+// Writes one action per node that has steps in this stage, after all earlier actions of all nodes.
 void write_stage(Planning& p, const StageOf& stage);
-// The cluster stages of all playbooks, each in order of number.
+// Writes the cluster stages of all playbooks, those of each playbook in order of number.
 void write_stages(Planning& p);
 
 }  // namespace muster

@@ -19,8 +19,8 @@ Json disk_list(const NodeDisks& disks, const NodeSpec& node, const std::string& 
   const char* word = policy == DiskPolicy::keep     ? "keep"
                      : policy == DiskPolicy::format ? "format"
                                                     : "format-if-blank";
-  // The hash is the permission to write: only disks in the destruction list get one. A disk that is reused
-  // unchanged has none, and the agent does not format it, whatever its policy.
+  // The hash permits the agent to write: only disks in the destruction list get one. A disk that is reused
+  // unchanged gets none, so the agent does not format it, whatever its policy.
   const auto approved = [&](const DiskFacts& d) {
     return std::any_of(disks.destroys.begin(), disks.destroys.end(), [&](const Destruction& gone) {
       return gone.group == group && gone.serial == d.serial && gone.wwid == d.wwid;
@@ -36,7 +36,7 @@ Json disk_list(const NodeDisks& disks, const NodeSpec& node, const std::string& 
   return out;
 }
 
-// What is right where the section's own disks are mounted.
+// Returns the correct mount source if the section's own disks are mounted.
 std::string own_source(const ContextInput& in, const StorageSpec& s) {
   const auto found = in.disks.groups.find(s.disks);
   return disk_source(found == in.disks.groups.end() ? std::vector<DiskFacts>() : found->second);
@@ -55,8 +55,8 @@ Json local_storage(const ContextInput& in) {
   return out;
 }
 
-// The nodes that mount the section, except its leader, which serves it. For the leader only: N nodes do not
-// need N lists.
+// Returns the nodes that mount the section, except its leader, which serves it. Only the leader gets this
+// list.
 Json clients_of(const Spec& spec, const StorageSpec& s, const SectionNetwork& network,
                 const std::string& leader) {
   Json out = Json::array();
@@ -65,7 +65,7 @@ Json clients_of(const Spec& spec, const StorageSpec& s, const SectionNetwork& ne
   return out;
 }
 
-// In `storage_shared`, and in the list of its engine.
+// The two lists in which a section appears: `storage_shared`, and that of its engine.
 enum List : size_t { of_all, of_engine };
 
 Json shared_section(const ContextInput& in, const StorageSpec& s, List list) {
@@ -93,14 +93,14 @@ Json shared_section(const ContextInput& in, const StorageSpec& s, List list) {
               {"network", network.cidr()},
               {"clients", leads ? clients_of(in.spec, s, network, in.node.name) : Json::array()},
               {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}};
-  // Whether its metadata may be newly created: the engines' playbooks give a disk its label only once there
-  // is metadata, so a label shows that there was some. Not part of the configuration digest.
+  // True if new metadata may be created. The engines' playbooks label a disk only after metadata exists, so a
+  // label shows that metadata existed. Not part of the configuration digest.
   if (engine.keeps_metadata) out["may_create"] = !in.with_content || !shared.holds_data;
   if (engine.add_context) engine.add_context(in, s, out);
   return out;
 }
 
-// Of one engine, or of all (null).
+// Returns the shared sections of one engine, or of all engines (null).
 Json shared_storage(const ContextInput& in, const StorageEngine* only) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage) {

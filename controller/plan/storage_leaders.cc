@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// A former master that came back also has metadata but does not lead: it was held, or inspected since.
+// True if the node was accepted. A former master that came back also has metadata, but is not the master.
 bool was_settled(const NodeObservation& seen) {
   return seen.state == NodeState::accepted || seen.state == NodeState::degraded;
 }
@@ -32,12 +32,12 @@ std::string data_on(const Planning& p, const StorageSpec& s) {
   return out.empty() ? out : out + (out.find(',') == std::string::npos ? " holds data" : " hold data");
 }
 
-// Only if certain: an unknown state is left to the agent, which checks.
+// True only if certain: if the state is unknown, the agent checks it.
 bool lacks_metadata(const Planning& p, const StorageSpec& s, const Draft& d) {
   if (!d.disks.refusals.empty() || data_on(p, s).empty()) return false;
   if (d.imaging && !d.disks.os_is_ours) return true;
-  // Data but no metadata at the same moment. Without data of its own the node may have been seen before
-  // either was made. A declared master may take the metadata from a copy, which its agent looks for before
+  // Certain only if one inventory shows the node's data and no metadata: an inventory without data may be
+  // older than both. A declared master may take the metadata from a copy, which its agent looks for before
   // the former master is stopped.
   if (engine_of(s).may_name_leader && !s.server.empty()) return false;
   const auto found = d.seen->facts->storage_metadata.find(s.engine);
@@ -45,8 +45,8 @@ bool lacks_metadata(const Planning& p, const StorageSpec& s, const Draft& d) {
          holds_our_data(p.spec, *d.spec, s, *d.seen->facts);
 }
 
-// The former master is stopped so that the declared one takes over: not by a plan that does not include the
-// declared one, or only to let others mount.
+// The former master is stopped so that the declared one takes over. Refuses a plan that would stop it without
+// making the declared node the master.
 void keep_former_master(Planning& p, const StorageSpec& s) {
   if (!engine_of(s).may_name_leader || s.server.empty()) return;
   const auto declared = p.in.nodes.find(s.server);
@@ -63,7 +63,7 @@ void keep_former_master(Planning& p, const StorageSpec& s) {
               s.name, s.server));
 }
 
-// Whether the step is the one that sets which nodes a server admits.
+// True for the modules of steps that set which nodes may mount a server's storage.
 bool lets_in(const std::string& module) {
   const auto& all = storage_engines();
   return std::any_of(all.begin(), all.end(), [&](const StorageEngine* e) {
@@ -80,7 +80,7 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
   if (!in_installed(d) || !facts || seen.on_trial || seen.held_by == HeldBy::an_operator) {
     p.plan.notes.push_back(
         fmt::format("{} serves storage '{}' but is not part of this plan: a new node cannot mount it until "
-                    "`muster up` has reached {}",
+                    "`muster up` has configured {}",
                     node.name, storage, node.name));
     return;
   }
@@ -89,7 +89,7 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
   d.older = runs_older_build(p, d);
   render(p, d, image_digest_of(p, d));
   if (d.digest == seen.config_digest) return;
-  d.digest = seen.config_digest;  // its other changes are left to a plan that is about it
+  d.digest = seen.config_digest;  // other changes to it are left to a plan that includes it
   d.configure.clear();
   d.accept.clear();
   d.accept_cluster.clear();
@@ -99,8 +99,8 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
     it = it->second.empty() ? d.cluster.erase(it) : std::next(it);
   }
   if (d.cluster.empty()) return;
-  p.plan.notes.push_back(fmt::format(
-      "{} only allows the others to mount storage '{}'; nothing else changes on it", node.name, storage));
+  p.plan.notes.push_back(fmt::format("{}: the only change is to allow the other nodes to mount storage '{}'",
+                                     node.name, storage));
   p.plan.serving.push_back(node.name);
   p.drafts.push_back(std::move(d));
 }
@@ -114,7 +114,7 @@ void add_servers(Planning& p) {
     const NodeSpec* server = storage_leader(p.spec, s);
     if (!server) continue;
     if (std::any_of(p.drafts.begin(), p.drafts.end(), [&](const Draft& d) { return d.spec == server; }))
-      continue;  // all its sections
+      continue;  // the plan already includes the server
     const auto seen = p.in.nodes.find(server->name);
     if (seen != p.in.nodes.end()) add_server(p, *server, seen->second, s.name);
   }
@@ -125,11 +125,11 @@ void add_servers(Planning& p) {
 void check_storage_leaders(Planning& p) {
   if (p.kind() == RequestKind::accept) return;
   for (const auto& s : p.spec.storage) {
-    // If there is a quorum, a new leader joins the others.
+    // With a quorum, a new leader joins the other members and needs no metadata.
     if (!engine_of(s).keeps_metadata || has_quorum(p, s)) continue;
     const auto leader =
         std::find_if(p.drafts.begin(), p.drafts.end(), [&](const Draft& d) { return leads(p, s, *d.spec); });
-    // A leader that was added only to admit others (add_servers) is not checked for metadata.
+    // A leader that was added only to let others mount (add_servers) does not become the master.
     if (leader == p.drafts.end() || leader->serves) keep_former_master(p, s);
     if (leader == p.drafts.end() || !lacks_metadata(p, s, *leader)) continue;
     const std::string& name = leader->spec->name;
@@ -138,7 +138,7 @@ void check_storage_leaders(Planning& p) {
     const auto& named = p.in.request.nodes;
     if (std::find(named.begin(), named.end(), name) != named.end())
       p.plan.notes.push_back(fmt::format(
-          "{}: {}; it will not start with empty metadata: see docs/storage.md, losing the metadata", name,
+          "{}: {}; it will not start with empty metadata: see docs/storage.md (Losing the metadata)", name,
           what));
     else
       p.refuse(

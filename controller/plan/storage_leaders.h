@@ -1,18 +1,18 @@
-// The leader of a shared storage: when it is added to a plan to admit others, and when it must not create the
-// storage again. Pure.
+// Leaders of shared storage: adds them to a plan so that new nodes can mount, and prevents them from creating
+// existing storage again. No I/O.
 #pragma once
 
 #include "controller/plan/planning.h"
 
 namespace muster {
 
-// Shared file systems are exported to declared nodes one by one: a new node needs a step on the server, which
-// this plan may not include. Only that step is added, and only if the declaration changed since the server
-// was configured.
+// Adds servers that the plan does not include yet. Shared file systems are exported to declared nodes one by
+// one, so a new node needs a step on the server. Only that step is added, and only if the declaration changed
+// since the server was configured.
 void add_servers(Planning& p);
-// If an empty master or monitor replaced a lost one, all files would be inaccessible: nothing starts if it is
-// certain that the leader has no metadata for the existing data. The agent never creates it either, so naming
-// the leader is safe: that is how it is reinstalled before its metadata is restored.
+// Refuses the plan if the leader certainly has no metadata for existing data: an empty master or monitor in
+// place of a lost one would make all files inaccessible. A plan that names the leader is allowed, because the
+// agent never creates metadata either: that is how a leader is reinstalled before its metadata is restored.
 void check_storage_leaders(Planning& p);
 
 }  // namespace muster

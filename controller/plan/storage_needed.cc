@@ -27,36 +27,37 @@ bool others_use(const Planning& p, const StorageSpec& s, const NodeSpec& but) {
                      [&](const NodeSpec& n) { return n.name != but.name && mounts(s, n); });
 }
 
-// Not serving now, or about to restart, whatever the reason.
+// True if the node is not serving now, or may restart at any time, for any reason.
 bool is_away(const Planning& p, const std::string& node) {
   const auto seen = p.in.nodes.find(node);
   return seen == p.in.nodes.end() || !seen->second.online || seen->second.mode == wire::Mode::ram ||
          seen->second.on_trial;
 }
 
-// For people: an operator would see a node on trial online.
+// Marks a node on trial in messages: to the operator it looks online.
 std::string shown(const Planning& p, const std::string& away) {
   const auto seen = p.in.nodes.find(away);
   const bool on_trial = seen != p.in.nodes.end() && seen->second.on_trial;
   return away + (on_trial ? " (on trial, it may restart by itself)" : "");
 }
 
-// `up` has no --force, but it can leave the node out.
+// `up` has no --force, so the text also suggests leaving the node out.
 std::string way_out(const Planning& p, const std::string& node) {
   const bool up = p.kind() == RequestKind::up;
-  return fmt::format("{}`{}--force {}` overrides this, and its jobs are killed",
+  return fmt::format("{}override this with `{}--force {}`, which kills its jobs",
                      up ? "exclude it with --limit, or " : "",
                      up ? fmt::format("muster reimage {} ", node) : "", node);
 }
 
 void say(Planning& p, const std::string& node, const std::string& why) {
   if (p.in.request.force.count(node))
-    p.plan.notes.push_back(fmt::format("{} is taken out of service as forced, although {}", node, why));
+    p.plan.notes.push_back(
+        fmt::format("{} is taken out of service because of --force, although {}", node, why));
   else
     p.refuse(node, "storage-needed", fmt::format("{}; {}", why, way_out(p, node)));
 }
 
-// `few`: the section's members that count.
+// `few`: the members to count, for instance the monitors.
 void refuse_too_many(Planning& p, const StorageSpec& s, const std::vector<const NodeSpec*>& few, int most,
                      const std::string& what) {
   std::vector<std::string> taken, away;
@@ -82,7 +83,7 @@ void refuse_of(Planning& p, const StorageSpec& s) {
   const NodeSpec* leader = has_quorum(p, s) ? nullptr : storage_leader(p.spec, s);
   if (leader && p.leaving.count(leader->name) && others_use(p, s, *leader))
     say(p, leader->name,
-        fmt::format("it is the {} of storage '{}', which the others use and which stops without it",
+        fmt::format("it is the {} of storage '{}', which other nodes use and which stops without it",
                     engine.leader_word, s.name));
   if (!std::any_of(members.begin(), members.end(), [&](const NodeSpec* n) { return others_use(p, s, *n); }))
     return;

@@ -29,10 +29,10 @@ bool wake(Planning& p) {
                       name, name, name));
     } else if (by_hand(*d.spec) && !names(named, name)) {
       p.plan.left_out.push_back(name);
-      p.plan.notes.push_back(
-          fmt::format("{} is left out: its agent is silent, and a person has to switch it on; run `muster up "
-                      "--limit {}` to include it",
-                      name, name));
+      p.plan.notes.push_back(fmt::format(
+          "{} is left out: its agent is silent, and an operator has to switch it on; run `muster up "
+          "--limit {}` to include it",
+          name, name));
     } else {
       silent.push_back(std::move(d));
     }
@@ -45,7 +45,8 @@ bool wake(Planning& p) {
     p.plan.notes.push_back(fmt::format(
         "{}: {}", d.spec->name,
         d.seen->doubtful
-            ? "its agent has not reported since the database was restored: it is not known what it runs"
+            ? "its agent has not reported since the database was restored: it is not known which system it "
+              "runs"
             : "its agent is silent: muster powers it on if it is off and waits for it; nothing is written to "
               "it"));
     add(p, d,
@@ -64,11 +65,12 @@ void write_discovery(Planning& p, std::vector<Draft> unseen) {
     p.plan.nodes.push_back(d.spec->name);
     if (!in_ram(d) && !in_installed(d) && !d.spec->adopt.declared()) add_netboot(p, d);
     add(p, d,
-        {"inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(), kInventory});
+        {"inventory", ActionKind::inventory, "discover", "take an inventory of the hardware", Json::object(),
+         kInventory});
   }
   const bool provider_writes = std::any_of(p.drafts.begin(), p.drafts.end(), provider_installs);
   p.plan.notes.push_back(std::string(provider_writes ? "apart from what the provider does, " : "") +
-                         "nothing is written to any disk; the plan to install is made from what is found");
+                         "nothing is written to any disk; the install plan is made from what is found");
 }
 
 bool discover(Planning& p) {

@@ -1,4 +1,4 @@
-// Read-only plans: silent nodes are woken, nodes that were never seen are discovered. Pure.
+// Read-only plans: silent nodes are woken, nodes that were never seen are discovered. No I/O.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,15 @@
 
 namespace muster {
 
-// True when a plan was made that only wakes nodes whose agents are silent; what is to be done with them, and
-// with the others, is planned when they answer. One that did not answer in such a run is left alone until a
-// request names it.
+// Makes a plan that only wakes nodes whose agents are silent, and returns true, if there are any. Everything
+// else is planned once they report. A node that did not report in such a run is left out until a request
+// names it.
 bool wake(Planning& p);
-// True when a discover plan was made: some nodes were never seen. Nodes that a discovery already failed to
-// find, or that a person has to switch on for it, do not hold the others: they are looked for when there is
-// nothing else to do.
+// Makes a discover plan, and returns true, if some nodes were never seen. Nodes that a discovery already
+// failed to find, or that an operator has to switch on, do not delay the others: they are discovered when
+// there is nothing else to do.
 bool discover(Planning& p);
-// The plan that discovers these nodes, and does nothing else.
+// Writes a plan that discovers these nodes and does nothing else.
 void write_discovery(Planning& p, std::vector<Draft> unseen);
 
 }  // namespace muster

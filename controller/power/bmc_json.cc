@@ -35,7 +35,7 @@ Result<std::string> unpack(std::string_view packed, size_t most) {
   return out;
 }
 
-// Length of the UTF-8 character that begins at `at`; 0: none does.
+// Returns the length of the UTF-8 character that begins at `at`; 0 if it is invalid.
 size_t character(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) -> unsigned { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(at);

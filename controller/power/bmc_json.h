@@ -1,9 +1,9 @@
-// The JSON that BMCs send, made readable: decompressed if it comes as gzip although that was not requested,
-// and without bytes that are invalid in JSON. Vendors print the raw memory of a part, and an unneeded text
-// must not hide the state of the machine.
+// Tolerant parsing of JSON from BMCs: decompresses gzip that was not requested, and replaces bytes that are
+// invalid in JSON. Some vendors output a part's raw memory as text, and an unneeded text must not make the
+// state of the machine unreadable.
 //
-// Bytes that are not UTF-8, and control characters inside a text, become U+FFFD; outside of texts control
-// characters are left out. Valid JSON stays as it is. Pure.
+// Invalid UTF-8 and control characters inside a string become U+FFFD; outside of strings control characters
+// are removed. Valid JSON is not changed. Pure functions, no I/O.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@
 
 namespace muster {
 
-// `encoding`: the header Content-Encoding, "" for none. `most`: bytes after decompression. Code::invalid
-// describes what came instead of JSON.
+// `encoding`: the header Content-Encoding, "" for none. `most`: limit in bytes after decompression.
+// Code::invalid: the body is not JSON; the message describes it.
 Result<Json> parse_bmc_json(std::string_view body, const std::string& encoding, size_t most);
 
-// Field access that survives any JSON: "" or null where the shape differs.
+// Safe field access: return "" or null if the JSON has a different structure.
 std::string json_text(const Json& json, const char* key);
 const Json& json_at(const Json& json, const std::vector<std::string>& path);
 

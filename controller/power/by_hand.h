@@ -1,9 +1,9 @@
-// ByHand: manual tasks: what people must do at machines that nothing else can switch (power driver `manual`).
+// ByHand: manual tasks of operators at machines that nothing else can switch (power driver `manual`).
 //
 // One task per node, in memory: a run that continues after a restart of the controller creates it again. A
-// task ends when its effect is seen, when the operator reports it done (`muster power done`), or as
-// `cancelled` when it is no longer needed or is replaced by another. It never ends by time: the caller has a
-// deadline. Silence is not an effect: that a machine is off must be reported by a person.
+// task ends when its effect is observed, when the operator reports it done (`muster power done`), or as
+// `cancelled` when it is no longer needed or is replaced by a new task. It has no timeout: the caller has a
+// deadline. A silent agent does not prove that a machine is off: the operator must report that.
 //
 // Thread: the reactor's. `done` never runs inside a call.
 #pragma once
@@ -28,11 +28,11 @@ class ByHand {
   void forget(const std::string& node);
   std::optional<Task> asked(const std::string& node) const;
 
-  // The machine requested its RAM system from the boot server: a netboot was done, and begins.
+  // To be called when the machine requested its RAM system: a pending netboot task is done.
   void saw_netboot(const std::string& node);
-  // Its agent reported: it is on.
+  // To be called when its agent reported, so the machine is on.
   void saw_agent(const std::string& node);
-  // Reported by the operator. conflict: no task is pending there.
+  // To be called when the operator reports the task done. conflict: no task is pending for this node.
   Result<Task> said_done(const std::string& node);
 
  private:

@@ -25,7 +25,8 @@ std::string text_at(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// It must be writable only for root and us: it gets passwords, and runs with our rights.
+// The program and its folder must be writable only for root and musterd's user: it is passed passwords and
+// runs with musterd's privileges.
 Status must_be_ours(const std::string& path, bool folder) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0)
@@ -41,7 +42,7 @@ Status must_be_ours(const std::string& path, bool folder) {
   return Ok{};
 }
 
-// A path would allow the spec to name any program of the controller host.
+// A path is not allowed: the spec could then name any program on the controller host.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.size() <= 63 && name.front() != '.' && name.front() != '-' &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.-") == std::string::npos;
@@ -137,7 +138,7 @@ Result<Json> CommandPower::ask(const std::string& verb, bool changes, Json more)
     auto answer = answer_of(*output, changes);
     if (answer.ok()) return answer;
     Error error = std::move(answer).error();
-    // Reading changes nothing, so it may simply be repeated.
+    // A query changes nothing, so it may be repeated.
     if (!changes && (error.code == Code::conflict || error.code == Code::timeout))
       error.code = Code::unavailable;
     return std::move(error).with(fmt::format("{} {}", target_.program, verb));
@@ -155,12 +156,12 @@ Result<Json> CommandPower::answer_of(const Output& output, bool changes) {
     if (error != answer->end()) return error_of(*error, changes);
     if (output.ok()) return std::move(*answer);
   }
-  // Only the program's author can say what it did.
+  // Without a JSON object, it is unknown what the program did.
   std::string said(last_bytes(without_password(output.err), 300));
   for (char& c : said)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   return fail(changes ? Code::timeout : Code::failed,
-              fmt::format("exit {} without a JSON object as answer{}{}", output.exit_code,
+              fmt::format("exit status {}, but no JSON object on standard output{}{}", output.exit_code,
                           said.empty() ? "" : ": ", said));
 }
 
@@ -180,7 +181,7 @@ Error CommandPower::error_of(const Json& error, bool changes) {
   return fail(changes ? Code::timeout : Code::failed, message);
 }
 
-// Its report on the machine, checked to be the node's.
+// Queries the machine's state, and checks that it is the node's machine.
 Result<Json> CommandPower::see() {
   TRY(Json answer, ask("state", false));
   TRY_(check_identity(text_at(answer, "uuid")));
@@ -194,7 +195,7 @@ Result<PowerState> CommandPower::look() {
   return power_of(seen);
 }
 
-// If the program reports the machine's identity.
+// Checks the machine's identity, if the program reports it.
 Status CommandPower::check_identity(const std::string& uuid) {
   if (machine_of(uuid).empty()) return Ok{};
   const std::string expected = machine_of(target_.expected_uuid);
@@ -233,7 +234,7 @@ Status CommandPower::wait_for(PowerState wanted, DurationMs reserve) {
     const auto now = look();
     if (now.ok() && *now == wanted) return Ok{};
     if (!now.ok() && now.error().code == Code::denied) return now.error();
-    last = now.ok() ? std::string(to_string(*now)) : "nothing readable: " + now.error().message;
+    last = now.ok() ? std::string(to_string(*now)) : "state not readable: " + now.error().message;
     pause(kPoll);
   }
   return fail(Code::timeout, fmt::format("{} accepted the order, but the machine is not {} (it reports {})",
@@ -245,11 +246,11 @@ Result<std::string> CommandPower::network_capability() {
   TRY(const Json can, ask("capabilities", false));
   const std::string network = text_at(can, "network");
   if (network == "once" || network == "always") return network;
-  return fail(Code::invalid, fmt::format("{} cannot boot {} from the network: it answers '{}'",
+  return fail(Code::invalid, fmt::format("{} cannot boot {} from the network: it reports '{}'",
                                          target_.program, target_.node, first_bytes(network, 40)));
 }
 
-// A program may print its secrets (`set -x`, `curl -v`): masked in journals and reports.
+// A program may print its secrets (`set -x`, `curl -v`): they are masked in journals and reports.
 std::string CommandPower::without_password(std::string text) const {
   const std::string& password = target_.password;
   for (size_t at = 0; !password.empty() && (at = text.find(password, at)) != std::string::npos; at += 3)
@@ -257,21 +258,21 @@ std::string CommandPower::without_password(std::string text) const {
   return text;
 }
 
-// A machine whose firmware always boots from the network first needs no order: what it boots is the boot
-// server's decision, and that sends it to its disk unless a netboot is pending.
+// A machine whose firmware always boots from the network first needs no order: the boot server decides what
+// it boots, and lets it boot from disk unless a netboot is pending.
 Status CommandPower::boot_once_network(DurationMs deadline) {
   begin(deadline);
   TRY_(look());
   TRY(const std::string network, network_capability());
   if (network == "always") return Ok{};
   auto done = ask("network-once", true);
-  // Nothing was set; and setting it twice is setting it once.
+  // Safe to retry: either nothing was set, or it is set again to the same value.
   if (!done.ok() && done.error().code == Code::conflict) done = fail(Code::unavailable, done.error().message);
   if (!done.ok()) return done.error();
   return confirm_network();
 }
 
-// If the program reports the next boot.
+// Checks the next boot, if the program reports it.
 Status CommandPower::confirm_network() {
   TRY(const Json seen, see());
   const std::string next = text_at(seen, "next");
@@ -304,8 +305,8 @@ std::unique_ptr<Power> make_command_power(PowerTarget target, Waiter waiter, std
 
 PowerDriver command_driver() {
   return {"command",
-          "A program of yours in /etc/muster/power.d that switches the machine: a PDU, virsh, a provider. "
-          "Needs program and address; its contract: docs/drivers.md#command.",
+          "Runs your own program in /etc/muster/power.d to switch the machine (PDU, virsh, a provider's "
+          "API). Needs program and address; for the contract see docs/drivers.md#command.",
           [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
             if (!is_plain_name(target.program))
               return fail(Code::invalid, "command: '" + target.program + "' is not a program name");

@@ -1,11 +1,11 @@
-// The `command` power driver: a program of the operator's switches the machine (a PDU, virsh, wake-on-LAN, a
-// provider's API). One call is one run of it: one JSON object on its standard input, one on its standard
-// output. The contract, with an example, is docs/drivers.md#command.
+// The `command` power driver: a program supplied by the operator switches the machine (a PDU, virsh,
+// wake-on-LAN, a provider's API). Each call runs the program once, with one JSON object on its standard input
+// and one on its standard output. docs/drivers.md#command describes the contract, with an example.
 //
 // Programs are in /etc/muster/power.d (MUSTER_POWER_PROGRAMS: another folder, for tests and labs) and are
-// named without a path. One that is writable by users other than root or musterd's own is not run. No shell;
-// the environment is ours; killed at the deadline. Like a BMC's answer, its report is not enough: a state
-// counts when it was read back. `timeout` if it did not report the result of an order.
+// named without a path. A program that users other than root or musterd's own can write is not run. It runs
+// without a shell, in a fixed environment, and is killed at the deadline. As with a BMC, a state counts only
+// after it was read back. `timeout`: the program did not report the result of an order.
 #pragma once
 
 #include "base/os.h"

@@ -58,7 +58,7 @@ std::string Consoles::panic_since(const std::string& node, SteadyMs since) const
   return found != consoles_.end() && found->second.panicked >= since ? found->second.panic : "";
 }
 
-// Untrusted text: control characters end a line or are left out, colours included.
+// The text is untrusted: control characters, including colour sequences, end a line or are removed.
 void Consoles::heard(const std::string& node, const std::string& bytes) {
   Console& console = consoles_[node];
   const std::string told = console.mask.pass(bytes);
@@ -81,7 +81,7 @@ void Consoles::end_of_line(const std::string& node, Console& console) {
   hooks_.panicked(node, panic);
 }
 
-// What an older muster left there, too.
+// Also restricts files that an older version of muster created.
 void Consoles::make_folder() {
   if (std::exchange(folder_made_, true)) return;
   (void)::mkdir(folder_.c_str(), 0700);

@@ -1,10 +1,10 @@
-// Consoles: the output of a run's machines on their serial consoles, kept, and searched for panics.
+// Consoles: stores the serial console output of a run's machines and searches it for kernel panics.
 //
-// During a run, the consoles of its nodes with `sol: true` in the spec are read (controller/power/ sol.h).
+// During a run, the consoles of its nodes with `sol: true` in the spec are read (controller/power/sol.h).
 // Their output goes to STATE/consoles/NODE.log (4 MiB, and one older file NODE.log.1; only root can read
-// folder and files, and join tokens are not in them). A kernel panic is reported at once and kept: a run
-// names it as the reason if a system did not boot. It decides nothing: a machine that panicked may restart
-// and come up. Thread: the reactor's.
+// folder and files, and join tokens are not in them). A kernel panic is reported at once and recorded: a run
+// gives it as the reason if a system did not boot. It has no other effect: a machine that panicked may
+// restart and come up. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -19,27 +19,27 @@
 
 namespace muster {
 
-// "Kernel panic - not syncing: ..." in a line of a console; "" if there is none. The line that closes a panic
-// does not count.
+// Returns "Kernel panic - not syncing: ..." from a line of a console; "" if there is none. The line that ends
+// a panic's output does not count.
 std::string panic_in(const std::string& line);
 
 class Consoles {
  public:
   struct Hooks {
-    // The nodes whose consoles are read now.
+    // Returns the nodes whose consoles are to be read now.
     std::function<std::map<std::string, PowerTarget>()> wanted;
     std::function<void(const std::string& node, const std::string& panic)> panicked;
   };
   Consoles(Reactor& reactor, std::string state, Hooks hooks, std::string program = "ipmitool");
   ~Consoles();
 
-  // The newest panic of a node if it was seen since then; else "".
+  // Returns the newest panic of a node if it was seen at or after `since`; else "".
   std::string panic_since(const std::string& node, SteadyMs since) const;
   void heard(const std::string& node, const std::string& bytes);
 
  private:
   struct Console {
-    std::string line;  // as far as it came
+    std::string line;  // the part received so far
     std::string panic;
     SteadyMs panicked = {};
     TokenMask mask = {};

@@ -7,7 +7,7 @@ class InBand : public Power {
  public:
   explicit InBand(std::string node) : node_(std::move(node)) {}
 
-  // Its agent's reports say more, and are handled elsewhere.
+  // The agent's reports give more information and are handled elsewhere.
   Result<PowerState> state(DurationMs) override { return PowerState::unknown; }
   Status on(DurationMs) override { return impossible("powered on"); }
   Status off(DurationMs, bool) override { return impossible("powered off, which nothing could undo"); }

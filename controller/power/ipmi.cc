@@ -16,14 +16,14 @@ constexpr DurationMs kPoll = 5 * kSecond;
 // IPMI 2.0, sections 20.8, 28.2, 28.3, 28.12, 28.13.
 const IpmiBytes kGetGuid = {0x06, 0x37}, kGetDevice = {0x06, 0x01}, kChassisStatus = {0x00, 0x01};
 const IpmiBytes kPowerOn = {0x00, 0x02, 0x01}, kPowerOff = {0x00, 0x02, 0x00}, kSoftOff = {0x00, 0x02, 0x05};
-// Boot flags stay although no power command follows within 60 s; OpenBMC refuses it.
+// Keeps boot flags valid even if no power command follows within 60 s; OpenBMC rejects this parameter.
 const IpmiBytes kKeepBootFlags = {0x00, 0x08, 0x03, 0x08};
 // Valid, UEFI, once; device PXE. Sent as bytes since ipmitool's `options=` lost the UEFI bit up to 1.8.18.
 const IpmiBytes kBootNetworkOnce = {0x00, 0x08, 0x05, 0xa0, 0x04, 0x00, 0x00, 0x00};
 const IpmiBytes kGetBootFlags = {0x00, 0x09, 0x05, 0x00, 0x00};
 constexpr int kUnknownCommand = 0xc1;
 
-// Parameter 5 as it was read back.
+// Boot option parameter 5 as read back.
 struct BootFlags {
   IpmiBytes raw;
   bool readable() const { return raw.size() >= 4 && (raw[1] & 0x7f) == 5; }
@@ -32,7 +32,7 @@ struct BootFlags {
   bool network() const { return readable() && ((raw[3] >> 2) & 0xf) == 1; }
 };
 
-// 16 bytes as a UUID's text, in the order in which they came.
+// Formats 16 bytes as a UUID, in the order in which they were received.
 std::string uuid_of(const IpmiBytes& bytes) {
   const std::string hex = hex_of(bytes);
   if (hex.size() != 32) return "";
@@ -82,16 +82,16 @@ class Ipmi : public Power {
   PowerTarget target_;
   IpmiTool tool_;
   bool no_guid_ = false;  // the BMC does not support the command
-  std::string guid_;      // as it reports it; "" when it reports none that identifies a machine
-  // The next boot was set to the network by this object, and has not begun.
+  std::string guid_;      // as reported; "" if it does not identify a machine
+  // True if this object set the next boot to the network and that boot has not begun.
   bool armed_ = false;
   bool shows_validity_ = false;  // some BMCs and simulators drop that bit at once
-  BootFlags flags_;              // as read last
+  BootFlags flags_;              // as last read
 };
 
 // ---- identity
 
-// With the GUID first, so that every access to a BMC checks its identity.
+// Sends commands, preceded by a request for the GUID, so that every access to a BMC checks its identity.
 Result<std::vector<IpmiBytes>> Ipmi::ask_with_guid(std::vector<IpmiBytes> commands) {
   if (!no_guid_) {
     auto with = commands;
@@ -110,7 +110,7 @@ Result<std::vector<IpmiBytes>> Ipmi::ask_with_guid(std::vector<IpmiBytes> comman
   return tool_.ask(commands);
 }
 
-// Vendors store the GUID in each of three orders: as printed, as SMBIOS does, and all of it reversed.
+// Vendors store the GUID in three byte orders: as printed, as in SMBIOS, and completely reversed.
 Status Ipmi::check_identity(const IpmiBytes& guid) {
   const std::string shown = uuid_of(guid), reversed = uuid_of({guid.rbegin(), guid.rend()});
   guid_ = names_one_machine(shown) ? shown : "";
@@ -122,7 +122,7 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
                 fmt::format("{}, but the BMC of {} has {}: nothing was done. If the BMC was replaced, set "
                             "power.pin, or run `muster node rm {}` to have it pinned again",
                             whose, target_.node, target_.pin_sha256, target_.node));
-  if (guid_.empty()) return Ok{};  // such a BMC cannot be distinguished from another
+  if (guid_.empty()) return Ok{};  // BMCs without a GUID cannot be distinguished
   const std::string expected = machine_of(target_.expected_uuid);
   const bool same = same_uuid(shown, expected) || same_uuid(reversed, expected);
   if (!expected.empty() && !same && target_.pin_sha256.empty())
@@ -135,7 +135,7 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
     if (!other.empty())
       return fail(Code::denied,
                   fmt::format("{}, which is machine {}, but {} was never seen: nothing was done. Find out "
-                              "where that address leads and correct power.address of {}",
+                              "which machine has that address and correct power.address of {}",
                               whose, other, target_.node, target_.node));
   }
   if (target_.pin_sha256.empty()) {
@@ -149,7 +149,7 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
 
 Result<PowerState> Ipmi::look() {
   auto answers = ask_with_guid({kChassisStatus});
-  // Reading changes nothing, so an unknown outcome may simply be retried.
+  // A query changes nothing, so it may be retried after an unknown outcome.
   if (!answers.ok()) {
     Error error = std::move(answers).error();
     if (error.code == Code::timeout || error.code == Code::conflict) error.code = Code::unavailable;
@@ -172,7 +172,7 @@ Status Ipmi::reach(PowerState wanted, const IpmiBytes& order, DurationMs reserve
       return reached.ok() || answer.ok() ? reached : answer.error();
     }
     if (answer.error().code != Code::conflict) return answer.error();
-    // Not in its present state: it is so already, or not possible yet.
+    // "Not in present state" means that the state already holds, or that the order is not possible yet.
     if (tool_.left() <= reserve + 2 * kPoll) return fail(Code::unavailable, answer.error().message);
     tool_.pause(kPoll);
   }
@@ -184,7 +184,7 @@ Status Ipmi::wait_for(PowerState wanted, DurationMs reserve) {
     const auto now = look();
     if (now.ok() && *now == wanted) return Ok{};
     if (!now.ok() && now.error().code == Code::denied) return now.error();
-    last = now.ok() ? std::string(to_string(*now)) : "nothing readable: " + now.error().message;
+    last = now.ok() ? std::string(to_string(*now)) : "state not readable: " + now.error().message;
     tool_.pause(kPoll);
   }
   return fail(Code::timeout,
@@ -196,7 +196,7 @@ Status Ipmi::wait_for(PowerState wanted, DurationMs reserve) {
 
 Status Ipmi::arm() {
   const auto kept = tool_.ask({kKeepBootFlags});
-  // Refused by some; then power-on must follow within a minute, and on() checks whether it did.
+  // Some BMCs reject this; power-on must then follow within a minute, which on() checks.
   if (!kept.ok() && tool_.refusal().completion < 0) return kept.error();
   TRY(const auto answers, tool_.ask({kBootNetworkOnce, kGetBootFlags}));
   flags_ = {answers[1]};
@@ -208,8 +208,8 @@ Status Ipmi::arm() {
   return Ok{};
 }
 
-// The flags are good for 60 s on a BMC that refused to keep them: read again before the power-on that needs
-// them.
+// On a BMC that refused to keep the flags they are valid for 60 s: read them again before the power-on that
+// needs them.
 Status Ipmi::keep_armed() {
   const auto answers = tool_.ask({kGetBootFlags});
   if (!answers.ok()) {
@@ -254,8 +254,8 @@ std::unique_ptr<Power> make_ipmi(PowerTarget target, Waiter waiter, std::shared_
 
 PowerDriver ipmi_driver() {
   return {"ipmi",
-          "A BMC that speaks IPMI 2.0 (RMCP+), through Debian's ipmitool: power, and boot once from the "
-          "network. Needs address and secret (user:password); the GUID is pinned on first use.",
+          "Switches power and sets a one-time network boot through a BMC with IPMI 2.0 (RMCP+), using "
+          "Debian's ipmitool. Needs address and secret (user:password); the GUID is pinned on first use.",
           [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
             if (target.address.empty()) return fail(Code::invalid, "ipmi: no address");
             Waiter waiter = waiter_of(target);

@@ -16,11 +16,11 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kPace = 5 * kSecond;      // Ironic's min_command_interval, for BMCs that crash
-constexpr DurationMs kSession = 15 * kSecond;  // a BMC that is not there costs 12 s
+constexpr DurationMs kSession = 15 * kSecond;  // an unreachable BMC takes 12 s
 constexpr DurationMs kPatientSession = 45 * kSecond;
 constexpr int kSuite = 17, kOldSuite = 3;
 constexpr int kNoPrivilege = 0xd4;
-constexpr size_t kMaxOutput = 64 << 10;                     // an answer is below 300 bytes
+constexpr size_t kMaxOutput = 64 << 10;                     // a response is shorter than 300 bytes
 constexpr size_t kLongestPassword = 20, kLongestUser = 16;  // IPMI 2.0, tables 22-30 and 13-11
 constexpr size_t kLongestAnswer = 64;
 
@@ -30,13 +30,13 @@ bool has_any(const std::string& text, std::initializer_list<const char*> parts) 
   return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return has(text, part); });
 }
 
-// No answer to a suite, for a reason that says nothing about the suite: a full table, or an answer to a
-// different request.
+// True for a failure that is unrelated to the suite: a full session table, or a response to a different
+// request.
 bool passes(const std::string& complaint) {
   return has_any(lower(complaint), {"insufficient resources", "unexpected open session response"});
 }
 
-// The last non-empty line, for people.
+// Returns the last non-empty line, for messages.
 std::string last_line(const std::string& text) {
   size_t end = text.find_last_not_of(" \t\r\n");
   if (end == std::string::npos) return "no reason given";
@@ -49,7 +49,7 @@ std::string last_line(const std::string& text) {
   return line;
 }
 
-// The number after `key`, such as rsp=0xcc; -1 where there is none.
+// Returns the number after `key`, as in rsp=0xcc; -1 if there is none.
 int number_behind(const std::string& line, const char* key) {
   const size_t at = line.find(key);
   if (at == std::string::npos) return -1;
@@ -57,7 +57,7 @@ int number_behind(const std::string& line, const char* key) {
   return value < 0 || value > 0xff ? -1 : static_cast<int>(value);
 }
 
-// One answer per line, each of hexadecimal pairs; nothing else is an answer.
+// Parses the responses: one per line, of hexadecimal pairs. All other lines are ignored.
 std::optional<std::vector<IpmiBytes>> parse(const std::string& text) {
   std::vector<IpmiBytes> out;
   for (size_t at = 0; at < text.size();) {
@@ -99,14 +99,14 @@ void IpmiTool::pause(DurationMs span) { waiter_.sleep(std::max<DurationMs>(0, st
 std::vector<std::string> IpmiTool::options(const PowerTarget& target, int suite, bool patient) {
   return {"-U", target.user, "-E", "-C", std::to_string(suite), "-L",
           target.as_operator ? "OPERATOR" : "ADMINISTRATOR",
-          // A message that is sent again before its answer is there gets two, and ipmitool takes the second
-          // for a wrong password: some BMCs need five seconds. For all others a second is enough, and an
-          // unreachable BMC or one without the suite costs 12 s instead of 40.
+          // If a message is resent before its response arrives, two responses arrive, and ipmitool takes the
+          // second for a wrong password: some BMCs need five seconds. For all others one second is enough,
+          // and an unreachable BMC, or one without the suite, takes 12 s instead of 40.
           "-N", patient ? "5" : "1", "-R", patient ? "2" : "3", "-v"};
 }
 
-// The commands come by standard input: as arguments each would need a session of its own. -v distinguishes a
-// rejected login from an unreachable BMC; it does not print the password.
+// Commands are passed on standard input: as arguments, each would need a separate session. With -v, a
+// rejected login can be distinguished from an unreachable BMC; it does not print the password.
 Result<Output> IpmiTool::run(const std::string& script, int suite) {
   if (last_ && waiter_.now() - *last_ < kPace) pause(*last_ + kPace - waiter_.now());
   if (left() <= 0)
@@ -126,26 +126,26 @@ Result<Output> IpmiTool::run(const std::string& script, int suite) {
   Error error = std::move(output).error();
   if (error.code == Code::not_found)
     return fail(Code::invalid, "ipmitool is not installed on the controller host (package ipmitool)");
-  // Killed in the middle, or more output than a BMC can return.
+  // ipmitool was killed before it finished, or printed more than a BMC can return.
   if (error.code != Code::unavailable) error.code = Code::timeout;
   patient_ = true;
   return std::move(error).with("BMC " + target_.address);
 }
 
-// By the words of ipmitool 1.8.19; IPMI 2.0, table 13-15 has the statuses.
+// Uses the messages of ipmitool 1.8.19; for the status codes see IPMI 2.0, table 13-15.
 IpmiTool::Login IpmiTool::login_of(const std::string& complaint) {
   const std::string text = lower(complaint);
   if (!has(text, "unable to establish")) return Login::established;
   if (has(text, "get auth capabilities")) return Login::absent;
-  // Full tables pass by themselves.
+  // A full session table is temporary.
   if (has(text, "insufficient resources")) return Login::no_answer;
-  // No user or password was sent before the answer to the request for a session.
+  // Before the response to the session request, no user or password was sent.
   const bool opening = has(text, "open session response message");
   if (!opening && has_any(text, {"unauthorized name", "hmac is invalid", "integrity check value"}))
     return Login::refused;
   if (has(text, "no response from")) return Login::no_answer;
   if (has_any(text, {"invalid role", "unauthorized role"})) return Login::not_allowed;
-  // Without a reason after it the BMC was silent.
+  // If no reason follows, the BMC did not respond.
   if (has(text, "privilege level to") && has(text, " failed: ")) return Login::not_allowed;
   if (has_any(text, {"algorithm", "integrity payload", "cipher suite"})) return Login::other_suite;
   if (opening || has(text, "message indicates an error")) return Login::mixed_up;
@@ -177,8 +177,8 @@ Status IpmiTool::failed_login(const std::string& why) {
                                                 "administrator: try `power.privilege: operator`"));
 }
 
-// A session with the first suite that gives one. An odd answer counts only when a fresh session, with the
-// other suite in between, gets it, too.
+// Opens a session with the first suite that works. An unusual error counts only if a new session, after a try
+// with the other suite, gets it again.
 Result<Output> IpmiTool::in_a_suite(const std::string& script) {
   std::vector<int> queue = suites_to_try();
   std::set<int> repeated;
@@ -213,8 +213,8 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
       none_offered = false;
     const bool lost = has(output.err, "no response from");
     patient_ = patient_ || lost || login == Login::refused;
-    // Some BMCs do not answer for a suite that they do not support, refuse the level with it, or compute its
-    // codes wrong, which reads as a wrong password.
+    // With a suite that they do not support, some BMCs do not respond, refuse the privilege level, or compute
+    // wrong integrity codes, which looks like a wrong password.
     other_failed = other_failed || login == Login::other_suite || login == Login::not_allowed ||
                    login == Login::refused || (login == Login::no_answer && !lost && !passes(output.err));
     const bool odd = login == Login::mixed_up || login == Login::refused || login == Login::not_allowed;
@@ -228,7 +228,7 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
               fmt::format("BMC {} did not open an IPMI session: {}", target_.address, said));
 }
 
-// What the BMC answered to a command that it did not carry out.
+// Returns the error for a command that the BMC did not carry out.
 Error IpmiTool::judge(const std::string& complaint) {
   const size_t at = complaint.find("Unable to send RAW command");
   const std::string line = at == std::string::npos ? "" : complaint.substr(at, complaint.find('\n', at) - at);
@@ -237,10 +237,10 @@ Error IpmiTool::judge(const std::string& complaint) {
       fmt::format("BMC {}: {}", target_.address, last_line(line.empty() ? complaint : line));
   switch (refusal_.completion) {
     case 0xc0:  // node busy
-    case 0xce:  // no answer could be provided
+    case 0xce:  // no response could be provided
     case 0xd0:  // its repository is being updated
     case 0xd1:  // firmware update
-    case 0xd2:  // it starts
+    case 0xd2:  // it is starting
       return fail(Code::unavailable, message);
     case 0xd5:  // not in the present state
     case 0xd6:
@@ -276,8 +276,8 @@ Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& comma
   if (!output.ok()) {
     Error error = judge(output.err);
     if (refusal_.completion != kNoPrivilege) return error;
-    // One such answer is not final: a session's level may come late. The commands before it may be carried
-    // out twice.
+    // One such response is not final, since a session's privilege level may take effect late: retry. The
+    // commands before it may be carried out twice.
     TRY(output, in_a_suite(script));
     if (!output.ok()) return judge(output.err);
     refusal_ = {};

@@ -1,13 +1,13 @@
 // IpmiTool: requests to one BMC through the program `ipmitool`: sessions, cipher suites, and the meaning of
 // its errors.
 //
-// Each ask() is one process and one session with one or more raw commands; two are at least kPace apart,
+// Each ask() is one process and one session with one or more raw commands. Sessions are at least kPace apart,
 // since BMCs crash at a faster rate. One rejection is not final: a second session, after a pause, with the
-// other suite and five seconds for each message must be rejected, too; after two nothing more is sent
-// (controller/power/logins.h). Contains no power or boot flags. Codes: `unavailable` no session, nothing was
-// done; `denied` user or password rejected, or a privilege is missing; `invalid` the BMC does not support the
-// command; `conflict` not in its present state; `timeout` anything else, the commands may have been carried
-// out. Thread: one at a time; blocking.
+// other suite and five seconds for each message, must be rejected as well; after two nothing more is sent
+// (controller/power/logins.h). Contains nothing about power or boot flags. Codes: `unavailable` no session,
+// nothing was done; `denied` user or password rejected, or missing privilege; `invalid` the BMC does not
+// support the command; `conflict` not possible in its present state; `timeout` any other error, the commands
+// may have been carried out. Thread: one at a time; blocking.
 #pragma once
 
 #include <cstdint>
@@ -34,20 +34,20 @@ class IpmiTool {
   DurationMs left() const { return end_ - waiter_.now(); }
   void pause(DurationMs span);
 
-  // The data of each command's answer, in order. An Error if one of them failed; all were sent nevertheless.
+  // Returns the data of each response, in order. An Error if one command failed; all were sent nevertheless.
   Result<std::vector<IpmiBytes>> ask(const std::vector<IpmiBytes>& commands);
-  // Why the last ask() failed: command and completion code, where the BMC gave one.
+  // Why the last ask() failed: command and completion code, if the BMC returned one.
   struct Refusal {
     int command = -1, completion = -1;
   };
   const Refusal& refusal() const { return refusal_; }
   // 17 or 3; 0 before the first session.
   int suite() const { return suite_; }
-  // The meaning of ipmitool's errors (with -v) for a login: absent, the BMC does not answer at all; mixed_up,
-  // it lost its session; refused, user and password; not_allowed, the requested level.
+  // What ipmitool's errors (with -v) mean for a login: absent: the BMC does not respond at all; mixed_up: it
+  // lost its session; refused: user or password rejected; not_allowed: the requested privilege level.
   enum class Login { established, absent, no_answer, mixed_up, other_suite, refused, not_allowed };
   static Login login_of(const std::string& complaint);
-  // Settings of a login. `patient`: for a BMC that needs more than a second per message.
+  // Returns ipmitool's arguments for a login. `patient`: for a BMC that needs more than a second per message.
   static std::vector<std::string> options(const PowerTarget& target, int suite, bool patient);
 
  private:
@@ -63,7 +63,7 @@ class IpmiTool {
   std::shared_ptr<Process> process_;
   std::string host_, port_ = "623";
   TimeMs end_ = 0;
-  std::optional<TimeMs> last_;  // the end of the session before
+  std::optional<TimeMs> last_;  // end of the previous session
   int suite_ = 0;
   bool patient_ = false;
   Refusal refusal_;

@@ -1,13 +1,13 @@
-// Logins: recent answers of BMCs to user and password, so that one bad answer is not taken for a wrong
+// Logins: records recent results of logins to BMCs, so that a single failed login is not taken for a wrong
 // password, and a wrong password does not lock an account: after three to five failed logins in a row BMCs
-// lock it, and reject the right password, too.
+// lock it, and then also reject the correct password.
 //
 // At most two failed logins in a row within ten minutes, the second at least ten seconds after the first:
-// BMCs that are busy or starting sometimes reject the right password. One that accepted the password less
-// than ten minutes before rejects it for a passing reason: `unavailable` instead of `denied`, twenty seconds
-// instead of ten, and no more logins than otherwise. Kept by address, user and password (as a digest);
-// another password for an account that rejected two gets one try. Lost when the controller ends. Thread: any;
-// one mutex inside.
+// BMCs that are busy or starting sometimes reject the correct password. If a BMC accepted the password less
+// than ten minutes before, the cause is temporary: `unavailable` instead of `denied`, twenty seconds instead
+// of ten, and the same limit on logins. Kept by address, user and password (as a digest); after two rejected
+// passwords of an account, a new password gets one try. Not kept across restarts of the controller. Thread:
+// any; one mutex inside.
 #pragma once
 
 #include <functional>
@@ -26,29 +26,29 @@ class Logins {
   explicit Logins(std::function<TimeMs()> monotonic) : now_(std::move(monotonic)) {}
 
   void let_in(const PowerTarget& target);
-  // One failed login.
+  // Records one failed login.
   void failed(const PowerTarget& target);
-  // Before a login: waits with `pause` if one failed a moment ago. An Error: no password is sent now.
+  // To be called before a login: waits with `pause` if one has just failed. An Error: do not log in now.
   Status may_log_in(const PowerTarget& target, DurationMs left,
                     const std::function<void(DurationMs)>& pause) const;
-  // failed(); Ok: one more login is allowed. After the last nothing more is sent with this user and password.
+  // Calls failed(); Ok: one more login is allowed. Else nothing more may be sent with this user and password.
   Status failed_login(const PowerTarget& target);
-  // Rejected for good, as counted by the driver itself.
+  // Records a final rejection that the driver itself established.
   void refused(const PowerTarget& target);
-  // The answer to give instead of a login; none if a login is allowed.
+  // Returns the error to return instead of a login; nullopt if a login is allowed.
   std::optional<Error> find(const PowerTarget& target) const;
-  // Less than ten minutes ago, and not rejected since.
+  // True if a login succeeded less than ten minutes ago and none has been rejected since.
   bool took(const PowerTarget& target) const;
-  // How long the next login must wait.
+  // Returns how long the next login must wait.
   DurationMs pause(const PowerTarget& target) const;
-  // A person set secrets: each rejected one gets one more try, at once.
+  // To be called when an operator set secrets: each rejected account gets one more try, at once.
   void once_more();
 
-  // Basic authentication is off at this BMC: it needs a session.
+  // Records that Basic authentication is disabled on this BMC, so that it needs a session.
   void wants_session(const PowerTarget& target);
   bool knows_session(const PowerTarget& target) const;
-  // IPMI: this BMC answers too slowly for a second per message; it has this cipher suite and not the usual
-  // one (0: unknown).
+  // IPMI: record that this BMC needs more than a second per message, and which cipher suite it accepts (0:
+  // unknown).
   void wants_time(const PowerTarget& target);
   bool needs_time(const PowerTarget& target) const;
   void has_suite(const PowerTarget& target, int suite);

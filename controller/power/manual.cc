@@ -13,10 +13,11 @@ class Manual : public Power {
   Status boot_once_network(DurationMs) override { return by_hand("boot it from the network"); }
   Status can_boot_network(DurationMs) override { return by_hand("boot it from the network"); }
   Result<Json> describe(DurationMs) override {
-    return Json{{"driver", "manual"},
-                {"where", target_.address},
-                {"switches", false},
-                {"note", "a person switches it; `muster status` lists what must be done, and by when"}};
+    return Json{
+        {"driver", "manual"},
+        {"where", target_.address},
+        {"switches", false},
+        {"note", "an operator switches it by hand; `muster status` lists what must be done, and by when"}};
   }
 
  private:
@@ -32,7 +33,7 @@ class Manual : public Power {
 PowerDriver manual_driver() {
   PowerDriver driver;
   driver.name = "manual";
-  driver.help = "a person switches it when a run requires that; `address`: its location";
+  driver.help = "an operator switches the machine by hand when a run requires it; `address`: its location";
   driver.make = [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
     return std::unique_ptr<Power>(std::make_unique<Manual>(std::move(target)));
   };

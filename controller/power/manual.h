@@ -1,8 +1,8 @@
-// Driver `manual`: a person switches the machine, since nothing else can.
+// Driver `manual`: an operator switches the machine by hand, since nothing else can.
 //
-// What a run needs done is a manual task (controller/power/by_hand.h) that the run waits for; see
-// PowerPort::by_hand. The driver itself can do nothing: state is `unknown`, and on, off and the network boot
-// are refused (`invalid`), because a call has a deadline of a minute and a person may take hours.
+// The run creates a manual task (controller/power/by_hand.h) and waits for it; see PowerPort::by_hand. The
+// driver itself can do nothing: state is `unknown`, and on, off and the network boot return `invalid`,
+// because a call has a deadline of a minute and an operator may take hours.
 #pragma once
 
 #include "controller/power/power.h"

@@ -1,12 +1,12 @@
 // Power: the port to a node's BMC (or its substitute). Drivers: controller/power/<name>.cc, listed in
-// controller/all_drivers.cc, each contains protocol only; retry, limits and logs are wrappers
+// controller/all_drivers.cc. They implement only the protocol; retries, limits and logs are wrappers
 // (controller/power/wrap.h).
 //
-// Every call is blocking under a deadline and runs in a worker thread. Idempotent: an order for a state that
-// already holds is Ok. Codes: `unavailable` nothing was done, retry is safe (503, connection refused);
-// `timeout` outcome unknown, read state() first; `denied` wrong password or certificate not the pinned one;
-// `invalid` the BMC cannot do this. One answer that rejects the password does not mean that it is wrong
-// (controller/power/logins.h).
+// Every call blocks, has a deadline, and runs in a worker thread. Orders are idempotent: an order for the
+// present state is Ok. Codes: `unavailable` nothing was done, retry is safe (503, connection refused);
+// `timeout` outcome unknown, read state() first; `denied` wrong password, or certificate differs from the
+// pinned one; `invalid` the BMC cannot do this. A single rejection of the password does not mean that it is
+// wrong (controller/power/logins.h).
 #pragma once
 
 #include <functional>
@@ -33,30 +33,30 @@ struct PowerTarget {
   std::string node;
   std::string address;         // "10.20.1.11" or "10.20.1.11:8443"
   std::string user, password;  // resolved secret; never logged
-  // The identity of the BMC, redfish: its certificate ("sha256:..."), ipmi: its GUID ("guid:..."),
+  // Pinned identity of the BMC. redfish: its certificate ("sha256:..."), ipmi: its GUID ("guid:..."),
   // sakura-phy: the server ("server:..."). Empty: pinned on first use (reported through on_pin).
   std::string pin_sha256;
   std::function<void(const std::string& fingerprint)> on_pin = {};
-  // The BMC rejected user and password: each further try may lock the account.
+  // Called when the BMC rejected user and password: each further try may lock the account.
   std::function<void()> on_refused = {};
-  // The BMC's answers to this user and password in other calls; null: unknown.
+  // Results of other logins with this user and password; null: unknown.
   std::shared_ptr<Logins> logins = {};
   std::shared_ptr<const Waiter> waiter = {};  // null: the monotonic clock
-  // SMBIOS uuid bound to this node, empty when never seen: acting on another machine is refused.
+  // SMBIOS UUID bound to this node, empty if never seen: acting on a different machine is refused.
   std::string expected_uuid;
-  // While `expected_uuid` is empty: all machines bound to other nodes; acting on one of them is refused.
+  // If `expected_uuid` is empty: all machines bound to other nodes; acting on one of them is refused.
   std::shared_ptr<const Machines> machines = {};
   int cipher_suite = 0;      // ipmi; 0: 17, or 3 if the BMC does not accept that
-  bool as_operator = false;  // ipmi: requests the level OPERATOR, not ADMINISTRATOR
-  std::string program = {};  // command: its name in the folder of such programs
-  std::string api = {};      // sakura-phy: "10.20.1.250:443", a stand-in for the provider's API
-  // sakura-phy: the controller's folder STATE, for what must survive a restart; "" nothing is kept.
+  bool as_operator = false;  // ipmi: requests privilege OPERATOR, not ADMINISTRATOR
+  std::string program = {};  // command: file name of the program
+  std::string api = {};      // sakura-phy: "10.20.1.250:443", a substitute for the provider's API
+  // sakura-phy: the controller's folder STATE, for data that must survive a restart; "": not kept.
   std::string state = {};
   // sakura-phy: the other nodes, by the ids, nicknames and pins of their servers. A server belongs to one
   // node: a name that leads to one of these is refused.
   std::map<std::string, std::string> servers_of_others = {};
-  // sakura-phy: addresses and names of the machine that muster runs on, lower case. No order is sent to a
-  // server that the provider has under one of them.
+  // sakura-phy: addresses and names, in lower case, of the machine that muster runs on. No order is sent to a
+  // server that the provider lists under one of them.
   std::set<std::string> own_names = {};
 };
 
@@ -64,21 +64,21 @@ class Power {
  public:
   virtual ~Power() = default;
   virtual Result<PowerState> state(DurationMs deadline) = 0;
-  // If the BMC answers that it cannot yet, as some do for a minute after a power-off, it gets at least a
-  // minute and a half, which may be longer than `deadline`.
+  // If the BMC responds that it cannot switch on yet, as some do for a minute after a power-off, the call
+  // takes at least a minute and a half, which may be longer than `deadline`.
   virtual Status on(DurationMs deadline) = 0;
   virtual Status off(DurationMs deadline, bool graceful) = 0;  // Ok only when a settled Off was read back
-  // Sets the next boot, and no other, to the network. Read back before Ok.
+  // Makes only the next boot a network boot. Read back before Ok.
   virtual Status boot_once_network(DurationMs deadline) = 0;
-  // Whether this driver can do so at all, without doing it: checked before a machine is switched off for it.
+  // Ok if this driver can do so at all; changes nothing. Checked before a machine is switched off for it.
   virtual Status can_boot_network(DurationMs) { return Ok{}; }
-  // What was found: vendor, model, uuid, serial, capabilities; for `muster power` and logs.
+  // Returns vendor, model, UUID, serial number and capabilities, for `muster power` and logs.
   virtual Result<Json> describe(DurationMs deadline) = 0;
 };
 
-// Off, the boot override, on. In this order because HPE refuses the override while a machine is in its
-// power-on self test, where a machine that loops stays for ever. If the override fails the machine stays off,
-// and the error says so. `call`: the time for each part.
+// Switches off, sets the boot override, switches on. In this order because HPE refuses the override during
+// the power-on self test, and a machine in a boot loop never leaves it. If the override fails, the machine
+// stays off, and the error includes this. `call`: the time limit of each part.
 Status boot_from_network(Power& power, DurationMs call);
 
 class Reinstall;  // controller/power/reinstall.h
@@ -87,16 +87,16 @@ struct PowerDriver {
   std::string name;
   std::string help;
   std::function<Result<std::unique_ptr<Power>>(PowerTarget)> make;
-  // Can it switch a machine on and off? If not, the node's own agent does what is possible
+  // True if it can switch a machine on and off. If not, the node's own agent does what is possible
   // (controller/power/in_band.h).
   bool switches = true;
-  bool netboots = true;  // can it make a machine boot from the network?
+  bool netboots = true;  // true if it can make a machine boot from the network
   // For a driver whose provider installs operating systems; else null.
   std::function<Result<std::unique_ptr<Reinstall>>(PowerTarget)> reinstall = {};
-  // Is that done by a person, while the run waits? (controller/power/manual.h)
+  // True if an operator does that while the run waits (controller/power/manual.h).
   bool by_hand = false;
 };
-// The list, in controller/all_drivers.cc.
+// Returns all drivers; defined in controller/all_drivers.cc.
 const std::vector<PowerDriver>& power_drivers();
 
 }  // namespace muster

@@ -118,7 +118,8 @@ Result<std::function<Result<std::unique_ptr<Reinstall>>()>> PowerService::provid
   PowerTarget target = where.target;
   add_known(node, target);
   if (target.pin_sha256.empty()) {
-    // In a worker; kept from here on, so that the machine that was looked at is the one that is installed.
+    // Called on a worker. The target is fixed from this point on, so that the machine that was checked is the
+    // one that is installed.
     target.on_pin = [this, node](const std::string& pin) {
       reactor_.post([this, node, pin] { learn_pin(node, pin); });
     };
@@ -152,7 +153,8 @@ std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node,
     reactor_.post([done, error = where.error()] { done(error); });
     return nullptr;
   }
-  auto result = std::make_shared<Result<T>>(fail(Code::failed, "the power driver did not run"));
+  auto result =
+      std::make_shared<Result<T>>(fail(Code::failed, "internal error: the power driver did not run"));
   Job job;
   job.node = node;
   job.takes_down = takes_down;
@@ -202,7 +204,7 @@ void PowerService::start(const std::string& address, Job job) {
   auto failure = std::make_shared<std::optional<Error>>();
   reactor_.offload(
       [this, driver, target, job, failure] {
-        // Only now, in a worker: the pool may have been busy with other BMCs, too.
+        // Checked on the worker, because the pool may have been busy with other BMCs.
         if (!*job.wanted) {
           *failure = fail(Code::cancelled, "no longer needed; the BMC was not contacted");
           return;
@@ -219,8 +221,9 @@ void PowerService::start(const std::string& address, Job job) {
           *failure = power.error();
       },
       [this, address, job, target, failure, learned, refused] {
-        reactor_.post(
-            [this, address] { next(address); });  // first: the BMC is free, whatever becomes of the answer
+        reactor_.post([this, address] {
+          next(address);
+        });  // first, so that the BMC is free even if handling the result fails
         if (!learned->empty()) learn_pin(job.node, *learned);
         if (*refused) target.logins->refused(target);
         if (*failure)
@@ -230,7 +233,7 @@ void PowerService::start(const std::string& address, Job job) {
       });
 }
 
-// Without contacting the BMC.
+// Ends a call without contacting the BMC.
 void PowerService::give_up(const std::string& address, const Job& job, Error error) {
   reactor_.post([this, address, job, error = std::move(error)] {
     reactor_.post([this, address] { next(address); });
@@ -238,7 +241,7 @@ void PowerService::give_up(const std::string& address, const Job& job, Error err
   });
 }
 
-// The folder to keep things in; of pins its own, and of servers those of all others, declared or not: a node
+// Adds the state folder, the node's own pin, and the servers of all other nodes, declared or not: a node
 // keeps its server until its record is removed.
 void PowerService::add_known(const std::string& node, PowerTarget& target) const {
   target.state = files_.root();

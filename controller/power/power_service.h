@@ -1,12 +1,12 @@
-// PowerService: the executor's PowerPort over the drivers of controller/all_drivers.cc.
+// PowerService: implements the executor's PowerPort with the drivers in controller/all_drivers.cc.
 //
 // Drivers block; each call runs in the reactor's worker pool, one at a time per BMC, in the order of the
-// calls. Address and password of a BMC are looked up when a call starts, so a corrected spec or secret counts
-// at once. A BMC's certificate fingerprint, pinned on first use, is kept in STATE/bmc-pins.json and enforced
-// from then on. After a BMC rejected a node's secret, no login with it is tried for a while
-// (controller/power/logins.h). A call that did not reach its BMC within its time, because others were before
-// it, is not made at all: `unavailable`. Its caller has given up, and a machine must not be switched off an
-// hour after the request. Nodes of the driver `manual` have no BMC: the executor's orders become manual tasks
+// calls. Address and password of a BMC are looked up when a call starts, so a corrected spec or secret takes
+// effect at once. A BMC's certificate fingerprint, pinned on first use, is kept in STATE/bmc-pins.json and
+// enforced from then on. After a BMC rejected a node's secret, no login with that secret is tried for a while
+// (controller/power/logins.h). A call whose turn did not come in time, because calls before it took too long,
+// is not made at all (`unavailable`): its caller has given up, and a machine must not be switched off an hour
+// after the request. Nodes with the driver `manual` have no BMC: the executor's orders become manual tasks
 // (controller/power/by_hand.h). Thread: the reactor's.
 #pragma once
 
@@ -33,27 +33,27 @@ class PowerService : public PowerPort {
   struct Where {
     std::string driver;
     PowerTarget target;
-    DurationMs within = 0;  // manual: time limit of a person
+    DurationMs within = 0;  // manual: time limit for the operator
     bool sol = false;       // ipmi: its console is read during a run
   };
   using Lookup = std::function<Result<Where>(const std::string& node)>;
 
-  // How long a call may wait for its turn, less than the 150 s after which operators' programs give up; and
-  // how long it may take then.
+  // `turn`: how long a call may wait for its turn, less than the 150 s after which clients give up; `call`:
+  // how long it may then take.
   struct Times {
     DurationMs turn = 2 * kMinute, call = kMinute;
   };
   PowerService(RealReactor& reactor, std::string state, Lookup lookup);
   PowerService(RealReactor& reactor, std::string state, Lookup lookup, const Times& times);
 
-  // Called right before an order to switch a node off or to boot it from the network is sent, for every
-  // caller: an Error is the answer, and the BMC is not contacted.
+  // Sets a function that is called right before any order to switch a node off or boot it from the network is
+  // sent. If it returns an Error, that is the result and the BMC is not contacted.
   void guard(std::function<Status(const std::string& node)> may_switch) {
     may_switch_ = std::move(may_switch);
   }
 
-  // Carries out reinstall() (controller/power/sakura/provider_install.h), and stops when it is no longer
-  // needed.
+  // Sets the functions that carry out reinstall() (controller/power/sakura/provider_install.h) and that stop
+  // it.
   void installer(std::function<void(const std::string& node, const Json& order, Done)> install,
                  std::function<void(const std::string& node)> forget) {
     install_ = std::move(install);
@@ -65,27 +65,27 @@ class PowerService : public PowerPort {
   void forget(const std::string& node) override;
   void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
   void power_on(const std::string& node, Done done) override;
-  // Also true if that is unknown: the call itself then reports the error.
+  // True if the node's driver can do so, or if this is unknown: the call itself then reports the error.
   bool switches(const std::string& node) const override;
   bool netboots(const std::string& node) const override;
   void reinstall(const std::string& node, const Json& order, Done done) override;
   std::optional<Person> by_hand(const std::string& node) const override;
-  // Manual tasks. The guard is called first, as for a BMC.
+  // The manual tasks. The guard is called first, as for a BMC.
   ByHand& hands() { return hands_; }
-  // Operators' own verbs.
+  // Only for operators' requests.
   void shut_down(const std::string& node, Done done);
   void boot_once_network(const std::string& node, Done done);
   void describe(const std::string& node, std::function<void(Result<Json>)> done);
   // Removes the pinned certificate of a node's BMC (`muster node rm`).
   void forget_pin(const std::string& node);
   bool has_pin(const std::string& node) const { return pins_.count(node) > 0; }
-  // The provider's other half of the node's driver, to be made in a worker; invalid: it has none.
+  // Returns the factory of the driver's Reinstall, to be called on a worker; invalid: it has none.
   Result<std::function<Result<std::unique_ptr<Reinstall>>()>> provider(const std::string& node);
-  // Secrets were set: logins are allowed again at every BMC.
+  // To be called when secrets were set: logins are allowed again at every BMC.
   void forget_refusals() { logins_->once_more(); }
-  // For other code that logs in to these BMCs: an account counts failed logins from everywhere.
+  // For other code that logs in to these BMCs: failed logins are counted together.
   std::shared_ptr<Logins> logins() const { return logins_; }
-  // From now on drivers read the time and wait by this clock; earlier logins are cleared. For tests.
+  // For tests: drivers use this clock from now on; earlier logins are cleared.
   void wait_by(const Waiter& waiter);
 
  private:

@@ -15,11 +15,11 @@ namespace {
 
 constexpr DurationMs kFirstPoll = 250, kPoll = 2 * kSecond;
 constexpr DurationMs kMember =
-    15 * kSecond;  // for one of several systems: one that hangs must not take the whole call
+    15 * kSecond;  // per system, so that one that hangs does not use up the call's time
 constexpr DurationMs kConflictPause = 5 * kSecond;
-// "On" is refused for so long after a power-off: iDRAC 10 takes 62 s.
+// "On" may be refused for this long after a power-off: iDRAC 10 takes 62 s.
 constexpr DurationMs kConflictLasts = 90 * kSecond;
-// A machine that was switched by another client shows its old state for some seconds, and refuses the order.
+// A machine that a different client switched shows its old state for some seconds, and refuses the order.
 constexpr DurationMs kShownLate = 10 * kSecond;
 
 std::vector<std::string> texts(const Json& list) {
@@ -34,12 +34,12 @@ bool has(const std::vector<std::string>& list, const std::string& one) {
   return std::find(list.begin(), list.end(), one) != list.end();
 }
 
-// One ComputerSystem as it was read.
+// A ComputerSystem resource as read.
 struct System {
   std::string path;
   Json body;
   std::string shown_uuid() const { return json_text(body, "UUID"); }
-  // "" also where it shows one that names no machine.
+  // "" also for a placeholder that does not identify a machine.
   std::string uuid() const { return machine_of(shown_uuid()); }
   const Json& reset() const { return json_at(body, {"Actions", "#ComputerSystem.Reset"}); }
   PowerState power() const {
@@ -48,12 +48,12 @@ struct System {
   }
 };
 
-// What the collection of systems has shown so far.
+// Results of reading the collection of systems so far.
 struct Seen {
   struct Unread {
     std::string path;
     Error error;
-    bool answered = false;  // the BMC answered that it cannot be read; else it did not answer
+    bool answered = false;  // true: the BMC reported that it cannot be read; false: no response
   };
   std::vector<System> able;  // can be reset
   std::vector<Unread> unread;
@@ -127,8 +127,8 @@ Result<std::string> Redfish::find_system() {
   Seen seen;
   TRY_(look_at(paths, seen));
   if (!seen.matched && seen.able.size() == 1 && !seen.unread.empty()) {
-    // One is left because another did not answer. Read once more: only one that stays away is a part that
-    // loses power with the host.
+    // Only one system is left because others could not be read. Read again: only a system that remains
+    // unreadable is a part that loses power with the host.
     client_.pause(kPoll);
     std::vector<std::string> again;
     for (const auto& one : std::exchange(seen.unread, {})) again.push_back(one.path);
@@ -150,7 +150,7 @@ Result<std::vector<std::string>> Redfish::member_paths(std::string page) {
   return paths;
 }
 
-// Reads these members. Ends at the one that is the node's machine for certain.
+// Reads these members; stops at the one that is certainly the node's machine.
 Status Redfish::look_at(const std::vector<std::string>& paths, Seen& seen) {
   for (const std::string& path : paths) {
     auto answer = paths.size() > 1 || !seen.able.empty() ? client_.look(path, kMember)
@@ -172,10 +172,10 @@ Status Redfish::look_at(const std::vector<std::string>& paths, Seen& seen) {
   return Ok{};
 }
 
-// A system that cannot be read may be the node's machine, or one that must be told from it. The remaining
-// system is used only when nothing contradicts it: it can be reset, it shows no other machine's UUID, and the
-// BMC answered for the others, twice, that they cannot be read. That is a DGX that is off: its baseboard goes
-// with the host's power.
+// A system that cannot be read may be the node's machine or a different one. The remaining system is used
+// only if nothing contradicts it: it can be reset, it does not show a different machine's UUID, and the BMC
+// reported twice that the others cannot be read. This is the case for a DGX that is off: its baseboard loses
+// power with the host.
 Result<std::string> Redfish::choose(const Seen& seen, size_t members) const {
   const bool bound = !expected_uuid_.empty();
   if (seen.matched) return seen.able.front().path;
@@ -188,7 +188,7 @@ Result<std::string> Redfish::choose(const Seen& seen, size_t members) const {
     return seen.able.front().path;
   if (!seen.unread.empty() && (bound || seen.able.size() < 2)) {
     const Error& first = seen.unread.front().error;
-    // Nothing was done, and it may be temporary.
+    // Nothing was done, and the cause may be temporary.
     const Code code = first.code == Code::failed ? Code::failed : Code::unavailable;
     return fail(
         code, fmt::format(
@@ -208,7 +208,7 @@ Result<System> Redfish::read_system() {
   }
   TRY(RedfishAnswer answer, client_.get(system_path_));
   System system{system_path_, std::move(answer.body)};
-  // Checked on every look: cables get swapped, addresses get reused.
+  // Checked on every read: cables get swapped, addresses get reused.
   if (!expected_uuid_.empty() && !system.uuid().empty() && !same_uuid(system.uuid(), expected_uuid_))
     return fail(Code::denied,
                 fmt::format("BMC {} controls machine {}, but {} is machine {}: nothing was done", address_,
@@ -224,7 +224,8 @@ Result<System> Redfish::read_system() {
   return system;
 }
 
-// Empty: not reported. Some link to a list that does not exist; an unsupported order is refused anyway.
+// Returns the supported reset types; empty: not reported. Some BMCs link to a list that does not exist; they
+// refuse unsupported types anyway.
 Result<std::vector<std::string>> Redfish::reset_types(const System& system) {
   auto types = texts(json_at(system.reset(), {"ResetType@Redfish.AllowableValues"}));
   const std::string info = json_text(system.reset(), "@Redfish.ActionInfo");
@@ -245,8 +246,8 @@ Status Redfish::order(const System& system, const std::string& type) {
   return Ok{};
 }
 
-// Polls until the state was read back, stopping `reserve` before the deadline. Answers are hints; only the
-// state counts.
+// Polls until the state was read back, stopping `reserve` before the deadline. Responses to orders are only
+// hints; the state decides.
 Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferred, DurationMs reserve) {
   TRY(System system, read_system());
   if (system.power() == wanted) return Ok{};
@@ -254,7 +255,8 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
   const auto listed =
       std::find_if(preferred.begin(), preferred.end(), [&](const auto& one) { return has(types, one); });
   if (listed == preferred.end() && !types.empty())
-    return fail(Code::invalid, fmt::format("BMC {} offers none of {}", address_, fmt::join(preferred, ", ")));
+    return fail(Code::invalid,
+                fmt::format("BMC {} supports none of {}", address_, fmt::join(preferred, ", ")));
   const std::string type = listed == preferred.end() ? preferred.front() : *listed;
   for (bool refused = false;; refused = true) {
     const Status answer = order(system, type);
@@ -264,7 +266,8 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
       return reached.ok() || answer.ok() ? reached : answer;
     }
     if (code == Code::denied || code == Code::unavailable) return answer;
-    // 409: it is so already, or not possible yet. All else: it is so already, or never possible.
+    // 409: the state already holds, or the order is not possible yet. Other errors: the state already holds,
+    // or the order is never possible.
     const bool later = code == Code::conflict;
     if (later && wanted == PowerState::on && !refused) client_.at_least(kConflictLasts);
     if (later && client_.left() <= reserve + kConflictPause)
@@ -276,7 +279,8 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
   }
 }
 
-// Whether the system shows it within this time. An Error: another machine, another certificate, the password.
+// True if the system shows the state within this time. An Error: a different machine or certificate, or a
+// rejected password.
 Result<bool> Redfish::shows(PowerState wanted, DurationMs span, System& system) {
   for (const DurationMs until = client_.left() - span; client_.left() > std::max<DurationMs>(until, 0);) {
     client_.pause(std::min(kPoll, client_.left() - until));
@@ -288,8 +292,9 @@ Result<bool> Redfish::shows(PowerState wanted, DurationMs span, System& system) 
   return false;
 }
 
-// The order is under way: BMCs rebuild their tree around power changes and answer oddly meanwhile, so every
-// answer is retried. Only a refusal (another machine, another certificate, the password) ends it.
+// The order was sent: BMCs rebuild their resource tree around power changes and return unusual errors
+// meanwhile, so all errors are retried except a refusal (different machine or certificate, rejected
+// password).
 Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
   std::string last = "nothing";
   for (DurationMs poll = kFirstPoll; client_.left() > reserve; poll = std::min(2 * poll, kPoll)) {
@@ -300,7 +305,7 @@ Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
     else if (system.error().code == Code::denied)
       return system.error();
     else
-      last = "nothing readable: " + system.error().message;
+      last = "state not readable: " + system.error().message;
     client_.pause(poll);
   }
   return fail(Code::timeout,
@@ -310,7 +315,8 @@ Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
 
 // ---- boot ----
 
-// Where the override is written: the settings object if that has the property, else the system.
+// Returns the resource to which the override is written: the settings object if that has the property, else
+// the system.
 Result<System> Redfish::boot_resource(const System& system) {
   const std::string settings =
       json_text(json_at(system.body, {"@Redfish.Settings", "SettingsObject"}), "@odata.id");
@@ -348,8 +354,8 @@ Status Redfish::write_boot(const System& resource) {
   return Ok{};
 }
 
-// What the resource shows of the override. Supermicro shows UefiBootNext for an accepted Pxe; Continuous is
-// taken, too: docs/decisions/0013-power-drivers.md.
+// The override as the resource shows it. Supermicro shows UefiBootNext for an accepted Pxe; Continuous is
+// accepted as well: docs/decisions/0013-power-drivers.md.
 struct Override {
   explicit Override(const Json& resource)
       : enabled(json_text(json_at(resource, {"Boot"}), "BootSourceOverrideEnabled")),
@@ -360,9 +366,9 @@ struct Override {
   std::string enabled, target;
 };
 
-// Where it was written; or the system itself, where a settings object still shows nothing, or the rest of
-// settings that were applied at once. An override that the system showed before proves nothing then: it may
-// be that of the last boot.
+// Reads the override from the resource to which it was written; or from the system itself if a settings
+// object does not show it yet, or no longer because its settings were applied at once. An override that the
+// system showed before the order proves nothing: it may be left from the last boot.
 Status Redfish::confirm_boot(const System& system, const System& resource) {
   const bool before = Override(system.body).network();
   std::string seen;
@@ -392,8 +398,8 @@ Status Redfish::boot_once_network(DurationMs deadline) {
   TRY(System resource, boot_resource(system));
   TRY_(offers_network(system, resource));
   Status written = write_boot(resource);
-  // AMI: the override is another resource, which the refusal names. Below the system, so that it is this
-  // machine's.
+  // AMI: the override is in a different resource, which the refusal names. It must be below the system, so
+  // that it belongs to this machine.
   if (const std::string moved = client_.moved_to();
       !written.ok() && moved != resource.path && moved.rfind(system.path + "/", 0) == 0) {
     TRY(RedfishAnswer answer, client_.get(moved));
@@ -404,7 +410,8 @@ Status Redfish::boot_once_network(DurationMs deadline) {
   // 409: not possible yet.
   if (!written.ok() && written.error().code == Code::conflict)
     return fail(Code::unavailable, written.error().message);
-  // Some BMCs refuse and do it all the same (Dell), some accept and do not: what is shown counts.
+  // Some BMCs refuse but set it nevertheless (Dell), others accept but do not set it: only what is read back
+  // counts.
   if (!written.ok() && written.error().code != Code::invalid && written.error().code != Code::timeout)
     return written;
   const Status confirmed = confirm_boot(system, resource);
@@ -446,8 +453,8 @@ std::unique_ptr<Power> make_redfish(PowerTarget target, Waiter waiter) {
 
 PowerDriver redfish_driver() {
   return {"redfish",
-          "A BMC that speaks Redfish over HTTPS: power, and boot once from the network. Needs address and "
-          "secret (user:password); the certificate is pinned on first use.",
+          "Switches power and sets a one-time network boot through a BMC with Redfish over HTTPS. Needs "
+          "address and secret (user:password); the certificate is pinned on first use.",
           [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
             if (target.address.empty()) return fail(Code::invalid, "redfish: no address");
             return make_redfish(target, waiter_of(target));

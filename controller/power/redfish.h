@@ -1,9 +1,9 @@
-// The Redfish power driver. Protocol only: retries are controller/power/wrap.h.
+// The Redfish power driver. Protocol only: for retries see controller/power/wrap.h.
 //
-// Everything is found by following links from /redfish/v1/, nothing by built-in ids. Of several systems the
-// one that can be reset counts (an HGX baseboard cannot); one that cannot be read while the host is off is
-// skipped (docs/decisions/0013-power-drivers.md). A system whose UUID is not the expected one, or, if none is
-// expected, is another node's, is never switched (Code::denied).
+// Resources are found by following links from /redfish/v1/, never by built-in ids. Of several systems the one
+// that can be reset is used (an HGX baseboard cannot); one that cannot be read while the host is off is
+// skipped (docs/decisions/0013-power-drivers.md). A system is never switched (Code::denied) if its UUID is
+// not the expected one or, if none is expected, is that of a different node.
 #pragma once
 
 #include "controller/power/power.h"

@@ -14,7 +14,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kRequest = 60 * kSecond;
-// Between two tries of a request that a BMC refuses with 401 or 403 although the login succeeded.
+// Pause before retrying a request that a BMC refuses with 401 or 403 although the login succeeded.
 constexpr DurationMs kRefusedPause = 5 * kSecond;
 constexpr int kRefusedTries = 3;
 constexpr size_t kMaxAnswer =
@@ -32,7 +32,7 @@ bool offers_basic(const RedfishAnswer& answer) {
   return lower(header(answer, "WWW-Authenticate")).find("basic") != std::string::npos;
 }
 
-// An order that is carried out while its task is polled; the BMCs of some DPUs report that with 303.
+// True if an order is carried out as a task that must be polled; the BMCs of some DPUs report that with 303.
 bool is_accepted(const RedfishAnswer& answer) { return answer.status == 202 || answer.status == 303; }
 
 std::string etag_of(const RedfishAnswer& answer) {
@@ -55,7 +55,7 @@ RedfishClient::~RedfishClient() {
   close_session();
 }
 
-// Sessions are few: ours is given back.
+// BMCs have few sessions, so the session is closed.
 void RedfishClient::close_session() {
   if (!session_.empty() && http_) (void)exchange("DELETE", session_, nullptr, {});
   token_.clear();
@@ -122,12 +122,12 @@ Result<RedfishAnswer> RedfishClient::exchange(const std::string& method, const s
   if (!response.ok()) {
     Error error =
         std::move(response).error().with(fmt::format("BMC {} {} {}", target_.address, method, path));
-    // An answer too large to be read: the order may have been carried out all the same.
+    // The response is too large to be read: the order may have been carried out nevertheless.
     if (error.code == Code::failed && method != "GET") error.code = Code::timeout;
     return error;
   }
   RedfishAnswer answer{response->status, nullptr, std::move(response->headers)};
-  // What cannot be read, or not without danger, counts as nothing: the status is enough.
+  // A body that cannot be read safely is ignored: the status is enough.
   auto read = parse_bmc_json(response->body, header(answer, "Content-Encoding"), kMaxAnswer);
   if (read.ok())
     answer.body = std::move(read).value();
@@ -136,19 +136,19 @@ Result<RedfishAnswer> RedfishClient::exchange(const std::string& method, const s
   return answer;
 }
 
-// Where to log in.
+// Returns the path of the sessions collection.
 Result<std::string> RedfishClient::sessions_path() {
   if (!sessions_.empty()) return sessions_;
   TRY(const RedfishAnswer root, exchange("GET", kRoot, nullptr, {}));
   if (root.status == 401 || root.status == 403)
-    return std::string(kSessions);  // it should be open to all, and is not everywhere
+    return std::string(kSessions);  // the root should be readable without login, but is not on all BMCs
   if (root.status / 100 != 2)
     return fail(Code::unavailable, fmt::format("BMC {}: GET {}: {}", target_.address, kRoot, root.status));
   sessions_ = redfish_path(json_text(json_at(root.body, {"Links", "Sessions"}), "@odata.id"));
   return sessions_;
 }
 
-// Not_found: there are no sessions here.
+// Opens a session. not_found: the BMC does not support sessions.
 Status RedfishClient::open_session() {
   token_.clear();
   session_.clear();
@@ -177,7 +177,7 @@ Result<RedfishAnswer> RedfishClient::log_in(const std::string& sessions) {
     const bool passes = why.passes();
     if ((status == 404 || status == 405) && !passes && !basic_off_)
       return fail(Code::not_found, target_.address + " has no sessions");
-    // A table of sessions that is full, a service that starts: it passes.
+    // Temporary: a full session table, or a service that is starting.
     if ((status != 400 && status != 401 && status != 403) || passes)
       return fail(Code::unavailable,
                   fmt::format("BMC {}: opening a session: {} {}", target_.address, status, why.text()));
@@ -196,21 +196,21 @@ Status RedfishClient::use_basic() {
   return make_client(true);
 }
 
-// Before each request: what it takes to be let in.
+// Authenticates before each request, as far as necessary.
 Status RedfishClient::enter() {
   if (!use_session_) return may_log_in();
   if (!token_.empty()) return Ok{};
   Status opened = open_session();
   if (opened.ok()) return opened;
-  // No session is available, but Basic was only refused once.
+  // No session is available, but Basic was refused only once: try it again.
   no_sessions_ = no_sessions_ || opened.error().code == Code::not_found;
   if (!basic_off_ || no_sessions_) TRY_(use_basic());
   if (opened.error().code == Code::not_found) return may_log_in();
   return opened;
 }
 
-// exchange() that authenticates. A refusal with 401 or 403 counts if a new session, or another login after a
-// pause, gets it, too: nothing was carried out, so orders are repeated as well.
+// exchange() with authentication. A 401 or 403 counts only if it is returned again in a new session or after
+// another login and a pause. Since nothing was carried out, orders are repeated as well.
 Result<RedfishAnswer> RedfishClient::admitted(const std::string& method, const std::string& path,
                                               const Json& body, const Headers& headers) {
   for (int refused = 0;; ++refused) {
@@ -221,13 +221,14 @@ Result<RedfishAnswer> RedfishClient::admitted(const std::string& method, const s
     if (status / 100 == 2 && path != kRoot && !use_session_) logins_->let_in(target_);
     if ((status != 401 && status != 403) || RedfishRefusal(answer.body).passes()) return answer;
     if (!use_session_ && (status == 401 || !logins_->took(target_))) {
-      // If Basic is not offered it is unknown whether the password was checked: it counts.
+      // If Basic is not offered, it is unknown whether the password was checked: counts as a failed login.
       TRY_(logins_->failed_login(target_));
       basic_off_ = status == 401 && !no_sessions_ && !offers_basic(answer);
       use_session_ = !no_sessions_;
       continue;
     }
-    if (status == 401 && had_token && refused == 0) {  // forgotten: idle for too long, restarted
+    if (status == 401 && had_token &&
+        refused == 0) {  // the BMC lost the session: idle for too long, or restarted
       token_.clear();
       continue;
     }
@@ -250,7 +251,7 @@ Result<RedfishAnswer> RedfishClient::send(const std::string& method, const std::
   if (status == 301 || status == 302 || status == 307 || status == 308 ||
       (status == 303 && method == "GET")) {
     const std::string location = header(answer, "Location");
-    // Only to another path of the same BMC: no other host gets the password.
+    // Only to a different path on the same BMC, so that the password is sent to no other host.
     if (!location.empty() && redfish_path(location) != path) {
       TRY(answer, admitted(method, redfish_path(location), body, headers));
     }
@@ -269,13 +270,13 @@ Result<RedfishAnswer> RedfishClient::judge(RedfishAnswer answer, const std::stri
     case 401:
     case 403:
       return fail(Code::denied, message);
-    // Only links that the BMC itself gave are followed: it is rebuilding its tree.
+    // 404 for a link that the BMC itself returned: it is rebuilding its resource tree.
     case 404:
     case 429:
     case 503:
       return fail(Code::unavailable, message);
     default:
-      // A BMC that fails in the middle of an order may have carried it out.
+      // A BMC that fails during an order may have carried it out.
       return fail(answer.status >= 500 ? Code::timeout : Code::invalid, message);
   }
 }
@@ -294,7 +295,7 @@ Result<RedfishAnswer> RedfishClient::look(const std::string& path, DurationMs at
 }
 
 Result<RedfishAnswer> RedfishClient::readable(RedfishAnswer answer, const std::string& path) const {
-  // Reading changes nothing, so it is simply retried after a fault of the BMC.
+  // A GET changes nothing, so it may be retried after an error of the BMC.
   if (answer.status >= 500)
     return fail(Code::unavailable, fmt::format("BMC {}: GET {}: {} {}", target_.address, path, answer.status,
                                                RedfishRefusal(answer.body).text()));
@@ -326,7 +327,7 @@ Result<RedfishAnswer> RedfishClient::follow_task(RedfishAnswer accepted) {
     if (!answer.ok() && answer.error().code != Code::denied) continue;
     TRY(latest, std::move(answer));
     if (latest.status == 404 || latest.status == 410 || latest.status / 100 == 3)
-      return RedfishAnswer{204, nullptr, {}};  // gone: judge by the resource
+      return RedfishAnswer{204, nullptr, {}};  // the task is gone: read the resource
     if (latest.status / 100 == 5) continue;
     const std::string state = json_text(latest.body, "TaskState");
     if (state == "Exception" || state == "Killed" || state == "Cancelled")
@@ -335,15 +336,15 @@ Result<RedfishAnswer> RedfishClient::follow_task(RedfishAnswer accepted) {
                          state == "Starting" || state == "Pending";
     if (!running) return latest;
   }
-  return RedfishAnswer{204, nullptr, {}};  // accepted; what became of it shows in the resource
+  return RedfishAnswer{204, nullptr, {}};  // accepted; the resource shows the result
 }
 
 Result<RedfishAnswer> RedfishClient::patch(const std::string& path, const Json& body) {
   moved_to_.clear();
   TRY(const RedfishAnswer before, get(path));
   const std::string tag = etag_of(before);
-  // In turn: its tag; a weak tag as a strong one; any; none. Which of them a BMC takes differs between
-  // vendors.
+  // Tried in this order: the resource's ETag; a weak ETag as a strong one; any; none. Vendors differ in which
+  // of them their BMCs accept.
   std::vector<std::string> tries;
   if (!tag.empty()) tries.push_back(tag);
   if (tag.rfind("W/", 0) == 0) tries.push_back(tag.substr(2));

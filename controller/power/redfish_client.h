@@ -1,12 +1,12 @@
-// RedfishClient: HTTP requests to one BMC: certificate pin, authentication, ETags, tasks, and the meaning of
-// refusals.
+// RedfishClient: HTTP requests to one BMC, with certificate pin, authentication, ETags, tasks, and
+// interpretation of refusals.
 //
 // Basic authentication over TLS with a connection per request, since BMCs mishandle keep-alive and leak
-// sessions; one session if Basic is off, opened again when the BMC lost it. From a BMC without a pin the
-// certificate is read before any password is sent to it. One 401 does not mean a wrong password: after a
-// pause a session is tried, and only its rejection counts; after two failed logins nothing more is sent
-// (controller/power/logins.h). A 403 counts if it comes twice. Answers may be hostile: their size and depth
-// are limited. Contains nothing about systems or power. Thread: one at a time; blocking.
+// sessions; one session if Basic is disabled, opened again when the BMC lost it. For a BMC without a pin, the
+// certificate is read before any password is sent. One 401 does not mean a wrong password: after a pause a
+// session is tried, and only its rejection counts; after two failed logins nothing more is sent
+// (controller/power/logins.h). A 403 counts if it is returned twice. Responses may be hostile: their size and
+// depth are limited. Contains nothing about systems or power. Thread: one at a time; blocking.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ namespace muster {
 
 struct RedfishAnswer {
   int status = 0;
-  Json body;  // null when there was none that can be read
+  Json body;  // null if there was none or it cannot be read
   Headers headers;
   std::string unreadable = {};  // why
 };
@@ -35,21 +35,21 @@ class RedfishClient {
   // Starts the clock of one public call.
   void begin(DurationMs deadline) { end_ = waiter_.now() + deadline; }
   DurationMs left() const { return end_ - waiter_.now(); }
-  // At least this long from now on.
+  // Extends the deadline to at least `span` from now.
   void at_least(DurationMs span) { end_ = std::max(end_, waiter_.now() + span); }
   void pause(DurationMs span);
 
   Result<RedfishAnswer> get(const std::string& path);
-  // One GET within `at_most`, whatever the status of the answer; an Error only if no answer came. readable()
-  // judges it as get() does.
+  // One GET within `at_most`; returns a response of any status, an Error only if there was none. readable()
+  // checks it as get() does.
   Result<RedfishAnswer> look(const std::string& path, DurationMs at_most);
   Result<RedfishAnswer> readable(RedfishAnswer answer, const std::string& path) const;
-  // Follows a 202 to its end, as far as the BMC allows. A task that vanished counts as done: read the
-  // resource.
+  // Follows a 202 to the end of its task, as far as the BMC allows. A task that vanished counts as done: read
+  // the resource.
   Result<RedfishAnswer> post(const std::string& path, const Json& body);
   // Sends If-Match as this BMC expects it.
   Result<RedfishAnswer> patch(const std::string& path, const Json& body);
-  // The path for the last PATCH that the BMC named when it refused; "".
+  // The path that the BMC named when it refused the last PATCH; "" if none.
   const std::string& moved_to() const { return moved_to_; }
   const std::string& fingerprint() const { return target_.pin_sha256; }
 
@@ -78,7 +78,7 @@ class RedfishClient {
   std::shared_ptr<Logins> logins_;
   TimeMs end_ = 0;
   std::unique_ptr<HttpClient> http_;
-  bool use_session_ = false;  // Basic is off, or was rejected once
+  bool use_session_ = false;  // Basic is disabled, or was rejected once
   bool basic_off_ = false, no_sessions_ = false;
   std::string token_, session_;  // empty: to be opened
   std::string sessions_, moved_to_;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kLongest = 300;  // bytes of a message that are shown
 
-// Parts of ids. Dell: SYS518 data sources, SWC0700 iDRAC, RAC0508 its providers are not ready yet; RAC0218
-// all sessions are taken.
+// Parts of message ids for temporary conditions. Dell: SYS518 data sources, SWC0700 iDRAC, RAC0508 its
+// providers are not ready yet; RAC0218 all sessions are in use.
 constexpr const char* kPassing[] = {"SystemPOST",
                                     "InvalidOperationForSystemState",
                                     "ServiceTemporarilyUnavailable",
@@ -29,7 +29,7 @@ constexpr const char* kPassing[] = {"SystemPOST",
                                     "SWC0700",
                                     "RAC0508",
                                     "RAC0218"};
-// AMI: the settings are another resource, which the arguments name.
+// AMI: the settings are in a different resource, which the message arguments name.
 constexpr const char* kMoved = "OperationSupportedInFutureStateURI";
 
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }

@@ -1,7 +1,7 @@
-// RedfishRefusal: the content of a refusal's body. Decided by message ids, never by their wording.
+// RedfishRefusal: interprets the body of an error response, by message ids, never by their wording.
 //
-// The messages are in several places and spellings: iLO 4 has `MessageID` and a list of its own beside the
-// error, others an object for the list. Pure.
+// BMCs put the messages in different places under different names: iLO 4 has `MessageID` and a separate list
+// next to the error, others an object instead of the list. No I/O.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ class RedfishRefusal {
  public:
   explicit RedfishRefusal(const Json& body);
 
-  // The first message: "ActionParameterValueConflict: The host is powering down"; "" for none.
+  // Returns the first message, "ActionParameterValueConflict: The host is powering down"; "" if none.
   std::string text() const;
-  // It passes by itself: power-on self test, services that start, tables that are full for now.
+  // True if the condition is temporary: power-on self test, services starting, full tables.
   bool passes() const;
-  // The path that the BMC names for the request instead; "".
+  // Returns the path that the BMC names for the request instead; "" if none.
   std::string moved_to() const;
 
  private:
@@ -32,7 +32,7 @@ class RedfishRefusal {
   std::vector<Message> messages_;
 };
 
-// "/redfish/v1/x" out of "/redfish/v1/x" or "https://10.20.1.11/redfish/v1/x".
+// Returns "/redfish/v1/x" for "/redfish/v1/x" or "https://10.20.1.11/redfish/v1/x".
 std::string redfish_path(const std::string& uri);
 
 }  // namespace muster

@@ -1,10 +1,10 @@
-// Reinstall: the port to a provider that installs an operating system of its own on a machine. Made by the
-// power drivers that can (PowerDriver::reinstall); used by controller/power/sakura/provider_install.h.
+// Reinstall: the port to a provider that can install an operating system on a machine. Made by power drivers
+// that support it (PowerDriver::reinstall); used by controller/power/sakura/provider_install.h.
 //
-// begin() is not repeatable, and a repetition cannot be distinguished: the caller must record it before, and
-// check before a second call. The provider does not report the result either: an installation has ended when
-// its lock is gone, and only the new system itself proves success. Blocking under a deadline, worker thread.
-// Codes as in controller/power/power.h.
+// begin() is not idempotent, and the provider cannot detect a repetition: the caller must record the call
+// beforehand, and check before a second one. Nor does the provider report the result: an installation has
+// ended when its lock is gone, and only the new system itself proves success. Calls block, with a deadline;
+// worker thread. Codes as in controller/power/power.h.
 #pragma once
 
 #include <atomic>
@@ -16,16 +16,16 @@
 
 namespace muster {
 
-// Whether an irreversible request may still be sent: settled once, between the thread that sends it and the
-// one that cancels it. Thread: any.
+// Decides once whether an irreversible request is sent or cancelled, between the sending and the cancelling
+// thread. Thread: any.
 class Permit {
  public:
-  // By the sender, right before it is sent. False: it was cancelled, or sent before; do not send it now.
+  // Called by the sender right before sending. False: it was cancelled or already sent; do not send it now.
   bool take() {
     State was = State::open;
     return state_.compare_exchange_strong(was, State::taken);
   }
-  // True: it was not sent, and never will be. False: it may have been.
+  // Cancels. True: it was not sent, and never will be. False: it may have been sent.
   bool withdraw() {
     State was = State::open;
     return state_.compare_exchange_strong(was, State::withdrawn) || was == State::withdrawn;
@@ -41,28 +41,28 @@ class Reinstall {
   virtual ~Reinstall() = default;
   struct Ready {
     std::string server;   // as the provider names it
-    std::string address;  // where the new system will be reached; "" the provider does not report it
-    std::string user;     // user whose key it will accept
+    std::string address;  // of the new system; "": the provider does not report it
+    std::string user;     // the new system accepts the key for this user
     bool needs_password = false;
   };
-  // Whether it could be begun now, without doing it: the image exists and accepts SSH keys, no other
-  // operation runs.
+  // Checks, without changing anything, that begin() is possible now: the image exists and accepts SSH keys,
+  // no other operation runs.
   virtual Result<Ready> prepare(const std::string& image, DurationMs deadline) = 0;
   struct Order {
     std::string image, public_key, password;
-    // As in Ready and as recorded: denied if the node's address leads to a different one now.
+    // The recorded Ready::server: denied if the node's address now leads to a different one.
     std::string server;
     std::shared_ptr<Permit> permit;  // taken right before the request is sent; never null
   };
-  // Ok: it was accepted. timeout: unknown. Else it was not. cancelled: not sent.
+  // Orders the installation. Ok: accepted. timeout: unknown. cancelled: not sent. Else: not accepted.
   virtual Status begin(const Order& order, DurationMs deadline) = 0;
   enum class Look {
-    idle,        // nothing runs: not yet, or not any more
+    idle,        // nothing runs: not yet, or no longer
     installing,  // an installation runs
     busy,        // another operation of the provider runs
   };
-  // `server`: Ready's. denied: the provider's staff work on the machine, or the node's address leads to
-  // another server now.
+  // Reads the progress. `server`: Ready::server. denied: the provider's staff are working on the machine, or
+  // the node's address now leads to a different server.
   virtual Result<Look> look(const std::string& server, DurationMs deadline) = 0;
 };
 

@@ -22,7 +22,8 @@ constexpr int kLook = 1000;  // ms
 constexpr DurationMs kHangUp = 2 * kSecond;
 constexpr size_t kComplaint = 4 << 10;
 constexpr const char* kOperational = "[SOL Session operational";
-// What ipmitool takes for "end this session", as long as nothing was typed before it: it reaches no console.
+// ipmitool's escape sequence to end the session, recognized if nothing was typed before; it is not sent to
+// the console.
 constexpr std::string_view kEscape = "~.";
 
 TimeMs now_ms() { return real_waiter().now(); }
@@ -49,14 +50,14 @@ std::vector<std::string> arguments(const std::string& program, const PowerTarget
   return out;
 }
 
-// Other logins of this account failed: not now.
+// True if no login may be tried now because other logins of this account failed.
 bool must_wait(const PowerTarget& target) {
   return target.logins && (target.logins->find(target) || target.logins->pause(target) > 0);
 }
 
 bool needs_time(const PowerTarget& target) { return target.logins && target.logins->needs_time(target); }
 
-// A new terminal: its master, and the path of the other end. -1: none is available.
+// Opens a pseudo-terminal; returns its master and sets the path of the other end. -1: none is available.
 int open_terminal(std::string& slave) {
   const int fd = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   std::array<char, 64> name{};
@@ -69,8 +70,8 @@ int open_terminal(std::string& slave) {
   return -1;
 }
 
-// Leader of a session of its own, so that the terminal belongs to it, and closing this process's end of it
-// ends the session.
+// Starts the program as leader of a new session that the terminal belongs to, so that closing the master ends
+// it.
 pid_t spawn_on(const std::string& slave, const std::vector<std::string>& words, const std::string& password) {
   std::vector<std::string> env = {"LC_ALL=C", "HOME=/", "IPMITOOL_PASSWORD=" + password};
   const char* path = std::getenv("PATH");
@@ -149,7 +150,7 @@ void SolReader::loop() {
   }
 }
 
-// Opens what is wanted, hangs up what is not.
+// Opens sessions for the wanted nodes and closes all others.
 bool SolReader::settle(TimeMs now) {
   std::map<std::string, PowerTarget> wanted;
   bool stopping = false;
@@ -180,7 +181,7 @@ void SolReader::open(Session& session, TimeMs now) {
   std::string slave;
   const int fd = open_terminal(slave);
   if (fd < 0) return;
-  // Held until the child has it: with no other end open a terminal reads as closed.
+  // Kept open until the child has opened it: a terminal whose other end is not open reads as closed.
   const int held = ::open(slave.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
   const auto suites = suites_of(session.target);
   session.pid = spawn_on(slave,
@@ -254,17 +255,17 @@ void SolReader::ended(Session& session, TimeMs now) {
       session.next_try = now;
       break;
     case IpmiTool::Login::no_answer:
-      ++session.suite;  // some do not answer at all for a suite that they do not support
+      ++session.suite;  // some BMCs do not respond at all with a suite that they do not support
       session.not_offered = 0;
       break;
     case IpmiTool::Login::absent:
     case IpmiTool::Login::mixed_up:
-    case IpmiTool::Login::established:  // in use by another client, or switched off
+    case IpmiTool::Login::established:  // SOL is in use by a different client, or disabled
       break;
   }
 }
 
-// `login`: user and password, and not the level.
+// `login`: user and password were rejected, not the privilege level.
 void SolReader::refuse(Session& session, bool login) {
   ++session.suite;
   if (login && session.target.logins) session.target.logins->failed(session.target);

@@ -1,12 +1,12 @@
 // SolReader: reads the serial consoles of machines behind IPMI BMCs (serial over LAN), through Debian's
 // ipmitool.
 //
-// One process per machine, on a terminal of its own, since ipmitool needs one. Nothing is ever typed into a
-// console. A BMC has one such session: if another client has it, it is tried again after a while, as when a
-// session ends by itself. A rejected login is tried once more, with the other suite and more time, and then
-// not until the target changes; failed logins count together with the driver's (controller/power/logins.h).
-// The password is passed in ipmitool's environment.
-// Thread: want() any; `heard` is called on the reader's own thread, which the destructor waits for.
+// One process per machine, each with its own pseudo-terminal, which ipmitool requires. Nothing is ever
+// written to a console. A BMC allows one such session: if another client has it, or when a session ends by
+// itself, it is retried after a while. A rejected login is retried once, with the other suite and more time,
+// and then not until the target changes; failed logins count together with the driver's
+// (controller/power/logins.h). The password is passed in ipmitool's environment. Thread: want() any; `heard`
+// is called on the reader's own thread, which the destructor waits for.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class SolReader {
   SolReader(const SolReader&) = delete;
   SolReader& operator=(const SolReader&) = delete;
 
-  // From now on these nodes, and no others.
+  // Sets the nodes whose consoles are read from now on.
   void want(std::map<std::string, PowerTarget> nodes);
 
  private:
@@ -36,14 +36,14 @@ class SolReader {
     PowerTarget target;
     int fd = -1;
     pid_t pid = 0;
-    size_t suite = 0, not_offered = 0;  // index of the one in use; equal to their number: none
+    size_t suite = 0, not_offered = 0;  // suite: index of the one in use; number of suites: none
     int refused = 0;
     bool operational = false, given_up = false;
     std::string complaint;          // ipmitool's output before it was operational
-    TimeMs next_try = 0, ends = 0;  // ends: killed then; 0: continues
+    TimeMs next_try = 0, ends = 0;  // ends: when it is killed; 0: not limited
   };
   void loop();
-  bool settle(TimeMs now);  // false: it has ended
+  bool settle(TimeMs now);  // false: the reader has been stopped
   void listen(TimeMs now);
   void open(Session& session, TimeMs now);
   void hang_up(Session& session, TimeMs now);
@@ -57,8 +57,8 @@ class SolReader {
   const DurationMs again_;
   std::mutex mutex_;
   std::map<std::string, PowerTarget> wanted_;  // under mutex_
-  bool stopping_ = false;                      // likewise
-  std::map<std::string, Session> sessions_;    // the thread's own
+  bool stopping_ = false;                      // also under mutex_
+  std::map<std::string, Session> sessions_;    // used only by the thread
   int wake_[2] = {-1, -1};
   std::thread thread_;
 };

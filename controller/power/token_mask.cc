@@ -3,12 +3,12 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kBefore = "muster.token=";  // its first letter is in it once
+constexpr std::string_view kBefore = "muster.token=";  // its first letter does not occur again
 constexpr size_t kToken = 48;                          // as the boot service makes them: 24 bytes in hex
 
 }  // namespace
 
-// Of a terminal: moves the cursor, colours, ends a line. "ESC [ 31 m" is one.
+// True for terminal control sequences such as "ESC [ 31 m" (cursor movement, colours) and line ends.
 bool TokenMask::is_control(char c) {
   const auto byte = static_cast<unsigned char>(c);
   if (escape_ == Escape::begun) {
@@ -28,7 +28,7 @@ std::string TokenMask::pass(std::string_view bytes) {
   out.reserve(bytes.size());
   for (const char c : bytes) {
     if (is_control(c)) {
-      // In the middle of a token a line was only wrapped.
+      // A line end inside a token comes from line wrapping.
       if (hiding_ && hidden_ >= kToken) hiding_ = false;
       out += c;
       continue;

@@ -1,8 +1,8 @@
 // TokenMask: removes one-time tokens from console output before it is kept.
 //
 // A kernel prints its command line, which contains a join token, and so do some firmwares and boot loaders.
-// Text after "muster.token=" is left out, in whatever pieces it arrives: a terminal may wrap it and insert
-// control sequences. It removes too much rather than too little. Thread: its owner's; pure.
+// Text after "muster.token=" is removed even if it arrives in pieces: a terminal may wrap it and insert
+// control sequences. In doubt it removes too much. Thread: its owner's; no I/O.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// One per console: it keeps its position.
+// One per console: it keeps state between pieces of output.
 class TokenMask {
  public:
   std::string pass(std::string_view bytes);

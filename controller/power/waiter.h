@@ -1,5 +1,5 @@
-// Waiter: how a blocking driver reads the time and waits. Real: the monotonic clock; tests: a clock that
-// sleeping moves. Thread: one per driver object.
+// Waiter: how a blocking driver reads the time and waits. In production the monotonic clock; in tests a clock
+// that sleep() advances. Thread: one per driver object.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@ struct Waiter {
   std::function<void(DurationMs)> sleep;
 };
 Waiter real_waiter();
-// The one that the target names, else the real one.
+// Returns the target's waiter, else the real one.
 Waiter waiter_of(const PowerTarget& target);
 
-// How much of the time `left` of a call is reserved while an order is waited for: half of it if the order may
-// not have arrived, so that the caller can read the state and repeat it.
+// Returns how much of a call's remaining time to reserve while waiting for an order's effect: half of it if
+// the order may not have arrived, so that the caller can read the state and repeat the order.
 inline DurationMs kept_for_another_try(bool arrived, DurationMs reserve, DurationMs left) {
   return arrived ? reserve : std::max(reserve, left / 2);
 }

@@ -8,7 +8,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kFirstPause = kSecond, kLongestPause = 15 * kSecond;
-// A read after an unknown outcome may use this much of what is left.
+// Share of the remaining time that a read after an unknown outcome may use.
 constexpr DurationMs kLook = 10 * kSecond;
 
 class Retrying : public Power {
@@ -29,7 +29,7 @@ class Retrying : public Power {
     return change(deadline, PowerState::off,
                   [this, graceful](DurationMs left) { return driver_->off(left, graceful); });
   }
-  // Setting the same value twice is setting it once, and drivers read it back: an unknown outcome may be
+  // Setting the same value twice is harmless, and drivers read it back: an unknown outcome may be
   // retried.
   Status can_boot_network(DurationMs deadline) override {
     return read<Ok>(deadline, [this](DurationMs left) { return driver_->can_boot_network(left); });
@@ -41,7 +41,7 @@ class Retrying : public Power {
  private:
   using Attempt = std::function<Status(DurationMs)>;
 
-  // Pauses before the next attempt; false when there is no time for one.
+  // Pauses before the next attempt; false if no time is left for one.
   bool pause(int attempt, TimeMs end) {
     const DurationMs full = std::min(kLongestPause, kFirstPause << std::min(attempt, 8));
     const DurationMs span =

@@ -1,8 +1,8 @@
-// Retries around a power driver: what drivers must not do themselves.
+// Adds retries to a power driver; drivers must not retry themselves.
 //
 // `unavailable` (nothing was done) is retried with growing, jittered pauses until the deadline of the call.
 // `timeout` (outcome unknown) is never repeated blindly: the state is read first; the order is sent once more
-// only if it did not happen. Everything else is returned as it is.
+// only if it did not happen. All other results are returned unchanged.
 #pragma once
 
 #include "controller/power/power.h"
@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// `seed` makes the jitter: nodes that fail together should not come back together.
+// Wraps `driver`. `seed` makes the jitter: nodes that fail together should not retry together.
 std::unique_ptr<Power> with_retries(std::unique_ptr<Power> driver, Waiter waiter, uint64_t seed);
-// A driver whose every Power has retries.
+// Wraps every Power that `driver` makes.
 PowerDriver with_retries(PowerDriver driver);
 
 }  // namespace muster

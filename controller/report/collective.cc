@@ -19,7 +19,7 @@ struct PairTest {
   std::string why = {};
 };
 
-// The first reason why a test of these nodes did not pass; "" when it did.
+// Returns the first reason why a test of these nodes did not pass; "" if it passed.
 std::string shortcoming(const MeasuredStep& step, const FactsByNode& facts) {
   Comparison with;
   with.facts = facts;
@@ -30,7 +30,7 @@ std::string shortcoming(const MeasuredStep& step, const FactsByNode& facts) {
   return "";
 }
 
-// Names come from a node: one that is not a member was not tested.
+// Names come from a node: a name that is not a member's was not tested.
 std::vector<PairTest> tests_of(const MeasuredStep& step, const FactsByNode& facts) {
   const std::set<std::string> members(step.members.begin(), step.members.end());
   std::vector<PairTest> out;
@@ -65,12 +65,12 @@ locate::Progress search(const MeasuredStep& step, const std::vector<PairTest>& t
   for (const auto& t : tests) tested.push_back({end(t.a), end(t.b), t.round, t.passed ? 1.0 : 0.0});
   locate::SearchOptions options;
   options.ends = static_cast<int>(step.members.size());
-  options.floor = 0.5;  // passed or not
+  options.floor = 0.5;  // 0 for failed, 1 for passed
   return options.ends < 2 ? locate::Progress{} : locate::proceed(options, tested);
 }
 
-// The worst verdict of this step's checks, and its text for people. Mandatory when one of them is: of a step
-// that stops a node for wrong data alone, the metrics that it then lacks stop none.
+// Returns the worst verdict of this step's checks, with its text for people. Mandatory if one of them is: if
+// a step stops a node for wrong data only, the metrics that are missing as a result stop none.
 struct Outcome {
   Verdict verdict = Verdict::pass;
   std::string reason = {}, title = {};
@@ -107,7 +107,7 @@ Check located(const MeasuredStep& step, const Outcome& outcome) {
   out.name = step.group + "/located";
   out.title = outcome.title;
   out.mandatory = outcome.mandatory;
-  out.expected_text = "passes in pairs";
+  out.expected_text = "to pass in pairs";
   out.evidence = {{"members", step.members}, {"rounds", step.rounds}};
   return out;
 }
@@ -117,7 +117,7 @@ Check guilty_check(const MeasuredStep& step, const Outcome& outcome, const std::
   Check out = located(step, outcome);
   out.verdict = outcome.verdict;
   out.blame = {name};
-  out.derivation = "failed with partners that passed without it";
+  out.derivation = "failed with partners that passed in pairs without it";
   size_t failed = 0, all = 0;
   for (const auto& t : tests)
     if (t.a == name || t.b == name) ++all, failed += !t.passed;
@@ -128,12 +128,13 @@ Check guilty_check(const MeasuredStep& step, const Outcome& outcome, const std::
     if (why.empty()) why = t.why;
   }
   out.measured_text = fmt::format("failed in {} of {} pairs", failed, all);
-  out.reason = fmt::format("{} failed in {} of {} pairs with this node (with {}, which pass with others): {}",
-                           step.group, failed, all, with, why);
+  out.reason =
+      fmt::format("{} failed in {} of {} pairs with this node (partners {}, which pass with others): {}",
+                  step.group, failed, all, with, why);
   return out;
 }
 
-// No node is isolated: which may be faulty, and why that is unknown.
+// No node is isolated: returns which nodes may be faulty, and why the faulty one is unknown.
 struct Open {
   std::set<std::string> nodes = {};
   std::string words = {};
@@ -161,7 +162,7 @@ Open open_of(const MeasuredStep& step, const std::vector<PairTest>& tests, const
   return out;
 }
 
-// The load did not come about, and each pair that failed has a node that others do not reach.
+// True if the load was not started, and each pair that failed has a node that others cannot reach.
 bool is_cut_off(const MeasuredStep& step, const std::vector<PairTest>& tests,
                 const std::set<std::string>& cut_off) {
   if (text_of(field(step.result, "outcome")) != "failed" || tests.empty()) return false;
@@ -198,8 +199,8 @@ void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
                        const FactsByNode& facts) {
   for (const auto& step : steps) {
     if (hold_unrun(checks, step, facts)) continue;
-    // What was never started counts for its node alone; a program that is missing everywhere is no node's
-    // fault, and is reported as not run.
+    // A test that was not started counts for its own node only; a program that is missing on all nodes is no
+    // node's fault, and is reported as not run.
     if (!is_collective(step) || step.result.is_null() || could_not_run(step)) continue;
     const Outcome outcome = outcome_of(checks[step.node], step);
     if (outcome.verdict == Verdict::pass) continue;
@@ -215,7 +216,7 @@ void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
       }
       take_off(checks[step.node], step, "located: " + names);
       for (auto& [name, check] : found)
-        checks[name].push_back(std::move(check));  // after that: it may be the same node
+        checks[name].push_back(std::move(check));  // after take_off(): it may be the same node
       continue;
     }
     if (!links.names.empty() && (!outcome.wrong_data || is_cut_off(step, tests, links.cut_off))) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kFewestForMajority = 3;
 constexpr size_t kShownHosts = 6;
-constexpr size_t kShownBytes = 120;  // of a value: mount options are long
+constexpr size_t kShownBytes = 120;  // limit for a value: mount options are long
 
 constexpr Words<Agreement, 6> kWords = {{{Agreement::equal, "equal"},
                                          {Agreement::outliers, "outliers"},
@@ -66,7 +66,7 @@ Json values_json(const DriftProperty& property) {
   return out;
 }
 
-// Those of the group that no other list has.
+// Returns the hosts in the group that are in no other list.
 std::vector<std::string> rest_of(const std::vector<std::string>& group, const DriftProperty& property) {
   std::set<std::string> rest(group.begin(), group.end());
   for (const std::string& host : property.not_looked_at) rest.erase(host);
@@ -127,7 +127,7 @@ std::string shown(const std::string& value) {
   return value.size() <= kShownBytes ? value : std::string(first_bytes(value, kShownBytes)) + "...";
 }
 
-// From `first` on: "1.9 on gpu07, gpu09; 2.0 on gpu11".
+// Returns the values from `first` on: "1.9 on gpu07, gpu09; 2.0 on gpu11".
 std::string values_text(const DriftProperty& property, size_t first) {
   std::string out;
   for (size_t i = first; i < property.values.size(); ++i)
@@ -163,7 +163,7 @@ std::string property_line(const DriftProperty& property) {
   return markup::plain(property.name + ": " + out);
 }
 
-// Parts of one kind and how many of each: "8 x H100", "2 x A, 6 x B".
+// Returns the parts of one kind and how many there are of each: "8 x H100", "2 x A, 6 x B".
 std::string tally(const std::map<std::string, int>& counts) {
   std::string out;
   for (const auto& [what, count] : counts)
@@ -192,7 +192,7 @@ std::map<std::string, std::string> drift_properties(const HardwareFacts& facts) 
   if (!facts.firmware.empty()) put("boot mode", facts.uefi ? "UEFI" : "legacy BIOS");
   put("system", facts.system.vendor + " " + facts.system.product);
   put("processor model", facts.cpus.model);
-  // Differs where hyper-threading or cores are switched off in the BIOS.
+  // Differs if hyper-threading or cores are switched off in the BIOS.
   if (facts.cpus.count > 0) put("logical processors", fmt::format("{}", facts.cpus.count));
   std::map<std::string, int> gpus, drivers, speeds, drives;
   for (const GpuFacts& gpu : facts.gpus) ++gpus[gpu.model.empty() ? "unknown model" : gpu.model];

@@ -1,9 +1,9 @@
-// Drift: where hosts that should be alike are not. For each property (kernel, driver, firmware of a model, a
-// BIOS setting, mount options) the value that most hosts of a group have, and which hosts differ.
+// Drift: where hosts that should be alike differ. For each property (kernel, driver, firmware of a model, a
+// BIOS setting, mount options): the value that most hosts in a group have, and which hosts differ.
 //
-// The majority does not prove what is right, so nothing here is a verdict: at a tie, without a value on more
-// than half of the hosts, and with fewer than three hosts, none is called the odd one. A property that was
-// not looked at on a host is neither equal nor different there. Thread: values and pure functions.
+// A majority does not prove what is right, so nothing in this file is a verdict. At a tie, without a value on
+// more than half of the hosts, or with fewer than three hosts, no host is reported as an outlier. A property
+// that was not read on a host counts as neither equal nor different. Thread safety: plain value types.
 #pragma once
 
 #include <map>
@@ -17,27 +17,27 @@
 
 namespace muster {
 
-// Of one host. Each host is given once. A property that is absent, or blank, was not looked at.
+// The properties of one host; each host is passed once. An absent or blank property was not read on the host.
 struct HostProperties {
   std::string host, group;                    // hosts of one group are compared; "" is a group as well
   std::map<std::string, std::string> values;  // "kernel" -> "6.1.0-25-amd64"
 };
 
-// What an inventory shows of a host's software and settings; counts of parts and trained links are judged
-// elsewhere (controller/report/verdict.h) and are not among them. Nothing of what the inventory lacks.
+// Returns a host's software and settings from its inventory; what the inventory lacks is left out. Counts of
+// parts and trained links are not included: they are judged elsewhere (controller/report/verdict.h).
 std::map<std::string, std::string> drift_properties(const HardwareFacts& facts);
 
-// Of several parts of one host as one value, whatever their order: "1.2.0", or "1.2.0, 1.2.1" where they
-// differ. Blank ones are left out.
+// Combines the values of several parts of one host into one, regardless of their order: "1.2.0", or "1.2.0,
+// 1.2.1" if they differ. Blank values are left out.
 std::string of_all_parts(std::vector<std::string> values);
 
 enum class Agreement {
-  equal,     // on all that were looked at, three at least
-  outliers,  // more than half have one value, the others differ
+  equal,     // the same on all hosts where it was read, at least three
+  outliers,  // more than half of the hosts have one value, the others differ
   tie,       // several values are the most frequent
-  split,     // one is the most frequent, on no more than half
-  few,       // fewer than three were looked at
-  unseen,    // none was
+  split,     // one value is the most frequent, but on at most half of the hosts
+  few,       // it was read on fewer than three hosts
+  unseen,    // it was read on no host
 };
 std::string_view to_string(Agreement agreement);
 
@@ -51,30 +51,30 @@ struct DriftProperty {
   std::vector<DriftValue> values;          // the most frequent first, equally frequent ones by value
   std::vector<std::string> not_looked_at;  // hosts by name
 
-  // The value of the majority; null where there is none.
+  // Returns the value of the majority; null if there is none.
   const DriftValue* majority() const;
 };
 struct DriftGroup {
   std::string name;
   std::vector<std::string> hosts;         // by name
-  std::vector<DriftProperty> properties;  // by name; every one that any host of any group has
+  std::vector<DriftProperty> properties;  // by name; every property that any host of any group has
 };
 using Drift = std::vector<DriftGroup>;  // by name
 
 Drift find_drift(const std::vector<HostProperties>& hosts);
 
-// One node of a run, to be compared with those of its role and product.
+// Returns the properties of one node of a run, grouped with the nodes of the same role and product.
 HostProperties drift_host(const std::string& node, const std::string& role, const HardwareFacts& facts);
-// Without the groups that have no majority, because they have fewer than three hosts.
+// Finds the drift of a run; groups of fewer than three hosts, which have no majority, are left out.
 Drift drift_of_run(const std::vector<HostProperties>& hosts);
 
 // {"groups": [{"group", "hosts", "properties": [{"name", "agreement", "majority"?, "values": [{"value",
 // "count", "hosts"}], "outliers": [HOST], "not_looked_at": [HOST]}]}]}
-// The first value's "hosts" are left out where it is the majority's: all that are named nowhere else.
+// The first value's "hosts" are left out if it is the majority value.
 Json to_json(const Drift& drift);
-// Strict, as reports are read. Code::invalid.
+// Strict, like all readers of reports: Code::invalid for anything malformed.
 Result<Drift> drift_from_json(const Json& json);
-// For a terminal: a line per property that differs or was not looked at everywhere, the others counted.
+// Renders for a terminal: a line per property that differs or was not read everywhere; the rest is counted.
 std::string render_drift(const Drift& drift);
 
 }  // namespace muster

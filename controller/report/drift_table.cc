@@ -1,4 +1,4 @@
-// Drift in the HTML report: a table per group of what differs, or was not looked at everywhere.
+// Drift in the HTML report: a table per group with the properties that differ or were not read everywhere.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -12,8 +12,8 @@
 namespace muster {
 namespace {
 
-// A flash drive answers one read of 4 KiB in 80 to 100 us, whatever it does with hundreds at a time: 79 us on
-// a PM1733a (Longhorn 1.12's benchmark), 75 us on a CD7 (KIOXIA), 92 to 150 us on a Micron 9200 (its data
+// A flash drive answers one read of 4 KiB in 80 to 100 us, however many it can process at a time: 79 us on a
+// PM1733a (Longhorn 1.12's benchmark), 75 us on a CD7 (KIOXIA), 92 to 150 us on a Micron 9200 (its data
 // sheet).
 constexpr double kReadsEach = 10000;  // per second
 // Usable share of a link's rate: 128b/130b encoding, less a tenth for headers and flow control.
@@ -25,7 +25,7 @@ double figure_of(const DriveModel& model, const std::string& metric) {
   return model.read_mbps;
 }
 
-// MB/s of "16.0 GT/s x4"; 0: unknown.
+// Returns the MB/s of "16.0 GT/s x4"; 0 if unknown.
 double link_payload(const std::string& link) {
   double rate = 0;
   int lanes = 0;
@@ -33,7 +33,7 @@ double link_payload(const std::string& link) {
   return rate * 1000 / 8 * lanes * kLinkPayload;
 }
 
-// "KIOXIA X 3840755982336" -> "KIOXIA X": what drives are compared by (kernels/drives.cc) without the size.
+// "KIOXIA X 3840755982336" -> "KIOXIA X": removes the size from the key that drives are compared by.
 std::string model_of(const std::string& like) {
   const size_t space = like.rfind(' ');
   std::string out = space == std::string::npos ? "" : like.substr(0, space);
@@ -47,7 +47,7 @@ struct Kind {
   std::string model = {}, words = {};
 };
 
-// One drive's part; without a value the text says why.
+// Returns one drive's part of the floor; without a value, the text states why.
 Derived one_drive(const std::string& metric, const DriveFound& drive, const std::vector<DriveModel>& table) {
   if (drive.model.empty()) return {std::nullopt, "its model is unknown"};
   const DriveModel* known = find_drive_model(table, drive.model);

@@ -19,8 +19,8 @@ namespace {
 constexpr const char* kFleet = "superbench-results v0.4.0, 729 nodes";
 constexpr const char* kGuide = "Azure AI-benchmarking-guide";
 constexpr const char* kMl = "ml-engineering, MAMF table";
-// One card each, for 3 to 5 s at its power limit of 700 W: published figures of products are higher, of the
-// first milliseconds or of inputs that need less power.
+// One card each, for 3 to 5 s at its power limit of 700 W. Published figures are higher where they are from
+// the first milliseconds, or from inputs that need less power.
 constexpr const char* kOwn = "muster's own run, bench/results/2026-11-27-NVIDIA-*.json";
 
 // Usable share of a 400 Gb/s port's rate with large messages: 48.5 of 50 GB/s (nccl-tests issue 290).
@@ -38,13 +38,13 @@ const Json& detail_of(const Json& result) {
   return result.is_object() && it != result.end() ? *it : kNone;
 }
 
-// The least share of one core's highest clock that all cores keep under load: EPYC 9654 2.4 of 3.7 GHz, EPYC
-// 9965 2.25 of 3.7 (AMD's product pages). With AVX-512 the small processors of Intel's first generations go
-// below their base clock by as much: a pair of ten cores at 2.2 GHz was reported with 230 GFLOP/s, a third of
-// what the base clock would give.
+// The smallest share of one core's highest clock that all cores sustain under load: EPYC 9654 2.4 of 3.7 GHz,
+// EPYC 9965 2.25 of 3.7 (AMD's product pages). With AVX-512, small Intel Xeons of the first generations fall
+// below their base clock to the same extent: a pair of ten-core ones at 2.2 GHz was reported with 230
+// GFLOP/s, a third of what the base clock would give.
 constexpr double kLoadedClock = 0.6;
 
-// Cores x FLOP per cycle x clock. The kernel reports what it ran with, and only the cores that it could use.
+// Cores x FLOP per cycle x clock. The kernel reports the clock, and only the cores that it could use.
 Derived cpu_peak(const Json& result) {
   const Json& d = detail_of(result);
   double cores = number_in(d, "physical_cores"), flops = number_in(d, "flops_per_cycle");
@@ -62,8 +62,8 @@ Derived cpu_peak(const Json& result) {
                             share < 1 ? fmt::format(" x {} (all cores at work)", share) : "", peak)};
 }
 
-// The least number of channels for these modules, where the machine does not report it: two may share one,
-// and three where no channel runs faster than DDR4-2133.
+// The minimum number of channels for these modules, if the machine does not report it: two modules may share
+// a channel, and three if no channel runs faster than DDR4-2133.
 double fewest_channels(double modules, double rate) {
   const bool three = rate <= 2133 && std::fmod(modules, 3) == 0;
   return std::ceil(modules / (three ? 3 : 2));
@@ -78,7 +78,7 @@ Derived dimm_bandwidth(const Json& result) {
   if (count <= 0 && field(d, "dimms_denied") == true)
     return without("not looked at: reading the table of memory modules requires root");
   if (count <= 0 || rate <= 0) return without("SMBIOS does not report the memory modules' speed");
-  // A few cores do not keep all channels busy.
+  // A few cores cannot use the bandwidth of all channels.
   if (cores < all) return without(fmt::format("only {:.0f} of {:.0f} cores could be used", cores, all));
   const double channels = told > 0 ? std::min(told, count) : fewest_channels(count, rate);
   const double bound = channels * rate * 8;
@@ -163,8 +163,9 @@ Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
   if (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring")
     shape.algorithm = CollectiveShape::Algorithm::ring;
   if (shape.nodes == 1) return collective_bound(shape);
-  // NCCL uses what the measurement found active. Ports of several speeds belong to several networks, and
-  // which one connects the GPUs is not declared; more ports than GPUs carry no more than one for each.
+  // NCCL uses the ports that the measurement found active. Ports of different speeds belong to different
+  // networks, and the spec does not declare which one connects the GPUs; of more ports than GPUs, only one
+  // per GPU is used.
   std::vector<double> rails;
   for (const Json& rate : field(detail_of(result), "rails"))
     if (rate.is_number()) rails.push_back(rate.get<double>());
@@ -261,7 +262,7 @@ Derived collective_bound(const CollectiveShape& s) {
     return {
         inside,
         fmt::format("reduction in the switches: inside one node {:.4g} GB/s at any number of nodes", inside)};
-  // Each port carries S/ports x 2(N-1)/N; busbw counts 2(ranks-1)/ranks x S.
+  // Each port transfers S/ports x 2(N-1)/N; busbw counts 2(ranks-1)/ranks x S.
   const double across = nics * n / (n - 1) * (ranks - 1) / ranks;
   const double bound = std::min(inside, across);
   return {bound,

@@ -1,9 +1,9 @@
 // Expected values: what a healthy part reaches, derived from what was found, each with its source.
 //
 // Two kinds: a table per GPU model (measured by others, cited), and bounds computed from the discovered
-// topology (processors, memory modules, network ports). Nothing is guessed: what cannot be derived states
-// why, and is then compared only with the fleet and the node's own history. docs/acceptance.md lists formulas
-// and sources. Thread: pure functions.
+// topology (processors, memory modules, network ports). Nothing is guessed: if a value cannot be derived, the
+// reason is given, and the measurement is compared only with the other nodes and the node's own history.
+// docs/acceptance.md lists formulas and sources. Thread safety: stateless functions.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,14 @@ struct Derived {
   std::string text = {};  // the formula with its numbers and source; without a value: why there is none
 };
 
-// Names that a profile may put after `derive:`; one of them, kDriveModels, is for controller/report/
-// drive_floors.h and not for derive().
+// Names that a profile may give after `derive:`. One of them, kDriveModels, is handled by
+// controller/report/drive_floors.h and not by derive().
 const std::vector<std::string>& derivable();
-// `result` is the measurement itself (kernels put what they found beside it), `facts` the node's inventory or
-// null. Units are those of the kernels: GFLOP/s, MB/s; gpu_*: as in the table.
+// `result` is the measurement (kernels add what they found to it), `facts` the node's inventory or null.
+// Units are those of the kernels: GFLOP/s, MB/s; for gpu_*, those of the table.
 Derived derive(const std::string& name, const Json& result, const HardwareFacts* facts);
 
-// One row of the table: a quantity of a GPU model.
+// One row of the table: the expected value of one quantity for one GPU model.
 struct GpuExpectation {
   std::string model = {};     // glob over the model the driver reports
   std::string quantity = {};  // "gpu_bf16_tflops"

@@ -1,5 +1,5 @@
-// One flat JSON object per node and line, for log collectors and schedulers' prologs: no nesting but
-// "failures".
+// One flat JSON object per node and line, for log collectors and schedulers' prologs. Only "failures" is
+// nested.
 #include <fmt/ranges.h>
 
 #include "base/json_dump.h"

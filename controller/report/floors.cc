@@ -15,8 +15,8 @@ namespace {
 struct Floor {
   std::vector<Check*> missed = {};
   std::set<std::string> nodes = {};
-  bool failed_otherwise = false;    // by a node, for another reason
-  std::optional<double> best = {};  // of those who did not miss theirs
+  bool failed_otherwise = false;    // a node failed the check for a different reason
+  std::optional<double> best = {};  // best value of the nodes that reached their floor
 };
 
 std::string range_of(const std::vector<Check*>& checks) {
@@ -27,7 +27,7 @@ std::string range_of(const std::vector<Check*>& checks) {
   return from == to ? from : from + " to " + to;
 }
 
-// Two bad machines measured alone say nothing against a floor that the others have passed.
+// Two faulty machines measured alone do not disprove a floor that other machines have passed.
 bool was_reached(const History& history, const std::string& name, const std::string& like,
                  const Floor& floor) {
   const double least = *floor.missed.front()->missed_floor;
@@ -73,13 +73,14 @@ std::vector<std::string> question_floors(std::map<std::string, std::vector<Check
     for (Check* check : floor.missed) {
       check->verdict = Verdict::degraded;
       check->reason +=
-          fmt::format("; so is every value of all {} nodes measured ({}): the floor is in question",
+          fmt::format("; so are the values of all {} measured nodes ({}): the floor may be wrong",
                       floor.nodes.size(), range);
     }
     questions.push_back(fmt::format(
-        "is the floor right? All {} nodes measured miss {}, {}: {}. No node is quarantined for that, and "
-        "none is accepted. If the machines are as they should be, lower `min` (or `fail_ratio`) of '{}' in "
-        "profile {}, or name another profile in the spec (acceptance) or with --profile",
+        "Is the threshold right? All {} measured nodes are below the floor for {} ({}); measured: {}. No "
+        "node is quarantined for that, and none is accepted. If the machines are as they should be, lower "
+        "`min` (or `fail_ratio`) of '{}' in profile {}, or use a different profile: in the spec (acceptance) "
+        "or with --profile",
         floor.nodes.size(), what, least, range, name, profile));
   }
   return questions;

@@ -22,7 +22,7 @@ bool is_of_own_gpus(const Json& params) {
 }
 bool is_about_gpus(const Json& params) { return loads_gpus(params) || is_of_own_gpus(params); }
 
-// A check of one node's own GPUs has a part for each of them.
+// A check of one node's own GPUs has a part for each of these GPUs.
 void add_unmeasured(const Json& params, size_t gpus, MeasuredStep& step) {
   const Json& parts = field(step.result, "parts");
   if (text_of(field(params, "kernel")).rfind("gpu-", 0) != 0 || !parts.is_array()) return;
@@ -49,7 +49,8 @@ bool is_test(const Json& result) {
   return outcome == "measured" || outcome == "corrupt";
 }
 
-// Over all of its members, or over two of them: that it fails is a measurement only where it can pass.
+// The test runs over all GPUs of its members, or over pairs: a failure is a measurement only if it could have
+// passed.
 bool ran_somewhere(const MeasuredStep& step) {
   if (is_test(step.result)) return true;
   for (const Json& parts : step.rounds)
@@ -58,12 +59,12 @@ bool ran_somewhere(const MeasuredStep& step) {
   return false;
 }
 
-// The members that could not take part, with what each reported.
+// Returns the members that could not take part, with what each reported.
 std::map<std::string, const Json*> reasons_of(const MeasuredStep& step) {
   std::map<std::string, const Json*> out;
   for (const Json& one : field(field(step.result, "detail"), "nodes")) {
     if (text_of(field(one, "outcome")) != "unavailable") continue;
-    if (field(field(one, "detail"), "stopped") == true) continue;  // ended because of another
+    if (field(field(one, "detail"), "stopped") == true) continue;  // ended because of a different member
     const std::string host = text_of(field(one, "host"));
     const std::string name = host.substr(0, host.find('.'));
     if (std::count(step.members.begin(), step.members.end(), name) > 0) out[name] = &one;
@@ -71,8 +72,8 @@ std::map<std::string, const Json*> reasons_of(const MeasuredStep& step) {
   return out;
 }
 
-// A member whose GPUs were not tested: the reason by its own `answer`, or, where that is null, `because` of
-// others.
+// A member whose GPUs were not tested: the reason is its own `answer`, or, if that is null, the members in
+// `because`.
 Check unrun_check(const MeasuredStep& step, const std::string& name, const Json* answer,
                   const std::string& because) {
   Check out;
@@ -80,7 +81,7 @@ Check unrun_check(const MeasuredStep& step, const std::string& name, const Json*
   out.title = step.title.empty() ? step.group : step.title;
   out.mandatory = true;
   out.expected_text = "runs";
-  out.derivation = "a test over all GPUs has to have run";
+  out.derivation = "a test over all GPUs must have run";
   if (!answer) {
     out.verdict = Verdict::degraded;
     out.reason = fmt::format(
@@ -97,16 +98,16 @@ Check unrun_check(const MeasuredStep& step, const std::string& name, const Json*
   return out;
 }
 
-// A program that fails does not show what to do, unlike one that is missing.
+// A program that fails does not show what to do, unlike a missing program.
 void add_remedy(std::vector<Check>& checks, const MeasuredStep& step) {
-  if (outcome_of(step) == "unavailable" || step.result.is_null()) return;  // judged as not run, with it
+  if (outcome_of(step) == "unavailable" || step.result.is_null()) return;  // judged as not run, with remedy
   for (auto& check : checks)
     if (check.name == step.group + "/data" && check.verdict != Verdict::pass)
       check.reason += "; to fix it: " + remedy(step, step.node);
 }
 
-// Failures that are not the fault of the node that started it. A node without a GPU in the test
-// (`only_starts`) is not held to its figures either.
+// Failures that are not the fault of the node that started the test. A node without a GPU in the test
+// (`only_starts`) does not have to reach the test's limits either.
 void hold_back(std::vector<Check>& checks, const MeasuredStep& step, bool named) {
   const bool stranger = only_starts(step);
   for (auto& check : checks) {
@@ -144,9 +145,9 @@ void mark_gpu_steps(const std::vector<wire::Step>& planned, const GpuHosts& host
     const auto params = about.find(step.id);
     if (params == about.end()) continue;
     Gpus gpus = gpus_of(step, hosts);
-    // Planned when the node had some: that none is left must not excuse the check.
+    // The step was planned when the node had GPUs: that none is left must not excuse the check.
     if (gpus == Gpus::none && is_of_own_gpus(*params->second)) gpus = Gpus::real;
-    // The counters of their simulated driver are read and judged.
+    // The counters of the simulated driver are read and judged.
     if (gpus == Gpus::played && loads_gpus(*params->second)) mark_stand_in(hosts.lab, step);
     if (gpus != Gpus::real) continue;
     step.on_gpus = true;
@@ -193,7 +194,7 @@ std::string unsupported(const MeasuredStep& step) {
 std::string remedy(const MeasuredStep& step, const std::string& node) {
   const Json& detail = field(step.result, "detail");
   const std::string missing = text_of(field(detail, "missing")), found = text_of(field(detail, "found"));
-  // A plan for that node alone leaves out a test of several nodes.
+  // A plan for that node alone does not include a test of several nodes.
   const bool together = !step.members.empty();
   const std::string again = together ? "`muster accept`" : fmt::format("`muster accept --limit {}`", node);
   const std::string reimage =
@@ -228,7 +229,7 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
         "copy /usr/lib/muster/{} from the controller host to the same place on {}, then run {}", missing,
         node, again);
   if (!missing.empty()) return fmt::format("run {}; the image contains {}", reimage, missing);
-  return fmt::format("correct what it names, then run {}", again);
+  return fmt::format("correct the reported problem, then run {}", again);
 }
 
 bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const MeasuredStep& step,
@@ -249,7 +250,7 @@ bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const Measure
     const auto reason = reasons.find(name);
     if (reason != reasons.end())
       checks[name].push_back(unrun_check(step, name, reason->second, because));
-    else if (name != step.node)  // whose own check of the data reports it
+    else if (name != step.node)  // reported by that node's own data check
       checks[name].push_back(unrun_check(step, name, nullptr, because));
   }
   return true;

@@ -1,10 +1,10 @@
-// Checks of GPUs: a node with GPUs is not accepted by a profile whose checks of them did not run.
+// GPU checks: a profile accepts a node that has GPUs only if its GPU checks ran there.
 //
-// A check of GPUs is a step that loads them (base/standin.h, loads_gpus) or reads their counters. Where the
-// profile contains one that counts (without `mandatory: false`), it must have measured something on every
-// node that has GPUs, whatever else of it stops a node (PlaybookStep::blocks): with a missing program, a
-// library of the wrong version, or a driver that is not loaded it has not passed. GPUs that a lab stands in
-// for are exempt in a lab, and fail outside one. Internal to the rules of acceptance. Thread: pure functions.
+// A GPU check is a step that loads GPUs (base/standin.h, loads_gpus) or reads their counters. If the profile
+// contains one that counts (without `mandatory: false`), it must have measured something on every node that
+// has GPUs, whichever of its results are mandatory (PlaybookStep::blocks): with a missing program, a library
+// of the wrong version, or a driver that is not loaded, it has not passed. Checks of stand-ins are
+// exempt in a lab, and fail elsewhere. Internal to the acceptance rules. Thread safety: stateless functions.
 #pragma once
 
 #include <functional>
@@ -19,43 +19,43 @@ namespace muster {
 
 struct GpuHosts {
   bool lab = false;
-  // Of any node. Null: never seen, so the GPUs that the plan counts on are taken for real ones.
+  // The inventory of any node. Null: never seen; then the GPUs that the plan assumes count as real ones.
   std::function<const HardwareFacts*(const std::string& node)> facts;
   std::function<bool(const std::string& node)> adopted = {};  // never re-imaged; empty: none is
 };
 
-// Sets MeasuredStep::on_gpus and ::adopted: by the GPUs of its node, even where none are left of those that
-// it was planned for; for a test of several nodes, by those of its members. `planned`: the action's steps as
-// the plan has them. GPUs that a check with parts did not report become a part that could not be measured.
-// Checks of GPUs that a lab stands in for become not applicable in a lab, and fail outside one.
+// Sets MeasuredStep::on_gpus and ::adopted, from the GPUs of the step's node (for a test of several nodes, of
+// its members), even if none are left of the GPUs that it was planned for. `planned`: the action's steps as
+// in the plan. GPUs that a check with parts did not report are added as parts that could not be measured.
+// Checks of stand-in GPUs become not applicable in a lab, and fail elsewhere.
 void mark_gpu_steps(const std::vector<wire::Step>& planned, const GpuHosts& hosts,
                     std::vector<MeasuredStep>& steps);
 
-// Whether one of these planned steps is a check of its node's own GPUs that counts.
+// True if one of these planned steps is a check of its node's own GPUs that counts.
 bool checks_own_gpus(const Json& planned);
 
-// A test over the GPUs of other nodes: when it did not run, the node that started it is not quarantined for
-// that.
+// True for a test over the GPUs of other nodes: if it did not run, the node that started it is not
+// quarantined for that.
 bool only_starts(const MeasuredStep& step);
 
-// Whether the node is not accepted unless this step has measured something.
+// True if the node is not accepted unless this step has measured something.
 bool must_run(const MeasuredStep& step);
-// Whether it measured something of what is expected of it, or found wrong data.
+// True if the step measured something of what is expected of it, or found wrong data.
 bool has_run(const MeasuredStep& step);
-// Why this kind of GPU cannot be measured so at all (fp8 before Ada); "": it can.
+// Returns why this kind of GPU cannot be measured this way at all (fp8 before Ada); "" if it can.
 std::string unsupported(const MeasuredStep& step);
 
-// What the operator must do so that it runs next time, commands in backquotes. From `detail.missing` of its
-// result: a program or library by name, "driver"; `detail.found`: the library of a different version that is
-// installed instead.
+// Returns what the operator must do to make the step run next time, with commands in backquotes. Derived from
+// `detail.missing` of its result (a program or library by name, or "driver") and `detail.found` (the library
+// of a different version that is installed instead).
 std::string remedy(const MeasuredStep& step, const std::string& node);
 
-// A test over the GPUs of several nodes that had to run and did not, not even in pairs, whether it could not
-// be started or always failed (mpirun, ssh, a deadline): the members that are the reason (`detail.nodes`;
-// where none is named, the node that started it) are not accepted; the others are degraded, since they are
-// not tested and nothing is proven against them. A node that only starts it is degraded where no member is
-// named, and not changed otherwise. `checks` by node, as judge_measurements() left them. False: this step is
-// not such a test.
+// Handles a test over the GPUs of several nodes that had to run and did not, not even in pairs, because it
+// could not be started or always failed (mpirun, ssh, a deadline). The members that are the reason
+// (`detail.nodes`; if none is named, the node that started it) are not accepted; the other members are
+// degraded, since they were not tested but are not proven faulty. A node that starts the test without being a
+// member is degraded if no member is named, else unchanged. `checks`, by node: as judge_measurements() left
+// them. Returns false if this step is not such a test.
 bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const MeasuredStep& step,
                 const std::map<std::string, const HardwareFacts*>& facts);
 

@@ -15,7 +15,7 @@ namespace {
 
 Error useless(const std::string& why) { return fail(Code::invalid, "acceptance.gpu_results: " + why); }
 
-// GPUs of a node by UUID, as long as they are real.
+// Returns the GPUs of a node by UUID, without simulated ones.
 std::map<std::string, std::string> models_of(const NodeReport& node) {
   std::map<std::string, std::string> out;
   const auto facts = hardware_facts_from_json(node.facts);

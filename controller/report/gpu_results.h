@@ -1,8 +1,8 @@
-// What GPUs were proven to reach: read from a signed report (`acceptance: { gpu: mandatory }`).
+// The speeds that GPUs were proven to reach, read from a signed report (`acceptance: { gpu: mandatory }`).
 //
-// A report counts when its signature is that of the given key and it is not one of simulated hardware; only
-// nodes that were handed over, GPUs that are not SIMULATED, and values that passed count from it. Nothing is
-// known about a model that no such GPU has. Thread: pure functions; the caller provides the cryptography.
+// A report counts if it is signed with the given key and is not about simulated hardware. Of its values,
+// those count that passed, on accepted or degraded nodes, and of GPUs that are not SIMULATED. A model without
+// such a value is unknown. Thread safety: stateless functions; the caller provides the cryptography.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// Below this part of what others of its model reached, a GPU is broken. Healthy ones of one model lie within
-// some 5 % of their median; slower is degraded (the profile's ratio) before it is this.
+// A GPU below this fraction of what others of its model reached is broken. Healthy GPUs of one model are
+// within about 5 % of their median; a slower one first becomes degraded (the profile's ratio).
 constexpr double kProvenFail = 0.85;
 
 struct ProvenSpeed {
@@ -27,7 +27,7 @@ struct GpuResults {
   std::map<std::string, std::map<std::string, ProvenSpeed>> models = {};
 };
 
-// Whether `value` (base64) is the Ed25519 signature of `body` by the key in PEM form: base/pki.h's.
+// True if `value` (base64) is the Ed25519 signature of `body` by the key in PEM form; see base/pki.h.
 using SignatureCheck =
     std::function<bool(const std::string& public_pem, const std::string& body, const std::string& value)>;
 

@@ -47,11 +47,10 @@ Result<PastValue> read_entry(const Json& json, int64_t run, History::Key& key) {
   return out;
 }
 
-// "links/" of "links/located".
+// Returns "links/" for "links/located".
 std::string group_of(const std::string& check) { return check.substr(0, check.find('/') + 1); }
 
-// Whether anything of this check's group was measured: a link that is fine now has no "links/located" any
-// more.
+// True if anything of this check's group was measured: a link that is healthy again has no "links/located".
 bool measures(const NodeReport& node, const std::string& check) {
   const std::string group = group_of(check);
   return std::any_of(node.checks.begin(), node.checks.end(), [&](const Check& c) {
@@ -59,8 +58,8 @@ bool measures(const NodeReport& node, const std::string& check) {
   });
 }
 
-// The same of the runs since: it was measured in one of them, and not found again. What a run carried over
-// counts as of the run that measured it.
+// Looks for the same finding in later runs: it was measured in one of them, and not found again. A value that
+// a run carried over counts for the run that measured it.
 bool measured_since(const std::map<History::Key, std::vector<PastValue>>& past, const std::string& check,
                     int64_t run) {
   const std::string group = group_of(check);
@@ -83,7 +82,7 @@ const std::vector<PastValue>& History::of(const std::string& node, const std::st
 std::string measured_text(const Report& report) {
   Json out = Json::object();
   for (const auto& node : report.nodes) {
-    if (node.verdict == NodeVerdict::returned) continue;  // of a system that it does not have
+    if (node.verdict == NodeVerdict::returned) continue;  // measured in a system that was not kept
     Json list = Json::array();
     for (const auto& check : node.checks)
       if (check.measured && (check.name.rfind("hardware/", 0) != 0 || check.like == kOwnHardware))

@@ -1,7 +1,7 @@
-// What earlier runs measured, in short: kept beside each signed report, read by later runs to compare with.
+// The measurements of earlier runs in short form, stored with each signed report and used for comparison.
 //
-// Nothing measured in a system that its node did not keep is stored. A value counts as history only when it
-// passed on a node that was handed over: a bad run does not lower the limits. Thread: pure functions.
+// A system that was not kept leaves no history. A value counts as history only if it passed on a node that
+// was accepted or degraded, so a bad run does not lower the limits. Thread safety: stateless functions.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ namespace muster {
 struct PastValue {
   int64_t run = 0;
   double value = 0;
-  bool good = false;      // passed, on a node that was handed over
-  bool degraded = false;  // counted against the node then
+  bool good = false;      // passed, on a node that was accepted or degraded
+  bool degraded = false;  // it counted against the node in that run
   std::string like = {};  // Check::like
   std::string reason = {};
   std::vector<std::string> blame = {};
@@ -32,21 +32,21 @@ struct History {
                                    const std::string& subject) const;
 };
 
-// The text kept with a report.
+// Returns the text that is stored with a report.
 std::string measured_text(const Report& report);
-// Adds what the text of an earlier run contains; call with the newest run first. Code::corrupt when it cannot
-// be read.
+// Adds the content of an earlier run's text; call it for the newest run first. Code::corrupt if the text
+// cannot be read.
 Status add_history(History& history, int64_t run, const std::string& text);
 
-// A different machine had the node's name until run `last`: drops what it measured.
+// Drops what was measured up to run `last`, when a different machine had the node's name.
 void drop_until(History& history, const std::string& node, int64_t last);
 
-// Check::like of what a machine has where neither its spec nor equal machines show what it should have.
+// Value of Check::like for hardware whose expected value neither the spec nor equal machines give.
 inline constexpr const char* kOwnHardware = "own";
-// Compares such checks with the newest run after which the node was handed over: less than then is degraded.
+// Compares such checks with the newest run that accepted the node (even if degraded): less is degraded.
 void compare_hardware(NodeReport& node, const History& history);
 
-// What counted against a node and was not measured since still counts against it: adds those checks as
+// Findings that counted against a node and were not measured since then still count: adds these checks as
 // degraded.
 void carry_over(NodeReport& node, const History& history);
 

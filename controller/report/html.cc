@@ -1,4 +1,4 @@
-// The HTML report: one page, nothing loaded from anywhere, light and dark, made for a phone first.
+// The HTML report: a single page that loads nothing, light and dark, designed for phones first.
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -82,7 +82,7 @@ dl.facts{gap:3px 10px}dl.facts code{font-size:11px}}
 @media print{body{background:#fff}.card{break-inside:avoid}}
 )css";
 
-// A symbol too, for those who do not see the colour.
+// A symbol as well, for readers who cannot see the colour.
 std::string badge(std::string_view word) {
   std::string_view mark = "";
   if (word == "pass" || word == "accepted") mark = "✓ ";

@@ -9,7 +9,7 @@ namespace {
 struct Format {
   const char* name;
   Result<Imported> (*read)(const std::string& text);
-  std::vector<const char*> signs;  // all of them are in such an output
+  std::vector<const char*> signs;  // an output of this format contains all of them
 };
 
 const std::vector<Format>& formats() {

@@ -1,8 +1,8 @@
-// Outputs of other tools, read for comparison beside our own measurements: nccl-tests, gpu-burn, nvbandwidth,
-// fio (JSON), ibnetdiscover.
+// Imports the output of other tools, for comparison with our own measurements: nccl-tests, gpu-burn,
+// nvbandwidth, fio (JSON), ibnetdiscover.
 //
-// Nothing imported ever takes part in a verdict: it was not measured by us, nor on a known machine. Malformed
-// input is Code::invalid with the line; an incomplete table is rejected. Thread: pure functions.
+// Imported values never affect a verdict: muster did not measure them, and the machine is unknown. Malformed
+// input is Code::invalid with the line; an incomplete table is rejected. Thread safety: stateless functions.
 #pragma once
 
 #include <optional>
@@ -31,12 +31,12 @@ struct Imported {
   std::vector<std::string> problems = {};  // what the output itself shows to be wrong
 };
 
-// Names for `format` below.
+// The valid values of `format` below.
 const std::vector<std::string>& import_formats();
-// `format` "": found from the content.
+// Imports an output; `format` "" means that the format is detected from the content.
 Result<Imported> import_output(const std::string& text, const std::string& format = "");
 
-// One file each.
+// The importers, each implemented in a file of its own.
 Result<Imported> import_nccl_tests(const std::string& text);
 Result<Imported> import_gpu_burn(const std::string& text);
 Result<Imported> import_nvbandwidth(const std::string& text);

@@ -1,5 +1,5 @@
-// gpu-burn: progress "N (X Gflop/s) - ..." over and over on one line, then a verdict per GPU. Its exit status
-// means nothing, and it also reports "OK" for a GPU that it could not start on.
+// gpu-burn: repeated progress "N (X Gflop/s) - ..." on one line, then a verdict per GPU. Its exit status is
+// meaningless, and it reports "OK" even for a GPU that it could not use.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* kName = "gpu-burn";
 
-// Largest value per GPU, either side of zero (counters wrap), in "a - b  (DIED!)- c" pieces that follow
-// `mark`; `open` stands before each number, when not empty.
+// Returns the largest absolute value per GPU (counters wrap) in the "a - b  (DIED!)- c" pieces that follow
+// `mark`; `open`, if not empty, precedes each number.
 void collect(const std::string& text, const std::string& mark, const std::string& until,
              const std::string& open, std::map<size_t, double>& into) {
   for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
@@ -33,7 +33,7 @@ void collect(const std::string& text, const std::string& mark, const std::string
   }
 }
 
-// How far the last line of progress had come: "100.0%  proc'd: ...".
+// Returns how far the last line of progress had come: "100.0%  proc'd: ...".
 double last_percent(const std::string& text) {
   const size_t end = text.rfind("%  proc'd:");
   if (end == std::string::npos) return 0;
@@ -42,7 +42,8 @@ double last_percent(const std::string& text) {
   return number_of(text.substr(begin, end - begin)).value_or(0);
 }
 
-// The GPUs on which nothing was computed. One that had not begun when the output was cut may have since.
+// Returns the GPUs on which nothing was computed. One that had not begun when the output was cut off may have
+// since.
 std::vector<size_t> idle_gpus(const std::string& text, size_t count) {
   std::map<size_t, double> done;
   collect(text, "proc'd:", "errors:", "", done);

@@ -1,4 +1,4 @@
-// ibnetdiscover: switches and channel adapters with their ports. A cable is listed by both of its ends.
+// ibnetdiscover: switches and channel adapters with their ports. Each cable is listed at both ends.
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -96,7 +96,7 @@ Result<Imported> import_ibnetdiscover(const std::string& text) {
     const auto back = fabric.cables.find(cable.to);
     if (listed && (back == fabric.cables.end() || back->second.to != from))
       out.problems.push_back(
-          fmt::format("{} leads to {}, but not the other way round", name(from), name(cable.to)));
+          fmt::format("{} is connected to {}, but not vice versa", name(from), name(cable.to)));
   }
   std::string usual;
   for (const auto& [width, count] : widths)

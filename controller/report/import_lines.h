@@ -1,4 +1,4 @@
-// Lines and words of other programs' output. Internal to the importers. Thread: pure functions.
+// Splits other programs' output into lines and words. Internal to the importers. Thread safety: stateless.
 #pragma once
 
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ inline Error malformed(const char* format, size_t line, const std::string& what)
   return fail(Code::invalid, fmt::format("{} output, line {}: {}", format, line, what));
 }
 
-// Puts the expected value of a GPU model beside an imported one.
+// Sets the expected value of an imported value from its GPU model.
 inline void expect_gpu(ImportedValue& value, const std::string& model, const char* quantity) {
   HardwareFacts facts;
   facts.gpus.emplace_back().model = model;

@@ -1,5 +1,5 @@
-// nccl-tests: "size count type redop [root] time algbw busbw #wrong" twice per line, out of place and in
-// place, and closing lines after the table, which a test that ends early does not print.
+// nccl-tests: "size count type redop [root] time algbw busbw #wrong" twice per line (out of place and in
+// place), and closing lines after the table, which a test that was aborted does not print.
 #include "controller/report/import_lines.h"
 
 namespace muster {
@@ -38,7 +38,7 @@ std::string size_text(double bytes) {
   return fmt::format("{:.4g} {}", bytes, units[unit]);
 }
 
-// Without what `mpirun --tag-output` puts in front: "[1,0]<stdout>:".
+// Removes the prefix of `mpirun --tag-output`: "[1,0]<stdout>:".
 std::string untagged(const std::string& line) {
   const size_t end = line.find(">:");
   if (line.empty() || line[0] != '[' || end == std::string::npos) return line;
@@ -46,7 +46,7 @@ std::string untagged(const std::string& line) {
   return tag.ends_with("]<stdout") || tag.ends_with("]<stderr") ? line.substr(end + 2) : line;
 }
 
-// A test's own words about its end: "host: Test CUDA failure common.cu:123 '...'".
+// A test's own message about its failure: "host: Test CUDA failure common.cu:123 '...'".
 bool tells_failure(const std::string& line) {
   const size_t at = line.find(": Test ");
   return at != std::string::npos && line.find(" failure ", at) != std::string::npos;

@@ -1,5 +1,5 @@
-// nvbandwidth: per test a title that ends with the unit, "(GB/s)" or "(ns)", a matrix with a header of column
-// numbers, then its sum.
+// nvbandwidth: for each test a title that ends with the unit, "(GB/s)" or "(ns)", a matrix with a header of
+// column numbers, then the sum.
 #include <algorithm>
 #include <optional>
 #include <regex>
@@ -37,8 +37,9 @@ void finish(const Test& test, const std::string& model, Imported& out) {
         fmt::format("{}: the lowest is {:.4g}, the highest {:.4g} {}", test.name, *low, *high, test.unit));
 }
 
-// "Device 0: NVIDIA H100 80GB HBM3 (00000000:17:00)"; of several processes, "Process 0 (host): device 0: ..."
-// Its model; nothing for another line, as is the title "Device to Device Latency ... (ns)".
+// Returns the model in "Device 0: NVIDIA H100 80GB HBM3 (00000000:17:00)", or, with several processes,
+// "Process 0 (host): device 0: ..."; nullopt for other lines, including the title "Device to Device Latency
+// ... (ns)".
 std::optional<std::string> device_of(const std::string& line) {
   static const std::regex start(R"(^(?:Process \d{1,6} \([^)]{1,200}\): )?[Dd]evice \d{1,6}: )");
   std::smatch found;
@@ -47,7 +48,7 @@ std::optional<std::string> device_of(const std::string& line) {
   return model.substr(0, model.rfind(" ("));
 }
 
-// What a title ends with; "" for another line.
+// Returns the unit at the end of a title; "" for other lines.
 std::string unit_of(const std::string& line) {
   const size_t open = line.rfind('('), close = line.find_last_not_of(" \t");
   if (open == std::string::npos || line[close] != ')') return "";

@@ -18,7 +18,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kFleetMinimum = 3;     // values; a median of two cannot show which one is wrong
-constexpr size_t kSpreadMinimum = 8;    // values; fewer say nothing about a spread
+constexpr size_t kSpreadMinimum = 8;    // values; fewer show nothing about a spread
 constexpr double kSpread = 4 * 1.4826;  // 1.4826 x MAD estimates a normal distribution's sigma
 constexpr double kMostSpread =
     0.5;  // of the median: half as fast as equal parts is slow, however noisy they are
@@ -31,7 +31,7 @@ struct Key {
   }
 };
 struct FleetValues {
-  std::vector<double> now = {}, before = {};  // before: of nodes that are not part of this run
+  std::vector<double> now = {}, before = {};  // before: values of nodes that are not in this run
   std::vector<double> all() const {
     std::vector<double> out = now;
     if (now.size() < kFleetMinimum) out.insert(out.end(), before.begin(), before.end());
@@ -99,8 +99,8 @@ void set_failed(Check& check, std::string reason) {
   check.reason = std::move(reason);
 }
 
-// Whether this aspect of a step that is not mandatory stops its node all the same. Wrong data and errors that
-// were counted need no limit that must be established first, as speeds do.
+// True if this aspect of a step stops its node although the step is not mandatory. Wrong data and counted
+// errors need no limit that must be established first, unlike speeds.
 bool stops(const MeasuredStep& step, const char* aspect) {
   return step.mandatory || std::find(step.blocks.begin(), step.blocks.end(), aspect) != step.blocks.end();
 }
@@ -140,7 +140,7 @@ Check judge_data(const MeasuredStep& step) {
   return check;
 }
 
-// Limits of one metric with the words that explain them.
+// The limits of one metric, with the words that explain them.
 class Bounds {
  public:
   explicit Bounds(std::string unit) : unit_(std::move(unit)) {}
@@ -149,8 +149,8 @@ class Bounds {
     say(words);
     raise(verdict == Verdict::fail ? fail_below_ : degraded_below_, value);
   }
-  // A floor that others of this very model were proven to reach: a part that misses it is at fault, even if
-  // all do.
+  // A floor that other parts of the same model were proven to reach: a part below it is at fault, even if all
+  // parts of this run are.
   void proven_floor(double value, const std::string& words) {
     floor(Verdict::fail, value, words);
     raise(proven_, value);
@@ -229,8 +229,7 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
   const auto facts = with.facts.find(step.node);
   Derived derived = by_model ? drive_value(step, metric, with.drives, fleet.drives)
                              : derive(name, step.result, facts == with.facts.end() ? nullptr : facts->second);
-  // Many drives share the path to them. Whether they are slow one by one is checked by the raw drives' own
-  // floor.
+  // Many drives share their connection. The raw drives' own floor shows whether each is slow by itself.
   if (by_model && derived.value && expectation.contains("of_raw_reads"))
     if (const Derived raw = array_reads(step, metric, fleet.raw); raw.value && *raw.value < *derived.value)
       derived = {raw.value, fmt::format("{}; no more than its raw drives ({})", derived.text, raw.text)};
@@ -262,7 +261,7 @@ void add_raw(Bounds& bounds, const Json& expectation, const MeasuredStep& step, 
   bounds.say("no floor: " + sum.text);
 }
 
-// "": held to what is proven, or no proof is required; else what is missing.
+// Returns "" if the proven value is used as a floor, or no proof is required; else what is missing.
 std::string add_proven(Bounds& bounds, const Json& expectation, const MeasuredStep& step,
                        const Comparison& with) {
   const Json& proven = field(expectation, "proven");
@@ -312,8 +311,8 @@ void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet
                              who, amount(floor, bounds.unit())));
 }
 
-// For links the median means little: with one bad link among three nodes, two pairs of three are slow. Every
-// end's best shows better what a healthy pair reaches.
+// For links the median means little: with one bad link among three nodes, two of three pairs are slow. The
+// best value of each end is a better measure of what a healthy pair reaches.
 void add_link_fleet(Bounds& bounds, const Json& expectation, double healthy, size_t values) {
   const auto ratio = number(expectation, "fleet_min_ratio");
   if (!ratio) return;
@@ -342,8 +341,8 @@ void add_own_history(Bounds& bounds, Check& check, const Json& expectation, cons
                            amount(floor, bounds.unit())));
 }
 
-// Counters report which of each part's values moved: only the parts behind this metric are at fault for it.
-// Other measurements of one part name it.
+// Counters report which of each part's values changed: only the parts behind this metric are at fault for it.
+// Other measurements of one part name the part.
 std::vector<std::string> parts_behind(const MeasuredStep& step, const std::string& metric) {
   const Json& detail = field(step.result, "detail");
   std::vector<std::string> out;
@@ -356,7 +355,7 @@ std::vector<std::string> parts_behind(const MeasuredStep& step, const std::strin
   return out;
 }
 
-// As reported by the program that did not have it.
+// As reported by the program that lacked it.
 std::string why_not_measured(const MeasuredStep& step, const std::string& metric) {
   const Json& detail = field(step.result, "detail");
   for (const auto& entry : field(detail, "absent"))
@@ -390,8 +389,8 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   }
   const auto value = metric_value(step.result, metric);
   const bool ran = text_of(field(step.result, "outcome")) == "measured", measured = value && ran;
-  // An error counter that was not read is not proven to be 0. Whether it had to run at all is for the data
-  // check to decide.
+  // An error counter that was not read is not proven to be 0. The data check decides whether it had to run at
+  // all.
   const bool only_ceiling = number(expectation, "max") && !number(expectation, "min");
   if (ran && only_ceiling) check.mandatory = stops(step, "ceilings");
   if (measured) {
@@ -405,7 +404,7 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     if (ran && absent.is_array() && std::find(absent.begin(), absent.end(), Json(metric)) != absent.end()) {
       check.verdict = Verdict::not_applicable;
       check.mandatory = false;
-      check.reason = "this machine does not count it";
+      check.reason = "this machine does not have this counter";
     }
     const Json& hidden = field(field(field(step.result, "detail"), "not_looked_at"), metric.c_str());
     if (ran && hidden.is_string()) {
@@ -423,8 +422,8 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   return check;
 }
 
-// Why the kernel of this node let the program have no look at the part (a device that a container may not
-// open); "" where it did, and for GPUs, which are always to be measured.
+// Returns why the kernel of this node denied the program access to the part (a device that a container may
+// not open); "" if it did not, and for GPUs, which must always be measured.
 std::string kept_back(const MeasuredStep& step) {
   if (step.on_gpus || text_of(field(step.result, "outcome")) != "unavailable") return "";
   return text_of(field(field(step.result, "detail"), "not_looked_at"));
@@ -448,7 +447,7 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
   std::map<std::string, std::vector<Check>> out;
   for (const auto& step : steps) {
     auto& checks = out[step.node];
-    if (with.own_only && (is_link(step) || is_collective(step))) continue;  // others may be to blame
+    if (with.own_only && (is_link(step) || is_collective(step))) continue;  // other nodes may be at fault
     if (step.status == kNotLookedAt) {
       checks.push_back(not_looked_at(step));
       continue;

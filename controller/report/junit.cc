@@ -1,7 +1,7 @@
-// JUnit XML: one suite per node, one case per check, and a case "accepted" that carries the node's verdict.
+// JUnit XML: one suite per node, one case per check, and a case "accepted" with the node's verdict.
 //
-// JUnit has no word for "mandatory and not run": readers count <skipped/> as harmless, so such a check is an
-// <error>.
+// JUnit cannot express "mandatory and not run": readers count <skipped/> as harmless, so such a check becomes
+// an <error>.
 #include <fmt/format.h>
 
 #include "controller/report/markup.h"
@@ -44,7 +44,7 @@ std::string case_body(const Check& check, Counts& counts) {
   return "";
 }
 
-// What the result is bound to.
+// Returns the properties that identify what the result is about.
 std::string properties(const Report& report, const NodeReport& node) {
   std::string out = "  <properties>\n";
   const auto add = [&](const char* name, const std::string& value) {

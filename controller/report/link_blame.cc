@@ -19,14 +19,14 @@ const char* to_string(Side side) {
 }
 
 struct End {
-  std::string group, like, node;  // like: the rail, where there are several
+  std::string group, like, node;  // like: the rail, if there are several
   Side side = Side::both;
   bool operator<(const End& o) const {
     return std::tie(group, like, node, side) < std::tie(o.group, o.like, o.node, o.side);
   }
 };
 
-// One check of one pair: what it says about its two ends.
+// One check of one pair, and what it shows about its two ends.
 struct Pair {
   End a, b;
   std::string owner;
@@ -63,7 +63,7 @@ std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks,
 }
 
 // A result that shows nothing about a link counts against no node. But a node without any measured link of
-// that kind is not proven.
+// that kind is not proven good.
 void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks,
                          const std::vector<MeasuredStep>& steps) {
   std::set<std::pair<std::string, std::string>> proven;  // group, node
@@ -83,7 +83,8 @@ void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks,
   }
 }
 
-// What to call a node's port: by its device where a link was measured by device, else by `nic_of`.
+// Returns the name of a node's port for messages: its device if a link was measured by device, else from
+// `nic_of`.
 class Ports {
  public:
   Ports(const std::vector<MeasuredStep>& steps,
@@ -116,8 +117,8 @@ std::string name_of(const End& end, const Ports& ports) {
 }
 
 // Ends that were found missing: by a partner, or by the node itself, then on all its rails; and nodes that
-// came to no result of their own, as when they die meanwhile. That explains whatever else failed with them,
-// also what broke off before it was known.
+// have no result of their own, for example because they died during the test. That explains every other
+// failure that involves them, including tests that failed before it was known.
 class Missing {
  public:
   explicit Missing(const std::vector<MeasuredStep>& steps) {
@@ -147,8 +148,8 @@ struct Evidence {
   std::set<End> cleared = {};
 };
 
-// The ends of a bad pair that may be at fault: one that is missing, one that the search isolates, else those
-// that were never fast.
+// Returns the ends of a bad pair that may be at fault: those that are missing, else those that the search
+// isolates, else those that were never fast.
 std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
   std::vector<End> out;
   for (const End& end : {pair.a, pair.b})
@@ -171,11 +172,11 @@ std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
 
 struct Guilt {
   std::vector<const Pair*> pairs = {};
-  std::set<std::string> names = {};  // this end, and those that cannot be told from it
+  std::set<std::string> names = {};  // this end, and those that cannot be distinguished from it
   bool alone = true;
 };
 
-// What was found with which partners, each text once.
+// Collects the findings by partner; each text appears once.
 class Findings {
  public:
   void add(const std::string& found, const std::string& partner) {
@@ -185,7 +186,7 @@ class Findings {
     known->second += ", " + partner;
     grouped_ = true;
   }
-  // `said`: a text that need not be repeated where it is the only one.
+  // `said`: a text that need not be repeated if it is the only one.
   std::string text(const std::string& said) const {
     if (found_.size() == 1 && found_.front().first == said) return found_.front().second;
     std::string out;
@@ -209,7 +210,7 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
   out.unit = first.unit;
   out.mandatory = first.mandatory;
   out.verdict = Verdict::degraded;
-  out.derivation = "slow with every partner, while these reach what is expected with others";
+  out.derivation = "slow with every partner, while the partners reach what is expected with other nodes";
   if (!guilt.alone) out.derivation = "these measurements do not show which of the ends it is";
   std::set<std::string> partners;
   Findings findings;

@@ -1,13 +1,13 @@
-// Isolates the fault behind a slow link: a measurement between two nodes points at both, all of them together
-// at one.
+// Locates the fault behind slow links. One slow measurement implicates both of its nodes; the measurements of
+// all pairs together can implicate one.
 //
-// Pure. The search of controller/locate/links.h weighs all pairs against one another; a direction that was
-// held to a limit and reached it counts as good there, however much faster others are. Where it isolates no
-// node: an end (a node's sending or receiving side) that reached what is expected with any partner is
-// cleared; a slow pair with one end that is not cleared is that end's fault; with two, either may be it and
-// both are named; with none, it is the path between them. The pairs' own checks are then explained and count
-// for no node; each faulty end gets one check of its own, "<group>/located". Collectives, which point at
-// every node they ran on, are settled with it: controller/report/collective.h. Thread: pure functions.
+// Pure functions. The search of controller/locate/links.h compares all pairs; a direction that reached its
+// explicit limit counts as good there, however much faster others are. If it isolates no node: an end (a
+// node's sending or receiving side) that reached the expected rate with any partner is cleared. If one end of
+// a slow pair is not cleared, it is at fault; if both are not, both are named; if neither, the path between
+// them is at fault. The pairs' own checks are then explained and count for no node; each faulty end gets one
+// check of its own, "<group>/located". Collectives, which implicate every node that they ran on, are resolved
+// with these results: controller/report/collective.h. Thread safety: stateless functions.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@
 
 namespace muster {
 
-// `nic_of` gives what to call a node's port ("NIC 52:54:00:20:00:02"), or ""; `facts`: inventories, for
-// limits that are derived from them.
+// `nic_of` returns the name of a node's port for messages ("NIC 52:54:00:20:00:02"), or ""; `facts`: the
+// inventories that limits are derived from.
 void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps,
                  const std::function<std::string(const std::string& node)>& nic_of,
                  const std::map<std::string, const HardwareFacts*>& facts = {});

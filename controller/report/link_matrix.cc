@@ -1,4 +1,4 @@
-// Measurements between nodes: as a matrix of directions, and weighed against one another.
+// Measurements between nodes: as a matrix of directions, and compared with one another.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& given,
   auto checks = judge_measurements(steps);
   confirm_links(checks, steps);
   for (const auto& step : steps) {
-    // RDMA has a network of its own: its figures do not describe this one.
+    // RDMA uses a separate network: its figures do not describe this one.
     if (text_of(field(step.result, "check")) != "link") continue;
     const auto to = node_by_address.find(text_of(field(field(step.result, "detail"), "to")));
     if (to == node_by_address.end()) continue;
@@ -36,7 +36,7 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& given,
       record.from = from;
       record.to = target;
       record.rtt_ms = rtt;
-      // Measured from both ends: what was reached once can be reached, and the worse verdict counts.
+      // Measured from both ends: the higher rate counts, since it was reached, and the worse verdict.
       if (rate) record.mbps = record.mbps ? std::max(*record.mbps, *rate) : *rate;
       if (first || record.verdict == Verdict::pass || verdict == Verdict::fail) record.verdict = verdict;
     };
@@ -50,7 +50,8 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& given,
 
 namespace {
 
-// Finds the same link as measured by the node at its other end; null: it was not, or its data was wrong.
+// Finds the measurement of the same link by the node at its other end; null if there is none, or its data was
+// wrong.
 class OtherEnds {
  public:
   explicit OtherEnds(const std::vector<MeasuredStep>& steps) {
@@ -67,7 +68,7 @@ class OtherEnds {
   std::map<std::tuple<std::string, std::string, std::string>, const MeasuredStep*> by_ends_;
 };
 
-// Whether this direction of a link was held to a limit, and reached it.
+// True if this direction of a link had to reach a limit, and reached it.
 bool is_as_expected(const std::map<std::string, std::vector<Check>>& checks, const MeasuredStep& step,
                     bool sending) {
   const auto of_node = checks.find(step.node);
@@ -114,14 +115,14 @@ std::map<std::string, locate::LinkFindings> find_links(
   std::map<std::string, locate::LinkRule> rules;
   const OtherEnds ends(steps);
   for (const auto& step : steps) {
-    // Where it is known which end was not there, nothing has to be searched for; nor where nothing is said
+    // If it is known which end was missing, there is nothing to search for; nor if the result shows nothing
     // about the link.
     if (!is_link(step) || step.subject.empty() || !end_at_fault(step).empty() || is_inconclusive(step))
       continue;
     const bool right = text_of(field(step.result, "outcome")) == "measured";
     const MeasuredStep* other = ends.of(step);
-    // Of two measurements of one direction the faster one: what was reached once can be reached. None at all
-    // is a failure, though.
+    // Of two measurements of one direction, the faster one counts: what was reached once can be reached. But
+    // no measurement at all is a failure.
     const auto value = [&](bool sending) {
       auto rate = right ? rate_of(step, sending) : std::nullopt;
       if (rate && other)

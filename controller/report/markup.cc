@@ -8,7 +8,7 @@
 namespace muster::markup {
 namespace {
 
-// Length of the valid UTF-8 sequence at `i`, 0 when there is none.
+// Returns the length of the valid UTF-8 sequence at `i`; 0 if there is none.
 size_t sequence_length(std::string_view s, size_t i) {
   const auto byte = [&](size_t k) { return k < s.size() ? static_cast<unsigned char>(s[k]) : 0u; };
   const unsigned lead = byte(i);
@@ -22,7 +22,7 @@ size_t sequence_length(std::string_view s, size_t i) {
   if (lead == 0xe0 && byte(i + 1) < 0xa0) return 0;   // overlong
   if (lead == 0xed && byte(i + 1) >= 0xa0) return 0;  // surrogates
   if (lead == 0xef && byte(i + 1) == 0xbf && (byte(i + 2) == 0xbe || byte(i + 2) == 0xbf))
-    return 0;  // not in XML
+    return 0;  // not allowed in XML
   if ((lead == 0xf0 && byte(i + 1) < 0x90) || (lead == 0xf4 && byte(i + 1) >= 0x90)) return 0;
   return length;
 }
@@ -37,7 +37,7 @@ std::string escape(std::string_view text) {
     const char c = text[i];
     const bool control = length == 1 && static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
     if (length == 0 || control || c == 0x7f) {
-      out += "\xef\xbf\xbd";  // replacement character: something was here
+      out += "\xef\xbf\xbd";  // replacement character for the invalid byte
       ++i;
       continue;
     }

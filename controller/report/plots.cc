@@ -1,4 +1,4 @@
-// The plots of the HTML report: SVG for the shapes, HTML for the words, so that text keeps its size on a
+// The plots of the HTML report: SVG for the shapes, HTML for the text, so that the text keeps its size on a
 // narrow screen.
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ constexpr double kStrip = 1000;  // width of a strip in its own units
 std::string phase_class(const std::string& name) {
   static const std::vector<std::string> kPhases = {"discover",  "power",   "image",   "boot",
                                                    "configure", "storage", "cluster", "accept"};
-  // Of a node that is re-imaged in place, beside them.
+  // Phases of a node that is re-imaged in place, in addition to those above.
   static const std::vector<std::string> kInPlace = {"pause", "commit", "resume", "return"};
   if (const auto own = std::find(kInPlace.begin(), kInPlace.end(), name); own != kInPlace.end())
     return fmt::format("phi{}", own - kInPlace.begin());
@@ -25,7 +25,7 @@ std::string phase_class(const std::string& name) {
   return fmt::format("ph{}", it - kPhases.begin());
 }
 
-// 1, 2, 5, 10, 15, 30 s, ... so that about five ticks fit.
+// Returns 1, 2, 5, 10, 15, 30 s, ... such that about five ticks fit.
 DurationMs tick_step(DurationMs total) {
   for (const DurationMs step : {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400})
     if (total / (step * kSecond) <= 5) return step * kSecond;
@@ -187,7 +187,7 @@ std::string heat_map(const Report& report) {
   const double cell = words ? 46 : 14;
   size_t longest = 0;
   for (const auto& node : report.nodes) longest = std::max(longest, std::min<size_t>(node.name.size(), 16));
-  const bool level = words && longest <= 6;  // names lie level where they fit above their column
+  const bool level = words && longest <= 6;  // names are horizontal if they fit above their column
   const double left = static_cast<double>(longest) * 7.5 + 14,
                top = level ? 22 : static_cast<double>(longest) * 7.5 + 8;
   const double width = left + cell * static_cast<double>(n), height = top + cell * static_cast<double>(n);

@@ -1,4 +1,4 @@
-// Whether the limits of a profile's metrics are well formed.
+// Checks that the limits of a profile's metrics are well formed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Status check_limit(const std::string& metric, const Json& expectation) {
   if (min > max) return fail(Code::invalid, fmt::format("min {} is above max {}", min, max));
   for (const auto& [name, ratio] : ratios)
     if (!(ratio > 0 && ratio <= 1))
-      return fail(Code::invalid, fmt::format("{} {} is not in (0, 1]", name, ratio));
+      return fail(Code::invalid, fmt::format("{} {} is not above 0 and at most 1", name, ratio));
   const auto& names = derivable();
   if (!derived.empty() && std::find(names.begin(), names.end(), derived) == names.end()) {
     const std::string near = nearest_spelling(derived, names);
@@ -41,9 +41,9 @@ Status check_limit(const std::string& metric, const Json& expectation) {
         Code::invalid,
         "only read_mbps, parallel_mbps, write_mbps and random_read_iops can be derived from drive models");
   if (expectation.contains("of_raw_reads") != expectation.contains("otherwise_min"))
-    return fail(Code::invalid, "`of_raw_reads` and `otherwise_min` belong together");
+    return fail(Code::invalid, "`of_raw_reads` and `otherwise_min` must be given together");
   if (derived.empty() == (expectation.contains("ratio") || expectation.contains("fail_ratio")))
-    return fail(Code::invalid, "`derive` and `ratio` or `fail_ratio` belong together");
+    return fail(Code::invalid, "`derive` and `ratio` or `fail_ratio` must be given together");
   return Ok{};
 }
 

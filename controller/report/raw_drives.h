@@ -1,5 +1,5 @@
-// What the drives under a file system read by themselves, in the same run: the floor that needs no constant.
-// Internal to controller/report. Thread: pure functions.
+// The read rates of the drives under a file system, measured in the same run: the floor that needs no
+// constant. Internal to controller/report. Thread safety: stateless functions.
 #pragma once
 
 #include <map>
@@ -11,16 +11,16 @@
 
 namespace muster {
 
-// node -> serial -> MB/s: side by side with the others of its kind where that was measured, else alone.
+// node -> serial -> MB/s: measured together with the drives of the same kind if that was done, else alone.
 using RawReads = std::map<std::string, std::map<std::string, double>>;
-// Of expand()ed steps; only of measurements that came to a result.
+// Takes expand()ed steps; only successful measurements count.
 RawReads raw_reads(const std::vector<MeasuredStep>& steps);
 
-// How many of n drives' worth the data of an array of this level can be read from for certain; 0: not known.
+// Returns how many of n drives' rates an array of this level is certain to reach for reads; 0: unknown.
 double data_drives(const std::string& level, double n);
 
-// The sum over the drives that the measurement of a file system names (detail.drives), less what its array
-// (detail.level) keeps for redundancy. No value where one of them was not measured, or for writes with
+// Returns the sum over the drives that the measurement of a file system names (detail.drives), less what its
+// array (detail.level) keeps for redundancy. No value if one of them was not measured, or for writes with
 // parity, whose cost depends on the processor.
 Derived array_reads(const MeasuredStep& step, const std::string& metric, const RawReads& raw);
 

@@ -13,7 +13,7 @@ std::string named(const Check& check) {
   return check.subject.empty() ? check.name : check.name + " (" + check.subject + ")";
 }
 
-// As a whole word: "cpu 3" is not named by "cpu 31".
+// Matches whole words only: "cpu 3" is not found in "cpu 31".
 bool names(const std::string& text, const std::string& part) {
   const auto is_one_of = [](char c, std::string_view these) { return these.find(c) != these.npos; };
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
@@ -24,7 +24,7 @@ bool names(const std::string& text, const std::string& part) {
   return false;
 }
 
-// ": 1 is above 0, at fault: GPU 0000:3b:00 and 1 more"; the report's column has all of the parts.
+// Returns ": 1 is above 0, at fault: GPU 0000:3b:00 and 1 more"; the report's column lists all parts.
 std::string why(const Check& check) {
   const std::string reason = check.reason.empty() ? "" : ": " + check.reason;
   const std::string said = named(check) + reason;
@@ -35,7 +35,7 @@ std::string why(const Check& check) {
   return reason + parts + (found > kPartsNamed ? fmt::format(" and {} more", found - kPartsNamed) : "");
 }
 
-// A check for which its node may not be called accepted.
+// True for a check that prevents its node from being called accepted.
 bool holds(const Check& check) {
   return check.mandatory && (check.verdict == Verdict::fail || check.verdict == Verdict::skipped);
 }
@@ -99,7 +99,7 @@ bool only_unrun(const NodeReport& node) {
   size_t unrun = 0;
   for (const auto& check : node.checks) {
     if (!holds(check)) continue;
-    // What was not there counts as failed where it had to be: its measurement says that it could not run.
+    // A missing part counts as failed if it is required: its measurement states that it could not run.
     const Json outcome = check.evidence.is_object() ? check.evidence.value("outcome", Json()) : Json();
     if (check.verdict == Verdict::fail && outcome != "unavailable") return false;
     ++unrun;

@@ -1,13 +1,13 @@
 // Report: what a run did to a cluster and what was proven about it. A pure function of the journal and the
 // measurements.
 //
-// The value is made by the reader of the journal (controller), judged by controller/report/verdict.h, kept as
-// JSON (schema/report.schema.json), and rendered here: HTML for people, JUnit for pipelines, text for
-// terminals. Honesty is built in, not left to callers: settle() is applied by from_json and by every
-// renderer, so no way of making a report can show a node as accepted whose mandatory checks did not all run
-// and pass, and a simulated cluster says SIMULATED HARDWARE in the title and on every verdict line. Strings
-// come from hardware and from users: they are escaped here, wherever they go. Thread: values and pure
-// functions. No I/O, no clock.
+// The reader of the journal (controller) creates the value, controller/report/verdict.h judges it, it is
+// stored as JSON (schema/report.schema.json), and the functions below render it: HTML for people, JUnit for
+// pipelines, text for terminals. Honest results do not depend on callers: from_json and every renderer apply
+// settle(), so no report can show a node as accepted unless all its mandatory checks ran and passed, and a
+// simulated cluster has SIMULATED HARDWARE in its title and on every verdict line. Strings come from hardware
+// and from users, and are escaped for each output format in this component. Thread safety: plain value types
+// and stateless functions. No I/O, no clock.
 #pragma once
 
 #include <map>
@@ -22,14 +22,14 @@
 
 namespace muster {
 
-// not_looked_at: the check needs rights that the agent lacks (a plain user's cannot read the kernel's log).
-// It is not a pass and proves nothing; it does not hold back its node's verdict, and the title counts it.
+// not_looked_at: the check needs rights that the agent lacks (a plain user cannot read the kernel's log). It
+// is not a pass and proves nothing; it does not affect its node's verdict, and the title counts such checks.
 enum class Verdict { pass, degraded, fail, not_applicable, skipped, not_looked_at };
 std::string_view to_string(Verdict verdict);
-// Degraded, failed, not run: what stands in the way of a clean result.
+// True for degraded, failed and skipped: what prevents a clean result.
 bool is_finding(Verdict verdict);
 
-// What the same node measured before, in a run after which it was handed over.
+// An earlier measurement of the same node, from a run in which the node was accepted or degraded.
 struct HistoryPoint {
   int64_t run = 0;
   double value = 0;
@@ -52,7 +52,7 @@ struct Check {
   std::string measured_text = {}, expected_text = {};  // for people, with unit
   std::string derivation = {};             // where the expected value comes from, printed next to the verdict
   std::string reason = {};                 // why it did not pass
-  std::vector<std::string> blame = {};     // parts at fault
+  std::vector<std::string> blame = {};     // names of the faulty parts
   std::vector<HistoryPoint> history = {};  // newest first
   Json evidence = nullptr;                 // raw measurement
 };
@@ -79,9 +79,9 @@ struct DiskRecord {
   uint64_t size_bytes = 0;
 };
 
-// degraded: every mandatory check ran and none failed, but a part is slower than it should be. It works, and
-// the report names what is slow. returned: the new system was not kept, and the node works again in its
-// previous one; its checks are of the one that was not kept.
+// degraded: every mandatory check ran and none failed, but a part, which the report names, is slower than it
+// should be; the node works. returned: the new system was not kept, and the node works again in its previous
+// one; its checks are those of the system that was not kept.
 enum class NodeVerdict { accepted, degraded, returned, quarantined, failed };
 std::string_view to_string(NodeVerdict verdict);
 
@@ -108,7 +108,7 @@ struct LinkRecord {                 // one direction of one pair
   Verdict verdict = Verdict::skipped;
 };
 
-struct DestroyedRecord {  // what the approved plan named, and what was on it
+struct DestroyedRecord {  // a disk that the approved plan named, and what was on it
   std::string node = {}, group = {}, serial = {}, wwid = {}, model = {};
   int64_t size_bytes = 0;
   std::string content = {}, why = {};
@@ -129,31 +129,31 @@ struct Report {
   std::vector<LinkRecord> links = {};
   std::vector<DestroyedRecord> destroyed = {};
   std::vector<std::string> notes = {};
-  Drift drift = {};  // of a run of acceptance, among nodes that should be alike; no verdict
-  // Of the signed file it was read from, for display; not part of the JSON form.
+  Drift drift = {};  // of an acceptance run, among nodes that should be alike; not a verdict
+  // Of the signed file that the report was read from, for display; not in the JSON form.
   std::string digest = {}, signed_by = {};
 };
 
-// "counters/gpu_xids: 1 lines is above 0 lines, at fault: GPU 0000:3b:00": a check that did not pass in one
-// clause, for the reason of its node. Of its parts at fault three are named, the others counted; those that
-// the clause names anyway are not named again.
+// Describes a check that did not pass in one clause, for its node's reason: "counters/gpu_xids: 1 lines is
+// above 0 lines, at fault: GPU 0000:3b:00". Names the first three parts at fault and counts the others; parts
+// that the clause contains anyway are not named again.
 std::string reason_of(const Check& check);
-// Why this node may not be called accepted: failed or skipped mandatory checks, or no check at all, each as
-// reason_of() has it; "" when it may.
+// Returns why this node may not be called accepted: failed or skipped mandatory checks, or no check at all,
+// each as in reason_of(); "" if it may.
 std::string obstacle(const NodeReport& node);
-// The mandatory checks that are degraded, with what is at fault; "" when none is.
+// Returns the mandatory checks that are degraded, with the parts at fault; "" if there are none.
 std::string shortfall(const NodeReport& node);
 // Turns every `accepted` that has an obstacle into `failed` with that reason, every one that has a shortfall
 // into `degraded`, and a failed optional check into `degraded`.
 void settle(Report& report);
 
-// Whether nothing was found wrong with a node that is not accepted: what holds it are checks that could not
-// run, such as a program of its GPUs that does not load.
+// True for a node that is not accepted although nothing was found wrong with it: some checks could not run,
+// for example because a GPU program could not be loaded.
 bool only_unrun(const NodeReport& node);
 
 struct Totals {
   size_t nodes = 0, accepted = 0, degraded = 0, returned = 0, quarantined = 0, failed = 0;
-  size_t not_looked_at = 0;  // different checks that were not looked at, on however many nodes
+  size_t not_looked_at = 0;  // number of different checks, each counted once for all nodes
   std::map<Verdict, size_t> checks = {};
   size_t count(Verdict verdict) const;
 };
@@ -166,8 +166,8 @@ Json to_json(const Report& report);
 std::string to_json_text(const Report& report);
 Result<Report> report_from_json(const Json& json);
 
-// One flat JSON object per node and line: identity, verdict, every measured value by name, and "failures":
-// what did not pass.
+// Renders one flat JSON object per node and line: identity, verdict, every measured value by name, and
+// "failures": the checks that did not pass.
 std::string render_flat(const Report& report);
 
 std::string render_html(const Report& report);                        // one self-contained page

@@ -285,8 +285,8 @@ Result<Report> report_from_json(const Json& json) {
   std::string ignored_title;
   JsonReader r(json, "report");
   r.get("version", version);
-  r.get("title", ignored_title);  // derived
-  r.raw("signature");             // of the file, not of the report: controller/report/signature.h
+  r.get("title", ignored_title);  // derived from the other fields
+  r.raw("signature");             // belongs to the file, not to the report: controller/report/signature.h
   r.get("cluster", out.cluster);
   r.get("simulated", out.simulated);
   r.get("kind", out.kind);

@@ -1,12 +1,12 @@
-// Scaling study: from where on are more nodes not worthwhile? Fits a model of computation and communication
-// to measured times.
+// Scaling study: from which number of nodes on are more nodes not worthwhile? Fits a model of computation and
+// communication to measured times.
 //
 //   strong (the same work on N nodes)   T(N) = C/N + L log2 N + B (N-1)/N
 //   weak (the same work per node)       T(N) = C   + L log2 N + B (N-1)/N
 // C: computing, L: latency per doubling (tree), B: bytes over the slowest link (a ring moves 2(N-1)/N of
-// them). All three are at least zero: a fit with negative seconds would explain noise. Least squares of
-// relative errors, so that small times count too.
-// Thread: pure functions.
+// them). All three are at least zero, because a fit with negative times would only model noise. Fitted by
+// least squares of relative errors, so that small times count as well. Thread safety: stateless
+// functions.
 #pragma once
 
 #include <string>
@@ -35,8 +35,8 @@ struct ScalingFit {
 // not positive.
 Result<ScalingFit> fit_scaling(Scaling kind, const std::vector<ScalingPoint>& points);
 
-// The knee: the largest power of two up to `most` at which every node still does at least `least` (0.5) of
-// what one alone does.
+// Returns the knee: the largest power of two up to `most` at which every node still does at least `least`
+// (0.5) of the work that a single node does.
 int knee(const ScalingFit& fit, double least = 0.5, int most = 4096);
 
 }  // namespace muster

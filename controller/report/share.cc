@@ -15,7 +15,7 @@ bool is_of_all_cores(const Json& expectation) {
   return name == "cpu_peak" || name == "dimm_bandwidth";
 }
 
-// Time is shared then, and no core is named: even neighbouring cores are not equally fast.
+// Then time is shared and no core is named: even adjacent cores are not equally fast.
 bool by_quota(const MeasuredStep& step) { return step.share && step.share->cores_by == "cpu.max"; }
 
 }  // namespace

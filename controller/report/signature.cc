@@ -15,7 +15,7 @@ constexpr std::string_view kBegin = "-----BEGIN PUBLIC KEY-----\n", kFinish = "\
 constexpr std::string_view kPrefix("\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00", 12);
 constexpr size_t kKeyBytes = 32, kValueBytes = 64;
 
-// Base64 with one spelling only: the unused bits of the last digit are zero.
+// Decodes base64 in its only canonical form: the unused bits of the last digit must be zero.
 Result<std::string> strict_base64(const std::string& text, size_t bytes) {
   TRY(auto decoded, from_base64(text));
   if (decoded.size() != bytes || to_base64(decoded) != text)
@@ -51,8 +51,8 @@ Result<SignedReport> split_signature(const std::string& text) {
   r.get("public_key", out.public_key);
   r.get("value", out.value);
   if (const auto read = r.finish(); !read.ok()) return changed(read.error().message);
-  // What was read must be written the same way again: no byte of the block is free.
-  if (block_of(out) != text.substr(at)) return changed("the signature block is not as it was written");
+  // Writing the parsed block must give the same text: no byte of the block can vary.
+  if (block_of(out) != text.substr(at)) return changed("the signature block was changed");
   if (const auto pem = key_pem(out.public_key); !pem.ok())
     return changed("signature.public_key: " + pem.error().message);
   if (!strict_base64(out.value, kValueBytes).ok())

@@ -1,5 +1,5 @@
-// The signature of a report, as text: where it stands and which bytes it covers. The cryptography is
-// base/pki.h's.
+// The text form of a report's signature: its position and which bytes it covers. The cryptography is in
+// base/pki.h.
 //
 // A signed report is the report's JSON text with one more key at the end:
 //   ,
@@ -10,8 +10,8 @@
 //       "value": "..."                   over the text without this key, base64
 //     }
 //   }
-// It covers bytes, not values, so no canonical form is needed: a changed blank is a changed report. The block
-// itself has exactly one spelling, so every byte of the file counts. Thread: pure functions.
+// It covers bytes, not values, so no canonical form is needed. The block itself has exactly one valid
+// spelling, so every byte of the file counts. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -28,14 +28,14 @@ struct SignedReport {
 };
 
 std::string sign_block(const std::string& body, const std::string& public_key, const std::string& value);
-// Takes a file apart. Code::corrupt when there is no well-formed block at its end or the digest is not that
-// of the body; the signature itself is not looked at.
+// Splits a signed file. Code::corrupt if there is no well-formed block at its end or the digest is not that
+// of the body; the signature itself is not verified.
 Result<SignedReport> split_signature(const std::string& text);
 
-// Between PEM and the one-line form; Code::invalid for anything but an Ed25519 public key.
+// Convert between PEM and the one-line form; Code::invalid for anything but an Ed25519 public key.
 Result<std::string> key_line(const std::string& public_pem);
 Result<std::string> key_pem(const std::string& key_line);
-// "sha256:<hex>" of the DER form: what people compare.
+// Returns "sha256:<hex>" of the DER form, which people compare.
 std::string key_fingerprint(const std::string& key_line);
 
 }  // namespace muster

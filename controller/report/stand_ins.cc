@@ -11,7 +11,7 @@ bool says_it(const std::string& text) { return text.find(kSimulatedGpu) != std::
 
 bool begins(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
 
-// Their step is; hardware/pcie is the links of the GPUs and of nothing else.
+// True if the check is about GPUs; hardware/pcie is about the links of the GPUs only.
 bool all_about_gpus(const Check& check) {
   return says_it(check.title) || begins(check.name, "gpu ") || begins(check.name, "hardware/gpu") ||
          check.name == "hardware/pcie";
@@ -33,7 +33,7 @@ void say_simulated(const HardwareFacts& facts, std::vector<Check>& checks) {
   for (auto& check : checks) {
     const bool all = all_about_gpus(check);
     if (!all && !metric_of_gpus(check)) continue;
-    if (all) say_it(check.title);  // a title stands over the same metric of all nodes
+    if (all) say_it(check.title);  // a title is shared by the same metric of all nodes
     say_it(check.measured_text);
     say_it(check.reason);
     if (check.measured_text.empty() && check.reason.empty()) check.measured_text = kSimulatedGpu;

@@ -1,6 +1,6 @@
-// What a report says about GPUs that a lab stands in for: each such check says SIMULATED GPU, in its title,
-// in what was found, and in its reason, which becomes that of its node. Verdicts are not changed here.
-// Thread: pure functions.
+// Marks checks of GPUs that a lab simulates: each such check contains SIMULATED GPU in its title, in what was
+// found, and in its reason, which becomes the reason of its node. Verdicts are not changed. Thread safety:
+// stateless functions.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// Checks of one node. About GPUs are those of steps "gpu ...", of metrics "gpu..." and "nvlink..." of other
-// steps (without their title), of the hardware's GPUs, and those whose title says SIMULATED GPU already.
-// Nothing is done unless `facts` has a stand-in.
+// Takes the checks of one node. GPU checks are: steps "gpu ...", metrics "gpu..." and "nvlink..." of other
+// steps (whose titles are not changed), the hardware check of GPUs, and checks whose title has SIMULATED GPU
+// already. Does nothing unless `facts` has a stand-in.
 void say_simulated(const HardwareFacts& facts, std::vector<Check>& checks);
 
 }  // namespace muster

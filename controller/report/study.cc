@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Farther than this times the largest number measured, a fitted curve is a guess.
+// Beyond this factor times the largest number measured, a fitted curve is only a guess.
 constexpr int kFarthest = 16;
 constexpr int kMostNodes = 1 << 20;
 constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e6, kMostEfficiency = 1000;
@@ -25,7 +25,7 @@ std::optional<double> between(const Json& object, const char* key, double least,
   return number;
 }
 
-// All of it, or none.
+// Reads all of it, or nothing.
 StepEnergy energy_of(const Json& entry) {
   const auto joules = between(entry, "joules", kLeastEnergy, kMostEnergy),
              rate = between(entry, "gflop_per_joule", kLeastEnergy, kMostEnergy);

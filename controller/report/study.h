@@ -1,5 +1,5 @@
-// The scaling study of a run: what its training-shaped load measured on 1, 2, 4 ... N nodes, and the model
-// fitted to it. Thread: pure functions.
+// The scaling study of a run: what its training-like load measured on 1, 2, 4 ... N nodes, and the model
+// fitted to it. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// What one step of all nodes of a group consumed. `covers` is empty where nothing was read.
+// The energy that one step of all nodes in a group consumed. `covers` is empty if no energy was read.
 struct StepEnergy {
   double joules = 0, gflop_per_joule = 0;
   std::string covers = {};  // "processor packages"
@@ -33,15 +33,15 @@ struct ScalingStudy {
   std::vector<ScalingCurve> curves = {};
 };
 
-// Out of the evidence of the report's checks. What a node wrote is not trusted: points that make no sense are
-// left out.
+// Reads the studies from the evidence of the report's checks. What a node wrote is not trusted: implausible
+// points are left out.
 std::vector<ScalingStudy> scaling_studies(const Report& report);
 
 // "weak scaling: 4 nodes do 3.61 times one node's work (0.90 each); half of it is lost beyond 64 nodes (fit,
 // worst error 2 %)"
 std::string describe(const ScalingCurve& curve);
 
-// What the energy of one step covers, for all points of a study that have it; "" when none has.
+// Returns what the energy values cover, for all points of a study that have them; "" if none has.
 std::string energy_covers(const ScalingStudy& study);
 
 }  // namespace muster

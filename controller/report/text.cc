@@ -1,4 +1,4 @@
-// The report for a terminal: plain lines, no colours, control characters of hostile strings made harmless.
+// The report for a terminal: plain lines, no colours, control characters of untrusted strings replaced.
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -40,7 +40,8 @@ std::string check_line(const Check& check, const std::string& mark) {
   return out + "\n";
 }
 
-// By their reasons: "needs root (drives/data), needs root: /dev/kmsg is refused (counters/gpu_xids, ...)".
+// Groups checks by reason: "needs root (drives/data), needs root: /dev/kmsg is refused (counters/gpu_xids,
+// ...)".
 std::string not_looked_at(const NodeReport& node) {
   std::map<std::string, std::string> names;
   for (const auto& check : node.checks) {

@@ -45,7 +45,7 @@ Check not_declared(const char* part, std::string what, std::string found) {
   return check;
 }
 
-// All of `found` must match the glob; what does not is blamed.
+// All of `found` must match the glob; parts that do not are listed as faulty.
 Check judge_model(const char* part, std::string what, const std::string& pattern,
                   const std::vector<std::pair<std::string, std::string>>& found) {
   Check check = hardware_check(part, std::move(what));
@@ -65,7 +65,7 @@ Check judge_model(const char* part, std::string what, const std::string& pattern
   return check;
 }
 
-// "5.0 x16" -> the link sysfs reports, "32.0 GT/s x16"; "" for anything else.
+// "5.0 x16" -> the link as sysfs reports it, "32.0 GT/s x16"; "" for anything else.
 std::string trained_link(const std::string& declared) {
   static const std::map<std::string, std::string> kRates = {
       {"1.0", "2.5"}, {"2.0", "5.0"}, {"3.0", "8.0"}, {"4.0", "16.0"}, {"5.0", "32.0"}, {"6.0", "64.0"}};
@@ -111,7 +111,7 @@ Check judge_pcie(const std::string& declared, const HardwareFacts& facts) {
 void judge_gpus(const HardwareSpec& spec, const HardwareFacts& facts, std::vector<Check>& out) {
   const std::string found = fmt::format("{} found", facts.gpus.size());
   const bool declared = spec.gpus.value_or(0) > 0 || !spec.gpu_model.empty();
-  if (!declared && (!spec.gpus || facts.gpus.empty())) {  // a GPU where the spec says 0 is no match either
+  if (!declared && (!spec.gpus || facts.gpus.empty())) {  // any GPU is a mismatch if the spec declares 0
     out.push_back(not_declared("gpus", "GPUs", found));
     return;
   }
@@ -190,7 +190,7 @@ Check judge_disks(const DiskGroup& group, const HardwareFacts& facts) {
 
 bool is_generated(const NodeSpec& node) { return node.adopt.host_key == no_host_key(); }
 
-// What the machine has, where no majority says what it should have: for its own history to judge.
+// What the machine has, if no majority shows what it should have: compared with its own history only.
 void keep_own(const HardwareFacts& facts, std::vector<Check>& out) {
   const auto up =
       std::count_if(facts.nics.begin(), facts.nics.end(), [](const auto& nic) { return nic.link_up; });
@@ -202,20 +202,20 @@ void keep_own(const HardwareFacts& facts, std::vector<Check>& out) {
   for (auto& check : out) {
     const auto one = found.find(check.name);
     if (check.verdict != Verdict::not_applicable || one == found.end()) continue;
-    check.derivation = "no majority among the hosts of its group";
+    check.derivation = "no majority among the hosts in its group";
     check.like = kOwnHardware;
     check.measured = one->second.first;
     check.unit = one->second.second;
   }
 }
 
-// Not declared: the expected values are what most hosts of a group have.
+// Not declared: the expected values are what most hosts in a group have.
 void say_majority(const HardwareSpec& spec, std::vector<Check>& out) {
   for (auto& check : out) {
     if (check.verdict == Verdict::not_applicable || check.name.rfind("hardware/disks/", 0) == 0) continue;
     const bool memory = check.name == "hardware/memory";
     check.derivation =
-        fmt::format("what most hosts of its group have{}",
+        fmt::format("what most hosts in its group have{}",
                     memory ? ", less 1.5 % and 128 MiB that firmware and kernel may keep" : "");
     if (check.verdict != Verdict::fail || !check.measured || !check.expected) continue;
     const double most = memory ? static_cast<double>(spec.memory_bytes_min) / kGiB : *check.expected;
@@ -226,7 +226,7 @@ void say_majority(const HardwareSpec& spec, std::vector<Check>& out) {
   }
 }
 
-// Without facts nothing is known: what the spec declares is skipped, and says so.
+// Without facts nothing is known: what the spec declares is skipped, with that reason.
 std::vector<Check> unknown_hardware() {
   Check check = hardware_check("facts", "Hardware inventory");
   check.verdict = Verdict::skipped;

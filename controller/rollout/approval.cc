@@ -39,7 +39,7 @@ Status read_images(const Json& json, std::map<std::string, ApprovedImage>& out) 
 
 std::string other_image(const Approval& approved, const std::string& name, const ApprovedImage& now) {
   const auto found = approved.images.find(name);
-  if (found == approved.images.end()) return fmt::format("image '{}' is not among those approved", name);
+  if (found == approved.images.end()) return fmt::format("image '{}' was not approved", name);
   const ApprovedImage& before = found->second;
   if (before.digest == now.digest) return "";
   if (!approved.rebuilt_images)
@@ -50,7 +50,7 @@ std::string other_image(const Approval& approved, const std::string& name, const
   return "";
 }
 
-// For a node of the batch: all actions of a re-image.
+// True for the kinds of actions that a re-image consists of; these are covered for nodes of the batch.
 bool of_reimage(ActionKind kind) {
   switch (kind) {
     case ActionKind::netboot:
@@ -90,7 +90,7 @@ Policy policy_of(const RolloutSpec& rollout) {
 }
 
 Result<Approval> to_approve(const Declared& now) {
-  if (!now.spec.rollout) return fail(Code::invalid, "the spec has no section `rollout`: see docs/rollout.md");
+  if (!now.spec.rollout) return fail(Code::invalid, "the spec has no `rollout` section: see docs/rollout.md");
   Approval out;
   out.spec_revision = now.revision;
   out.spec_digest = now.digest;
@@ -126,15 +126,15 @@ std::vector<std::string> effects_of(const Approval& approval) {
   std::vector<std::string> images;
   for (const auto& [name, image] : approval.images)
     images.push_back(fmt::format("{} ({})", name, image.digest.substr(0, 19)));
-  return {
-      fmt::format("nodes of {} {}: {}", approval.roles.size() == 1 ? "role" : "roles",
-                  fmt::join(approval.roles, ", "), fmt::join(images, ", ")),
-      "written: the unused root slot of their OS disks, and the EFI system partition",
-      "they are drained, rebooted once, configured as the spec says, and tested; those that are not accepted "
-      "roll back",
-      "not touched: data disks, /state, nodes of other roles (but storage servers may allow nodes to mount)",
-      approval.rebuilt_images ? "images rebuilt from the same recipe are covered"
-                              : "a rebuilt image needs a new approval"};
+  return {fmt::format("nodes of {} {}: {}", approval.roles.size() == 1 ? "role" : "roles",
+                      fmt::join(approval.roles, ", "), fmt::join(images, ", ")),
+          "written: the unused root slot of their OS disks, and the EFI system partition",
+          "they are drained, rebooted once, configured as declared in the spec, and tested; those that are "
+          "not accepted roll back",
+          "not changed: data disks, /state, nodes of other roles (except that storage servers may allow "
+          "nodes to mount)",
+          approval.rebuilt_images ? "images rebuilt from the same recipe are covered"
+                                  : "a rebuilt image needs a new approval"};
 }
 
 std::string not_covered(const Approval& approved, const Approval& now) {

@@ -1,5 +1,5 @@
-// What an operator approved once for all batches of a rollout: the images of one revision of the spec, for
-// the nodes of its roles. Each batch's plan must lie within it. Pure.
+// The approval of a rollout, which an operator gives once for all batches: the images of one revision of the
+// spec, for the nodes of its roles. The plan of each batch must be covered by it. Pure functions, no I/O.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@
 namespace muster::rollout {
 
 struct ApprovedImage {
-  std::string digest;      // of the image
-  std::string built_from;  // digest of the recipe and all that is baked in; empty: not known
+  std::string digest;      // digest of the image
+  std::string built_from;  // digest of the recipe and everything baked in; empty: unknown
   bool operator==(const ApprovedImage&) const = default;
 };
 
@@ -28,11 +28,11 @@ struct Approval {
   int64_t spec_revision = 0;
   std::string spec_digest;
   std::vector<std::string> roles;
-  std::map<std::string, ApprovedImage> images;  // by name; of the nodes of the roles
+  std::map<std::string, ApprovedImage> images;  // by name; those that nodes of the roles have
   bool rebuilt_images = false;                  // RolloutSpec::rebuilt_images
 };
 
-// A revision of the spec, and the images that are built.
+// A revision of the spec, and the images that have been built.
 struct Declared {
   int64_t revision = 0;
   std::string digest;
@@ -41,28 +41,28 @@ struct Declared {
 };
 
 Policy policy_of(const RolloutSpec& rollout);
-// What would be approved now, without `by` and `time`. invalid: the spec has no section `rollout`. not_found:
-// an image that a node of the roles has is not built.
+// Returns what an operator would approve now, without `by` and `time`. Code::invalid: the spec has no
+// `rollout` section. Code::not_found: an image of the roles' nodes is not built.
 Result<Approval> to_approve(const Declared& now);
-// Of all but `by` and `time`: what an operator was shown, and approves.
+// Returns the digest of everything except `by` and `time`: of what the operator was shown and approves.
 std::string digest_of(const Approval& approval);
-// View::target: the images and the policy.
+// Returns the value of View::target: a digest of the images and the policy.
 std::string target_of(const Approval& now, const Policy& policy);
-// Lines for an operator: what it allows, and what is never done.
+// Returns lines for the operator: what the approval allows, and what is never done.
 std::vector<std::string> effects_of(const Approval& approval);
 
-// Why the approval does not cover what is declared now; "": it does.
+// Returns why the approval does not cover what is declared now; "" if it does.
 std::string not_covered(const Approval& approved, const Approval& now);
 
 struct BatchNodes {
   std::set<std::string> nodes, prefetch;
 };
-// What in this plan the approval does not cover; "": nothing. Covered are the batch's nodes with the images
-// of `now`, the other slots of the next batch's nodes, and steps by which storage servers allow nodes to
-// mount; no disk is destroyed.
+// Returns what in this plan the approval does not cover; "" if it covers everything. It covers the batch's
+// nodes with the images of `now`, the other slots of the next batch's nodes, and steps by which storage
+// servers allow nodes to mount. It never covers a destroyed disk.
 std::string beyond(const Approval& now, const Plan& plan, const BatchNodes& batch);
 
 Json to_json(const Approval& approval);
-Result<Approval> approval_from_json(const Json& json);  // invalid
+Result<Approval> approval_from_json(const Json& json);  // Code::invalid if malformed
 
 }  // namespace muster::rollout

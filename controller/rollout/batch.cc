@@ -9,7 +9,7 @@ struct Choice {
   const View& view;
   Survey& s;
   Batch batch;
-  std::vector<int> taken = std::vector<int>(s.missing.size(), 0);  // per group
+  std::vector<int> taken = std::vector<int>(s.missing.size(), 0);  // members taken, per group
 
   const Node& node(size_t at) const { return view.nodes[at]; }
   const ImageProof& image(size_t at) const { return s.images[static_cast<size_t>(s.image[at])]; }
@@ -21,15 +21,16 @@ void wait_for(Choice& c, size_t at, Reason why, int group = -1) {
   c.s.group[at] = group;
 }
 
-// The first one counts; but max_unavailable takes precedence, because it limits the batch whatever the others
-// are.
+// Records what limits the batch. The first limit is kept, except that max_unavailable replaces any other,
+// because it applies to all nodes.
 void bind(Choice& c, Bound bound, int group = -1) {
   if (c.batch.bound != Bound::all && bound != Bound::max_unavailable) return;
   c.batch.bound = bound;
   c.batch.bound_group = group;
 }
 
-// Whether its groups can miss it in addition to the nodes that are away or taken; notes why not.
+// True if the node's groups can do without it in addition to the nodes that are away or taken; otherwise
+// records the reason.
 bool groups_allow(Choice& c, size_t at) {
   for (const size_t g : c.node(at).groups) {
     const Group& group = c.view.groups[g];
@@ -42,7 +43,7 @@ bool groups_allow(Choice& c, size_t at) {
   return true;
 }
 
-// False: it waits; its reason is set.
+// Adds the node to the batch; false if it must wait, with the reason recorded.
 bool take(Choice& c, size_t at) {
   if (c.full()) {
     wait_for(c, at, Reason::unavailable);
@@ -56,8 +57,9 @@ bool take(Choice& c, size_t at) {
   return true;
 }
 
-// Idle nodes go before busy ones and never with them. Among the busy ones, those that were given back the
-// fewest times come first: otherwise nodes with jobs that never end would fill every night.
+// Idle nodes come before busy ones, and are never in the same batch. Of the busy ones, those that were
+// returned to service unchanged the fewest times come first: otherwise nodes with jobs that never end would
+// fill every night.
 void take_idle_or_busy(Choice& c, const std::vector<size_t>& some) {
   std::vector<size_t> busy;
   for (const size_t at : some)
@@ -74,7 +76,8 @@ void take_idle_or_busy(Choice& c, const std::vector<size_t>& some) {
   for (const size_t at : busy) take(c, at);
 }
 
-// For each image as many as it still needs. In-place nodes come first: their failure costs nothing.
+// Takes as many canaries as each image still needs. In-place nodes come first: if they fail, they go back to
+// their old system.
 void take_canaries(Choice& c) {
   std::vector<size_t> some;
   for (const bool in_place : {true, false})
@@ -93,7 +96,8 @@ void take_canaries(Choice& c) {
   bind(c, Bound::canary);
 }
 
-// In the order of names; nodes whose image is not or cannot be proven get a reason, unless they have one.
+// Returns the nodes that need no special treatment, in the order of names. Nodes whose image is not proven,
+// or cannot be, get that reason unless they have one.
 std::vector<size_t> ordinary(Choice& c) {
   std::vector<size_t> out;
   for (size_t at = 0; at < c.view.nodes.size(); ++at) {
@@ -109,7 +113,7 @@ std::vector<size_t> ordinary(Choice& c) {
   return out;
 }
 
-// No ordinary node has a turn left in this night.
+// True if no ordinary node can still be taken in this night.
 bool special_may_go(const Choice& c) {
   for (size_t at = 0; at < c.view.nodes.size(); ++at)
     if (c.s.can[at] && c.node(at).special == Special::no) return false;
@@ -125,7 +129,8 @@ void take_special(Choice& c) {
   const bool turn = c.batch.nodes.empty() && special_may_go(c);
   for (const size_t at : some) {
     if (!c.image(at).is_proven()) continue;  // `ordinary` gave the reason
-    // The next one comes after the first, even while the first waits for its canary or its group.
+    // Special nodes go in order: the next one waits for the first, even while that waits for its canary or
+    // its group.
     if (!turn || at != some.front())
       wait_for(c, at, Reason::last);
     else if (take(c, at))

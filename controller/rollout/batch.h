@@ -1,5 +1,5 @@
-// Which of the nodes that can be taken are taken together: the next batch, and why each of the others is not
-// in it. Pure.
+// Chooses the next batch from the nodes that can be taken, and gives the reason why each of the others is not
+// in it. Pure functions, no I/O.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace muster::rollout {
 
-// The next batch; without nodes if none can begin. Takes the chosen nodes out of `s.can`, and writes into
-// `s.reason` and `s.group` why the others wait. Budget and prefetch are not filled in.
+// Returns the next batch; it has no nodes if none can begin. Clears the chosen nodes in `s.can`, and writes
+// to `s.reason` and `s.group` why the others wait. Does not fill in the failure budget and the prefetch.
 Batch choose_batch(const View& view, Survey& s);
 
 }  // namespace muster::rollout

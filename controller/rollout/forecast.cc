@@ -5,7 +5,7 @@
 namespace muster::rollout {
 namespace {
 
-// The batch under way as if all of it were accepted.
+// Changes view and row as if all nodes of the batch under way had been accepted.
 void come_through(View& view, Row& row) {
   for (Node& node : view.nodes) {
     const auto found = row.batch->images.find(node.name);
@@ -29,7 +29,7 @@ Forecast forecast(View view, Row row) {
   for (Group& group : view.groups) group.healed = true;
   if (row.batch) come_through(view, row);
   Forecast out;
-  // Each batch has at least one node, and none has a second turn.
+  // This ends: each batch has at least one node, and no node is taken twice.
   while ((out.end = next(view, row)).what == Do::run) {
     out.batches.push_back(out.end.batch);
     row = with_batch(std::move(row), view, out.end);

@@ -1,4 +1,4 @@
-// What a rollout would do if nothing failed and nothing else happened: `muster rollout plan`. Pure.
+// Simulates a rollout in which nothing fails and nothing else happens, for `muster rollout plan`. No I/O.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 namespace muster::rollout {
 
 struct Forecast {
-  std::vector<Batch> batches;  // in order; those under way are not in it
-  Answer end;                  // after the last one: `done`, or what prevents that
+  std::vector<Batch> batches;  // in order, without the batch under way
+  Answer end;                  // after the last batch: `done`, or what prevents that
 };
 
-// Assumes that the window is open and not paused, every batch is accepted, and groups heal after it.
+// Assumes an open window, no pause, that every batch is accepted, and that all groups heal after each batch.
 Forecast forecast(View view, Row row);
 
 }  // namespace muster::rollout

@@ -47,7 +47,7 @@ constexpr Words<WaitFor, 8> kWaitForWords = {{{WaitFor::nothing, ""},
                                               {WaitFor::healing, "healing"},
                                               {WaitFor::nodes, "nodes"}}};
 
-// What a choice without nodes still waits for.
+// What the rollout waits for if no node can be chosen.
 struct Waiting {
   bool healing = false, nodes = false, night = false, no_canary = false;
 };
@@ -60,7 +60,7 @@ Waiting waiting_for(const Survey& s) {
     w.night = w.night || is_of_this_night(reason);
     w.no_canary = w.no_canary || reason == Reason::no_canary;
   }
-  // Those that wait for a canary wait for what it waits for; those of this night are counted above.
+  // Nodes that wait for a canary wait for what the canary waits for; those of this night are counted above.
   for (const ImageProof& image : s.images)
     w.nodes = w.nodes || (!image.is_proven() && image.another_night == 0 && image.away > 0);
   return w;
@@ -94,7 +94,7 @@ StopReason why_stopped(const View& view, const Row& row) {
   return row.target == view.target ? StopReason::none : StopReason::target_changed;
 }
 
-// Why a batch that could begin does not.
+// Returns why a batch must not begin now although nodes were chosen.
 WaitFor why_held_back(const View& view, const Row& row) {
   if (row.paused) return WaitFor::resume;
   if (view.active_run != 0) return WaitFor::other_run;

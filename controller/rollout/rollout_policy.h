@@ -1,5 +1,5 @@
-// What an operator allows a rollout: the part of `rollout:` in the spec that the choice of the next batch
-// needs. `drain_timeout`, `acceptance` and `trial` belong to the runs. Thread: values.
+// The policy of a rollout: the part of `rollout:` in the spec that the choice of the next batch needs. The
+// runs use `drain_timeout`, `acceptance` and `trial`. Thread safety: plain value types.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 namespace muster::rollout {
 
-// How many nodes of the roles may be unavailable at once, for whatever reason. A percentage is of all nodes
-// of the roles, rounded down, and at least one node.
+// How many nodes of the roles may be unavailable at once, for any reason. A percentage refers to all nodes of
+// the roles; it is rounded down, but to no less than one node.
 struct MaxUnavailable {
   int count = 1;
-  int percent = 0;  // more than 0: this counts, and `count` does not
+  int percent = 0;  // if above 0, used in place of `count`
 };
 inline int most_unavailable(const MaxUnavailable& allowed, int nodes) {
   if (allowed.percent <= 0) return allowed.count;
@@ -23,8 +23,8 @@ inline int most_unavailable(const MaxUnavailable& allowed, int nodes) {
 struct Policy {
   std::vector<std::string> roles;  // nodes of other roles are not touched
   MaxUnavailable max_unavailable;
-  int canary = 1;          // nodes that prove an image before the others get it; less than 1 counts as 1
-  int failure_budget = 0;  // failed nodes that the whole rollout tolerates; negative: any number
+  int canary = 1;          // nodes that must be accepted with an image before others get it; at least 1
+  int failure_budget = 0;  // failed nodes allowed in the whole rollout; negative: no limit
 };
 
 }  // namespace muster::rollout

@@ -64,7 +64,7 @@ std::string spent(const Record& record) {
   if (!record.row || record.row->stage != Stage::stopped) return "";
   switch (record.row->stop) {
     case StopReason::none:
-    case StopReason::target_changed:  // whether the approval covers the new ones is checked separately
+    case StopReason::target_changed:  // not_covered() checks whether the approval covers the new target
       return "";
     case StopReason::canary_failed:
       return "a canary failed";
@@ -73,7 +73,7 @@ std::string spent(const Record& record) {
     case StopReason::no_canary:
       return "no node could serve as canary";
     case StopReason::replaced:
-      return "another rollout was approved meanwhile";
+      return "a newer rollout was approved";
   }
   return "";
 }

@@ -1,5 +1,5 @@
-// A rollout as stored (RolloutRow::text): the current approval, the progress of the rollout under it, and
-// what its report needs later. Only the newest record is in effect. Pure.
+// A rollout as stored (RolloutRow::text): the current approval, the rollout's progress under it, and the data
+// for its report. Only the newest record is in effect. Pure functions, no I/O.
 #pragma once
 
 #include <map>
@@ -12,37 +12,37 @@
 
 namespace muster::rollout {
 
-// A batch that had a run.
+// A batch for which a run was started.
 struct BatchRun {
   int64_t number = 0, run = 0;
   bool canary = false;
-  std::map<std::string, std::string> images = {};  // node -> digest that it was to get
+  std::map<std::string, std::string> images = {};  // node -> digest of the image to install
 };
 
 struct Record {
   int64_t id = 0;
   Approval approval;
-  std::optional<Row> row;         // none: approved, and not started yet
-  TimeMs started = 0, ended = 0;  // first start; when it was done or stopped (0: it is not)
-  int64_t night = 0;              // starts so far, of this approval
-  TimeMs window_until = 0;        // of the last start
-  std::string why_paused;         // while Row::paused
+  std::optional<Row> row;         // none: approved, but not started yet
+  TimeMs started = 0, ended = 0;  // first start; end, done or stopped (0: not ended)
+  int64_t night = 0;              // number of starts under this approval
+  TimeMs window_until = 0;        // end of the last start's window
+  std::string why_paused;         // set while Row::paused
   std::vector<BatchRun> runs = {};
-  std::map<std::string, std::string> before = {};  // node -> image that it had, of those that were taken
+  std::map<std::string, std::string> before = {};  // node -> digest of its image before its batch
   std::map<std::string, std::string> left = {};  // node -> why it waits or is left out, as of the last check
 };
 
-// A batch's run is found again by the approver in its row: "rollout 3/2, approved by NAME".
+// Returns the tag with which RunRow::approved_by of a batch's run begins: "rollout 3/2, approved by NAME".
 std::string run_tag(int64_t rollout, int64_t batch);
-// Whether RunRow::approved_by has this tag.
+// True if the text of RunRow::approved_by has this tag.
 bool has_tag(const std::string& approved_by, const std::string& tag);
 
-// "approved", "canary", "batches", "paused", "stopped", "done".
+// Returns "approved", "canary", "batches", "paused", "stopped" or "done".
 std::string state_of(const Record& record);
-// Why nothing more can start under its approval; "": it can.
+// Returns why nothing more can start under the record's approval; "" if the rollout can be started.
 std::string spent(const Record& record);
 
 std::string to_text(const Record& record);
-Result<Record> record_from_text(const std::string& text);  // corrupt
+Result<Record> record_from_text(const std::string& text);  // Code::corrupt if malformed
 
 }  // namespace muster::rollout

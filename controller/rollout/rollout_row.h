@@ -1,10 +1,10 @@
-// All state of a rollout: one row. The rest is in runs and their journals. Each change is a function from one
-// row to the next, so that a controller that was killed continues with one or the other. Pure.
+// The state of a rollout: one row. Everything else is in its runs and their journals. Each change is a
+// function from one row to the next, so a controller that was killed continues from one of the two. No I/O.
 //
-// In order, for each batch: with_batch() is stored; the run is started, and carries the rollout's id and the
-// batch's number; with_run() is stored; the run ends; judged() is stored. A controller that finds a batch
-// without a run looks for the run with these numbers: with_run() where there is one, without_batch() where
-// there is none. So no batch runs twice.
+// For each batch, in order: store with_batch(); start the run, tagged with the rollout's id and the batch's
+// number; store with_run(); the run ends; store judged(). A restarted controller that finds a batch without a
+// run looks for a run with that tag, and continues with with_run() if there is one, else with
+// without_batch(). So no batch runs twice.
 #pragma once
 
 #include <cstdint>
@@ -25,30 +25,30 @@ enum class StopReason {
   canary_failed,   // a node of a canary batch failed
   budget,          // more nodes failed than Policy::failure_budget
   target_changed,  // the images or the policy are not those approved
-  no_canary,       // no image has a node that could be its canary
-  replaced         // another one was approved before it was done
+  no_canary,       // for no image is there a node that could be its canary
+  replaced         // a newer rollout was approved before this one was done
 };
 
-// Of a node that this rollout took and that was not accepted. It is not tried again.
+// A node of a batch that was not accepted. This rollout does not try it again.
 struct Failure {
   std::string reason;
   int64_t run = 0;
   bool canary = false;
-  bool returned = false;  // at work again in its old slot; false: quarantined, or its state is unknown
+  bool returned = false;  // in service again in its old slot; false: quarantined or unknown
 };
-// Given back unchanged. It is tried again on a later night.
+// A node that was returned to service unchanged. It is tried again on a later night.
 struct Postponed {
   std::string reason;
-  int64_t run = 0, night = 0;  // the last ones
+  int64_t run = 0, night = 0;  // of the last attempt
   int times = 0;               // at least 1
   bool cancelled = false;      // its run was cancelled
-  bool refused = false;        // its plan was refused, and nothing was done; neither: its jobs did not end
+  bool refused = false;        // its plan was refused; if neither: its jobs did not end
 };
 struct Underway {
   int64_t number = 0;  // from 1
-  int64_t run = 0;     // 0: not known to have been started
+  int64_t run = 0;     // 0: not started, as far as is known
   bool canary = false;
-  std::map<std::string, std::string> images;  // node -> digest that it gets
+  std::map<std::string, std::string> images;  // node -> digest of the image to install
 };
 
 struct Row {
@@ -56,23 +56,23 @@ struct Row {
   std::string target;  // View::target when it was approved
   Stage stage = Stage::canary;
   StopReason stop = StopReason::none;  // of stage `stopped`
-  bool paused = false;                 // by an operator, or because its run was cancelled; survives the night
-  int64_t batches = 0;                 // begun
+  bool paused = false;                 // by an operator, or because its run was cancelled; outlasts the night
+  int64_t batches = 0;                 // batches begun so far
   std::optional<Underway> batch;
   std::map<std::string, int> proven;           // image digest -> canaries that were accepted with it
-  std::map<std::string, Failure> failed;       // by node, as the next ones
-  std::map<std::string, Postponed> postponed;  // also of those that came through later
-  std::map<std::string, int64_t> done;         // -> run
+  std::map<std::string, Failure> failed;       // by node, as are `postponed` and `done`
+  std::map<std::string, Postponed> postponed;  // includes nodes that were accepted later
+  std::map<std::string, int64_t> done;         // node -> run
 };
 
 // The result of a run for one node.
 enum class Outcome {
-  accepted,     // at work with the new image, also `degraded`
-  returned,     // back at work in its old slot
+  accepted,     // in service with the new image, also if `degraded`
+  returned,     // in service again in its old slot
   quarantined,  // by the run, or its state is unknown
-  held,         // an operator quarantined it meanwhile: not a failure of the image
-  jobs,         // its jobs did not end within drain_timeout: given back, without a reboot
-  not_begun,    // the run's budget was used up before its turn: as it was
+  held,         // an operator quarantined it during the run: not a failure of the image
+  jobs,         // its jobs did not end within drain_timeout: returned to service without a reboot
+  not_begun,    // the run's failure budget was used up before its turn: unchanged
   unfinished    // the run was cancelled before the node was accepted
 };
 struct NodeEnd {
@@ -81,29 +81,29 @@ struct NodeEnd {
 };
 struct RunEnd {
   int64_t run = 0;
-  int64_t night = 0;  // View::night now
+  int64_t night = 0;  // current View::night
   bool cancelled = false;
   std::map<std::string, NodeEnd> nodes;
 };
 
-// The first row of a rollout.
+// Returns the first row of a rollout.
 Row begun(int64_t id, const std::string& target);
-// `start` on a later night, or again: a rollout that was done is checked again, all counts are kept.
-// conflict: it was stopped, or has a different target; that needs a new rollout, with a canary.
+// Returns the row after another `start`, on the same or a later night: a rollout that was done is checked
+// again, counts are kept. Code::conflict: stopped, or a different target: a new rollout is required.
 Result<Row> started_again(Row row, const std::string& target);
-// The batch of an Answer `run` is about to begin.
+// Returns the row with the batch of a `run` answer, which is about to begin.
 Row with_batch(Row row, const View& view, const Answer& answer);
-// conflict: there is no batch, or it has another run.
+// Returns the row with the batch's run. Code::conflict: there is no batch, or it has a different run.
 Result<Row> with_run(Row row, int64_t run);
-// The run of the batch was never started: nothing happened to its nodes. conflict: there is no batch, or it
-// has a run.
+// Returns the row without its batch, whose run was never started, so that nothing happened to its nodes.
+// Code::conflict: there is no batch, or it has a run.
 Result<Row> without_batch(Row row);
-// The planner refused these nodes, for these reasons: they are left out for this night.
+// Returns the row after the planner refused these nodes (node -> reason): they are left out for this night.
 Row refused_in(Row row, const std::map<std::string, std::string>& reasons, int64_t night);
-// The batch's run ended. A node of the batch that `end` does not name counts as failed; a cancelled run
-// pauses the rollout. conflict: no batch is under way, or it has another run.
+// Returns the row after the batch's run ended. A node of the batch that `end` lacks counts as failed; a
+// cancelled run pauses the rollout. Code::conflict: no batch is under way, or it has a different run.
 Result<Row> judged(Row row, const RunEnd& end);
-// What an Answer means for the rollout as a whole: stopped, done, or which stage.
+// Returns the row with the stage that an answer implies: stopped, done, canary or batches.
 Row with_answer(Row row, const Answer& answer);
 
 }  // namespace muster::rollout

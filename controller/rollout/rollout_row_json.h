@@ -1,4 +1,4 @@
-// A rollout's row as stored. Pure.
+// The JSON text of a rollout's row, as it is stored. Pure functions, no I/O.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace muster::rollout {
 
-// JSON on one line. Equal rows are equal text.
+// Returns JSON on one line. Equal rows give equal text.
 std::string to_text(const Row& row);
-// corrupt: it is not what to_text() writes, or of a later version.
+// Reads the text. Code::corrupt: to_text() did not write it, or that of a later version did.
 Result<Row> row_from_text(const std::string& text);
 
 std::string_view to_string(Stage stage);

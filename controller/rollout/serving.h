@@ -1,5 +1,5 @@
-// What the nodes of a spec serve together, and which of them are special: the part of a rollout's view that
-// does not change while the spec is the same. Pure.
+// Groups of nodes that serve something together, and special nodes: the part of a rollout's view that depends
+// on the spec alone. Pure functions, no I/O.
 #pragma once
 
 #include <map>
@@ -12,16 +12,16 @@
 namespace muster::rollout {
 
 struct Serving {
-  std::vector<Group> groups;                                  // all of them healed
-  std::vector<std::string> sections = {};                     // of `groups`: the storage section
-  std::map<std::string, std::vector<size_t>> groups_of = {};  // node -> places in `groups`
-  std::map<std::string, Special> special = {};                // those that are not Special::no
+  std::vector<Group> groups;                                  // `healed` is true in all of them
+  std::vector<std::string> sections = {};                     // the storage section of each of `groups`
+  std::map<std::string, std::vector<size_t>> groups_of = {};  // node -> indexes into `groups`
+  std::map<std::string, Special> special = {};                // only nodes that are not Special::no
 };
 
-// Groups are the shared storage sections that other nodes use: their members, their monitors where they have
-// a quorum, and the one server or master without which a section stops (it can miss none). Special are
-// leaders of playbooks, servers that no other node uses, and the node of Slurm's controller.
-// `Group::name` of storage and exports is the section's.
+// Groups: of each shared storage section that other nodes use, the members, the monitors if they have a
+// quorum, and the single server or master without which the section stops (can_miss 0). Special nodes:
+// leaders of playbooks, servers that no other node uses, and the node of Slurm's controller. `Group::name` of
+// storage and exports is the section's name.
 Serving serving_of(const Spec& spec);
 
 }  // namespace muster::rollout

@@ -33,7 +33,8 @@ Reason why_away(const Node& node) {
   return node.on_trial ? Reason::on_trial : Reason::silent;
 }
 
-// Row and view are both in the order of names: one walk beside the other.
+// Calls `found` for each node that has an entry. View and entries are both sorted by name, so one pass is
+// enough.
 template <typename Entry, typename Found>
 void for_each_known(const View& view, const std::map<std::string, Entry>& entries, Found&& found) {
   auto at = view.nodes.begin();
@@ -57,7 +58,8 @@ int place_of_image(Survey& s, const View& view, const Row& row, const std::strin
   return static_cast<int>(s.images.size()) - 1;
 }
 
-// For a node that needs the update. `reason` already has the row's entry for it.
+// Decides whether a node that needs the update can be taken. `reason` already holds what the row records
+// about it.
 void judge_node(Survey& s, const View& view, size_t at) {
   const Node& node = view.nodes[at];
   Reason& reason = s.reason[at];
@@ -77,7 +79,7 @@ void judge_node(Survey& s, const View& view, size_t at) {
   s.can[at] = reason == Reason::none;
 }
 
-// A node that was tried and failed proves nothing, and is not tried again.
+// Counts a possible canary. A node that was tried and failed is not counted: it is not tried again.
 void count_canary(ImageProof& image, const Node& node, Reason reason) {
   if (!may_be_canary(node) || reason == Reason::failed) return;
   if (node.image_now == node.image_wanted)

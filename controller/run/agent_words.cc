@@ -1,4 +1,4 @@
-// Messages of an agent and their effect on the present action: NodeTurn's functions about hello and events.
+// Messages of an agent and their effect on the current action: NodeTurn's functions about hello and events.
 #include <fmt/format.h>
 
 #include "base/facts.h"
@@ -22,7 +22,7 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
   const bool ram = hello.mode == wire::Mode::ram;
   const bool since = hello.boot_id != s.boot_before;
   if (s.stopping) {
-    if (s.awaiting_ram && ram && since) {  // what the power cycle before this one was for
+    if (s.awaiting_ram && ram && since) {  // the RAM system of an earlier power cycle
       withdraw_stop();
       return got_ram();
     }
@@ -33,7 +33,7 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
     if (ram && since) return got_ram();
     if (s.person && s.stage == Stage::powering && since && new_boot)
       s.wait.observed = "it booted from its disk, not from the network";
-    // It restarted, whether or not it received the order; the system that the order was for is gone.
+    // It restarted, whether or not it received the order; the system that the order was for no longer runs.
     if (s.in_band && !ram && since && new_boot && (s.power_certain || !s.boot_before.empty()))
       return lose_attempt(s.power_certain
                               ? "the RAM system did not reach the controller; the old system is back"
@@ -68,7 +68,7 @@ void NodeTurn::got_ram() {
   ++s.epoch;
   withdraw_leave();
   s.awaiting_ram = s.with_netboot = false;
-  // It has all it needs. The next netboot, and the next token, require another power cycle by a plan.
+  // The RAM system was reached. The next netboot, and the next token, require another power cycle by a plan.
   add(effect::Call::disarm);
   s.power_error.clear();
   if (s.action().kind == ActionKind::netboot) return succeed({{"boot_id", agent.boot_id}});
@@ -76,7 +76,7 @@ void NodeTurn::got_ram() {
   agent.heard = w.now;
   add(effect::HearFrom{agent.heard});
   s.deadline = w.now + time_for(s.action());
-  s.alone_from = {};  // no part of that time has passed
+  s.alone_from = {};  // that time does not count
   s.stage = Stage::awaiting;
   consider();
   add(effect::Kick{});
@@ -86,7 +86,7 @@ void NodeTurn::on(const input::Said& said) { on_event(said.event); }
 
 void NodeTurn::on_event(const wire::Event& event) {
   if (s.leaving && event.order == leave_order().id) return on_left(event);
-  if (!s.offered || event.order != own_order()) return;  // of an attempt that no longer counts
+  if (!s.offered || event.order != own_order()) return;  // the event is from an attempt that no longer counts
   if (event.kind == "started" && w.log.of(s.action().id).state == ActionState::intent)
     transition(ActionState::started, Json::object());
   if (event.kind == "progress") on_progress(event.data);
@@ -129,7 +129,7 @@ Status NodeTurn::accept_inventory(const Json& result, std::vector<effect::Draft>
 void NodeTurn::on_finished(const wire::Event& event) {
   const Action& action = s.action();
   Json result = event.data.is_object() && event.data.contains("result") ? event.data["result"] : Json();
-  // A node's data may be hostile: anything but exactly `true` is a failure.
+  // A node's data may be malicious: anything but exactly `true` counts as a failure.
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
   const Error told = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
   if (is_for_slot(action.kind)) return on_slot_finished(good, told);

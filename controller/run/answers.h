@@ -1,9 +1,9 @@
-// StepAnswers: how the steps of each action of a run ended, over all its attempts.
+// StepAnswers: the result that each step of a run's actions ended with, over all attempts of the action.
 //
-// After a success only its answers count. Otherwise the newest answer of each step counts, except that "not
-// run" replaces none: a later attempt that got less far does not remove earlier answers. Rounds that isolate
-// the faulty node (FollowUp) are further orders of the same action; their answers do not count. Pure: rows of
-// the journal in, JSON out. Thread: any; values only.
+// After a success only that attempt's results count. Otherwise the newest result of each step counts, except
+// that "not run" replaces none: a later attempt that stopped earlier does not remove earlier results. Rounds
+// that isolate the faulty node (FollowUp) are further orders of the same action; their results do not count.
+// Pure: takes journal rows, returns JSON. Thread safety: plain value types.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ namespace muster {
 class StepAnswers {
  public:
   void apply(const JournalRow& row);
-  // Records of steps as agents send them ({"step","status","message","ms","result"?}), in the order of first
-  // reports. Empty: none.
+  // Returns the action's step records as agents send them ({"step","status","message","ms","result"?}), in
+  // the order in which they were first reported; empty if there are none.
   const Json& of(const std::string& action) const;
 
  private:

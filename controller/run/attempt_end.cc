@@ -9,7 +9,7 @@ namespace muster {
 
 using Lane = Limits::Lane;
 
-// Clears the attempt. Lanes are held until the action is over; only the power cycle's is released here.
+// Clears the attempt. Lanes are held until the action is over; only the lane of the power cycle is released.
 void NodeTurn::end_attempt() {
   ++s.epoch;
   add(effect::StopTimer{});
@@ -67,14 +67,14 @@ void NodeTurn::advance_to_next() {
   s.follow = nullptr;
   set_wait({});
   ++s.index;
-  // If the last one is skipped, its own row must still be written.
+  // If the last action is skipped, the node's own row must still be written.
   const bool passed = pass_needless(s, w.log);
   s.stage = s.acts() || passed ? Stage::pending : Stage::done;
   add(effect::Kick{});
 }
 
-// What keeps a node from being accepted before all are compared. `last`: result of its last action, which is
-// not in the log yet.
+// Returns why a node cannot be accepted before all nodes are compared; "" if it can. `last`: the result of
+// its last action, which is not in the log yet.
 std::string NodeTurn::reservation(const Json& last) const {
   for (size_t i = 0; w.hooks.reservation && i < s.actions.size(); ++i) {
     const Action& action = *s.actions[i];
@@ -87,10 +87,10 @@ std::string NodeTurn::reservation(const Json& last) const {
   return "";
 }
 
-// The node's own row when all its actions succeeded.
+// Returns the node's own row for a node whose actions all succeeded.
 std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
   if (s.returning) return returned();
-  // Unchanged, except for one that was given up because it did not answer.
+  // The row is unchanged, except for a node that was given up because it did not respond.
   if (w.plan.kind == PlanKind::wake)
     return {effect::Change{[](NodeRow& changed) {
       if (changed.state != NodeState::quarantined) return;
@@ -99,8 +99,8 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
     }}};
   if (s.only_serves) return {};  // its state does not change
   const bool discovered = w.plan.kind == PlanKind::discover, drained = w.plan.kind == PlanKind::drain;
-  // The plan was made before its agent had reported, as happens right after the controller starts. What was
-  // done is lost when the system rolls back.
+  // The plan was made before the node's agent had reported, as happens right after the controller starts.
+  // What was done is lost when the system rolls back.
   const bool on_trial = agent.trial && !committed();
   const std::string doubt = on_trial ? "it runs a system on trial, which is not committed and rolls back by "
                                        "itself: run `muster up` after that"
@@ -124,7 +124,7 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
 }
 
 bool NodeTurn::tries_left() const {
-  if (s.action().kind == ActionKind::boot_slot) return false;  // its agent must never get it twice
+  if (s.action().kind == ActionKind::boot_slot) return false;  // its agent must never get this order twice
   int counted = s.attempt;
   for (const auto& [name, times] : s.excused) counted -= times;
   return counted < s.action().max_attempts;
@@ -135,7 +135,7 @@ void NodeTurn::end_failed(const Error& error, Json result, const ProbeVerdict& b
   if (!excuse.empty()) ++s.excused[blame.node];
   const bool retry = may_pass(error.code) && (!excuse.empty() || tries_left());
   if (!retry && follow_up(result)) return;
-  // It was carried out, only the answer is missing.
+  // The order was carried out; only the answer is missing.
   if (!retry && !s.returning && s.action().phase == kCommitPhase && committed())
     return succeed({{"reported", "later, by its agent"}});
   Json data = {{"code", std::string(to_string(error.code))},
@@ -169,7 +169,7 @@ void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
                   {{"message", s.next_reason}, {"with_netboot", s.next_netboot}, {"retry", retry}});
 }
 
-// A node with a way back to a working system takes it. If that fails, too, its reason states both failures.
+// A node that can return to a working system does so. If that fails too, the reason states both failures.
 void NodeTurn::give_up(const std::string& reason, bool for_good) {
   std::string why = (s.acts() ? s.action().title + ": " : "") + reason;
   if (!for_good && may_go_back()) return go_back(why);
@@ -202,8 +202,8 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
 // Leaves the run without being at fault: it never started, or the run was cancelled.
 //
 // A node that may be in a trial boot is left to its own timer, which rolls it back; no plan is made for it
-// before that. In its old system it runs jobs, like one that never left it: if it were `installing`, the next
-// plan would install it from the network while its jobs run.
+// before that. Back in its old system it runs jobs, like a node that never left its system: with the state
+// `installing`, the next plan would install it from the network while its jobs run.
 void NodeTurn::stand_down(const std::string& given) {
   std::string reason = s.returning ? fmt::format("{}; while returning: {}", s.reason, given) : given;
   if (tried() && !committed()) reason += trial_text();

@@ -1,5 +1,5 @@
-// Which node is at fault: NodeTurn's functions for steps that are about other nodes, with the judgement of
-// blame.h.
+// Decides which node is at fault: NodeTurn's functions for steps that involve other nodes; uses judge_probe()
+// of blame.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace muster {
 
 namespace {
 
-// The ids of the steps of a result that did not succeed.
+// Returns the ids of the steps in a result that did not succeed.
 std::set<std::string> bad_steps(const Json& result) {
   std::set<std::string> bad;
   for (const Json& step : result["steps"])
@@ -25,7 +25,7 @@ std::set<std::string> bad_steps(const Json& result) {
 
 }  // namespace
 
-// Steps about other nodes are judged when it is known whether those were reachable.
+// Steps that involve other nodes are judged once it is known whether those nodes were reachable.
 void NodeTurn::fail_attempt(const Error& error, Json result) {
   FailedProbe probe = failed_probe(result);
   if (!may_pass(error.code) || probe.others.empty()) return end_failed(error, std::move(result), {});
@@ -35,7 +35,7 @@ void NodeTurn::fail_attempt(const Error& error, Json result) {
   weigh();
 }
 
-// The nodes that the failed steps of this attempt are about, without those that were gone before it began.
+// Returns the nodes that the failed steps of this attempt are about, without nodes that left before it began.
 FailedProbe NodeTurn::failed_probe(const Json& result) const {
   FailedProbe probe;
   probe.started = s.started;
@@ -79,7 +79,7 @@ void NodeTurn::weigh() {
   for (auto& other : probe.others) {
     const KnownAgent seen = w.others.agent_of(other.name);
     other.gone = w.others.gone(other.name);
-    other.heard = seen.contact;  // not `heard`: that is where silence is counted from, which may be moved
+    other.heard = seen.contact;  // not `heard`: the start of silence, which may be moved forward
     other.returned = seen.returned;
     const auto excuses = s.excused.find(other.name);
     other.excuses = excuses == s.excused.end() ? 0 : excuses->second;
@@ -92,8 +92,8 @@ void NodeTurn::weigh() {
                     error.message, "retry, or quarantine of " + blame.node, probe.failed, blame.until},
                    Next::weigh);
     case ProbeVerdict::What::quarantine:
-      add(effect::Quarantine{blame.node,
-                             fmt::format("{} during {} with it: {}", blame.reason, s.name, error.message)});
+      add(effect::Quarantine{blame.node, fmt::format("{} while {} ran a step with it: {}", blame.reason,
+                                                     s.name, error.message)});
       add(effect::Absent{blame.node});
       s.stage = Stage::pausing;  // until the faulty node is quarantined
       s.next = Next::weigh;
@@ -107,20 +107,20 @@ void NodeTurn::weigh() {
   }
 }
 
-// Starts the next order of the same check, or ends it with the results of all its orders; false: no further
-// order. Its rounds are attempts that do not count: after a crash they are read from the journal, and the
-// next one is the same.
+// Starts the next order of the same check, or ends the check with the results of all its orders; returns
+// false if there is no further order. These rounds are attempts that do not count: after a crash they are
+// read from the journal, and the next round is the same.
 bool NodeTurn::follow_up(const Json& result) {
   if (!w.hooks.follow_up || s.action().kind != ActionKind::check) return false;
   s.results.push_back(result);
   auto next = w.hooks.follow_up(s.action(), s.results);
   if (!next && s.results.size() == 1) return s.results.clear(), false;
-  s.without.clear();  // the nodes left out before are among those that are examined
+  s.without.clear();  // nodes that were left out before are examined as well
   if (!next || next->order.is_null()) {
     succeed(next ? std::move(next->result) : s.results.front());
     return true;
   }
-  ++s.excused[""];  // no node's fault
+  ++s.excused[""];  // no node is at fault
   const std::string why =
       next->why.empty() ? fmt::format("isolating the faulty node, round {}", s.results.size()) : next->why;
   end_attempt();

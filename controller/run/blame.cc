@@ -17,7 +17,7 @@ ProbeVerdict judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
     }
   for (const auto& n : p.others) {
     if (n.heard > p.failed) continue;
-    // Contacts from before a restart of the controller are unknown: silence is counted from shortly before
+    // Contacts from before a restart of the controller are unknown, so silence is counted from shortly before
     // the failure at the earliest.
     const SteadyMs from = std::max({n.heard, p.failed - t.silent_after, p.listens});
     const SteadyMs until = from + t.lost_after;
@@ -30,7 +30,7 @@ ProbeVerdict judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
         return {What::excuse, n.name,
                 "the controller was down, and " + n.name + " may have been away meanwhile"};
   if (!p.tries_left && !p.next.empty())
-    return {What::repeat, p.next, "it is repeated with another node before a node is quarantined"};
+    return {What::repeat, p.next, "the step is repeated with a different node before one is quarantined"};
   return {What::stands, "", ""};
 }
 

@@ -1,19 +1,19 @@
-// Whether another node is at fault when a node failed in a step that is about other nodes. Pure:
-// judge_probe(what is known) -> what to do.
+// Decides whether another node is at fault when a node failed in a step that involves other nodes. A pure
+// function: judge_probe(what is known) -> what to do.
 //
-// A probe of a node that lost power, reboots or is cut off says nothing about the prober. So the verdict
-// waits until each of the others has reported after the failure, or has been silent for so long that it
-// counts as lost. Then:
-//   - all nodes were silent for a while: that may be the controller's own fault, and after it each has the
-//     full time again to report;
+// A failed probe of a node that lost power, reboots or is cut off proves nothing about the node that probed.
+// So the verdict waits until each of the other nodes has reported after the failure, or has been silent for
+// so long that it counts as lost. Then:
+//   - all nodes were silent for a while: the controller's own link may be the reason, and after that silence
+//     each node has the full time again to report;
 //   - one of them left the run, or was away during the attempt: the failure does not count, and the next try
 //     is without it;
-//   - the attempt began before the controller was up: it is unknown who was away meanwhile, and the failure
-//     does not count either;
+//   - the attempt began before the controller was up: it is unknown which nodes were away before, and the
+//     failure does not count either;
 //   - one of them stays silent, or was away repeatedly: that one is quarantined;
 //   - all are reachable: the failure counts. If it was the last try of a step about one next node, the same
-//     step first runs about the node after that one. If it succeeds, the one left out is quarantined.
-// Thread: any; values only. Never reads a clock.
+//     step is first run about the node after that one; if it succeeds, the omitted node is quarantined.
+// Thread safety: plain value types; never reads a clock.
 #pragma once
 
 #include <string>
@@ -33,28 +33,28 @@ struct Neighbour {
 
 struct FailedProbe {
   SteadyMs started = {}, failed = {}, now = {};  // of the attempt
-  SteadyMs watched = {};  // since when absences are known: the controller was down before
+  SteadyMs watched = {};  // absences are known from then on: the controller was down before
   bool tries_left = true;
   std::vector<Neighbour> others;  // the nodes that the failed steps are about
-  std::string next;       // the only one of those, if another live node could take its place; else empty
-  SteadyMs listens = {};  // since when any node reports again after all were silent; none: they never were
+  std::string next;       // the only one of `others`, if another live node could replace it; else empty
+  SteadyMs listens = {};  // when nodes began to report again after all were silent; none: never
 };
 
 struct ProbeVerdict {
   enum class What {
-    wait,        // until `until`, for a message from `node`
+    wait,        // for a message from `node`, until `until`
     excuse,      // the failure does not count because of `node`
     quarantine,  // `node` is lost
-    repeat,      // second opinion: try once more without `node`
-    stands,      // it counts
+    repeat,      // second opinion: one more try, without `node`
+    stands,      // the failure counts
   };
   What what = What::stands;
   std::string node, reason;
   SteadyMs until = {};
 };
 
-// How often one node that comes and goes may excuse the failures of one action; then it is quarantined
-// itself.
+// The maximum number of failures of one action for which one node that comes and goes may be the excuse;
+// after that, it is quarantined itself.
 inline constexpr int kMostExcuses = 3;
 
 ProbeVerdict judge_probe(const FailedProbe& probe, const ExecutorTiming& timing);

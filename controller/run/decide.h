@@ -1,5 +1,5 @@
-// Makes the decisions of node_state.cc and slot_state.cc, with their common texts. Included by these two
-// only. Thread: any; values only.
+// Helper functions that build the decisions of node_state.cc and slot_state.cc, and texts that both use.
+// Included by these two files only. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -24,14 +24,14 @@ inline Decision act(Decision::What what, std::string reason, bool with_netboot =
   return d;
 }
 
-// The panic on its console, for people; "" if none.
+// The kernel panic on the machine's console, as text for operators; "" if there was none.
 inline std::string console_text(const Situation& s) {
   return s.panic.empty() ? "" : "; its console: " + s.panic;
 }
 
 inline std::string not_heard(const Situation& s) { return "agent silent for " + to_human(s.now - s.heard); }
 
-// The same, with everything else known about a silent machine.
+// The agent's silence as text for operators, with the power state and the console of the machine.
 inline std::string silence_text(const Situation& s) {
   return not_heard(s) + "; " + power_text(s) + console_text(s);
 }
@@ -41,7 +41,7 @@ inline Decision wait_for_sign(const Situation& s, SteadyMs until, std::string ne
                   std::move(next));
 }
 
-// While it restarts, which may take until its deadline.
+// Waits for the installed system's agent while the machine restarts, at most until the action's deadline.
 inline Decision wait_for_installed(const Situation& s, std::string reason, std::string observed,
                                    std::string next) {
   return wait_for(std::move(reason), "the installed system's agent", std::move(observed), s.started,
@@ -50,7 +50,7 @@ inline Decision wait_for_installed(const Situation& s, std::string reason, std::
 
 inline Decision look_at_power() { return act(Decision::What::look, "the power state"); }
 
-// It was powered on the maximum number of times.
+// The action fails: the machine was powered on the maximum number of times and is still off.
 inline Decision stays_off(const Situation& s, const ExecutorTiming& t) {
   return act(Decision::What::fail, switcher(s.rented) + " was ordered " + std::to_string(t.power_tries) +
                                        " times to power the machine on, but it is still off");

@@ -1,5 +1,6 @@
-// The pump. Inputs of a node give its next state and effects, which are carried out in their order. Below in
-// that order: inputs, what may begin, a turn, its effects. A run's beginning and end are in executor_run.cc.
+// The executor's main loop: an input of a node gives its next state and effects, which are carried out in
+// order. This file has, in order: inputs, what may begin, a turn, its effects. executor_run.cc has a run's
+// start and end.
 #include "controller/run/executor.h"
 
 #include <fmt/format.h>
@@ -77,7 +78,7 @@ bool Executor::forget(const std::string& node) {
 
 // ---- what may begin ----
 
-// Everything that may have become possible is started. Posted, so that it never runs inside a step of a node.
+// Starts everything that may have become possible. Posted, so that it never runs inside a step of a node.
 void Executor::kick() {
   kicked_ = look_again_ = true;
   post_look();
@@ -93,8 +94,8 @@ void Executor::post_look() {
   });
 }
 
-// In the order of the plan. What becomes possible for a later node is seen at once, for an earlier one in the
-// next look.
+// In the order of the plan. What becomes possible for a later node is noticed in this pass, for an earlier
+// one in the next pass.
 void Executor::look() {
   if (look_from_ == 0) look_again_ = false;
   const auto has_place = [this](Lane lane) { return limits_.may_begin(lane); };
@@ -117,8 +118,8 @@ void Executor::look() {
 // It begins, or waits for one thing recorded in ready_, or is no longer pending.
 void Executor::look_at(Node& node) {
   if (!node.run.acts()) return feed(node, input::Settle{});
-  // Of nodes re-imaged in place, all have begun before the first fails: checked again before one leaves its
-  // system.
+  // For nodes re-imaged in place, all have begun before the first one fails, so the budget is checked again
+  // before a node leaves its system.
   const auto stays = [&] {
     const bool leaves = node.run.action().kind != ActionKind::write_slot && undisturbed(node.run, log_);
     return !node.run.returning && (!node.run.begun || leaves);
@@ -157,8 +158,8 @@ void Executor::wait_at_gate(Node& node, Gate::Answer answer) {
   set_wait(node, std::move(answer.wait));
 }
 
-// A node at a barrier is considered when it opens, and when it waits for another phase, to update the shown
-// reason.
+// A node at a barrier is considered when the barrier opens, and when it begins to wait for a different phase,
+// so that the reason shown is up to date.
 void Executor::look_at_barriers() {
   while (const auto due = ready_.next_barrier()) {
     const Action* open =
@@ -232,7 +233,7 @@ void Executor::carry_out(Node& node, Effect effect) {
 
 // ---- its effects ----
 
-// After an internal error the node must not wait for ever: the others go on, and the run ends.
+// After an internal error the node must not wait for ever: it is given up, the others continue, the run ends.
 template <typename Work>
 void Executor::contained(const std::string& node, Work work) {
   const std::string name = node;
@@ -319,11 +320,11 @@ void Executor::stop_timer(Node& node) {
   if (node.timer) reactor_.cancel(std::exchange(node.timer, 0));
 }
 
-// Quarantines a node because of other nodes' results. One without actions in this run is not changed.
+// Quarantines a node because of other nodes' results. A node without actions in this run is not changed.
 void Executor::quarantine_other(const std::string& name, const std::string& reason) {
   Node* node = find(name);
   if (node && !node->run.over()) {
-    // One that returns to its old system restarts: it is expected not to answer.
+    // A node that returns to its old system restarts: it is expected to be silent.
     if (!node->run.returning) feed(*node, input::GiveUp{reason});
     return;
   }

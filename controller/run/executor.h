@@ -1,6 +1,6 @@
 // Executor: carries out one approved plan. Its only choices are when to read a state again, when to retry,
-// and when to give a node up. These are node_run.h's: the executor feeds it with what happens and carries out
-// its effects, and it handles what nodes have to do with each other.
+// and when to give a node up; node_run.h makes them. The executor passes events to node_run.h, carries out
+// the effects that it returns, and handles what nodes have to do with each other.
 //
 // Owned by the daemon (or the simulation, unmodified); works on ports only. Promises:
 //   - nothing outside the plan: effects are those of the plan's actions. An `image` or `boot_disk` action,
@@ -9,14 +9,14 @@
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends
 //     on it; a row that cannot be written holds its node, the node's lane and the run's end, not the others,
 //     and not the end of a run that is cancelled;
-//   - when all agents fall silent at once the controller's own link may be cut: for a while it only reads
+//   - when all agents stop reporting at once, the controller's own link may be cut: for a while it only reads
 //     states (node_state.h);
 //   - a node that a person switches (PowerPort::by_hand) becomes a manual task with a deadline, and holds no
 //     lane and no node that does not need it;
 //   - a node that nothing can switch (PowerPort::switches) is brought into the RAM system by an order to its
 //     own agent, and by nothing else;
-//   - an installed system that answers is shut down before its power is cycled, and switched off hard only if
-//     it does not stop;
+//   - an installed system that responds is shut down before its power is cycled, and switched off hard only
+//     if it does not stop;
 //   - unknown is not failed: after a power call without answer, or when an agent is silent, the power state
 //     is read before a decision;
 //   - a node with a way back (Action::when_failed) that fails returns to its old system and delays no other
@@ -26,8 +26,8 @@
 //   - a failed step about another node is judged only when it is known whether that node is reachable
 //     (controller/run/blame.h);
 //   - every wait has a reason, an awaited fact, a deadline and what happens next: why(), progress();
-//   - resume() after a crash continues from the journal: orders are sent again under the same id, the power
-//     state is read first. After a long absence it only ends the run as cancelled: an operator plans again.
+//   - after a crash, resume() continues from the journal: orders are sent again under the same id, the power
+//     state is read first. After a long absence it only ends the run as cancelled; an operator plans again.
 // The executor's NodeBook is the only writer of NodeRows: hello, facts, states. Other code changes one
 // through set_node().
 // An event may be acknowledged before its rows are durable: after a crash the order is sent again and the
@@ -77,26 +77,26 @@ class Executor : private Others {
   Executor& operator=(const Executor&) = delete;
 
   using Started = std::function<void(Result<int64_t>)>;
-  // Starts a run of `plan`, which is stored under that digest. conflict while another run is active. `done`
-  // gets the run's id when its row is durable.
+  // Starts a run of `plan`, which is stored under `digest`. conflict while another run is active. `done` gets
+  // the run's id when the run's row is durable.
   void start(std::shared_ptr<const Plan> plan, const std::string& digest, const std::string& approved_by,
              Started done);
-  // The same for a plan that may not be stored yet, since digesting and writing a large plan takes long.
+  // Starts a run of a plan that may not be stored yet: digesting and writing a large plan takes long.
   void start(const Plan& plan, const std::string& approved_by, Started done);
-  // Continues a run that was `running` when the controller ended, or ends it if that is long ago. not_found /
-  // conflict / corrupt (plan or journal unreadable). `plan`: the run's, where it was read already.
+  // Continues a run that was `running` when the controller ended, or cancels it if that is long ago.
+  // not_found, conflict or corrupt (plan or journal unreadable). `plan`: its plan, if already read.
   Status resume(int64_t run, std::shared_ptr<const Plan> plan = nullptr);
   // Cancels the run: nothing new starts, offers are withdrawn, it ends as cancelled.
   void cancel(const std::string& reason);
   // Quarantines one node, as if it had failed with that reason; also one that could return to its old system.
   void quarantine(const std::string& node, const std::string& reason);
 
-  // From the agent link. Each event once (the link drops repeated ones).
+  // From the agent link, which passes each event only once (it drops repeated ones).
   void on_hello(const Hello& hello);
   void on_event(const std::string& node, const wire::Event& event);
   void on_contact(const std::string& node, const Presence& present = {});
 
-  // Whether this order is the node's present one: it is on offer, or will be.
+  // True if this is the node's current order: it is on offer, or will be.
   bool expects(const std::string& node, const std::string& order) const;
   bool active() const { return run_.id != 0 && !ended_; }
   int64_t run_id() const { return run_.id; }
@@ -109,47 +109,47 @@ class Executor : private Others {
   //  "nodes":[{node,state,phase,title,action,attempt,index,of,percent,rate,unit,eta_ms,reason}]}
   Json progress() const;
 
-  // Newest row of a node, with what is on its way to the store; a default row when it is unknown.
+  // Returns the newest row of a node, including writes that are pending; a default row for an unknown node.
   NodeRow node_row(const std::string& node) const { return book_.row(node); }
-  // Of all nodes that have one.
+  // Returns the rows of all nodes that have one.
   const std::map<std::string, NodeRow>& node_rows() const {
     book_.load();
     return book_.rows();
   }
-  // `change` may run later, when the row can be read: it captures by value. Until then nothing is written.
+  // `change` may run later, once the row can be read, so it must capture by value; nothing is written before.
   void set_node(const std::string& node, const std::function<void(NodeRow&)>& change);
-  // The system that its agent runs, as far as known.
+  // The system that the node's agent runs, as far as known.
   std::optional<wire::Mode> mode_of(const std::string& node) { return book_.agent(node).mode; }
-  // Its agent's last report to this process: a trial boot.
+  // True if the last report of the node's agent to this process came from a trial boot.
   bool on_trial(const std::string& node) const {
     const KnownAgent* agent = book_.find(node);
     return agent && agent->trial;
   }
-  // The root slot that it runs from, as its agent reported; "" unknown.
+  // Returns the root slot that the node runs from, as its agent reported; "" if unknown.
   std::string running_slot(const std::string& node) const {
     const KnownAgent* agent = book_.find(node);
     return agent ? agent->slot : "";
   }
   // How long its agent has been silent; nullopt: it never reported, or not since the database was restored.
   std::optional<DurationMs> silent_for(const std::string& node) const { return book_.silent_for(node); }
-  // Since when it is silent, for people; 0: it is not, or this process has not run long enough to decide.
+  // Since when the node is silent, for display; 0: it is not, or this process is too young to decide.
   TimeMs silent_since(const std::string& node) const {
     return book_.silent_since(node, timing_.silent_shown);
   }
-  // The database was restored from an older copy, and the node has not reported since: its row may be wrong.
+  // True if the database was restored from an older copy and the node has not reported since then.
   bool outdated(const std::string& node) const { return book_.outdated(node); }
   // Drops the state of a node whose row is being deleted; false while it takes part in an active run.
   bool forget(const std::string& node);
-  // The node of each known machine, without undeclared ones. Null while the store cannot be read. Shared:
-  // every power call for a node never seen uses it.
+  // Returns the node of each known machine, without undeclared machines; null while the store cannot be read.
+  // Shared, because every power call for a node that was never seen uses it.
   std::shared_ptr<const Machines> machines() const { return book_.machines(); }
   const StepLog& log() const { return log_; }
-  // Why events are not durable yet, and of which node; "": no write failed. Until then only a cancelled run
-  // ends.
+  // Why events are not durable yet, and of which node; "" if no write failed. While a write fails, only a
+  // cancelled run can end.
   std::string unwritten() const { return journal_.trouble(""); }
-  // Checks the incrementally kept state against the nodes: counters, and whether a node (number `turn`; the
-  // others are checked by later calls) could begin but will not be considered. "": correct. For simulation
-  // and tests.
+  // Returns how the incrementally kept state differs from the nodes' states: wrong counters, or a node that
+  // could begin but will not be considered; "" if correct. One node (number `turn`) is checked per call. For
+  // simulation and tests.
   std::string kept_wrong(size_t turn) const;
 
  private:
@@ -160,7 +160,7 @@ class Executor : private Others {
     Reactor::TimerId timer = 0;
   };
 
-  // The pump: an input of a node becomes its next state and effects, which are carried out in order.
+  // The pump: turns an input of a node into its next state and effects, and carries these out.
   void feed(Node& node, Input input);
   void carry_out(Node& node, Effect effect);
   void call(Node& node, effect::Call what);
@@ -168,8 +168,8 @@ class Executor : private Others {
   void set_timer(Node& node, DurationMs delay);
   void stop_timer(Node& node);
   void quarantine_other(const std::string& name, const std::string& reason);
-  // A callback that becomes an input of this node; ignored if the executor, the run or the node's attempt is
-  // gone by then.
+  // Returns a callback that becomes an input of this node. It is ignored if the executor, the run or the
+  // node's attempt no longer exists when it is called.
   template <typename In>
   auto answers(Node& node);
   template <typename Work>
@@ -224,9 +224,9 @@ class Executor : private Others {
   std::shared_ptr<const Plan> plan_;
   RunRow run_;
   bool ended_ = true, ending_ = false;
-  uint64_t taken_out_ = 0;  // nodes that had succeeded and were quarantined after that, by this process
+  uint64_t taken_out_ = 0;  // nodes that this process quarantined after they had succeeded
   Reactor::TimerId sign_timer_ = 0;
-  uint64_t adopted_ = 0;  // runs, by this process
+  uint64_t adopted_ = 0;  // number of runs that this process has adopted
   Gate gate_;             // of plan_
   StepLog log_;
   Limits limits_;
@@ -235,12 +235,12 @@ class Executor : private Others {
   std::vector<Node*> order_;  // of the plan
   Tally tally_;
   ReadyQueue ready_;
-  // Whether the rest of a look is posted, to run after other tasks; and whether another look follows it.
+  // Whether the rest of a look is posted to run after other tasks, and whether another look must follow it.
   bool look_posted_ = false, look_again_ = false;
   bool kicked_ = false;  // since the run was adopted: its row is durable
   size_t look_from_ = 0;
-  std::set<size_t> heeded_;  // whose agents should report
-  // not (or no longer) in this run, and silent when others needed them
+  std::set<size_t> heeded_;  // nodes whose agents should report
+  // nodes that are not (or no longer) in this run and were silent when others needed them
   std::map<std::string, SteadyMs> absent_;
   Spans took_;
 };

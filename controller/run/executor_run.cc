@@ -1,4 +1,4 @@
-// The executor's functions about a run as a whole: its beginning, how it goes on after a restart of the
+// The executor's functions about a run as a whole: its start, its resumption after a restart of the
 // controller, what operators do with it, its end.
 #include <fmt/format.h>
 
@@ -16,11 +16,11 @@ using Stage = NodeRun::Stage;
 
 namespace {
 
-// Writer of the controller's heartbeat rows: neither a node nor the run, whose rows wait for those of its
-// nodes.
+// Writer of the controller's heartbeat rows: neither a node nor the run as a whole, whose rows wait for those
+// of all nodes.
 constexpr const char* kSigns = "(heartbeat)";
-// Writer of the beginnings of runs and the ends of cancelled ones, which wait for no node's row: a row that
-// the store rejects for good must not keep a run from ending.
+// Writer of the starts of runs and the ends of cancelled ones, which do not wait for any node's row: a row
+// that the store always rejects must not prevent a run from ending.
 constexpr const char* kRuns = "(runs)";
 
 void append(std::vector<Write>& rows, std::vector<Write> more) {
@@ -122,7 +122,7 @@ Status Executor::resume(int64_t run, std::shared_ptr<const Plan> plan) {
     cancel(reason);
     return Ok{};
   }
-  sign();  // a controller that is killed repeatedly was not away for all of that time
+  sign();  // so that repeated restarts do not add up to a long absence
   stay_alive();
   for (const auto& [name, node] : nodes_)
     if (!node->run.over()) feed(*node, input::Resume{});
@@ -142,8 +142,8 @@ void Executor::mark_disks(const std::vector<JournalRow>& journal) {
   }
 }
 
-// A row at intervals, so that a restarted controller can compute its absence. Some actions are quiet for
-// hours.
+// Writes a row at intervals, so that a restarted controller can compute how long it was down. Some actions
+// write no rows for hours.
 void Executor::stay_alive() {
   if (sign_timer_) reactor_.cancel(sign_timer_);
   sign_timer_ = reactor_.after(timing_.sign_every, [this] {
@@ -173,7 +173,7 @@ void Executor::cancel(const std::string& reason) {
 void Executor::quarantine(const std::string& node, const std::string& reason) {
   Node* found = active() ? find(node) : nullptr;
   if (found && !found->run.over()) return feed(*found, input::GiveUp{reason, true});
-  // It succeeded, others have not yet: the run's end must not overrule this.
+  // It succeeded while others have not finished: the run's conclusion must not override this.
   if (found && found->run.stage == Stage::done) write(node, {condemned(*found, reason)});
   set_node(node, [reason](NodeRow& row) {
     row.state = NodeState::quarantined;
@@ -197,7 +197,7 @@ void Executor::finish_run(RunState state, const std::string& reason) {
   last.state = state;
   if (!hooks_.conclude || state == RunState::cancelled) return end_run(std::move(last), reason, {});
   if (std::exchange(ending_, true)) return;
-  // After every row of the run, so that the conclusion sees them all.
+  // Posted after every row of the run, so that the conclusion includes them all.
   write("", {}, [this, last, reason] {
     if (run_.id == last.id && !ended_) ask_conclusion(last, reason);
   });
@@ -205,7 +205,7 @@ void Executor::finish_run(RunState state, const std::string& reason) {
 
 void Executor::ask_conclusion(RunRow last, const std::string& reason) {
   last.ended = reactor_.now();
-  // It may be cancelled until the answer comes.
+  // The run may be cancelled before the answer arrives.
   const auto answered = [this, alive = alive_, last, reason, out = taken_out_](Conclusion conclusion) {
     if (!*alive || run_.id != last.id || ended_) return;
     if (out == taken_out_) return end_run(last, reason, std::move(conclusion));
@@ -215,7 +215,7 @@ void Executor::ask_conclusion(RunRow last, const std::string& reason) {
   if (!contain_exceptions("the conclusion of a run", [&] { hooks_.conclude(last, answered); })) answered({});
 }
 
-// Degraded nodes keep working; those that fail in comparison with the others are quarantined like any other.
+// Degraded nodes keep working; those that fail in comparison with the others are quarantined as usual.
 void Executor::conclude(Conclusion conclusion, Rows& rows) {
   size_t quarantined = 0;
   for (const auto& verdict : conclusion.nodes) {

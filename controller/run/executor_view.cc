@@ -1,4 +1,4 @@
-// The executor's read-only functions: for the turns of other nodes, and for operators.
+// The executor's read-only functions: for the turns of nodes, and for operators.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,9 +58,9 @@ std::string Executor::kept_wrong(size_t turn) const {
   return node.run.name + " could begin, and is not considered";
 }
 
-// At least two agents should report, and none does: that they all failed at once is less likely than that the
-// controller is cut off. Expected are nodes at work, nodes whose failure is being judged, and the other nodes
-// of that failure.
+// True if at least two agents should report and none does: it is more likely that the controller is cut off
+// than that they all failed at once. Expected to report: nodes at work, nodes whose failure is being judged,
+// and the other nodes of that failure.
 SteadyMs Executor::alone_since() const {
   const SteadyMs last = book_.last_heard();
   if (reactor_.steady() - last < timing_.silent_after) return {};
@@ -101,7 +101,7 @@ Json Executor::shown(const Node& node) const {
   // The state of what it waits for.
   if (const std::string* action = ready_.awaited(node.at); action && out.contains("wait"))
     out["wait"]["observed"] = fmt::format("{}: {}", *action, to_string(log_.of(*action).state));
-  // It has left the run or succeeded, and that is not stored yet: the end of the run waits for it.
+  // It has left the run or succeeded, but that is not stored yet, and the end of the run waits for it.
   if (node.run.over() && !trouble.empty())
     out["wait"] = to_json(
         {"the result cannot be recorded", "the store", trouble, "retry every second", {}, {}}, ahead());

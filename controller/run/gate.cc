@@ -13,14 +13,14 @@ const Action* Gate::find(const std::string& action) const {
   return found == actions_.end() ? nullptr : found->second;
 }
 
-// Whether no node needs to wait for this action any more. `never`: why it will not happen, for those that
-// need it. Only those that need it wait for a node that waits for a person.
+// True if no node needs to wait for this action any more. `never`: why it will not happen, for actions that
+// need it. For a node that waits for a person, only those that need its action wait.
 bool Gate::settled_for(const std::string& id, bool hard, const StateOf& state_of, std::string& never) const {
   if (proven_.count(id)) return true;
   const Action* action = find(id);
   const NodeRun* other = action ? state_of(action->node) : nullptr;
   if (!hard && other && other->person && other->stage == NodeRun::Stage::powering) return true;
-  // A node that returns to its old system does nothing more that others could need.
+  // A node that returns to its old system does nothing more that other nodes could need.
   const bool comes =
       other &&
       (action->when_failed ? !other->over()
@@ -37,7 +37,7 @@ Gate::Answer Gate::ask(const Action& mine, const StepLog& log, const StateOf& st
     const std::string observed = other.id + ": " + std::string(to_string(log.of(other.id).state));
     return Answer{false, "", {reason, awaited, observed, mine.title}, &other};
   };
-  // The way back waits for no other node, and not for the actions that it replaces.
+  // The actions of the way back wait for no other node, and not for the actions that they replace.
   if (mine.when_failed) return {true};
   for (const auto& dependency : mine.after) {
     std::string never;
@@ -50,8 +50,8 @@ Gate::Answer Gate::ask(const Action& mine, const StepLog& log, const StateOf& st
   const auto barrier = static_cast<size_t>(mine.behind);
   const Action* open = first_open(barrier, state_of);
   if (!open) return {true};
-  // Without a node's name or a title with a step count: thousands of waiting nodes would each report every
-  // single change.
+  // Without a node's name or a title with a step count: otherwise thousands of waiting nodes would each
+  // report every single change.
   Answer answer = wait_for("waiting for the other nodes", "all nodes: " + open->phase, *open);
   answer.barrier = barrier;
   return answer;

@@ -1,5 +1,5 @@
-// The executor's calls to its owner: verdicts on checks, the conclusion of a run, live events. Values and
-// functions only. The functions that judge are pure: the same answer for the same input. Thread: the
+// The executor's calls to its owner: verdicts on checks, the conclusion of a run, live events. Plain value
+// types and functions; the functions that judge are pure: the same input gives the same answer. Thread: the
 // reactor's.
 #pragma once
 
@@ -16,9 +16,9 @@
 
 namespace muster {
 
-// One thing that happened, for live views. kinds: run {state}, action {action, event, attempt, title, phase,
-// message}, wait {reason, awaited, until, next}, power {action}, step / progress / log (as the agent sent
-// them, plus action), node {state, reason}.
+// One event, for live views. kinds: run {state}, action {action, event, attempt, title, phase, message}, wait
+// {reason, awaited, until, next}, power {action}, step / progress / log (as the agent sent them, plus
+// action), node {state, reason}.
 struct RunEvent {
   TimeMs time = 0;
   int64_t run = 0;
@@ -33,11 +33,11 @@ struct Conclusion {
     bool quarantine = false;  // else degraded: it works, a part of it is slow
     std::string reason;
   };
-  std::vector<Node> nodes = {};  // of those that succeeded; the others of those are accepted
+  std::vector<Node> nodes = {};  // of the nodes that succeeded; those not listed are accepted
   std::vector<Write> rows = {};  // written with the end of the run, all or nothing
 };
 
-// More orders of a `check` action, after one whose result shows a fault without its place.
+// A further order of a `check` action whose result shows a fault but not where it is.
 struct FollowUp {
   Json order;            // params of the next order; null: no more needed
   Json result;           // if `order` is null: the action's result
@@ -47,19 +47,19 @@ struct FollowUp {
 struct ExecutorHooks {
   // Verdict on a `check` action from its result {"steps": [...]}. Null: the agent's own result decides.
   std::function<Status(const Action&, const Json& result)> judge = {};
-  // Why a node that passed this `check` action may not be called accepted before the run is concluded; "": it
-  // may.
+  // Returns why a node that passed this `check` action may not be called accepted before the run is
+  // concluded; "" if it may.
   std::function<std::string(const Action&, const Json& result)> reservation = {};
-  // Called with its result when an attempt of a `check` action has ended for good, then after each further
-  // order, with all results so far, in order. Must return the same for the same input. nullopt, at the first
-  // call only: the attempt's own verdict stands.
+  // Called with the result of the last attempt of a `check` action, and again after each further order, with
+  // all results so far, in order. Must return the same for the same input. nullopt, at the first call only:
+  // the attempt's own verdict stands.
   std::function<std::optional<FollowUp>(const Action&, const std::vector<Json>& results)> follow_up = {};
-  // Called when everything that happened in the run is durable; the row has its last state. Not for a
-  // cancelled run. It must answer exactly once, immediately or later, on the reactor's thread; if a node is
-  // quarantined meanwhile it is called again.
+  // Called when all events of the run are durable and its row has the final state; not for a cancelled run.
+  // Must answer exactly once, immediately or later, on the reactor's thread. If a node is quarantined before
+  // the answer, it is called again.
   using Concluded = std::function<void(Conclusion)>;
   std::function<void(const RunRow&, Concluded)> conclude = {};
-  // The kernel panic on a node's console since then; "": none.
+  // Returns the kernel panic on a node's console since that time; "" if there was none.
   std::function<std::string(const std::string& node, SteadyMs since)> panic = {};
   std::function<void(const RunEvent&)> observe = {};
   std::function<void(const RunRow&)> ended = {};  // the run's last row is durable

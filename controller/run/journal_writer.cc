@@ -11,8 +11,7 @@ namespace muster {
 
 namespace {
 
-// How many continuations of a commit run in one task; the rest run after the tasks that were posted
-// meanwhile.
+// How many continuations of a commit run in one task; the rest run after tasks that were posted in between.
 constexpr int kInOneTask = 4;
 
 }  // namespace
@@ -39,14 +38,14 @@ bool JournalWriter::must_wait(const std::string& node) const {
   return node.empty() ? !refused_.empty() : refused_.count(node) > 0;
 }
 
-// An older row of a node must not overwrite a newer one: a node with a row in a waiting piece waits, too.
+// An older row of a node must not overwrite a newer one: a node with a row in a waiting piece waits as well.
 void JournalWriter::keep(Piece piece, Pieces& kept) {
   for (const Write& row : piece.rows)
     if (const auto* node = std::get_if<NodeRow>(&row)) refused_.insert(node->name);
   kept.push_back(std::move(piece));
 }
 
-// All that may be written now. The rest stays queued.
+// Returns all pieces that may be written now; the rest stays queued.
 JournalWriter::Pieces JournalWriter::next_commit() {
   Pieces next, rest;
   for (Piece& piece : waiting_) {
@@ -83,14 +82,14 @@ void JournalWriter::commit(std::shared_ptr<Pieces> pieces) {
   });
 }
 
-// In their order, also those of several commits.
+// In order, also across several commits.
 void JournalWriter::run_due() {
   if (due_posted_) return;
   const auto alive = alive_;
   for (int i = 0; i < kInOneTask && !due_.empty(); ++i) {
     const auto then = std::move(due_.front());
     due_.pop_front();
-    // Each by itself: the others of the commit must be called, too.
+    // Each contained separately, so that the others of the commit are called as well.
     contain_exceptions("continuation of a commit", then);
     if (!*alive) return;
   }
@@ -104,7 +103,7 @@ void JournalWriter::run_due() {
   });
 }
 
-// Finds the pieces that cannot be written; nothing overtakes earlier rows of its node.
+// Finds the pieces that cannot be written; no piece is written before an earlier one of its node.
 void JournalWriter::one_by_one(std::shared_ptr<Pieces> left, std::shared_ptr<Pieces> kept) {
   while (!left->empty() && must_wait(left->front().node)) {
     keep(std::move(left->front()), *kept);

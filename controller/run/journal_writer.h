@@ -1,11 +1,11 @@
 // JournalWriter: writes the executor's rows to the store, in the order of events.
 //
-// One commit at a time; rows that come meanwhile go into the next one. Rows belong to a node, or ("") to the
-// run as a whole. A commit that fails is retried piece by piece: a piece that fails alone, too, waits, with
-// all that its node writes after it, and is retried every second; the others go on. So a full disk delays
-// everything, and a row that the store rejects delays only its node. Nothing overtakes an earlier row of its
-// own node, and what belongs to the run as a whole waits for every rejected row: its end comes after
-// everything. Thread: the reactor's.
+// One commit at a time; rows that arrive during a commit go into the next one. A row belongs to a node, or
+// (name "") to the run as a whole. If a commit fails, its pieces are retried one by one. A piece that also
+// fails alone is retried every second, and later rows of its node wait with it; other nodes' rows are
+// written. So a full disk delays everything, and a row that the store rejects delays only its node. No row is
+// written before an earlier row of its node, and rows of the run as a whole wait for every rejected row: the
+// end of the run is written last. Thread: the reactor's.
 #pragma once
 
 #include <deque>
@@ -26,15 +26,15 @@ class JournalWriter {
   using Rows = std::vector<Write>;
 
   JournalWriter(Reactor& reactor, Store& store);
-  ~JournalWriter();  // what is not durable then is lost, and no `then` runs any more
+  ~JournalWriter();  // rows that are not durable are lost, and their `then` is not called
   JournalWriter(const JournalWriter&) = delete;
   JournalWriter& operator=(const JournalWriter&) = delete;
 
-  // All or nothing. `then` runs when these rows are durable, and all that this node wrote before them; for
+  // Writes all rows or none. `then` runs when these rows are durable, and all earlier rows of this node; for
   // `node` "": all rows written before them.
   void write(const std::string& node, Rows rows, std::function<void()> then = {});
-  // Why this node's rows are not durable yet; "": none was rejected. For `node` "": of the first rejected row
-  // of any node, and that node.
+  // Returns why this node's rows are not durable yet; "" if none was rejected. For `node` "": the reason for
+  // the first rejected row of any node, with the node's name.
   std::string trouble(const std::string& node) const;
 
  private:
@@ -58,13 +58,13 @@ class JournalWriter {
   Reactor& reactor_;
   Store& store_;
   std::shared_ptr<bool> alive_;
-  Pieces waiting_;  // in their order; not those that are being written
+  Pieces waiting_;  // in order, without those that are being written
   bool writing_ = false, timer_runs_ = false, try_again_ = false;
-  std::deque<std::function<void()>> due_;  // durable now: continue what waited for it
+  std::deque<std::function<void()>> due_;  // their rows are durable: callbacks to run
   bool due_posted_ = false;
-  std::set<std::string> refused_;                // nodes whose pieces are not retried in this second
-  std::map<std::string, std::string> troubles_;  // by node, until something of it is written
-  std::set<std::string> complaints_;             // logged ones, until all is written
+  std::set<std::string> refused_;                // nodes whose pieces are not retried before the next second
+  std::map<std::string, std::string> troubles_;  // by node, until one of its rows is written
+  std::set<std::string> complaints_;             // troubles already logged, until all rows are written
 };
 
 }  // namespace muster

@@ -30,7 +30,7 @@ void drop_gone(Json& params, const Gone& gone) {
 
 bool is_word(char c) { return isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_'; }
 
-// Whole words only: 10.20.0.1 is not part of 10.20.0.11.
+// Replaces whole words only: 10.20.0.1 is not part of 10.20.0.11.
 std::string replaced(const std::string& text, const std::string& from, const std::string& to) {
   std::string out;
   size_t at = 0;
@@ -46,7 +46,7 @@ std::string replaced(const std::string& text, const std::string& from, const std
 
 void replace_all(Json& value, const Neighbour& from, const Neighbour& to) {
   if (value.is_string()) {
-    // In one pass each, so that inserted text is not replaced again.
+    // Each text is replaced in a single pass, so that inserted text is not replaced again.
     value = replaced(replaced(value.get<std::string>(), from.address, to.address), from.name, to.name);
   } else if (value.is_structured()) {
     for (auto& item : value) replace_all(item, from, to);
@@ -81,7 +81,7 @@ const Json& at(const Json& object, const std::string& key) {
   return object.is_object() && found != object.end() ? *found : kNothing;
 }
 
-// The nodes in order among which the step's next one is looked for.
+// Returns the nodes, in order, among which the next node of the step is selected.
 const Json& ring_of(const RingsOfOrder& rings, const Json& step) {
   const std::string id = step.is_object() ? step.value("id", "") : "";
   if (rings.rings && rings.rings->is_object() && rings.rings->contains(id)) return at(*rings.rings, id);

@@ -1,14 +1,14 @@
-// The one thing about an order that the plan leaves open: which other nodes are reachable when it is sent.
-// Pure.
+// Adapts an order to the nodes that are reachable when it is sent: the only thing about an order that the
+// plan leaves open. Pure functions, no I/O.
 //
-// A step of the order may have in its params:
-//   "peers_live": true   elements of its lists that are, or are objects whose "name" is, a node that is not
-//                        live are left out
-//   "next_live": true    the name and address of the next node (as planned) are replaced by those of the
-//                        next live node, in every string of params and verify; without another live node the
-//                        step is left out
-// Both keys, and the order's "ring" (the nodes in order that these steps are about, put there by the planner;
-// where they are about different nodes, "rings" by step id), never reach the agent. Thread: any.
+// A step's params may contain:
+//   "peers_live": true   nodes that are not live are removed from its lists: elements that are a node's name,
+//                        or objects whose "name" is one
+//   "next_live": true    the name and address of the planned next node are replaced by those of the next live
+//                        node, in every string of params and verify; if no other node is live, the step is
+//                        removed
+// Both keys never reach the agent. Nor does the order's "ring", which the planner adds: the nodes that these
+// steps are about, in order ("rings", by step id, if they differ). Thread safety: stateless functions.
 #pragma once
 
 #include <functional>
@@ -22,25 +22,25 @@
 
 namespace muster {
 
-// Takes the rings of an order out of it.
+// Removes the rings of an order from `params` and returns them.
 RingsOfOrder take_rings(Json& params);
 
-// `params`, here and below: as planned, without the order's rings. `gone`: whether a name is that of a node
-// that does not take part now (false for names that are not nodes). Returns the ids of steps that were left
-// out.
+// Applies the rules above to `params` (as planned, without the order's rings; the same in the functions
+// below) and returns the ids of removed steps. `gone`: true for the name of a node that does not take part
+// now; false for names that are not nodes.
 std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const std::string& self,
                                       const std::function<bool(const std::string&)>& gone);
 
-// The nodes that a step of the order is about, besides the node itself.
+// The nodes other than the order's own that a step of it is about.
 struct Involved {
   std::set<std::string> names;
-  // of a "next_live" step: the one it is about, and its replacement (empty: none)
+  // of a "next_live" step: the node it is about, and its replacement (empty: none)
   std::string next, after_next;
 };
-// The nodes that an order's steps may have to do without: those of its rings, and the objects with a name in
-// lists of steps with live peers. All of them are declared, seen or not.
+// Returns the nodes that may be missing when the order is sent: those of its rings, and the named objects in
+// lists of steps with "peers_live". All of them are declared nodes, whether seen or not.
 std::set<std::string> neighbours_in(const Json& params, const RingsOfOrder& rings);
-// By step id; without steps that have neither key.
+// Returns the involved nodes by step id, for the steps that have one of the two keys.
 std::map<std::string, Involved> involved(const Json& params, const RingsOfOrder& rings,
                                          const std::string& self,
                                          const std::function<bool(const std::string&)>& gone);

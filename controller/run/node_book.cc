@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// The slot that the action writes, "" if it writes the whole disk; nullopt: it writes neither.
+// Returns the slot that the action writes; "" if it writes the whole disk; nullopt if it writes neither.
 std::optional<std::string> written_by(const Action& action) {
   if (action.kind == ActionKind::image) return "";
   if (action.kind != ActionKind::write_slot || !action.params.is_object()) return std::nullopt;
@@ -16,7 +16,7 @@ std::optional<std::string> written_by(const Action& action) {
   return slot->get<std::string>();
 }
 
-// A request for orders as a hello.
+// Converts a request for orders into a hello.
 Hello hello_of(const std::string& node, const Presence& present) {
   return {node, *present.mode, present.boot_id, present.image_digest, present.slot, present.trial};
 }
@@ -47,8 +47,7 @@ const KnownAgent* NodeBook::find(const std::string& node) const {
   return it == agents_.end() ? nullptr : it->second.get();
 }
 
-// After a silence of all agents the controller may have been cut off: the others get time to report again,
-// too.
+// After a silence of all agents the controller may have been cut off: all agents get time to report again.
 void NodeBook::hear(KnownAgent& agent) {
   const SteadyMs now = reactor_.steady();
   if (now - last_heard() >= silent_after_)
@@ -62,16 +61,17 @@ void NodeBook::hear(KnownAgent& agent) {
 NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& present) {
   KnownAgent& known = agent(node);
   const SteadyMs now = reactor_.steady();
-  // Not from `heard`, which is moved forward when a silence does not count.
+  // Not computed from `heard`, which is moved forward when a silence does not count.
   const bool after_silence = now - (known.contact ? known.contact : known.heard) >= silent_after_;
-  // For the first message to this process it is unknown whether the node was away meanwhile.
+  // For the first message to this process it is unknown whether the node was away before.
   if (after_silence || !known.contact) known.returned = now;
   const bool other_boot =
-      !present.boot_id.empty() && present.boot_id != known.boot_id;  // its hello comes with this
+      !present.boot_id.empty() && present.boot_id != known.boot_id;  // its hello is derived from this request
   if (!known.greeted) {
-    // It sent its hello to an earlier process. The agent's own report is newer than any row.
+    // It sent its hello to an earlier process of the controller. The agent's own report is newer than any
+    // row.
     if (present.mode) return {hello_of(node, present)};
-    // An agent of an older version sends only its boot id. The boot in the row runs the system in the row.
+    // Older agents send only their boot id. If it is the one in the row, the system in the row is running.
     const auto found = rows_.find(node);
     const bool same =
         found != rows_.end() && !present.boot_id.empty() && present.boot_id == found->second.boot_id;
@@ -79,10 +79,10 @@ NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& pre
       return {Hello{node, *mode, present.boot_id, found->second.image_digest}};
     if (other_boot) known.mode.reset();
   }
-  // Events contain only the boot: its slot comes with the first request for orders.
+  // Events contain only the boot id: the slot is reported with the first request for orders.
   if (present.mode && !other_boot && known.slot.empty() && !present.slot.empty())
     return {hello_of(node, present)};
-  // The next boot's trial comes with its hello.
+  // Whether the next boot is a trial is reported with its hello.
   if (present.mode && !other_boot) known.trial = present.trial;
   hear(known);
   if (!other_boot) known.spoke = known.contact;
@@ -109,8 +109,8 @@ bool NodeBook::hello(const Hello& hello, JournalWriter::Rows& rows) {
   return new_boot;
 }
 
-// The state of its agent when the controller ended; its own report to this process has priority. A restored
-// database does not count.
+// Takes the agent's state from the row, as of when the controller ended; the agent's own report to this
+// process has priority. A row of a restored database is not used.
 void NodeBook::believe_row(const std::string& node, KnownAgent& agent) const {
   const auto found = rows_.find(node);
   if (found == rows_.end() || agent.contact || unproven(found->second)) return;
@@ -120,13 +120,13 @@ void NodeBook::believe_row(const std::string& node, KnownAgent& agent) const {
   if (row.last_seen > 0) agent.heard = steady_of(row.last_seen);
 }
 
-// From before the database was restored, and not confirmed since.
+// True if the row is from before the database was restored, and was not confirmed since.
 bool NodeBook::unproven(const NodeRow& row) const {
   const TimeMs restored = store_.restored();
   return restored > 0 && row.last_seen <= restored;
 }
 
-// If the clock was set meanwhile it may be in the future: then it counts as now.
+// If the clock was set in the meantime, the time may be in the future: then it counts as now.
 SteadyMs NodeBook::steady_of(TimeMs wall) const {
   return reactor_.steady() - std::max<DurationMs>(reactor_.now() - wall, 0);
 }
@@ -175,8 +175,7 @@ std::optional<DurationMs> NodeBook::silent_for(const std::string& node) const {
     return reactor_.steady() - agent->contact;
   const NodeRow known = row(node);
   if (known.last_seen == 0 || unproven(known)) return std::nullopt;
-  // If the clock was set back, the contact may be in the future; in any case it was before this process
-  // began.
+  // If the clock was set back, the contact may be in the future; in fact it was before this process began.
   return std::max<DurationMs>(reactor_.now() - known.last_seen, reactor_.steady() - began_);
 }
 
@@ -207,7 +206,7 @@ bool NodeBook::never_seen(const std::string& node) const {
 
 JournalWriter::Rows NodeBook::changed(const std::string& node, const Change& change) {
   load();
-  // In their order, also when the rows can be read again now.
+  // In order, even if the rows can be read again now.
   if (loaded_ && held_.empty()) return {changed_row(node, change)};
   held_.emplace_back(node, change);
   read_later();

@@ -1,9 +1,9 @@
-// NodeBook: the known state of every node, in a run or not: its row, as it will be when all pending writes
-// are durable, and its agent's messages to this process of the controller.
+// NodeBook: the known state of every node, in a run or not: its row, as it will be once all pending writes
+// are durable, and what its agent has sent to this process of the controller.
 //
-// The only writer of NodeRows. A row is changed, never made up: while the store's rows cannot be read,
-// changes wait. The state of an agent from an earlier process is used until the agent reports, but not if the
-// database was restored from an older copy. Thread: the reactor's.
+// The only writer of NodeRows. Existing rows are changed, never replaced by default ones: while the store's
+// rows cannot be read, changes wait. Until an agent reports to this process, its state is taken from its row,
+// unless the database was restored from an older copy. Thread: the reactor's.
 #pragma once
 
 #include <algorithm>
@@ -35,57 +35,57 @@ class NodeBook {
   NodeBook(const NodeBook&) = delete;
   NodeBook& operator=(const NodeBook&) = delete;
 
-  // Of its agent; without a message, from its row. `find`: null if never used.
+  // Returns the state of the node's agent, from its row if it sent no message. `find`: null if never used.
   KnownAgent& agent(const std::string& node);
   const KnownAgent* find(const std::string& node) const;
-  // It sent a message now.
+  // Records that the agent sent a message now.
   void hear(KnownAgent& agent);
-  // The last message of any agent; the start of this process if there was none.
+  // Returns the time of the last message of any agent, or the start of this process if there was none.
   SteadyMs last_heard() const { return std::max(heard_, began_); }
-  // It requested orders. `hello`: from the request, or from its row for the same boot, to be handled as a
-  // hello to this process; nothing was recorded.
+  // Called when the node's agent requested orders; nothing was recorded before. `hello`: from the request, or
+  // from the node's row for the same boot; to be handled as a hello to this process.
   struct Contact {
     std::optional<Hello> hello = {};
-    bool by_the_known_boot = true;  // else of one whose hello is on its way
+    bool by_the_known_boot = true;  // false: by a boot whose hello has not arrived yet
     bool after_silence = false;
   };
   Contact contact(const std::string& node, const Presence& present);
-  // It sent a hello; true: of another boot than the last. With the row to write.
+  // Handles a hello; adds the row to write to `rows`. True if it is from a different boot than the last one.
   bool hello(const Hello& hello, JournalWriter::Rows& rows);
 
-  // Reads the rows unless that was done; after a failure the next call retries.
+  // Reads the rows unless they were read before; after a failure, the next call retries.
   void load() const;
   bool loaded() const { return loaded_; }
   const std::map<std::string, NodeRow>& rows() const { return rows_; }
-  // Newest row of a node, with what is on its way to the store; a default row when it is unknown.
+  // Returns the newest row of a node, including writes that are pending; a default row for an unknown node.
   NodeRow row(const std::string& node) const;
-  // The row to write, changed; none while rows cannot be read: then it is changed and written later, so
-  // `change` captures by value.
+  // Returns the changed row, to be written. Empty while rows cannot be read: then `change` runs later and the
+  // row is written then, so `change` must capture by value.
   JournalWriter::Rows changed(const std::string& node, const Change& change);
-  // The row to write in one batch with the intent of this action: from then on earlier findings on the disk,
-  // or in the slot, that it writes are void (NodeRow::disk_written). None if it writes neither, or if the row
-  // has that already; as above.
+  // Returns the row to write in one batch with the intent of this action: it voids earlier findings on the
+  // disk or slot that the action writes (NodeRow::disk_written). Empty if the action writes neither, or if
+  // the row has that already; while rows cannot be read, as changed().
   JournalWriter::Rows begun(const std::string& node, const Action& action, TimeMs time);
   // Drops the state of a node whose row is being deleted; false while changes wait for the rows.
   bool forget(const std::string& node);
-  // The node of each known machine, without undeclared ones. Null while the store cannot be read.
+  // Returns the node of each known machine, without undeclared ones; null while the store cannot be read.
   std::shared_ptr<const Machines> machines() const;
 
-  // How long its agent has been silent; nullopt: it never reported, or not since the database was restored.
+  // How long the node's agent has been silent; nullopt: it never reported, or not since a restored database.
   std::optional<DurationMs> silent_for(const std::string& node) const;
-  // Since when it is silent, for people; 0: it is not, or for less than `shown`, or this process has not run
-  // that long.
+  // Since when the node is silent, for display; 0: it is not, or for less than `shown`, or this process has
+  // run for less than that.
   TimeMs silent_since(const std::string& node, DurationMs shown) const;
-  // The database was restored from an older copy, and the node has not reported since: its row may be wrong.
+  // True if the database was restored from an older copy and the node has not reported since then.
   bool outdated(const std::string& node) const;
-  // Something may run on it: it was seen, or that is unknown.
+  // True if something may be running on the node: it was seen, or that is unknown.
   bool ever_seen(const std::string& node) const;
-  // No record and no message of it.
+  // True if there is no record of the node and it sent no message.
   bool never_seen(const std::string& node) const;
 
-  // A time of an earlier process, or of a record.
+  // Converts a wall-clock time of an earlier process, or of a record.
   SteadyMs steady_of(TimeMs wall) const;
-  SteadyMs began() const { return began_; }  // this process
+  SteadyMs began() const { return began_; }  // start of this process
 
  private:
   void believe_row(const std::string& node, KnownAgent& agent) const;
@@ -98,14 +98,14 @@ class NodeBook {
   JournalWriter& journal_;
   std::shared_ptr<bool> alive_;
   std::map<std::string, std::unique_ptr<KnownAgent>> agents_;
-  // A cache of the store: reading it has no visible effect.
+  // A cache of the store, hence mutable: filling it has no visible effect.
   mutable std::map<std::string, NodeRow> rows_;
   mutable bool loaded_ = false, complained_ = false;
   bool reading_ = false;
   std::vector<std::pair<std::string, Change>> held_;  // changes that wait for the rows to be read
-  mutable std::shared_ptr<const Machines> machines_;  // of rows_; null: to be made again
+  mutable std::shared_ptr<const Machines> machines_;  // derived from rows_; null: must be computed again
   const DurationMs silent_after_;
-  SteadyMs heard_ = {};  // any agent
+  SteadyMs heard_ = {};  // last message of any agent
   const SteadyMs began_;
 };
 

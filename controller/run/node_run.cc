@@ -256,7 +256,7 @@ void NodeTurn::begin(bool with_netboot) {
   add(effect::Enter{lane_of(s)});
   s.attempt = w.log.of(action.id).attempt + 1;
   s.started = w.now;
-  // The order's own time begins when the RAM system is there.
+  // The order's own time limit begins when the RAM system is running.
   s.deadline = s.started + (with_netboot ? w.plan.limits.netboot : time_for(action));
   s.boot_before = agent.boot_id;
   s.with_netboot = with_netboot;
@@ -271,8 +271,8 @@ void NodeTurn::begin(bool with_netboot) {
           changed.state = state;
           changed.reason.clear();
         }});
-  // In the same transaction: a continuation of this attempt must not mistake a token of the previous power-on
-  // for one of this.
+  // In the same transaction: a later step of this attempt must not mistake a token of the previous power-on
+  // for one of this power-on.
   if (with_netboot || action.kind == ActionKind::netboot) extra.push_back(DeleteJoinTokens{s.name});
   Json data = {{"boot_before", s.boot_before}, {"with_netboot", with_netboot}};
   if (!s.without.empty()) data["without"] = s.without;
@@ -285,7 +285,7 @@ void NodeTurn::start_effect() {
   if (kind == ActionKind::power_off) return power_off();
   s.stage = Stage::awaiting;
   if (kind == ActionKind::wake) return consider();
-  // An agent that was silent before gets its full time from now on.
+  // An agent that was silent before gets the full time from now on.
   if (agent.heard < s.started - w.timing.silent_after) {
     agent.heard = s.started;
     add(effect::HearFrom{agent.heard});
@@ -316,7 +316,7 @@ Situation NodeTurn::situation() const {
   now.contact = agent.spoke;
   now.same_system = !s.boot_before.empty() && agent.boot_id == s.boot_before;
   now.departed = s.departed;
-  // An inventory right after a netboot is of the RAM system that this plan started itself.
+  // An inventory right after a netboot is that of the RAM system that this plan started.
   const bool of_ram =
       now.kind == ActionKind::inventory && s.index > 0 && s.way()[s.index - 1]->kind == ActionKind::netboot;
   now.may_netboot = of_ram || now.kind == ActionKind::netboot || now.kind == ActionKind::image ||
@@ -331,9 +331,9 @@ Situation NodeTurn::situation() const {
   return now;
 }
 
-// Since when all agents are silent; none: one reports, or the silence is too long, or this attempt already
-// got back as much time as is allowed. Meanwhile a node's state is unknown and its time does not pass.
-// Checked before the attempt's deadline.
+// Returns since when all agents are silent; none: an agent reports, or the silence is too long, or this
+// attempt already got back as much time as is allowed. During such a silence a node's state is unknown and
+// its time does not run. Checked before the attempt's deadline.
 SteadyMs NodeTurn::alone() {
   SteadyMs since = w.others.alone_since();
   const DurationMs left = w.timing.alone_most - s.given_back;
@@ -347,7 +347,7 @@ SteadyMs NodeTurn::alone() {
   return {};
 }
 
-// Nothing is decided meanwhile; then `next`.
+// Decides nothing while all agents are silent; then continues with `next`.
 void NodeTurn::wait_alone(SteadyMs since, Next next) {
   const SteadyMs until = since + w.timing.alone_for;
   pause(std::min<DurationMs>(2 * kSecond, until - w.now),
@@ -405,7 +405,7 @@ wire::WorkOrder NodeTurn::order_for() const {
   order.id = own_order();
   order.kind = order_kind(action.kind);
   order.params = s.follow.is_null() ? action.params.without_shared() : s.follow;
-  // The order to restart and the inventory after it have none: their params are for the node's row.
+  // The order to restart and the inventory after it get no params: theirs are for the node's row.
   if (action.kind == ActionKind::return_slot || action.phase == "return") order.params = Json::object();
   order.deadline = action.timeout;
   return order;
@@ -414,13 +414,13 @@ wire::WorkOrder NodeTurn::order_for() const {
 void NodeTurn::offer() {
   if (std::exchange(s.offered, true)) return;
   if (s.action().kind == ActionKind::boot_disk) add(effect::Call::disarm);
-  // The action ends with a boot after this one: the node may have restarted since the action began.
+  // The action ends with a later boot: the node may have restarted since the action began.
   if (is_for_slot(s.action().kind) && !std::exchange(s.sent, true)) s.boot_before = agent.boot_id;
   wire::WorkOrder order = order_for();
   const bool planned = s.follow.is_null();
   RingsOfOrder rings = take_rings(order.params);
   if (planned) rings = w.rings.of(s.action().params);
-  std::optional<std::set<std::string>> declared;  // a long list, not needed where all have been seen
+  std::optional<std::set<std::string>> declared;  // a long list, not needed if all nodes have been seen
   const auto never_seen = [&](const std::string& name) {
     if (name.empty() || !w.others.never_seen(name)) return false;
     if (!declared) declared = neighbours_in(planned ? s.action().params.without_shared() : s.follow, rings);

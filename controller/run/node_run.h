@@ -1,15 +1,15 @@
-// One node in a run, as a value: take(state, input, around) -> (state, effects). Pure.
+// One node in a run, as a value. take(state, input, around) returns the new state and effects. Pure function.
 //
-// An input is something that happened: its turn came, a row is durable, a port answered, a timer ended, its
-// agent reported, it was given up. An effect is what the executor does because of it: rows to write, calls of
-// ports, an order to offer. Which stage takes which input is in one table, rule_for(). Timeouts are in
-// node_state.h, faults of other nodes in blame.h; this is the order of things within an attempt and between
+// An input is an event: the node's turn came, a row is durable, a port answered, a timer fired, its agent
+// reported, it was given up. An effect is what the executor does in response: rows to write, calls of ports,
+// an order to offer. One table, rule_for(), lists which stage accepts which input. Timeouts are in
+// node_state.h, faults of other nodes in blame.h; this file has the sequence within an attempt and between
 // attempts.
 //
-// Promises: the intent of an attempt is handed to the store, and its durability awaited, before any call of a
-// port for it; whatever ends an attempt takes its order, its timer and its boot service with it; an answer is
-// matched to its attempt by `epoch`, which changes when a pending call no longer counts. Thread: any; values
-// only. Never reads a clock.
+// Guarantees: the intent of an attempt is durable before any call of a port for it; when an attempt ends, for
+// whatever reason, its order, its timer and its boot service end with it; an answer is matched to its attempt
+// by `epoch`, which changes when a pending call no longer counts.
+// Thread safety: plain value types; never reads a clock.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@
 
 namespace muster {
 
-// A failure that is being judged: it is unknown whether another node is at fault.
+// A failure that is being judged: another node may be at fault, but that is not known yet.
 struct Weighing {
   Error error;
   std::shared_ptr<const Json> result;
@@ -55,7 +55,7 @@ struct NodeRun {
     quarantined,
     not_started,
   };
-  // What follows when the row is durable, or when the timer ends.
+  // What to do when the row is durable, or when the timer fires.
   enum class Next {
     consider,
     effect,   // the intent is durable
@@ -69,7 +69,7 @@ struct NodeRun {
     await_stop,
     power_off,
     power_on,
-    cut,        // its power, again: the last call had no answer
+    cut,        // cut its power again: the last call had no answer
     turn_back,  // its return to the old system is recorded
     rearm,
     weigh,
@@ -78,10 +78,10 @@ struct NodeRun {
 
   std::string name;
   std::vector<const Action*> actions;
-  // The actions that replace the remaining ones after one failed for good: the way back to its old system.
+  // The actions that replace the remaining ones after one failed for good: they return it to its old system.
   std::vector<const Action*> rescue;
-  bool returning = false;     // it is on that way, or has completed it: then it is done, and `returned`
-  std::string failed_action;  // the reason
+  bool returning = false;     // it executes `rescue`, or has completed it: see returned()
+  std::string failed_action;  // the action whose failure is the reason
   size_t index = 0;
   Stage stage = Stage::pending;
   Next next = Next::consider;
@@ -89,16 +89,16 @@ struct NodeRun {
   std::string next_reason;
   uint64_t epoch = 0;
   bool begun = false;
-  // The present attempt.
+  // The current attempt.
   int attempt = 0;
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
-  // boot_slot, return_slot. `sent`: its order may have reached its agent, perhaps before a restart of the
-  // controller. `cycled`: its power was cycled in this attempt. `cutting`: it may be off because of that, and
-  // is not on again.
+  // For boot_slot and return_slot. `sent`: its order may have reached its agent, perhaps before a restart of
+  // the controller. `cycled`: its power was cycled in this attempt. `cutting`: it may be off because of that,
+  // and was not powered on again yet.
   bool sent = false, cycled = false, cutting = false;
-  SteadyMs left_system = {};  // when its agent reported that it leaves
-  // Nothing can boot it from the network: its own agent hands over to the RAM system. `leaving`: that order
-  // is on offer.
+  SteadyMs left_system = {};  // when its agent reported that it is leaving the system
+  // Nothing can boot it from the network, so its own agent hands over to the RAM system. `leaving`: the order
+  // to do so is on offer.
   bool in_band = false, leaving = false;
   const Json* reinstall = nullptr;  // in the plan: its provider reinstalls it, instead of a power cycle
   std::optional<Person> person;     // the person who switches it, if nothing else does
@@ -110,20 +110,20 @@ struct NodeRun {
   SteadyMs stop_asked = {};  // once per attempt
   int stayed_off = 0;        // power cycles repeated because power was off after them
   std::optional<PowerState> power;
-  SteadyMs off_since = {};  // since when each reading showed it off
+  SteadyMs off_since = {};  // every reading since then showed it off
   std::string power_error;
   DurationMs retry = 0;
   std::optional<Weighing> weighing;
-  SteadyMs alone_from = {};   // since when all agents are silent, during which its time does not pass
+  SteadyMs alone_from = {};   // all agents are silent since then; the node's time does not run meanwhile
   DurationMs given_back = 0;  // time added to the attempt for such silences
-  // Of the present action, over its attempts.
+  // Of the current action, over its attempts.
   std::map<std::string, int> excused;  // how many of them did not count, by the node at fault
   // The nodes left out of this attempt as a second opinion, and why.
   std::map<std::string, std::string> without;
   std::vector<Json> results;  // of a check with further orders: its own result, then one of each order
   Json follow;                // params of the next order; null: the action's own
   SteadyMs left_at = {};      // quarantined or stood down
-  // For people.
+  // For display.
   Wait wait;
   double done = 0, total = 0, first_done = 0;
   SteadyMs first_at = {}, last_at = {};
@@ -134,7 +134,7 @@ struct NodeRun {
   const std::vector<const Action*>& way() const { return returning ? rescue : actions; }
   const Action& action() const { return *way()[index]; }
   bool acts() const { return index < way().size(); }  // it has an action left
-  // It works, in its previous system: the run did not bring it into the new one.
+  // True if it works, in its previous system: the run did not bring it into the new one.
   bool returned() const { return returning && stage == Stage::done; }
   bool over() const {
     return stage == Stage::done || stage == Stage::quarantined || stage == Stage::not_started;
@@ -193,8 +193,8 @@ using Input = std::variant<input::Begin, input::Settle, input::Resume, input::Du
                            input::SwitchedOn, input::PowerSeen, input::Contact, input::Greeting, input::Said,
                            input::GiveUp, input::StandDown>;
 
-// How an input is handled in a stage. `ignore`: it may come at any time, and changes nothing now. `refuse`:
-// an internal error; nothing changes either, and it is reported.
+// How an input is handled in a stage. `ignore`: it may come at any time, and has no effect in this stage.
+// `refuse`: an internal error; it has no effect and is reported.
 enum class Rule { take, ignore, refuse };
 Rule rule_for(NodeRun::Stage stage, const Input& input);
 
@@ -215,7 +215,7 @@ struct Publish {  // observers
   std::string kind;
   Json data;
 };
-// Of the power or the boot service; those with an answer come back as an input.
+// Calls of the power or boot service; an answer comes back as an input.
 // `restore`: power on, result ignored; for a node left in the middle of a power cycle.
 enum class Call {
   arm,
@@ -250,7 +250,7 @@ struct Leave {
   Limits::Lane lane;
 };
 struct ReservePowerOn {};
-struct HearFrom {  // silence is counted from then
+struct HearFrom {  // the node's silence is counted from `heard` on
   SteadyMs heard;
 };
 struct Proven {  // the action's success is durable
@@ -260,14 +260,14 @@ struct Took {
   ActionKind kind;
   DurationMs time;
 };
-struct Quarantine {  // another node, because of what this one saw
+struct Quarantine {  // quarantines another node, because of what this one reported
   std::string node, reason;
 };
-struct Absent {  // another node, now
+struct Absent {  // marks another node as absent from now on
   std::string node;
 };
 struct Committed {};  // the system that it runs is no longer a trial boot, whatever its agent reported before
-struct GoOn {};       // with input::Timer, at once: when the effects before this one are carried out
+struct GoOn {};       // feed input::Timer to the node right after the preceding effects
 struct Kick {};       // something may have become possible for others
 }  // namespace effect
 using Effect =
@@ -284,15 +284,15 @@ class Others {
   virtual ~Others() = default;
   virtual KnownAgent agent_of(const std::string& node) const = 0;
   virtual NodeRow row_of(const std::string& node) const = 0;
-  // Something may run on it: it was seen, or that is unknown.
+  // True if something may be running on it: it was seen, or that is unknown.
   virtual bool ever_seen(const std::string& node) const = 0;
-  // A declared node that was in no run yet, or no node.
+  // True for a declared node that was in no run yet, and for a name that is not a node's.
   virtual bool never_seen(const std::string& node) const = 0;
-  // A node with any known state.
+  // True for a node with any known state.
   virtual bool known(const std::string& node) const = 0;
-  // Does not take part now: quarantined in this run or on its way back to its old system, or outside of it
-  // and not accepted or on trial; or found absent and silent since. `gone_since`: and it left at `time` or
-  // later.
+  // True if the node does not take part now: quarantined in this run or returning to its old system; or
+  // outside the run and not accepted, or on trial; or found absent and silent since then. `gone_since`: and
+  // it left at `time` or later.
   virtual bool gone(const std::string& node) const = 0;
   virtual bool gone_since(const std::string& node, SteadyMs time) const = 0;
   // Since when all agents are silent, though several should report; none: some agent reports.
@@ -300,8 +300,8 @@ class Others {
 };
 
 struct Around {
-  SteadyMs now = {}, began = {};  // began: this process of the controller
-  TimeMs wall = 0;                // `now` for people
+  SteadyMs now = {}, began = {};  // began: start of this process of the controller
+  TimeMs wall = 0;                // `now` as wall time, for display
   const RunRow& run;
   const Plan& plan;
   const StepLog& log;
@@ -319,27 +319,27 @@ struct Turn {
 };
 Turn take(NodeRun state, Input input, const Around& around);
 
-// Names an attempt for the agent that carries it out, which keeps its result for good. A new database, or one
-// restored from a backup, uses the numbers of old runs again: the time of the run's start makes the id
-// different.
+// Returns the id of an attempt for the agent that carries it out, which keeps its result for good. It
+// contains the time of the run's start, because a new database, or one restored from a backup, uses the
+// numbers of old runs again.
 std::string order_id(const RunRow& run, const std::string& action, int attempt);
-// Whether this order is the node's present one: it is on offer, or will be.
+// True if this is the node's current order: it is on offer, or will be.
 bool expects(const NodeRun& node, const RunRow& run, const std::string& order);
 
-// What each node of the plan begins with, by name. Points into the plan.
+// Returns the initial state of each node of the plan, by name. The states point into the plan.
 std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power);
 
-// Nothing was begun but the write of a slot while its jobs run: it works as before the run.
+// True if nothing was begun except writing a slot while its jobs run: the node works as before the run.
 bool undisturbed(const NodeRun& node, const StepLog& log);
 // Skips steps of the way back that a node does not need: those that resume a node that was never drained.
-// False: there were none.
+// Returns false if there were none.
 bool pass_needless(NodeRun& node, const StepLog& log);
 
-// The lane it occupies during its action: a node that waits for a person occupies none.
+// Returns the lane that the node occupies during its action; a node that waits for a person occupies none.
 Limits::Lane lane_of(const NodeRun& node);
-// False: it is the same wait as before.
+// Records the wait; false if it is the same as before.
 bool note_wait(NodeRun& node, Wait wait);
-// It succeeded, and is quarantined nevertheless: the row for that.
+// Returns the row for a node that succeeded and is quarantined nevertheless.
 JournalRow quarantine_row(NodeRun& node, const RunRow& run, const std::string& reason, SteadyMs now,
                           TimeMs wall);
 

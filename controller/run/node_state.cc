@@ -9,10 +9,10 @@ namespace {
 
 using What = Decision::What;
 
-// The next state of a node whose action fails for good.
+// Returns the next state of a node whose action fails for good.
 std::string in_the_end(const Situation& s) { return s.may_go_back ? "back to its old system" : "quarantine"; }
 
-// Of one that muster cannot restart.
+// Returns the next state, and the reason, for a failed node that muster cannot restart.
 std::string last_resort(const Situation& s) {
   return in_the_end(s) +
          (s.rented ? ": its provider cannot boot it from the network" : ": muster cannot switch it");
@@ -22,7 +22,7 @@ std::string by_a_person(const Situation& s) {
   return s.may_netboot ? "a person restarts it from the network" : in_the_end(s);
 }
 
-// A power cycle was ordered; no hello of the RAM system's agent since.
+// A power cycle was ordered, and the RAM system's agent has not sent a hello since.
 Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
@@ -34,9 +34,9 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (looked && s.power == PowerState::off && s.stayed_off + 1 >= t.power_tries) return stays_off(s, t);
   if (looked && s.power == PowerState::off)
     return act(What::netboot, "the power cycle did not happen: power is off");
-  // A lost answer alone is no reason to cut the firmware's tests short by another power cycle; a system that
-  // continues to report is. After a restart of the controller it is unknown whether such a system ran before
-  // or booted instead: it is not the RAM system.
+  // A lost answer alone does not justify interrupting the firmware's self-test by another power cycle; a
+  // system that continues to report does. After a restart of the controller it is unknown whether such a
+  // system ran before or booted instead, but it is not the RAM system.
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
   if (other_system && s.power_answered && s.contact >= s.power_answered + t.cycle_shows)
     return act(What::netboot,
@@ -53,7 +53,7 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   return d;
 }
 
-// As above, for a node that a person switched: its power state cannot be read.
+// The same for a node that a person switched: its power state cannot be read.
 Decision await_ram_by_hand(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
@@ -69,7 +69,7 @@ Decision await_ram_by_hand(const Situation& s, const ExecutorTiming& t) {
                   "a person restarts it again, then quarantine");
 }
 
-// As above, for a node whose own agent was ordered to hand over to the RAM system. There is no power state to
+// The same for a node whose own agent was ordered to hand over to the RAM system. There is no power state to
 // read: a hello comes from the RAM system's agent, or from the old system's again, or not at all.
 Decision await_handover(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
@@ -93,14 +93,14 @@ Decision await_handover(const Situation& s, const ExecutorTiming& t) {
                   "the old system comes back by itself, then retry");
 }
 
-// The agent reported that it restarts; no hello of the installed system's agent since.
+// The agent reported that it restarts, and the installed system's agent has not sent a hello since.
 Decision await_restart(const Situation& s, const ExecutorTiming& t) {
   const std::string said = "the agent reported that it restarts";
   if (s.in_band) return wait_for_installed(s, "restarting", said + "; " + power_text(s), last_resort(s));
   if (s.by_hand) return wait_for_installed(s, "restarting", said, by_a_person(s));
   const SteadyMs last = std::max({s.heard, s.started, s.looked});
   const bool off = bool(s.off_since);
-  // Firmware may switch a machine off for some seconds by itself, after an update for one.
+  // Firmware may switch a machine off for some seconds by itself, for example after an update.
   if (off && s.looked >= s.off_since + t.off_counts)
     return act(s.may_netboot ? What::again : What::fail, "the node lost power while it restarted",
                s.may_netboot);
@@ -113,7 +113,7 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
   return d;
 }
 
-// Silence of an agent that should be at work.
+// An agent that should be at work is silent.
 Decision silence(const Situation& s, const ExecutorTiming& t) {
   if (s.in_band) return wait_for_sign(s, s.deadline, last_resort(s));
   if (s.by_hand) return wait_for_sign(s, s.deadline, by_a_person(s));
@@ -122,8 +122,8 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
   const bool looked = s.looked > s.heard;
   const bool stale = s.now >= s.looked + t.look_again;
   if (!looked || (stale && s.power != PowerState::on)) return act(What::look, observed);
-  // Firmware may switch a machine that restarts off for some seconds by itself; a controller that crashed may
-  // have missed that it does.
+  // Firmware may switch a restarting machine off for some seconds by itself; a controller that crashed may
+  // not know that it is restarting.
   const bool restarts = s.kind == ActionKind::boot_disk || s.kind == ActionKind::reboot;
   const bool may_return = restarts && s.off_since && s.looked < s.off_since + t.off_counts;
   if (s.power == PowerState::off && !may_return) {
@@ -138,8 +138,8 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
                        s.may_netboot ? "netboot again" : in_the_end(s) + " at the deadline");
 }
 
-// All agents are silent, and this machine was not seen off: the controller itself may be cut off. Nothing is
-// done to a node, and no deadline counts, until an agent reports or the silence is too long.
+// All agents are silent, and this machine was not seen powered off: the controller itself may be cut off.
+// Nothing is done to a node, and no deadline counts, until an agent reports or the silence is too long.
 Decision cut_off(const Situation& s, const ExecutorTiming& t) {
   const SteadyMs next_look = std::max(s.looked, s.heard) + t.watch_power;
   if (!s.in_band && !s.by_hand && s.now >= next_look) return look_at_power();
@@ -151,7 +151,7 @@ Decision cut_off(const Situation& s, const ExecutorTiming& t) {
   return d;
 }
 
-// Right or wrong system for this order?
+// Checks whether the node runs the system that this order needs.
 Decision wrong_system(const Situation& s, wire::Mode needed) {
   if (needed == wire::Mode::ram && s.may_netboot)
     return act(What::again,
@@ -172,7 +172,7 @@ bool fits(wire::Mode needed, wire::Mode mode) {
 std::string switcher(bool rented) { return rented ? "its provider" : "the BMC"; }
 
 std::string power_text(const Situation& s) {
-  // A provider's power state is read for a node to wake, not for others that hand over by themselves.
+  // A provider's power state is read for a node to be woken, not for nodes that hand over by themselves.
   if (s.in_band && !(s.rented && (s.kind == ActionKind::wake || is_for_slot(s.kind)))) {
     if (!s.power_error.empty()) return s.power_error;
     return s.rented ? "its power state is not read: its provider cannot boot it from the network"
@@ -248,8 +248,7 @@ std::optional<wire::Mode> mode_needed(ActionKind kind) {
 
 Decision advance(const Situation& s, const ExecutorTiming& t) {
   const bool alone = s.alone_since && s.now < s.alone_since + t.alone_for && s.power != PowerState::off;
-  const bool boots =
-      s.awaiting_ram || s.departed || s.cycled;  // it is silent in any case, until its time is over
+  const bool boots = s.awaiting_ram || s.departed || s.cycled;  // silence is expected until its time is over
   if (alone && (!boots || s.now >= s.deadline)) return cut_off(s, t);
   if (is_for_slot(s.kind)) return advance_slot(s, t);
   if (s.awaiting_ram)
@@ -263,7 +262,7 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
                                           : console_text(s))
                    : "not finished within " + span + "; last contact with its agent " +
                          to_human(s.now - s.heard) + " ago";
-    // A node that is away and cannot be restarted gets no orders.
+    // A silent node that cannot be restarted gets no orders.
     const bool gone = s.in_band && (s.departed || s.now - s.heard >= t.silent_after);
     return s.may_netboot && !gone ? act(What::again, late, true) : act(What::fail, late);
   }

@@ -1,9 +1,9 @@
-// What to do about a node during an action, as a pure function: advance(situation) -> decision.
+// Decides what to do about a node during an action, as a pure function: advance(situation) -> decision.
 //
-// The executor passes what is known (agent, power, times) and carries the decision out; all timeouts,
-// readings and failures are decided here and nowhere else. Every waiting decision names its reason, the
-// awaited fact, the last observed one, a time to decide again and what happens then. Thread: any; values
-// only. Never reads a clock.
+// The executor passes what is known (agent, power, times) and carries out the decision. All timeouts,
+// readings and failures are decided in this file and nowhere else. Every waiting decision names its reason,
+// the awaited fact, the last observed one, a time to decide again and what happens then. Thread safety: plain
+// value types; never reads a clock.
 #pragma once
 
 #include <optional>
@@ -21,11 +21,11 @@ struct ExecutorTiming {
   DurationMs silent_after = 45 * kSecond;  // after this silence of an agent its power state is read
   DurationMs silent_shown = kMinute;       // outside of a run, after this time an agent is shown as silent
   DurationMs lost_after = 135 * kSecond;   // powered on but silent this long: lost
-  // A machine whose agent from before the power cycle still reports this long after it was not power-cycled.
+  // A machine was not power-cycled if its agent from before the power cycle still reports after this time.
   DurationMs cycle_shows = kMinute;
   DurationMs watch_power =
       kMinute;  // between two readings of the power state of a machine that boots: its deadline is long
-  DurationMs off_counts = 30 * kSecond;  // a machine that restarts and was off for this long lost its power
+  DurationMs off_counts = 30 * kSecond;  // a restarting machine that is off for this long has lost power
   DurationMs power_call =
       5 * kMinute;  // a power call answers within this, whatever happens (the drivers' deadlines)
   DurationMs look_again = 10 * kSecond;
@@ -38,8 +38,8 @@ struct ExecutorTiming {
   // For this time a silence of all agents at once is attributed to the controller itself: its link to the
   // nodes may be cut.
   DurationMs alone_for = 15 * kMinute;
-  // A system that was ordered to hand over and reports this long after did not: the agent is among the first
-  // services to be stopped, and systemd kills services after 90 s
+  // A system that was ordered to hand over and still reports after this time did not do so: the agent is
+  // among the first services to be stopped, and systemd kills services after 90 s.
   DurationMs leave_shows = 3 * kMinute;
   int power_tries = 3;               // power cycles after which a machine that is still off is given up
   DurationMs order_grace = kMinute;  // on top of an order's deadline, for its report to arrive
@@ -49,8 +49,8 @@ struct ExecutorTiming {
   DurationMs sign_every = 5 * kMinute;  // interval of journal rows that record that the controller is up
   // A run without any row for this time is not resumed automatically.
   DurationMs abandoned_after = 60 * kMinute;
-  // The most time that one attempt gets back for such silences: a link that comes and goes must not extend it
-  // for ever.
+  // The maximum time that one attempt gets back for silences of all agents: a link that comes and goes must
+  // not extend it for ever.
   DurationMs alone_most = 60 * kMinute;
 };
 
@@ -58,10 +58,10 @@ struct Wait {
   std::string reason, awaited, observed, next;
   SteadyMs since = {}, until = {};
 };
-// `ahead`: the wall clock minus the steady one. Shown times are wall times.
+// Converts to JSON with wall-clock times. `ahead`: the wall clock minus the steady clock.
 Json to_json(const Wait& wait, DurationMs ahead);
 
-// One action in progress.
+// The situation of one node with one action in progress.
 struct Situation {
   ActionKind kind = ActionKind::steps;
   bool in_band = false;        // nothing can boot it from the network, only an order to its agent
@@ -72,27 +72,27 @@ struct Situation {
   SteadyMs power_answered = {};  // when that power cycle's call ended, with any answer
   int stayed_off =
       0;  // power cycles of this attempt that were repeated because the machine was off afterwards
-  SteadyMs off_since = {};   // since when each reading showed it off; none: the last one did not
+  SteadyMs off_since = {};   // every reading since then showed it off; none: the last one did not
   bool same_system = false;  // the agent's last message is from the same boot as at the attempt's start
   SteadyMs contact = {};     // its last message
   SteadyMs now = {}, started = {}, deadline = {};
   std::optional<wire::Mode> mode;  // of the last message
   SteadyMs heard = {};             // last contact
-  SteadyMs alone_since = {};  // since when all agents are silent, though several should report; none: some
-                              // agent reports, or the silence is too long to be the controller's own fault
-  bool departed = false;      // boot_disk, reboot: the agent reported that it restarts
-  bool may_netboot = false;   // the plan allows to netboot this node again
+  SteadyMs alone_since = {};       // all agents are silent since then, though several should report; none: an
+      // agent reports, or the silence is too long to be the controller's own fault
+  bool departed = false;            // boot_disk, reboot: the agent reported that it restarts
+  bool may_netboot = false;         // the plan allows another netboot of this node
   std::optional<PowerState> power;  // last reading, if later than the last contact and the last power cycle
   std::string power_error;          // why that reading failed
   SteadyMs looked = {};
   std::string panic;         // on its console in this attempt
   bool may_go_back = false;  // if this fails for good, it returns to its old system
   bool rented = false;       // its provider switches it, and cannot boot it from the network
-  // boot_slot and return_slot alone:
+  // For boot_slot and return_slot only:
   bool cycled = false;     // its power was cycled in this attempt, which boots the default slot
   bool may_cut = false;    // it may be in a trial boot: its power is cycled if it is silent
   bool may_stand = false;  // return_slot: the system that it runs may have been committed
-  bool in_doubt = false;   // it is unknown whether it runs the wrong system: it is not ordered to restart
+  bool in_doubt = false;   // it may run the wrong system: not ordered to restart until that is known
   SteadyMs left = {};      // when the agent reported that it restarts
 };
 
@@ -105,7 +105,7 @@ struct Decision {
     offer,      // put the order on offer
     cycle,      // power off and on, without a network boot
     switch_on,  // power on
-    again,      // this attempt is lost: outcome unknown; the next one may start (with a netboot when
+    again,      // the attempt is lost, its outcome unknown; the next one may start (with a netboot if
                 // `with_netboot`)
     fail,       // this attempt failed for good
   };
@@ -116,20 +116,20 @@ struct Decision {
 };
 
 Decision advance(const Situation& situation, const ExecutorTiming& timing);
-// The same for boot_slot and return_slot, which end with a hello: decides until then.
+// The same for boot_slot and return_slot, which end with a hello; makes the decisions until that hello.
 Decision advance_slot(const Situation& situation, const ExecutorTiming& timing);
-// Ends with a hello from the slot that its params name.
+// True if the action ends with a hello from the slot that its params name.
 bool is_for_slot(ActionKind kind);
 
-// The last power state, for people.
+// Returns the last power state, for display.
 std::string power_text(const Situation& situation);
-// What switches it, for people: "the BMC".
+// Returns what switches the machine, for display: "the BMC".
 std::string switcher(bool rented);
 
-// The system an order of that kind needs: none for power actions, either for inventory.
+// The system that an order of that kind needs; nullopt for power actions (none) and inventory (either).
 std::optional<wire::Mode> mode_needed(ActionKind kind);
 bool is_order(ActionKind kind);
-// `unknown`, which every agent rejects, for actions that are not orders.
+// Returns `unknown`, which every agent rejects, for actions that are not orders.
 wire::OrderKind order_kind(ActionKind kind);
 
 }  // namespace muster

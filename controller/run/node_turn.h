@@ -1,6 +1,6 @@
-// NodeTurn: how take() works. The state of one node while one input is handled, and the effects so far. Used
-// only by node_run.cc and the files with its functions by topic: power_cycle.cc, attempt_end.cc,
-// attribution.cc. Thread: any; values only.
+// NodeTurn: the implementation of take(). Holds the state of one node while one input is handled, and the
+// effects so far. Used only by node_run.cc and the files that have its functions by topic: power_cycle.cc,
+// attempt_end.cc, attribution.cc, and others. Thread safety: plain value types.
 #pragma once
 
 #include <optional>
@@ -152,17 +152,17 @@ struct NodeTurn {
   void await_store(Next next);
   void pause(DurationMs delay, Wait wait, Next next);
   void set_timer(DurationMs delay, Next next);
-  JournalRow row(const std::string& event, Json data) const;  // of the node
-  void step_row(Json data);                                   // of the attempt, and published
-  // One journal row of the current action, and what is written with it.
+  JournalRow row(const std::string& event, Json data) const;  // a journal row of the node
+  void step_row(Json data);                                   // writes a row of the attempt, and publishes it
+  // Writes one journal row of the current action, and `extra` with it.
   void transition(ActionState to, Json data, std::vector<effect::Draft> extra = {});
-  // The same, and `next` when it is durable.
+  // The same, and continues with `next` when the row is durable.
   void transition_then(Next next, ActionState to, Json data, std::vector<effect::Draft> extra = {});
 };
 
-// Worth a retry without a change by an operator?
+// True if an error with this code may go away without a change by an operator, so that a retry makes sense.
 bool may_pass(Code code);
-// From a node's data: "" and 0 for anything of another shape.
+// Reads a field of a node's data; "" or 0 if it does not have the expected type.
 std::string text_of(const Json& data, const char* key);
 double number_of(const Json& data, const char* key);
 

@@ -1,4 +1,4 @@
-// How a node gets into the RAM system, is switched off, or woken: NodeTurn's functions about power.
+// NodeTurn's functions about power: how a node gets into the RAM system, is switched off, or is woken.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,9 +59,9 @@ void NodeTurn::on(const input::Rearmed& armed) {
                  {"the controller restarted during a power cycle", "the boot service",
                   armed.status.error().message, "retry", w.now, w.now + kSecond},
                  Next::rearm);
-  // If the agent already had the order, it does not carry it out twice.
+  // If the agent already had the order, it does not execute it twice.
   if (s.in_band) return order_leave();
-  // It continues an installation that began, or begins it.
+  // It continues an installation that has begun, or begins it.
   if (s.reinstall) return switch_on();
   if (s.person && !s.power_certain) return ask_to_netboot();
   s.stage = Stage::awaiting;
@@ -70,9 +70,9 @@ void NodeTurn::on(const input::Rearmed& armed) {
 
 // ---- a running system is shut down ----
 
-// One that is off, silent, or in RAM has nothing to lose by losing its power. For one without a message to
-// this process that is unknown, whatever its row says: it may be at work and cut off. It gets the order, too,
-// and the time for it unless it is off.
+// A machine that is off, silent, or in the RAM system loses nothing when its power is cut. For a node that
+// sent no message to this process that is unknown, whatever its row says: it may be at work and cut off. It
+// gets the order too, and the time to shut down unless it is off.
 bool NodeTurn::should_stop() const {
   if (s.stop_asked) return false;
   if (!agent.contact) return w.others.ever_seen(s.name);
@@ -88,8 +88,8 @@ wire::WorkOrder NodeTurn::stop_order() const {
   return order;
 }
 
-// Its page cache and its daemons' data are on its disks before the power goes. Only the BMC's power state
-// counts; a report of the agent, which is shutting down, is not waited for.
+// Its page cache and its daemons' data must be on its disks before the power is cut. Only the BMC's power
+// state counts; no report is awaited from the agent, which is shutting down.
 void NodeTurn::stop_in_order() {
   ++s.epoch;
   s.stopping = true;
@@ -127,7 +127,7 @@ wire::WorkOrder NodeTurn::leave_order() const {
 }
 
 void NodeTurn::leave() {
-  // In the RAM system already, whatever ended the last attempt: no boot needed.
+  // It is already in the RAM system, however the last attempt ended: no boot is needed.
   if (agent.mode == wire::Mode::ram) return got_ram();
   ++s.epoch;
   s.stage = Stage::powering;
@@ -158,7 +158,7 @@ void NodeTurn::withdraw_leave() {
   if (std::exchange(s.leaving, false)) add(effect::Withdraw{leave_order().id});
 }
 
-// Ready, and on its way from now on; or refused, with nothing done.
+// The agent is ready and is now handing over; or it rejected the order, and nothing was done.
 void NodeTurn::on_left(const wire::Event& event) {
   if (event.kind == "log") publish("log", event.data);
   if (event.kind != "finished" || s.power_certain) return;
@@ -169,7 +169,7 @@ void NodeTurn::on_left(const wire::Event& event) {
     return on_powered(fail(may_pass(code) ? Code::failed : code, text_of(event.data, "message")));
   }
   s.leaving = false;
-  add(effect::LetGo{event.order});  // if the order were withdrawn, it would stay
+  add(effect::LetGo{event.order});  // a withdrawn order would make it stay
   const std::string way = event.data.contains("result") ? text_of(event.data["result"], "way") : "";
   publish("power",
           {{"action", fmt::format("hands over to the RAM system ({})", way.empty() ? "kexec" : way)}});
@@ -178,9 +178,9 @@ void NodeTurn::on_left(const wire::Event& event) {
 
 // ---- a person switches it ----
 
-// It is at work until the person comes: nothing is stopped before.
+// The node is at work until the person comes: nothing is stopped before.
 void NodeTurn::netboot_by_hand() {
-  // In the RAM system already, whatever ended the last attempt: no manual task needed.
+  // It is already in the RAM system, however the last attempt ended: no manual task is needed.
   if (agent.mode == wire::Mode::ram && agent.contact && w.now - agent.contact < w.timing.silent_after)
     return got_ram();
   ++s.epoch;
@@ -191,8 +191,8 @@ void NodeTurn::netboot_by_hand() {
   add(effect::Call::arm);
 }
 
-// `asked_since`: when the task was created, perhaps before a restart of this controller. It ends with the
-// machine's request for its RAM system, the operator's report, or the RAM system's hello (got_ram).
+// `asked_since`: when the task was created, perhaps before a restart of this controller. The task ends with
+// the machine's request for its RAM system, the operator's report, or the RAM system's hello (got_ram).
 void NodeTurn::ask_to_netboot() {
   ask_person("restart it and boot it from the network", s.asked_since, effect::Call::cycle);
 }
@@ -209,7 +209,7 @@ void NodeTurn::ask_person(const std::string& task, SteadyMs since, effect::Call 
             "quarantine: not done in time", since, until});
   add(call);
   set_timer(until - w.now, Next::manual_task_expired);
-  add(effect::Kick{});  // nodes that wait for all others do not wait for this one
+  add(effect::Kick{});  // barriers do not wait for this node
 }
 
 void NodeTurn::person_answered() {
@@ -255,7 +255,7 @@ bool NodeTurn::has_image() const {
   });
 }
 
-// Its provider overwrites everything: an image written in this run is not discarded because of a slow boot.
+// The provider overwrites everything: an image written in this run is not discarded because of a slow boot.
 void NodeTurn::reinstall() {
   if (has_image())
     return fail_attempt(
@@ -264,7 +264,7 @@ void NodeTurn::reinstall() {
                          "look at its console; to start again from the beginning, run `muster reimage {}`",
                          s.name)),
         Json());
-  // The plan was made for a machine without an agent of this cluster.
+  // The plan was made for a machine on which no agent of this cluster ran.
   if (agent.contact && agent.mode && *agent.mode != wire::Mode::ram &&
       w.now - agent.contact < w.timing.silent_after)
     return fail_attempt(fail(Code::denied,
@@ -331,7 +331,7 @@ void NodeTurn::on(const input::SwitchedOff& off) {
 
 // ---- waking a silent node ----
 
-// For a node that is powered on the executor only waits: the state of its system is unknown.
+// While a node is powered on, the executor only waits: the state of its system is unknown.
 void NodeTurn::wake() {
   if (agent.contact && w.now - agent.contact < w.timing.silent_after)
     return succeed({{"boot_id", agent.boot_id}});
@@ -363,7 +363,7 @@ void NodeTurn::power_on() {
   ++s.stayed_off;
   const SteadyMs at = w.limits.next_power_on(w.now);
   add(effect::ReservePowerOn{});
-  s.deadline = std::max(s.deadline, at + s.action().timeout);  // a boot's length from then on
+  s.deadline = std::max(s.deadline, at + s.action().timeout);  // the time for a boot begins then
   pause(at - w.now,
         {"power on", switched_by() + "'s answer", s.power_error, "the power state is read", w.now,
          at + w.timing.power_call},
@@ -375,7 +375,7 @@ void NodeTurn::on(const input::SwitchedOn& on) {
   s.power_error = on.status.ok() ? "" : on.status.error().message;
   if (s.person) {
     person_answered();
-    s.deadline = w.now + s.action().timeout;  // a boot's length from then on
+    s.deadline = w.now + s.action().timeout;  // the time for a boot begins now
     return consider();
   }
   s.looked = w.now;

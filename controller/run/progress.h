@@ -1,4 +1,4 @@
-// What operators see of a run: pure functions from the state of its nodes to JSON. Thread: any; values only.
+// What operators see of a run. Pure functions from the state of its nodes to JSON. Thread safety: stateless.
 #pragma once
 
 #include <map>
@@ -10,18 +10,18 @@
 namespace muster {
 
 // {"node","state","reason","index","of","action","phase","title","attempt","since","percent","unit","text",
-//  "rate","eta_ms","wait":{reason,awaited,observed,since,until,next},"by_hand"}; what is not known is left
-// out.
-// "returning": true while it goes back to the system it had; "state" is `returned` when it is there.
-// "by_hand": true while a manual task is pending; "wait" describes it. `ahead`: the wall clock minus the
-// steady one.
+//  "rate","eta_ms","wait":{reason,awaited,observed,since,until,next},"by_hand"}; unknown fields are left out.
+// "returning": true while it returns to its previous system; when it has arrived, "state" is
+// `returned`.
+// "by_hand": true while a manual task is pending; "wait" describes it.
+// `ahead`: the wall clock minus the steady clock.
 Json node_progress(const NodeRun& node, DurationMs ahead);
 
 // How long the actions of a run took, by kind.
 class Spans {
  public:
   void add(ActionKind kind, DurationMs time) { took_[kind].push_back(time); }
-  // The median; nullopt: none was done yet.
+  // Returns the median; nullopt if no such action has ended yet.
   std::optional<DurationMs> median(ActionKind kind) const;
 
  private:

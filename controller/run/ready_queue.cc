@@ -28,7 +28,7 @@ ReadyQueue::Waiters* ReadyQueue::waiters_of(const Awaited& what) {
   return found == of_[what.of].end() ? nullptr : &found->second;
 }
 
-// ---- what they wait for ----
+// ---- what nodes wait for ----
 
 void ReadyQueue::wait_for(size_t node, Awaited what) {
   drop(node);
@@ -57,7 +57,7 @@ void ReadyQueue::hold(size_t barrier, Awaited member) {
   held.member = std::move(member);
 }
 
-// ---- it may have come ----
+// ---- reports of what may have ended a wait ----
 
 void ReadyQueue::wake(Waiters waiters) {
   for (const size_t node : waiters.nodes) add(node);

@@ -1,13 +1,13 @@
-// ReadyQueue: which nodes of a run must be considered, and what the others wait for.
+// ReadyQueue: which nodes of a run must be considered, and what the other nodes wait for.
 //
 // A node that was considered and cannot begin waits for one thing: an action of another node, a barrier, or
-// capacity in a lane. It is considered again when that may have happened, and not before: every change of
-// something that nodes wait for is reported here. One look too many changes nothing; one too few leaves a
+// capacity in a lane. It is considered again only when that may have happened, so every change of something
+// that nodes wait for must be reported to the queue. A superfluous report is harmless; a missing one leaves a
 // node waiting for good. Thousands may wait at one barrier for the same member: that is recorded once, for
 // the barrier.
 //
-// Nodes are numbers in the order of the plan, which is the order in which they are considered. Pure. Thread:
-// the reactor's. Never reads a clock.
+// Nodes are numbered in the order of the plan, which is the order in which they are considered. No I/O.
+// Thread: the reactor's. Never reads a clock.
 #pragma once
 
 #include <cstddef>
@@ -25,37 +25,37 @@ namespace muster {
 class ReadyQueue {
  public:
   using Lane = Limits::Lane;
-  struct Awaited {  // an action, and whose it is
+  struct Awaited {  // an action, and the node that it belongs to
     size_t of = 0;
     std::string action;
   };
 
   explicit ReadyQueue(size_t nodes = 0) : of_(nodes), wants_(nodes) {}
 
-  // It must be considered, whatever it waits for.
+  // The node must be considered, whatever it waits for.
   void add(size_t node);
   void add_all();
-  // It has nothing to begin now: it is not considered, and waits for nothing.
+  // The node has nothing to begin now: it is not considered, and waits for nothing.
   void drop(size_t node);
 
-  // What a node waits for after it was considered; replaces earlier waits. `member`: the first of the barrier
-  // that is not settled.
+  // Sets what a node waits for after it was considered; replaces earlier waits. `member`: the first member of
+  // the barrier that is not settled.
   void wait_for(size_t node, Awaited what);
   void wait_for_barrier(size_t node, size_t barrier, Awaited member);
   void wait_for_place(size_t node, Lane lane);
 
-  // That action succeeded.
+  // Reports that this action succeeded.
   void succeeded(const Awaited& what);
-  // This node's new state may settle any of its actions.
+  // Reports a new state of this node, which may settle any of its actions.
   void changed(size_t node);
 
-  // The next barrier whose member may be settled, with that member; none: no barrier has waiting nodes.
+  // Returns the next barrier whose member may be settled, with that member; none: no barrier is due.
   struct Due {
     size_t barrier = 0;
     std::string member;
   };
   std::optional<Due> next_barrier();
-  // The result for that barrier: it waits for another member, or its waiting nodes are considered.
+  // Reports the result for that barrier: it waits for a new member, or its waiting nodes are considered.
   void hold(size_t barrier, Awaited member);
   void open(size_t barrier);
 
@@ -63,10 +63,10 @@ class ReadyQueue {
   // available.
   std::optional<size_t> next(size_t from, const std::function<bool(Lane)>& has_place);
 
-  // Whether it must be considered, whatever it waits for.
+  // True if the node must be considered, whatever it waits for.
   bool has(size_t node) const { return ready_.count(node) > 0; }
   bool waits_for_place(size_t node) const { return wants_[node].what == For::place; }
-  // The action that this node waits for, by itself or behind a barrier; null: none.
+  // Returns the action that this node waits for, directly or at a barrier; null: none.
   const std::string* awaited(size_t node) const;
 
  private:
@@ -89,7 +89,7 @@ class ReadyQueue {
   void wake(Waiters waiters);
 
   std::set<size_t> ready_, due_;                    // nodes, barriers
-  std::vector<std::map<std::string, Waiters>> of_;  // by whose action it is, by the action
+  std::vector<std::map<std::string, Waiters>> of_;  // by the awaited action's node, then by the action
   std::map<size_t, Barrier> barriers_;
   std::map<Lane, std::set<size_t>> places_;
   std::vector<Want> wants_;  // by node

@@ -87,8 +87,8 @@ void restore(NodeRun& node, const Recovery& recovery, const ExecutorHooks& hooks
 
 void NodeTurn::on(const input::Resume&) { resume(); }
 
-// The action at the end of the controller. Its outcome is unknown: orders are sent again under the same id
-// (the agent has its own record), power is read before it is switched.
+// The action that was in progress when the controller ended. Its outcome is unknown: orders are sent again
+// under the same id (the agent has its own record), and the power state is read before anything is switched.
 void NodeTurn::resume() {
   if (!s.acts()) return;
   const Action& action = s.action();
@@ -104,13 +104,13 @@ void NodeTurn::resume() {
     if (again) return begin(record.result.value("with_netboot", false));
     return give_up(text_of(record.result, "message"));
   }
-  // If the clock was set meanwhile it may have begun in the future, or years ago: between none and all of its
-  // time has passed.
+  // If the clock was set in the meantime, it may have begun in the future, or years ago: its elapsed time is
+  // limited to between none and all of its time.
   const DurationMs whole = time_for(action), spent = whole + (s.person ? s.person->within : 0);
   s.started = w.now - std::clamp<DurationMs>(w.wall - record.intent_time, 0, spent);
   s.boot_before = text_of(record.intent_data, "boot_before");
   s.with_netboot = record.intent_data.value("with_netboot", false);
-  // When its power came on is in no journal: it has the firmware's whole time from now on.
+  // The journal does not record when its power came on: it has the firmware's full time from now on.
   const bool boots = s.with_netboot || action.kind == ActionKind::netboot;
   s.deadline =
       boots ? w.now + w.plan.limits.netboot : std::max(s.started + whole, w.now + w.timing.after_resume);

@@ -1,5 +1,5 @@
-// The state of a run that was active when the controller ended, from its journal. Pure: rows in, values out.
-// Thread: any; values only. Never reads a clock.
+// Reconstructs the state of a run that was active when the controller ended, from its journal. Pure
+// functions: rows in, values out. Thread safety: stateless functions; never reads a clock.
 #pragma once
 
 #include <map>
@@ -18,24 +18,24 @@ namespace muster {
 struct Recovery {
   struct Node {
     bool begun = false;
-    NodeRun::Stage stage = NodeRun::Stage::pending;  // or quarantined, not_started: then
+    NodeRun::Stage stage = NodeRun::Stage::pending;  // or quarantined, not_started, with `reason`
     std::string reason;
-    bool returning = false;     // or done, if it had returned
-    std::string failed_action;  // reason of its return
+    bool returning = false;     // it was returning, or had returned, to its old system
+    std::string failed_action;  // the action whose failure made it return
     TimeMs left = 0;
   };
   StepLog log;
-  TimeMs last_sign = 0;          // by the wall clock at that time
+  TimeMs last_sign = 0;          // time of the last row, by the wall clock at that time
   std::set<std::string> proven;  // actions that succeeded
   std::map<std::string, Node> nodes;
   std::map<std::string, std::map<std::string, int>> excused;  // by action and node
-  std::map<std::string, std::vector<Json>> results;           // by action, of those with further orders
+  std::map<std::string, std::vector<Json>> results;           // by action, for actions with further orders
 };
-// corrupt: its rows contradict each other.
+// Reads the journal. corrupt: its rows contradict each other.
 Result<Recovery> recover(const RunRow& run, const std::vector<JournalRow>& journal);
 
-// Why a run with its last row at that time is not resumed; "": it is. Long after, the cluster may be at work
-// again; with a clock that was set back, or a restored database, that is unknown.
+// Returns why a run whose last row has that time is not resumed; "" if it is. Long after it, the cluster may
+// be back at work; after a clock was set back, or a database restored, the elapsed time is unknown.
 std::string abandoned(TimeMs last_sign, TimeMs now, const ExecutorTiming& timing);
 
 // Where this node continues: its state before input::Resume.

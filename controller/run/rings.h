@@ -1,5 +1,5 @@
-// Rings: which nodes the orders of a plan are about in turn (controller/run/narrow.h). All nodes' orders
-// have the same: each is parsed once. Thread: the reactor's.
+// Rings: for each order of a plan, the nodes that its steps address in turn (controller/run/narrow.h). All
+// nodes' orders have the same rings, so each ring is parsed once. Thread: the reactor's.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// Of one order, null where it has none.
+// The rings of one order; null where it has none.
 struct RingsOfOrder {
   std::shared_ptr<const Json> ring, rings;
 };
@@ -26,7 +26,7 @@ class Rings {
  private:
   std::shared_ptr<const Json> parsed(const ActionParams& params, const char* key) const;
 
-  mutable std::map<std::string, std::shared_ptr<const Json>> kept_;  // by its text
+  mutable std::map<std::string, std::shared_ptr<const Json>> kept_;  // by its JSON text
 };
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 // advance() for the two actions that end with a hello from a named root slot: one boot from the other slot,
-// and the way back. It decides until that hello arrives; which slot it is from is judged in slot_trial.cc.
+// and the return. It makes the decisions until that hello arrives; slot_trial.cc judges which slot it is
+// from.
 #include <algorithm>
 
 #include "controller/run/decide.h"
@@ -10,7 +11,7 @@ namespace {
 
 using What = Decision::What;
 
-// Its power can be read and switched without a person.
+// True if its power state can be read and its power switched without a person.
 bool has_power(const Situation& s) { return !s.by_hand && (!s.in_band || s.rented); }
 
 std::string why_next(const Situation& s) {
@@ -20,7 +21,7 @@ std::string why_next(const Situation& s) {
                       : "a person must cycle its power, which boots the default slot";
 }
 
-// Off for longer than firmware switches a machine off during a restart.
+// True if it was off for longer than firmware switches a machine off during a restart.
 bool lost_power(const Situation& s, const ExecutorTiming& t) {
   return s.power == PowerState::off && s.off_since && s.looked > s.heard &&
          s.looked >= s.off_since + t.off_counts;
@@ -77,8 +78,9 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
   const bool looked = s.looked > s.heard;
   const SteadyMs next_look = s.looked + (s.power == PowerState::on ? t.watch_power : t.look_again);
   if (!looked || s.now >= next_look) return act(What::look, observed);
-  // On the way back there is no reason to wait for a silent system, which was to be left in any case. Except
-  // for one whose commit was ordered: if that happened, a power cycle would start the same system again.
+  // On the way back there is no reason to wait for a silent system, which was to be left anyway. The
+  // exception is a system whose commit was ordered: if it was committed, a power cycle would start the same
+  // system again.
   if (s.kind == ActionKind::return_slot && s.may_cut && !s.may_stand && s.power == PowerState::on) {
     if (s.now - s.heard >= t.lost_after) return act(What::cycle, observed);
     return wait(std::min(next_look, s.heard + t.lost_after));
@@ -103,7 +105,7 @@ Decision advance_slot(const Situation& s, const ExecutorTiming& t) {
     return d;
   }
   if (*s.mode == wire::Mode::ram) {
-    // Nothing is served to it, so after a power cycle it boots its disk.
+    // No network boot is served to it, so after a power cycle it boots from its disk.
     if (s.kind == ActionKind::return_slot && has_power(s))
       return act(What::cycle, "it runs the RAM system instead of its installed one");
     return wait_for("the node is in the wrong system", "the installed system's agent", "agent in mode ram",

@@ -1,5 +1,6 @@
-// In-place re-imaging: NodeTurn's functions for the boot from the other root slot, for the way back to the
-// default slot, and for which of the two systems a node runs. How long to wait is decided in slot_state.cc.
+// In-place re-imaging: NodeTurn's functions for the boot from the other root slot, for the return to the
+// default slot, and for determining which of the two systems a node runs. Waiting times are decided in
+// slot_state.cc.
 //
 // Trial boot: the node booted from the other slot, which is not committed yet. Such a node can roll back by
 // itself at any time (its trial timer, a panic, a power cut). Each of its messages is checked for that, so
@@ -20,7 +21,7 @@ const Action* of_kind(const std::vector<const Action*>& actions, ActionKind kind
   return found == actions.end() ? nullptr : *found;
 }
 
-// The hello names the system. Where it does not, the slot is reported with the next request for orders.
+// The hello names the system. If it does not, the slot is reported with the next request for orders.
 bool tells_system(const Hello& hello) { return hello.mode == wire::Mode::ram || !hello.slot.empty(); }
 
 std::string system_of(const Hello& hello) {
@@ -49,7 +50,7 @@ bool pass_needless(NodeRun& node, const StepLog& log) {
 
 const Action* NodeTurn::trial() const { return of_kind(s.actions, ActionKind::boot_slot); }
 
-// It may run the other slot: the order was given, and its return is not confirmed.
+// True if it may run the other slot: the order was given, and its return is not confirmed.
 bool NodeTurn::tried() const {
   const Action* boot = trial();
   if (!boot || w.log.of(boot->id).attempt == 0) return false;
@@ -70,9 +71,9 @@ bool NodeTurn::commit_ordered() const {
   });
 }
 
-// Its commit was ordered, and its agent reports a system that is not on trial any more. That is certain even
-// where the answer to the order was lost. An agent that did not report the trial when it began is of an
-// earlier version, which never does.
+// True if its commit was ordered and its agent reports a system that is no longer on trial. That is certain
+// even if the answer to the order was lost. An agent that did not report the trial when it began is of an
+// older version, which never does.
 bool NodeTurn::stands_in_new() const {
   const Action* boot = trial();
   if (!boot || !commit_ordered() || !agent.greeted || agent.trial) return false;
@@ -84,8 +85,8 @@ bool NodeTurn::stands_in_new() const {
          w.others.row_of(s.name).image_digest == text_of(boot->params.own(), "digest");
 }
 
-// True for the first attempt at anything more than writing a slot beside the node's jobs. Until then its row
-// keeps its state, which is also the right one should the run end there.
+// True for the first attempt at anything more than writing a slot while the node runs jobs. Until then its
+// row keeps its state, which is also the right one if the run ends at that point.
 bool NodeTurn::leaves_its_state() const {
   return !s.returning && s.action().kind != ActionKind::write_slot && undisturbed(s, w.log);
 }
@@ -98,7 +99,7 @@ std::string NodeTurn::trial_text() const {
       to_human(static_cast<DurationMs>(number_of(params, "trial"))));
 }
 
-// It was drained, or may have been, and was not resumed.
+// True if it was drained, or may have been, and was not resumed.
 std::string NodeTurn::left_behind() const {
   const auto any = [this](const std::vector<const Action*>& actions, const char* phase, auto holds) {
     return std::any_of(actions.begin(), actions.end(), [&](const Action* action) {
@@ -110,12 +111,12 @@ std::string NodeTurn::left_behind() const {
   if (!any(s.actions, kPausePhase, begun) || any(s.actions, kResumePhase, done) ||
       any(s.rescue, kResumePhase, done))
     return "";
-  return "; its scheduler and storage still wait for it: run `muster up` to resume it; if it stays away, see "
-         "\"Left behind\" in docs/reimage.md";
+  return "; it was not returned to service in the scheduler and storage: run `muster up` to resume it; if it "
+         "does not come back, see \"Left behind\" in docs/reimage.md";
 }
 
-// True: the attempt was failed, because the system that it was meant for no longer runs. The trial boot was
-// rolled back by itself, or, on the way back, the old one was restarted into the other slot again.
+// Returns true if the attempt was failed because the system that it was meant for no longer runs: the trial
+// boot rolled back by itself, or, on the way back, the old system was restarted into the other slot again.
 bool NodeTurn::trial_over() {
   const Action* boot = s.returning ? of_kind(s.rescue, ActionKind::return_slot) : trial();
   if (!boot || !agent.greeted || !agent.mode || (!s.returning && committed())) return false;
@@ -139,8 +140,8 @@ bool NodeTurn::trial_over() {
 
 // ---- a boot that ends in a named slot ----
 
-// An agent with another boot id than before the order decides the attempt. Not while its power is being cut:
-// the system that still answers is about to go down.
+// An agent with a different boot id than before the order decides the attempt, except while its power is
+// being cut: the system that still responds is about to go down.
 bool NodeTurn::answer_counts() const { return (s.sent || s.cycled) && !s.cutting; }
 
 void NodeTurn::hello_from_slot(const Hello& hello) {
@@ -171,7 +172,7 @@ void NodeTurn::came_back(const Hello& hello) {
 }
 
 // Checked before anything is done about a silent or a wrong system, because its hello may have arrived during
-// a power call, or in an earlier attempt. True: the attempt is over.
+// a power call, or in an earlier attempt. Returns true if the attempt is over.
 bool NodeTurn::slot_reached() {
   if (s.action().kind == ActionKind::return_slot && committed()) {
     stay_committed();
@@ -191,8 +192,7 @@ bool NodeTurn::slot_reached() {
   const bool there = known.mode == wire::Mode::installed &&
                      known.slot == text_of(action.params.own(), "slot") &&
                      known.image_digest == text_of(action.params.own(), "digest");
-  // The boot was given up in the middle of its restart: the system that still answers may be about to go
-  // down.
+  // The boot was given up in the middle of a restart: the system that still responds may be about to go down.
   const Action* boot = trial();
   const ActionRecord record = boot ? w.log.of(boot->id) : ActionRecord{};
   const bool open = record.attempt > 0 && record.state == ActionState::abandoned &&
@@ -213,8 +213,8 @@ void NodeTurn::describe_slot(Situation& now) const {
                     agent.boot_id != text_of(record.intent_data, "boot_before");
   now.may_cut = record.attempt > 0 && !back;
   now.may_stand = commit_ordered();
-  // A silent node may be at work in the right system. Of one that answers, events may arrive before its slot
-  // is reported.
+  // A silent node may be at work in the right system. If it responds, events may arrive before its slot is
+  // reported.
   const bool heard = agent.contact && w.now - agent.contact < w.timing.silent_after;
   const bool untold = agent.slot.empty() && w.now < s.started + w.timing.leave_shows;
   const bool right = agent.slot == text_of(s.action().params.own(), "slot");
@@ -277,8 +277,8 @@ void NodeTurn::on_cut(const Status& off) {
 
 // ---- the way back ----
 
-// Not after the commit, when a restart would start the new system again. Nor for a node that goes through the
-// RAM system, except while its jobs are waited for.
+// Not possible after the commit, when a restart would start the new system again, nor for a node that goes
+// through the RAM system, except while its jobs are waited for.
 bool NodeTurn::may_go_back() const {
   if (s.returning || s.rescue.empty() || committed()) return false;
   return trial() || (s.acts() && s.action().phase == kPausePhase);
@@ -328,16 +328,16 @@ void NodeTurn::stay_committed() {
   add(effect::Kick{});
 }
 
-// The state of its row when the plan was made: in the params of one of the actions of the way back.
+// Returns the state in its row when the plan was made, which is in the params of one of the return's actions.
 std::string NodeTurn::state_to_restore() const {
   for (const Action* action : s.rescue)
     if (std::string state = text_of(action->params.own(), "state"); !state.empty()) return state;
   return "";
 }
 
-// Its state before the run, where it runs the same system, or goes back to it by itself; none: it runs a
+// Returns its state before the run if it runs the same system, or returns to it by itself; none: it runs a
 // different one. A node that was not resumed, or was restarted, is degraded, so that the next plan configures
-// it in the system that it has. So is one whose new system was accepted and committed.
+// it in its current system. So is a node whose new system was accepted and committed.
 std::optional<NodeState> NodeTurn::state_before() const {
   const auto was = node_state_from_string(state_to_restore());
   if (!was.ok()) return {};
@@ -355,9 +355,9 @@ std::optional<NodeState> NodeTurn::state_before() const {
   return disturbed && *was == NodeState::accepted ? NodeState::degraded : *was;
 }
 
-// The node's own row when it is back. Run and configuration of its last acceptance are kept.
+// The node's own row after its return. Run and configuration of its last acceptance are kept.
 std::vector<effect::Draft> NodeTurn::returned() {
-  // Accepted and quarantined nodes are that again; of any other state, it is degraded.
+  // Accepted and quarantined nodes are that again; a node in any other state is degraded.
   const auto was = node_state_from_string(state_to_restore());
   const bool known = was.ok() && (*was == NodeState::accepted || *was == NodeState::quarantined);
   const NodeState state = known ? *was : NodeState::degraded;

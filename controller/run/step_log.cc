@@ -80,7 +80,7 @@ Status StepLog::apply(const JournalRow& row) {
     if (!record.first_intent) record.first_intent = row.time;
   } else if (*to != S::started) {
     record.ended = row.time;
-    // An abandoned action has a reason, and no result.
+    // An abandoned action has a reason but no result.
     if (*to == S::abandoned && record.result.is_object() && row.data.is_object())
       record.result.update(row.data);
     else

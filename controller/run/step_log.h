@@ -1,5 +1,5 @@
-// StepLog: the state of every action of a run as the sum of its journal rows. Owns the one table of legal
-// transitions.
+// StepLog: the state of every action of a run, computed from the run's journal rows. Has the only table of
+// legal transitions.
 //
 //   (new) -> intent -> started -> succeeded | failed | unknown          attempt n
 //            failed, unknown -> intent (attempt n+1)                    retry
@@ -8,7 +8,7 @@
 //            was cancelled
 // `intent` is durable before the effect, `succeeded`/`failed` after it. Any other sequence is Code::conflict
 // and changes nothing. Rows with other events (step, quarantined, note ...) are not transitions and are
-// ignored here. Pure. Thread: the reactor's.
+// ignored. No I/O. Thread: the reactor's.
 #pragma once
 
 #include <map>
@@ -34,7 +34,7 @@ struct ActionRecord {
 
 class StepLog {
  public:
-  // Whether the row may come next; Ok for rows that are not transitions.
+  // Returns whether the row may come next; Ok for rows that are not transitions.
   Status check(const JournalRow& row) const;
   Status apply(const JournalRow& row);
   const ActionRecord& of(const std::string& action) const;

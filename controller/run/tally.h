@@ -1,5 +1,5 @@
-// Tally: how many nodes of a run failed or are through, and how, updated with each node's changes. And the
-// part of a node's state that matters to others. Pure. Thread: any; values only.
+// Tally: counts of the nodes of a run that failed or are finished, updated with each change of a node; and
+// Standing, the part of a node's state that matters to other nodes. Thread safety: plain value types.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace muster {
 
-// Of one node. Others decide only by these and by which of its actions succeeded.
+// The standing of one node. Other nodes' decisions depend only on it and on which actions have succeeded.
 struct Standing {
   bool over = false, works = false, returning = false;
-  bool by_hand = false;  // it waits for a person
+  bool by_hand = false;  // it waits for a person to act
   bool failed = false;   // quarantined, or returning to its old system, or there
-  // For the executor alone:
+  // For the executor only:
   bool pending = false;  // its next action may begin, or must wait
   bool heeded = false;   // its agent should report: an order is on offer, or a failure is being judged
 
@@ -28,7 +28,7 @@ Standing standing_of(const NodeRun& node);
 struct Tally {
   int failed = 0;
   size_t over = 0, works = 0;
-  size_t good = 0;  // of those that work: one that returned did not reach the run's goal
+  size_t good = 0;  // of those that work, without nodes that returned to their old system
 
   void move(const Standing& before, const Standing& now);
   bool operator==(const Tally&) const = default;

@@ -1,10 +1,10 @@
-// Adds one node to the text of a spec: everything like a declared one, except its name, its MAC and its
-// addresses. An adopted host gets an entry without image, MAC, power and OS disk, but with how it is reached.
-// Pure.
+// Adds one node to the text of a spec: a copy of a declared node, except for its name, its MAC and its
+// addresses. An entry for an adopted host has no image, MAC, power and OS disk, but has how to reach it with
+// SSH. Pure functions, no I/O.
 //
-// The text is only added to, after the last entry of `nodes:`; comments, order and layout of what is there
-// stay as they are. The result is parsed again, and rejected if anything other than the new node changed:
-// also if an address that muster assigned, or the lead node, would change.
+// Text is only added, after the last entry of `nodes:`; comments, order and layout of existing text stay as
+// they are. The result is parsed again, and rejected if anything other than the new node changed, including
+// addresses that muster assigned and the lead node.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ struct AddedNode {
   Spec spec;
 };
 
-// Code::invalid with what to do: the name is taken or not a host name, `like` is unknown, the addresses are
-// wrong or taken, or the file is written in a way that cannot be added to.
+// Code::invalid, with what to do: the name is taken or not a host name, `like` is unknown, the addresses are
+// wrong or taken, or the layout of the file does not allow adding to it.
 Result<AddedNode> add_node(const std::string& text, const NewNode& node);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// IPv4 addresses and networks of a spec. Pure values.
+// IPv4 addresses and networks of a spec. Thread safety: plain value types, stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ struct Cidr {
   uint32_t mask() const { return prefix == 0 ? 0 : ~uint32_t{0} << (32 - prefix); }
   uint32_t broadcast() const { return base | ~mask(); }
   bool contains(uint32_t address) const { return (address & mask()) == base; }
-  // One of the network's hosts: inside, and neither its first nor its last address.
+  // True for an address inside the network that is neither its first nor its last address.
   bool hosts(uint32_t address) const {
     return contains(address) && address != base && address != broadcast();
   }
   bool overlaps(const Cidr& other) const { return contains(other.base) || other.contains(base); }
 };
-// "10.20.0.0/24". Code::invalid with the rule; host bits that are set are refused with the network that was
-// probably meant.
+// Parses "10.20.0.0/24". Code::invalid states the rule; host bits that are set are rejected, with the network
+// that was probably meant.
 Result<Cidr> parse_cidr(const std::string& text, int shortest = 8, int longest = 30);
-// "portal.example", "node01": letters, digits and '-' between dots. Digits and dots alone are not a name.
+// "portal.example", "node01": letters, digits and '-' between dots. Only digits and dots are not a name.
 bool is_dns_name(const std::string& text);
 
 }  // namespace muster

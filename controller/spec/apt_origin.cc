@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kInPath = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._~+%-";
 
-// Behind "http://" or "https://"; 0 without.
+// Returns the position after "http://" or "https://"; 0 if the URL begins with neither.
 size_t behind_scheme(const std::string& url) {
   return url.rfind("http://", 0) == 0 ? 7 : url.rfind("https://", 0) == 0 ? 8 : 0;
 }

@@ -1,4 +1,4 @@
-// Where Debian packages come from, as a spec (network.apt) or an image's recipe says. Pure.
+// The origin of Debian packages, as declared in a spec (network.apt) or an image's recipe. Pure functions.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ struct AptMirror {
 
 inline constexpr const char* kNoMirror = "none";
 
-std::string without_slash(std::string url);  // none at the end
-// "http://m/debian-security" for "http://m/debian": the two are side by side on full Debian mirrors. Empty
-// for a URL that ends otherwise: then it is unknown.
+std::string without_slash(std::string url);  // removes slashes at the end
+// Returns "http://m/debian-security" for "http://m/debian": full Debian mirrors have both next to each other.
+// Empty for a URL that does not end in /debian, since the location is then unknown.
 std::string security_beside(const std::string& mirror);
-// The host of "http://HOST[:PORT]/PATH", https likewise; empty for anything else: a user and password,
-// spaces, a query, a path that leaves the mirror.
+// Returns the host of "http://HOST[:PORT]/PATH" (or https). Empty for anything else, including a URL with a
+// user and password, spaces, a query, or a path that leaves the mirror.
 std::string mirror_host(const std::string& url);
-// The host of "http://HOST[:PORT]", with or without a slash at the end; https likewise; else empty.
+// Returns the host of "http://HOST[:PORT]" (or https), with or without a slash at the end; else empty.
 std::string url_host(std::string url);
 
 }  // namespace muster

@@ -26,7 +26,7 @@ bool says_nothing(const std::string& line) {
   return first == std::string::npos || line[first] == '#';
 }
 
-// The spec is JSON on its way to the reports, and that is UTF-8.
+// The spec becomes part of the reports' JSON, which must be UTF-8.
 bool is_utf8(const std::string& text) {
   size_t more = 0;
   for (const char c : text) {

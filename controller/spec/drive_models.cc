@@ -21,8 +21,8 @@ std::string text(const YamlNode& line, const char* key) {
   return at && at->is_text() ? at->text : "";
 }
 
-// Every drive that `later` matches, `earlier` matches too. Patterns with '?' are not compared: the character
-// that it meets in the other pattern may be a '*'.
+// True if `earlier` matches every drive that `later` matches. Patterns with '?' are not compared, because the
+// corresponding character of the other pattern may be a '*'.
 bool covers(const std::string& earlier, const std::string& later) {
   return earlier.find('?') == std::string::npos && glob_match(earlier, later);
 }

@@ -12,12 +12,12 @@ constexpr size_t kLongest = 63;  // RFC 1035, 2.3.4; the kernel's own limit is 6
 
 // Lower case, as names of nodes are.
 const std::map<std::string, std::string>& words() {
-  static const std::string hosts = "is reserved: it names each machine itself (/etc/hosts, RFC 6761)";
-  // dnsmasq 2.90, option.c: --dhcp-host=MAC,ADDRESS,NAME,12h. With the first as a name the machine gets no
-  // answer, with the second no name.
+  static const std::string hosts = "is reserved: every machine uses it for itself (/etc/hosts, RFC 6761)";
+  // dnsmasq 2.90, option.c: --dhcp-host=MAC,ADDRESS,NAME,12h. If the name is the first keyword, the machine
+  // gets no answer; if it is the second, it gets no name.
   static const std::string dnsmasq = "is a keyword in dnsmasq's dhcp-host";
-  // slurm.conf(5): NodeName=DEFAULT sets what the lines after it lack, Nodes=ALL is every node; both in any
-  // case.
+  // slurm.conf(5): NodeName=DEFAULT sets defaults for the lines after it, Nodes=ALL is every node; both are
+  // case-insensitive.
   static const std::string slurm = "is a keyword in slurm.conf";
   // Open MPI 4.1 reports "parse error in the hostfile" if a line begins with one.
   static const std::string mpi = "is a keyword in Open MPI's hostfile";

@@ -1,4 +1,4 @@
-// A spec's own playbooks beside the shipped ones (docs/decisions/0001). Pure.
+// A spec's own playbooks, used in addition to the shipped ones (docs/decisions/0001). Pure functions, no I/O.
 //
 // A name is either shipped or the spec's own. A playbook with a shipped name is an error unless it declares
 // itself an overlay. An overlay lists the shipped steps that it replaces and removes; a listed step that does
@@ -14,18 +14,18 @@
 
 namespace muster {
 
-// "site/motd.yaml" -> "motd".
+// Returns the playbook's name: "motd" for "site/motd.yaml".
 std::string playbook_of_file(const std::string& file);
-// Whether the file is an acceptance profile: it is in a folder named `acceptance`.
+// True if the file is an acceptance profile: it is in a folder named `acceptance`.
 bool is_profile_file(const std::string& file);
-// Its key among all playbooks: "motd", "acceptance/ours".
+// Returns the playbook's key among all playbooks: "motd", "acceptance/ours".
 std::string key_of_file(const std::string& file);
 
-// With the extra checks for own playbooks: the file's name, known modules and parameters, and that a profile
-// only measures. Errors name the file.
+// Parses one, with the extra checks for own playbooks: the file's name, known modules and parameters, and
+// that a profile only measures. Errors name the file.
 ParsedPlaybook parse_own_playbook(const OwnPlaybook& own);
 
-// Adds them to `all` (by name) or overlays those in it. After an error `all` must not be used.
+// Adds them to `all` (by name), or overlays the playbooks in it. After an error `all` must not be used.
 std::vector<SpecError> add_own_playbooks(const std::vector<OwnPlaybook>& own,
                                          std::map<std::string, Playbook>& all);
 

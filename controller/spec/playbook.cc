@@ -151,7 +151,7 @@ ParsedPlaybook parse_playbook(const std::string& text) {
       out.playbook.steps.push_back(read_step(map));
       check_step(map, out.playbook.steps.back(), fmt::format("steps[{}]", i), names, out.errors);
       check_expect(map, fmt::format("steps[{}]", i), out.errors);
-      // Its nodes serve for a whole stage, and only one server can have the port.
+      // Its nodes serve for a whole stage, and only one server can use the port.
       if (const PlaybookStep& step = out.playbook.steps.back();
           step.among == kGroup && !groups.insert(step.stage).second)
         out.errors.push_back({map.line, map.column, fmt::format("steps[{}].stage", i),

@@ -1,12 +1,12 @@
-// Playbook: an ordered list of steps, as read from playbooks/<name>.yaml. Pure.
+// Playbook: an ordered list of steps, as read from playbooks/<name>.yaml. Pure functions, no I/O.
 //
 //   playbook: storage-local
 //   help: RAID0 + XFS over the local data drives
 //   not_exercised: why               # written from recipes, never run on the real thing: every plan that
 //                                    uses it says so
-//   overlay: true                    # of a spec's own only: changes the shipped playbook of this name
-//   replaces: [ slurm.conf ]         # its steps that stand in the place of shipped ones of the same name
-//   removes: [ job container ]       # shipped steps that are left out; all other steps come behind
+//   overlay: true                    # only in a spec's own playbooks: changes the shipped one of this name
+//   replaces: [ slurm.conf ]         # its steps that take the place of shipped ones with the same name
+//   removes: [ job container ]       # shipped steps that are left out; its other steps are appended
 //   steps:
 //     - name: scratch array
 //       phase: node                 # image | node | cluster | drain | undrain | pause | resume
@@ -50,7 +50,7 @@
 
 namespace muster {
 
-// For a step over all measured nodes: one of them leads it, and the planner makes the others serve.
+// For a step over all measured nodes: one of them leads it, and the planner makes the other nodes serve it.
 inline constexpr const char* kGroup = "group";
 inline constexpr const char* kGroupModule = "accept_group";
 
@@ -61,12 +61,12 @@ struct PlaybookStep {
   Json expect;  // null or {metric: {min?, max?, fleet_min_ratio?, unit}}
   int stage = 1;
   bool mandatory = true;  // each part of it stops a node
-  // Of a step that is not: `run` (that it was measured), `data` (wrong results), `ceilings` (above a `max`).
+  // If `mandatory` is false, its parts that do: `run` (was measured), `data` (wrong results), `ceilings`.
   std::vector<std::string> blocks = {};
   std::vector<std::string> needs = {};  // what the agent needs for it: "root"
   int line = 0, column = 0;
 };
-// The name of a shipped step in an overlay, and its place in the file.
+// The name of a shipped step, as listed in an overlay, and its place in the file.
 struct NamedStep {
   std::string name;
   int line = 0, column = 0;
@@ -90,10 +90,10 @@ ParsedPlaybook parse_playbook(const std::string& text);
 // name of a list stands for its elements. An unknown variable is an error that names it.
 Result<Json> render_params(const Json& value, const Json& context);
 
-// The value of a name in a template, "node.address"; null: unknown. Valid until the template is rendered.
+// Returns the value of a name in a template, "node.address"; null if unknown. Valid until it is rendered.
 using FindName = std::function<const Json*(const std::string& name)>;
 
-// Renders as render_params() does. Each template is read once, however often it is rendered.
+// Renders as render_params() does. Each template is parsed once, however often it is rendered.
 class Templates {
  public:
   Templates();
@@ -108,14 +108,14 @@ class Templates {
   Result<Json> list(const Json& items, const FindName& find);
   Result<Json> text(const std::string& source, const FindName& find);
 
-  std::map<std::string, std::unique_ptr<Template>> read_;  // by its text
+  std::map<std::string, std::unique_ptr<Template>> read_;  // by its source text
 };
 
-// The names in all templates of the value: everything that its rendering depends on.
+// Returns the names in all templates of the value: everything that its rendering depends on.
 std::set<std::string> names_in(const Json& value);
-// "{{name}}" or "{{{name}}}" and nothing else -> name; else "".
+// Returns the name for a text that is exactly "{{name}}" or "{{{name}}}"; else "".
 std::string whole_name(const std::string& text);
-// A member of a member ..., "node.address"; null: there is none.
+// Looks up "node.address", a member of a member; null if there is none.
 const Json* find_name(const Json& object, const std::string& dotted);
 
 }  // namespace muster

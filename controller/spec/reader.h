@@ -1,8 +1,8 @@
 // Turns the checked YAML tree into a Spec and applies the rules that a schema cannot express. Internal to
 // controller/spec.
 //
-// Each part reads what it needs and does not repeat what the schema walker already reported: a value of a
-// wrong type counts as absent. So all errors of a file are reported at once, each only once. Thread: pure.
+// Each part reads what it needs and does not report what the schema check already reported: a value of the
+// wrong type counts as absent. So all errors of a file are reported at once, each only once. No I/O.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ namespace muster {
 struct NodePlace {  // place of a node's entry
   const YamlNode* entry = nullptr;
   std::string path;  // "nodes[0]"
-  size_t index = 0;  // which name of its range it is
+  size_t index = 0;  // index of the name in its range
 };
 
 struct ValuePlace {  // place of a value
@@ -39,7 +39,7 @@ class SpecReader {
   static const YamlNode* child(const YamlNode* map, const char* key);
   static int64_t integer(const YamlNode* map, const char* key, int64_t fallback);
   void error(const YamlNode& at, const std::string& path, std::string message);
-  // For values that are checked once per name of a range: only the first error is reported.
+  // For values that are checked once per name in a range: reports only the first error.
   void error_once(const YamlNode& at, const std::string& path, std::string message);
   // Error unless `name` is one of `known`.
   void must_be_known(const YamlNode& at, const std::string& path, const std::string& what,
@@ -84,8 +84,8 @@ class SpecReader {
   void read_playbooks();
   void read_playbook_path(const YamlNode& at, const std::string& path);
   void read_own_playbook(const YamlEntry& entry, std::map<std::string, std::string>& files);
-  // Those of names_ and the spec's own. Empty, so that none is rejected, if names_ has none or the spec's own
-  // are still paths.
+  // The names in names_ and the spec's own. Empty, so that none is rejected, if names_ has none or the spec's
+  // own playbooks are still paths.
   std::vector<std::string> known_playbooks() const;
   std::vector<std::string> known_profiles() const;
   // reader_lab.cc
@@ -192,11 +192,11 @@ class SpecReader {
     std::string playbook, file;
     int line = 0, column = 0;
   };
-  std::vector<Among> among_;  // of the steps of own playbooks
+  std::vector<Among> among_;  // `among` of the steps of own playbooks
   std::optional<Cidr> provisioning_, bmc_, storage_;
-  std::vector<Cidr> rail_networks_;         // as many as there are rails, or none where they are wrong
+  std::vector<Cidr> rail_networks_;         // as many as there are rails, or none if they are wrong
   std::vector<std::string> rail_gateways_;  // likewise
-  bool nodes_incomplete_ = false;           // an entry could not be expanded: what uses nodes is not judged
+  bool nodes_incomplete_ = false;           // an entry could not be expanded: nodes are not checked further
   std::set<const YamlNode*> complained_;
   std::map<std::string, std::string> seen_;  // "mac 52:.." -> node that has it
 };

@@ -1,5 +1,5 @@
-// The keys of `acceptance:` other than the profile, and the texts of the files that they name (section
-// `carried`). The texts themselves are checked by controller/report/gpu_results.h.
+// Reads the keys of `acceptance:` other than the profile, and the texts of the files that they name (section
+// `carried`). controller/report/gpu_results.h checks the texts themselves.
 #include <fmt/format.h>
 
 #include "controller/spec/drive_models.h"

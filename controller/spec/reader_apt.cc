@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// A security pocket is never lost by accident: it is derived from the mirror or declared.
+// The location of security updates is always derived from the mirror or declared, never omitted by accident.
 void SpecReader::read_apt(const YamlNode* network) {
   const YamlNode* apt = child(network, "apt");
   if (!apt || !apt->is_map()) return;
@@ -13,7 +13,7 @@ void SpecReader::read_apt(const YamlNode* network) {
   const YamlNode *mirror = child(apt, "mirror"), *security = child(apt, "security_mirror");
   const auto url = [this](const YamlNode* at, const std::string& path) -> std::string {
     if (!at || !at->is_text()) return "";
-    // It would be readable by every user of a node and every reader of the spec.
+    // A password would be readable by every user of a node and every reader of the spec.
     if (at->text.find('@') != std::string::npos)
       error(*at, path, "the URL of a mirror must not contain a user or password");
     else if (mirror_host(at->text).empty())

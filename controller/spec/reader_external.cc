@@ -1,7 +1,6 @@
-// Storage sections of engine external: what the site serves, and muster only mounts.
-//
-// Source and options become a systemd unit's words: characters with a special meaning there are rejected
-// here, and again by the agent.
+// Storage sections of engine external: served by the site, only mounted by muster. Source and options become
+// words in a systemd unit: characters with a special meaning in it are rejected by these functions, and again
+// by the agent.
 #include <fmt/format.h>
 
 #include <regex>
@@ -16,7 +15,7 @@ struct Form {
   const char *pattern, *words;
 };
 
-// A source in the form in which the kernel shows it once mounted: that is how the mount is recognised.
+// Source formats must be those in which the kernel shows a mount: that is how the mount is recognised.
 Form form_of(const std::string& fstype) {
   if (fstype == "nfs4")
     return {R"(^([A-Za-z0-9][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\]):/[A-Za-z0-9_./+@-]*$)",
@@ -70,8 +69,8 @@ void SpecReader::check_options(const YamlNode& at, const std::string& path, cons
 }
 
 void SpecReader::check_external(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
-  // Root of a node is mapped to `nobody` there and cannot make homes; and if the server fails, neither the
-  // agent, which maintains the keys in them, nor an operator could log in.
+  // NFS maps a node's root to `nobody`, which cannot create home directories; and if the server fails,
+  // neither the agent, which maintains the keys in them, nor an operator could log in.
   if (storage.mount == "/home")
     error(*child(&entry.value, "mount"), path + ".mount",
           "/home holds the home directories and keys of the spec's users and must not depend on a server: "
@@ -85,7 +84,7 @@ void SpecReader::check_external(const YamlEntry& entry, const std::string& path,
   }
   if (role && !roles.count(storage.role))
     return must_be_known(*role, path + ".nodes.role", "role", storage.role, {roles.begin(), roles.end()});
-  if (!role) return;  // no node at all, which is reported elsewhere
+  if (!role) return;  // there are no nodes, which is reported elsewhere
   error(*role, path + ".nodes.role",
         fmt::format("no node would mount it: role '{}' does not have the playbook '{}'", storage.role,
                     engine_playbook(storage.engine)));

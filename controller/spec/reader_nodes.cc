@@ -62,7 +62,7 @@ void SpecReader::expand_node(const YamlNode& entry, const std::string& path, con
   }
 }
 
-// Everything that is the same for each name of the range.
+// Reads everything that is the same for each name in the range.
 NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path) {
   NodeSpec node;
   std::vector<std::string> roles, images;
@@ -95,7 +95,7 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
   return node;
 }
 
-// Driver `manual` has a person instead of a BMC: the machine's location, and how long switching it may take.
+// Driver `manual`: a person takes the place of a BMC; reads the machine's location and the time limit.
 void SpecReader::read_manual(const YamlNode& power, const std::string& path, PowerSpec& out) {
   constexpr size_t kLongest = 120;
   out.within = 8 * 60 * kMinute;
@@ -123,7 +123,7 @@ void SpecReader::read_manual(const YamlNode& power, const std::string& path, Pow
   }
 }
 
-// Which keys each driver needs, and which are not its own.
+// Checks which keys each driver requires, and rejects keys of other drivers.
 void SpecReader::read_power(const YamlNode& power, const std::string& path, PowerSpec& out) {
   out.driver = text(&power, "driver");
   out.secret = text(&power, "secret");
@@ -204,7 +204,7 @@ void SpecReader::read_adopt(const YamlNode& entry, const std::string& path, Node
     error(*os, path + ".disks.os", "the OS disk of an adopted node is never touched: remove the group 'os'");
 }
 
-// A range has one entry for several nodes, and each host has a key of its own.
+// An entry with a range covers several nodes, but each host has its own key.
 void SpecReader::check_adopted(const YamlNode& entry, const std::string& path, size_t count, NodeSpec& node) {
   const YamlNode& adopt = *child(&entry, "adopt");
   if (count > 1)
@@ -247,8 +247,9 @@ void SpecReader::read_disks(const YamlNode* disks, const std::string& path, bool
   check_disk_overlap(disks, path, out);
 }
 
-// A selector of disks to be written must be specific: the empty text of an unset variable and a bare wildcard
-// would mean any disk, and padded text none, since disks' own texts are trimmed.
+// A selector of disks to be written must be specific: the empty text of an unset variable, and a bare
+// wildcard, would match any disk; text with spaces around it would match none, since disks' own texts are
+// trimmed.
 bool SpecReader::check_selector_text(const YamlNode& at, const std::string& path) {
   const std::string& text = at.text;
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
@@ -318,8 +319,8 @@ DiskGroup SpecReader::read_disk_group(const YamlEntry& entry, const std::string&
           "the operating system is installed on exactly one disk");
 
   const std::string policy = text(&entry.value, "policy");
-  // A disk group `os` on a node with an image is an order to install on that disk, but not to destroy data of
-  // a different owner.
+  // A disk group `os` on a node with an image is an order to install on that disk, but not to destroy data
+  // that belongs to something else.
   if (policy.empty())
     group.policy = entry.key == "os" && imaged ? DiskPolicy::format_if_blank : DiskPolicy::keep;
   else
@@ -346,7 +347,7 @@ void SpecReader::check_disk_overlap(const YamlNode* disks, const std::string& pa
     }
 }
 
-// What differs from name to name: MAC, address, power address.
+// Sets what differs between the names in a range: MAC, address, power address.
 void SpecReader::number_node(const YamlNode& entry, const std::string& path, const InRange& name,
                              NodeSpec& node) {
   const auto fill = [&](const YamlNode* value, const char* key, const char* what, std::string& out) {
@@ -357,20 +358,20 @@ void SpecReader::number_node(const YamlNode& entry, const std::string& path, con
   if (const YamlNode* mac = child(&entry, "mac")) read_mac({mac, path + ".mac"}, name, node.mac);
 }
 
-// Of a list the item that is the node's own, where there is one; else the value itself.
+// If the value is a list, returns the item for this node, if any; else the value itself.
 ValuePlace SpecReader::own_value(const ValuePlace& value, size_t index) {
   if (!value.at->is_list() || index >= value.at->items.size()) return value;
   return {&value.at->items[index], fmt::format("{}[{}]", value.path, index)};
 }
 
-// The value of one name of a range: from a text for all of them, in which {n} is its number, or from a list
-// with one text per name, in the order of the range. Nothing where an error was reported; `what` ends in
+// Returns the value for one name in a range: from one text for all names, in which {n} is the number, or from
+// a list with one text per name, in the order of the range. nullopt if an error was reported. `what` ends in
 // "address".
 std::optional<std::string> SpecReader::value_of(const ValuePlace& value, const InRange& name,
                                                 const char* what, NumberForm form) {
   const size_t given = value.at->items.size();
   if (value.at->is_list() && given != name.count) {
-    if (given > 0)  // the schema reports an empty one
+    if (given > 0)  // the schema reports an empty list
       error_once(*value.at, value.path,
                  fmt::format("{} {}{} for {} node{}", given, what, given == 1 ? "" : "es", name.count,
                              name.count == 1 ? "" : "s"));

@@ -1,4 +1,4 @@
-// `playbooks:` of the spec: paths in the operator's file, texts in what the controller keeps.
+// Reads `playbooks:` of the spec: paths in the operator's file, texts in the stored spec.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void check_calls(const YamlNode& root, std::vector<SpecError>& errors) {
   }
 }
 
-// Acceptance of a node relies on nothing being changed in the meantime.
+// Acceptance of a node relies on nothing being changed while it measures.
 void check_profile(const YamlNode& root, std::vector<SpecError>& errors) {
   const YamlNode* steps = root.find("steps");
   for (size_t i = 0; steps && i < steps->items.size(); ++i) {

@@ -1,7 +1,7 @@
-// The networks other than provisioning: rails and the storage network, the node's ports in them and its
-// address in each. A node's place in a network is the same everywhere: its address on rail 3 has the host
-// part of its provisioning address. So nothing has to be numbered twice, an address identifies its node, and
-// no two nodes can have the same one.
+// Reads the networks other than provisioning: rails and the storage network, and the node's port and address
+// in each. A node has the same host number in all networks: its address on rail 3 has the host part of its
+// provisioning address. So nothing has to be numbered twice, an address identifies its node, and no two nodes
+// can have the same address.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr int kDatagramMtu = 4092;  // of IPoIB, which is configured in datagram mode
+constexpr int kDatagramMtu = 4092;  // maximum of IPoIB in datagram mode, which muster configures
 constexpr const char* kAutomatic = "auto";
 constexpr const char* kNone = "none";
 
@@ -23,7 +23,7 @@ bool is_mac(const std::string& text) {
   return text.size() == 17 && std::regex_match(text, form);
 }
 
-// As the node reads it: lower case, PCI addresses with their domain. Empty: it is not a port.
+// Returns a port in the form that the node uses: lower case, PCI address with domain; empty if not a port.
 std::string normal_port(std::string text) {
   static const std::regex pci("^([0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]$"),
       name("^[A-Za-z][A-Za-z0-9_.-]{0,14}$");
@@ -34,7 +34,7 @@ std::string normal_port(std::string text) {
   return std::regex_match(text, name) ? text : "";
 }
 
-// "10.40.{rail}.0/24", {rail+100} -> with the number.
+// Inserts the rail's number into "10.40.{rail}.0/24"; {rail+100} is the number plus 100.
 Result<std::string> for_rail(const std::string& text, int rail) {
   std::string numbered = text;
   for (size_t at = 0; (at = numbered.find("{rail", at)) != std::string::npos; ++at)
@@ -46,7 +46,7 @@ Result<std::string> for_rail(const std::string& text, int rail) {
   return out;
 }
 
-// The prefix of the smallest network that can have a host with this number.
+// Returns the prefix of the smallest network that has a host with this number.
 int prefix_for(uint32_t host) {
   int prefix = 30;
   while (prefix > 8 && host >= (uint32_t{1} << (32 - prefix)) - 1) --prefix;
@@ -167,7 +167,7 @@ void SpecReader::make_rail_networks(const YamlNode& rails) {
   rail_networks_ = std::move(out);
 }
 
-// Where networks overlap, the kernel chooses a port by chance.
+// If networks overlap, it is undefined which port the kernel uses.
 void SpecReader::check_rail_networks(const YamlNode& rails) {
   const YamlNode& at = *child(&rails, "cidr");
   const auto shown = [](const Cidr& net) { return fmt::format("{}/{}", format_ipv4(net.base), net.prefix); };
@@ -232,11 +232,11 @@ void SpecReader::read_rails() {
   read_qos(child(rails, "qos"));
   make_rail_networks(*rails);
   check_rail_networks(*rails);
-  if (child(rails, "count") && child(rails, "cidr"))  // else the schema reports the same place
+  if (child(rails, "count") && child(rails, "cidr"))  // otherwise the schema reports an error at this place
     must_have_playbook(*rails, "network.rails", "networks", "");
 }
 
-// What a role or a node overrides.
+// Reads what a role or a node overrides.
 SpecReader::NicWishes SpecReader::read_wishes(const YamlNode* map, const std::string& path, bool one_node) {
   NicWishes out;
   const YamlNode *rails = child(map, "rails"), *port = child(map, "storage_port");
@@ -267,7 +267,7 @@ SpecReader::NicWishes SpecReader::read_wishes(const YamlNode* map, const std::st
   return out;
 }
 
-// The node's address in a network: with the host part of its provisioning address.
+// Returns the node's address in a network: it has the host part of the node's provisioning address.
 std::string SpecReader::address_in(const Cidr& network, const NodeSpec& node, const YamlNode& at,
                                    const std::string& path) {
   const auto own = parse_ipv4(node.address);
@@ -275,13 +275,13 @@ std::string SpecReader::address_in(const Cidr& network, const NodeSpec& node, co
   const uint32_t host = *own & ~provisioning_->mask();
   if (host < (uint32_t{1} << (32 - network.prefix)) - 1) return format_ipv4(network.base + host);
   error_once(at, path,
-             fmt::format("{}/{} is too small: {} ({}) would be host {} in it; a /{} is needed",
+             fmt::format("{}/{} is too small: {} ({}) would be host {} in it; a /{} is required",
                          format_ipv4(network.base), network.prefix, node.name, node.address, host,
                          prefix_for(host)));
   return "";
 }
 
-// A port gets one address from muster.
+// Muster configures at most one address on a port.
 void SpecReader::check_same_port(const NodeSpec& node, const YamlNode& at, const std::string& path) {
   std::map<std::string, std::string> seen;
   if (!node.mac.empty()) seen[node.mac] = "the provisioning port";
@@ -338,7 +338,7 @@ void SpecReader::give_rails(NodeSpec& node, const NicWishes& role, const NicWish
   }
 }
 
-// `own`: what the node's entry says.
+// `own`: the wishes in the node's own entry.
 void SpecReader::give_ports(NodeSpec& node, const NodePlace& place, const NicWishes& role,
                             const NicWishes& own) {
   const char* key = child(place.entry, "rails")          ? "rails"
@@ -382,7 +382,7 @@ void SpecReader::assign_rails() {
   check_order_of_networks();
 }
 
-// Playbooks are applied in the order of the role: what uses a network must come after what configures it.
+// Playbooks are applied in the order of the role, so those that use a network must come after `networks`.
 void SpecReader::check_order_of_networks() {
   const YamlNode* roles = child(&root_, "roles");
   if (!roles || !roles->is_map()) return;

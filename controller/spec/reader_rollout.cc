@@ -105,7 +105,7 @@ void SpecReader::read_rollout_roles(const YamlNode& rollout, RolloutSpec& out) {
 void SpecReader::check_rollout_role(const YamlNode& at, const std::string& path, const std::string& role) {
   if (nodes_incomplete_) return;
   const rollout::Serving serving = rollout::serving_of(spec_);
-  std::string needed;  // the section that needs it, while that is true of every node so far
+  std::string needed;  // the storage section that needs every node checked so far; else empty
   bool imaged = false, free = false;
   for (const NodeSpec& node : spec_.nodes) {
     if (node.role != role) continue;
@@ -132,8 +132,8 @@ void SpecReader::check_rollout_role(const YamlNode& at, const std::string& path,
                       needed, role));
 }
 
-// Each image needs one: a node with a BMC, so that it can be reset when it hangs, and without storage that
-// others use.
+// Each image needs a node that can be its canary: one with a BMC, so that it can be reset when it hangs, and
+// without storage that other nodes use.
 void SpecReader::check_canaries(const YamlNode& at, const RolloutSpec& rollout) {
   const rollout::Serving serving = rollout::serving_of(spec_);
   std::set<std::string> images, switched, possible;

@@ -20,14 +20,14 @@ void SpecReader::check_unique(const std::string& what, const std::string& value,
                  : fmt::format("{} {} is used by both {} and {}", what, value, other->second, node.name));
 }
 
-// A node's own value under a key of its entry; without the key the entry.
+// Returns the node's own value for a key of its entry; without the key, the entry itself.
 ValuePlace SpecReader::place_of(const NodePlace& place, const char* key) {
   const YamlNode* value = child(place.entry, key);
   const std::string path = place.path + "." + key;
   return value ? own_value({value, path}, place.index) : ValuePlace{place.entry, path};
 }
 
-// An adopted node's address may be known from its `adopt.host`.
+// For an adopted node, the address may come from its `adopt.host`.
 ValuePlace SpecReader::place_of_address(const NodePlace& place) {
   const YamlNode* host = child(child(place.entry, "adopt"), "host");
   if (!host || child(place.entry, "address")) return place_of(place, "address");
@@ -57,7 +57,7 @@ void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
     error_once(*at, path, fmt::format("{} is the gateway's address", node.address));
 }
 
-// A server's id, or the nickname that it has in its account.
+// True for a server's id, or for the nickname that it has in its account.
 void SpecReader::check_server_name(const std::string& name, const ValuePlace& place) {
   const bool digits = name.find_first_not_of("0123456789") == std::string::npos;
   const bool plain =
@@ -72,13 +72,13 @@ void SpecReader::check_server_name(const std::string& name, const ValuePlace& pl
 }
 
 void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& place) {
-  // For an operator's program it is whatever that program understands, for a person the machine's location.
+  // The address of an operator's program can be any text; with driver `manual` it is the machine's location.
   if (node.power.address.empty() || node.power.driver == "command" || node.power.driver == "manual") return;
   const ValuePlace own = place_of_power_address(place);
   const YamlNode& at = *own.at;
   const std::string& path = own.path;
   if (node.power.driver == "sakura-phy") {
-    // A server declared once by its id and once by its nickname would be two nodes, and one could be
+    // A server declared once by its id and once by its nickname would count as two nodes, and one could be
     // installed over the other.
     const bool one_is_installed = std::any_of(spec_.nodes.begin(), spec_.nodes.end(), [](const NodeSpec& n) {
       return n.power.driver == "sakura-phy" && !n.power.install_image.empty();
@@ -134,7 +134,7 @@ void SpecReader::check_nodes() {
   }
 }
 
-// A role that leads must have a node to do it.
+// A role that leads a playbook must have at least one node.
 void SpecReader::check_leads() {
   const YamlNode* roles = child(&root_, "roles");
   if (nodes_incomplete_ || !roles || !roles->is_map()) return;
@@ -154,8 +154,8 @@ bool SpecReader::has_nodes(const std::string& role) const {
                      [&](const NodeSpec& n) { return n.role == role; });
 }
 
-// Slurm's database is led where its controller is, wherever that is: a leader without it would silently leave
-// the cluster without accounting.
+// Slurm's accounting database must be led by the node that leads Slurm: a leader without it would silently
+// leave the cluster without accounting.
 void SpecReader::check_accounting(const YamlNode& roles) {
   const NodeSpec* slurm = spec_.leader_of("scheduler");
   const auto each = [&](const YamlEntry& role, const char* key, const auto& complain) {
@@ -255,7 +255,7 @@ StorageSpec SpecReader::read_one_storage(const YamlEntry& entry, const std::stri
   return out;
 }
 
-// A key of a different engine is reported at the key, a missing key at the section.
+// A key of a different engine is reported at that key, a missing key at the section.
 void SpecReader::check_keys(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
   static const std::set<std::string> of_external = {"fstype", "source", "options", "writable"};
   const StorageEngine& engine = engine_of(storage);
@@ -316,8 +316,9 @@ std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const s
   return out;
 }
 
-// If one node serves everything, it must be named: the operator chooses which node's failure takes the file
-// system away. The leader of other engines may be named; its metadata is copied to nodes that hold data.
+// With engine nfs one node serves everything, so it must be named: the operator chooses which node's failure
+// makes the file system unavailable. With other engines it may be named; metadata is copied to nodes that
+// hold data.
 bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
   const YamlNode* at = child(&entry.value, "server");
   const bool one_server = engine_of(storage).one_server;
@@ -339,8 +340,8 @@ bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, c
   return false;
 }
 
-// Where some roles have the engine's playbook, a section only on nodes of other roles would never be created.
-// If no role has it, the user's own playbook may create it.
+// If only some roles have the engine's playbook, a section on nodes of other roles would never be created. If
+// no role has it, the user's own playbook may create it.
 bool SpecReader::check_engine_playbook(const YamlEntry& entry, const std::string& path,
                                        const StorageSpec& storage) {
   if (std::any_of(spec_.nodes.begin(), spec_.nodes.end(),
@@ -418,8 +419,8 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
   const YamlNode& copies = declared ? *declared : at;
   if (engine.copies_on_nodes && storage.copies > static_cast<int>(nodes.size()))
     error(copies, path + ".copies",
-          fmt::format("{} copies need as many nodes, but only {} hold data of this storage", storage.copies,
-                      nodes.size()));
+          fmt::format("{} copies require as many nodes, but only {} hold data of this storage",
+                      storage.copies, nodes.size()));
   if (storage.copies < engine.fewest_copies)
     error(copies, path + ".copies",
           fmt::format(

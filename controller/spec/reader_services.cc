@@ -1,5 +1,5 @@
-// Network services, firewall rules, packages and kernel parameters of the nodes. What is only a matter of
-// form is checked by the schema.
+// Reads network services, firewall rules, packages and kernel parameters of the nodes. The schema checks the
+// format of the values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMostNameServers = 3;  // the C library uses no more
+constexpr size_t kMostNameServers = 3;  // the C library ignores further ones
 
-// Each item that is text, once; `use` gets it with its path. A repeated one is passed on to `twice`.
+// Calls `use` for each text item with its path, and `twice` for repeated items.
 template <class Use, class Twice>
 void each_text(const YamlNode* list, const std::string& path, const Use& use, const Twice& twice) {
   if (!list || !list->is_list()) return;
@@ -87,7 +87,7 @@ void SpecReader::read_ntp(const YamlNode* network) {
 void SpecReader::read_proxy(const YamlNode* network) {
   const YamlNode *proxy = child(network, "proxy"), *none = child(network, "no_proxy");
   if (proxy && proxy->is_text()) {
-    // It would be readable by every user of a node and every reader of the spec.
+    // A password would be readable by every user of a node and every reader of the spec.
     if (proxy->text.find('@') != std::string::npos)
       error(*proxy, "network.proxy", "the URL of a proxy must not contain a user or password");
     else if (url_host(proxy->text).empty())
@@ -139,7 +139,7 @@ void SpecReader::read_rule(const YamlNode& entry, const std::string& path) {
                  *ports = child(&entry, "ports"), *roles = child(&entry, "roles");
   FirewallRule rule{text(&entry, "from"), "", text(&entry, "proto"), text(&entry, "comment"), {}};
   if (from && from->is_text()) {
-    // As iptables shows it: with a prefix, except for a single address.
+    // Returns the form that iptables shows: with a prefix, except for a single address.
     const Result<Cidr> network = parse_cidr(rule.from, 0, 32);
     if (!parse_ipv4(rule.from) && !network.ok()) error(*from, path + ".from", network.error().message);
   }
@@ -183,7 +183,7 @@ void SpecReader::check_services() {
   const auto imaged = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
                                    [](const NodeSpec& n) { return !n.adopt.declared(); });
   const YamlNode* network = child(&root_, "network");
-  // A name that is not a node's is looked up, and an image brings no name server of its own.
+  // A name that is not a node's needs a name server, and images do not include the configuration of one.
   if (child(network, "dns") || imaged == spec_.nodes.end() || nodes_incomplete_) return;
   const auto check = [&](const YamlNode& at, const std::string& path, const std::string& host) {
     if (host.empty() || parse_ipv4(host) || spec_.node(host)) return;
@@ -199,7 +199,7 @@ void SpecReader::check_services() {
       },
       [](const YamlNode&, const std::string&) {});
   if (!spec_.network.proxy.empty()) check(*proxy, "network.proxy", url_host(spec_.network.proxy));
-  // If there is a proxy, it resolves the names.
+  // If there is a proxy, the proxy resolves the names.
   const AptMirror& apt = spec_.network.apt;
   const YamlNode* declared = child(network, "apt");
   if (!apt.declared() || !spec_.network.proxy.empty()) return;
@@ -208,7 +208,7 @@ void SpecReader::check_services() {
     check(*security, "network.apt.security_mirror", mirror_host(apt.security));
 }
 
-// Of `role`, or of any role when it is empty: without a playbook that applies it, it would have no effect.
+// Checks `role`, or all roles if it is empty: without a playbook that applies the setting, it has no effect.
 void SpecReader::must_have_playbook(const YamlNode& at, const std::string& path, const std::string& playbook,
                                     const std::string& role) {
   for (const auto& [name, playbooks] : spec_.roles)

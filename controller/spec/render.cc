@@ -14,7 +14,7 @@ namespace {
 
 using kainjow::mustache::data;
 
-// Falsy for sections: false, null, "", and empty lists.
+// Values that hide a section: false, null, "", and empty lists.
 data to_data(const Json& json) {
   if (json.is_object()) {
     data out(data::type::object);
@@ -32,8 +32,8 @@ data to_data(const Json& json) {
   return data(dump_json(json));  // true, numbers
 }
 
-// Looks up what a template names when it is needed: a context has thousands of nodes, a template mostly
-// refers to its own. Unknown names are collected.
+// Looks up a template's names only when needed: a context has thousands of nodes, and a template mostly
+// refers to its own. Collects unknown names.
 class StrictContext : public kainjow::mustache::context<std::string> {
  public:
   StrictContext(const std::set<std::string>& names, const FindName& find)
@@ -51,7 +51,7 @@ class StrictContext : public kainjow::mustache::context<std::string> {
     if (name == "." || depth_ > 0)
       if (const data* inside = context::get(name)) return inside;
     if (const auto known = known_.find(name); known != known_.end()) return &known->second;
-    // A name that was not found when the template was read is not part of its dependencies.
+    // A name that was not found when the template was parsed is not one of its dependencies.
     const Json* found = names_.count(name) > 0 ? find_(name) : nullptr;
     if (found) return &known_.emplace(name, to_data(*found)).first->second;
     unknown.insert(name);
@@ -64,12 +64,12 @@ class StrictContext : public kainjow::mustache::context<std::string> {
 
   const std::set<std::string>& names_;
   const FindName& find_;
-  int depth_ = 0;  // sections we are in
+  int depth_ = 0;  // number of sections that enclose the current position
   mutable std::map<std::string, data> known_;
 };
 const data StrictContext::kNothing;
 
-// The names between the braces of a template.
+// Returns the names between the braces of a template.
 std::set<std::string> names_of(const std::string& source) {
   std::set<std::string> out;
   for (size_t at = source.find("{{"); at != std::string::npos; at = source.find("{{", at)) {

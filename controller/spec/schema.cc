@@ -49,7 +49,7 @@ bool has_type(const YamlNode& node, const std::string& type) {
   return type == "null" && node.kind == YamlNode::Kind::null;
 }
 
-// What a schema may contain: everything that the walker applies, and annotations for people.
+// The keywords that a schema may contain: everything that the checker applies, and annotations for people.
 const std::set<std::string>& keywords() {
   static const std::set<std::string> known = {"$ref",
                                               "type",
@@ -153,7 +153,7 @@ class Walker {
     if (schema.contains("pattern") && !matches(schema["pattern"].get<std::string>(), node.text))
       add(node.line, node.column, path,
           fmt::format("{} is not {}", found_in_words(node),
-                      schema.value("description", std::string("in the right form"))));
+                      schema.value("description", std::string("in the expected format"))));
     if (!yaml_is_number(node)) return;
     const double value = std::strtod(node.text.c_str(), nullptr);
     if (schema.contains("minimum") && value < schema["minimum"].get<double>())
@@ -233,12 +233,13 @@ class Walker {
       for (const auto& [name, property] : properties->items())
         if (!refused(property)) known.push_back(name);
     if (known.empty() && schema.contains("propertyNames"))
-      return add(entry.line, entry.column, where,
-                 fmt::format("the name '{}' is not {}", entry.key.substr(0, 60),
-                             schema["propertyNames"].value("description", std::string("in the right form"))));
+      return add(
+          entry.line, entry.column, where,
+          fmt::format("the name '{}' is not {}", entry.key.substr(0, 60),
+                      schema["propertyNames"].value("description", std::string("in the expected format"))));
     const std::string near = nearest_spelling(entry.key, known);
     add(entry.line, entry.column, where,
-        near.empty() ? fmt::format("unknown key; known here: {}", fmt::join(known, ", "))
+        near.empty() ? fmt::format("unknown key; valid keys: {}", fmt::join(known, ", "))
                      : fmt::format("unknown key, did you mean '{}'?", near));
   }
 

@@ -1,13 +1,13 @@
-// Walks a YAML tree along a JSON Schema and reports every mistake with line, column, path, rule and nearest
-// spelling.
+// Checks a YAML tree against a JSON Schema and reports every mistake with line, column, path, rule and
+// nearest spelling.
 //
-// Ready-made validators work on JSON and lose the position, so muster has its own, for the subset that its
+// Existing validators work on JSON and lose the position, so muster has its own, for the subset that its
 // schemas use: type, properties, patternProperties, additionalProperties, required, enum, pattern, minLength,
 // maxLength (of texts without a pattern), items, minItems, uniqueItems (of texts), minimum, maximum, $ref to
-// #/$defs. A schema with any other keyword is rejected (docs/decisions/0001): no rule is silently without
-// effect. Annotations: `description` next to a pattern or in propertyNames gives the rule in words;
-// `x-not-implemented` (true on a property, a list beside an enum) marks what the format contains but this
-// release rejects. Thread: pure.
+// #/$defs. A schema with any other keyword is rejected (docs/decisions/0001), so that no rule is silently
+// ignored. Annotations: `description` next to a pattern or in propertyNames gives the rule in words;
+// `x-not-implemented` (true on a property, a list next to an enum) marks what the format contains but this
+// release rejects. Thread safety: stateless functions.
 #pragma once
 
 #include "controller/spec/yaml.h"
@@ -15,7 +15,7 @@
 namespace muster {
 
 void check_schema(const YamlNode& root, const Json& schema, std::vector<SpecError>& errors);
-// JSON pointers to the keywords that check_schema() does not support; empty for a supported schema.
+// Returns JSON pointers to the keywords that check_schema() does not support; empty for a supported schema.
 std::vector<std::string> unsupported_keywords(const Json& schema);
 
 namespace embedded {  // generated at build time from schema/*.json

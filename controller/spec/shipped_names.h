@@ -1,5 +1,5 @@
-// The names of the playbooks and acceptance profiles of this version, for checking a spec without a folder of
-// them. Thread: pure.
+// The names of the playbooks and acceptance profiles of this version, for checking a spec without having the
+// files. Thread safety: stateless functions.
 #pragma once
 
 #include "controller/spec/spec.h"

@@ -16,7 +16,7 @@ namespace muster {
 
 namespace {
 
-// A deadline below `least` is probably a wrong unit; one above `most` would have no effect.
+// A time below `least` is probably a wrong unit; one above `most` would have no effect.
 constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = 24 * 60 * kMinute;
 
 }  // namespace
@@ -35,8 +35,8 @@ bool holds_data(const StorageSpec& storage, const NodeSpec& node) {
 }
 
 int fewest_drives(const std::string& level) {
-  // md makes a raid5 of two drives and a raid10 of two or three as well: as mirrors, which are declared as
-  // raid1.
+  // md also creates a raid5 of two drives and a raid10 of two or three, but as mirrors, which must be
+  // declared as raid1.
   if (level == "raid1") return 2;
   if (level == "raid5") return 3;
   return level == "raid6" || level == "raid10" ? 4 : 1;
@@ -104,7 +104,7 @@ std::string declared_variable(const Spec& spec, const NodeSpec* node, const std:
 }
 
 const NodeSpec* Spec::node(const std::string& name) const {
-  // Specs that were read are sorted; others are searched linearly.
+  // Parsed specs are sorted; others are searched linearly.
   const auto ordered = std::lower_bound(nodes.begin(), nodes.end(), name,
                                         [](const NodeSpec& n, const std::string& to) { return n.name < to; });
   if (ordered != nodes.end() && ordered->name == name) return &*ordered;
@@ -235,7 +235,7 @@ void SpecReader::read_network() {
   read_network_address(network, "gateway", spec_.network.gateway);
   if (spec_.network.controller.empty() && provisioning_)
     spec_.network.controller = format_ipv4(provisioning_->base + 1);
-  // One flat network for nodes and BMCs is common; networks that overlap only in part are a mistake.
+  // One flat network for nodes and BMCs is common; networks that overlap only partly are a mistake.
   const auto overlap = [&](const std::optional<Cidr>& a, const std::optional<Cidr>& b, const char* name,
                            const char* other) {
     if (!a || !b || !a->overlaps(*b) || (a->base == b->base && a->prefix == b->prefix)) return;

@@ -1,6 +1,6 @@
-// Spec: the operator's desired cluster as a value. Parsed from cluster.yaml by parse_spec(), pure.
+// Spec: the operator's desired cluster as a plain value. parse_spec() parses it from YAML text, without I/O.
 //
-// Every error names file, line, column, the rule and the nearest right spelling; all errors are reported at
+// Every error has file, line, column, the rule and the nearest valid spelling; all errors are reported at
 // once; a key that is not implemented is an error, never ignored. Schema: schema/spec.schema.json.
 #pragma once
 
@@ -22,7 +22,7 @@ struct SpecError {
   int line = 0, column = 0;  // 1-based; 0 when the file as a whole is meant
   std::string path;          // "nodes[0].disks.os.match.count"
   std::string message;       // with the rule and "did you mean ..."
-  std::string file = {};     // of one of the spec's playbooks: where line and column are; empty: the spec
+  std::string file = {};     // the playbook of the spec that line and column refer to; empty: the spec
 };
 std::string to_string(
     const SpecError& error,
@@ -38,12 +38,12 @@ struct Subnet {  // "10.20.0.0/24"
 };
 // Priorities (0 to 7) of RoCE traffic on the rails.
 struct RailQos {
-  std::vector<int> pfc;     // lossless ones
+  std::vector<int> pfc;     // lossless priorities
   std::map<int, int> dscp;  // DSCP (0 to 63) -> priority
   std::map<int, int> ets;   // priority (1 to 7) -> percent of the bandwidth; the others share the rest
   bool declared() const { return !pfc.empty() || !dscp.empty() || !ets.empty(); }
 };
-// The networks between the GPUs. Rail i of a node is port i of it, with an address in network i.
+// The networks between the GPUs. Rail i of a node is the node's port i, with an address in network i.
 struct Rails {
   int count = 0;
   std::string cidr;                // "10.40.{rail}.0/24", or one that holds all of them
@@ -60,12 +60,12 @@ struct Network {
   std::string dhcp = "managed";  // managed | proxy | external
   std::string controller;        // controller's address; default: first of provisioning
   std::string gateway;           // may be empty
-  // None of these is ever copied from the controller host; what is not declared is empty.
+  // None of these is ever copied from the controller host; undeclared ones are empty.
   std::vector<std::string> dns;       // name servers, numeric, in the order they are queried
   std::vector<std::string> search;    // domains
   std::vector<std::string> ntp;       // time servers: addresses or names
   std::string proxy;                  // "http://proxy.example:3128"
-  std::vector<std::string> no_proxy;  // beside the cluster itself: names, domains, addresses, networks
+  std::vector<std::string> no_proxy;  // besides the cluster itself: names, domains, addresses, networks
   AptMirror apt;                      // of images and nodes
   std::string storage_port;           // of every node; empty: found by the node itself
   Rails rails;
@@ -81,9 +81,9 @@ struct ImageSpec {
   std::vector<std::string> bake;
 };
 
-// Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %. One
-// that is given and empty matches nothing, and so does a selector without any: an unset variable in a
-// generated spec is no wildcard.
+// Selects disks. Every given field must match; globs in model and serial; size with a tolerance of 2 %. A
+// field that is given and empty matches nothing, nor does a selector without any field, so that an unset
+// variable in a generated spec does not act as a wildcard.
 struct DiskMatch {
   std::optional<std::string> serial, wwid, model, transport;
   std::vector<std::string> serials;
@@ -97,7 +97,7 @@ struct DiskGroup {
   DiskPolicy policy = DiskPolicy::keep;
 };
 
-// What must be found. Only declared fields are checked.
+// Required hardware. Only declared fields are checked.
 struct HardwareSpec {
   std::optional<int> gpus, cpus;     // counts
   std::string gpu_model, cpu_model;  // globs
@@ -110,13 +110,13 @@ struct PowerSpec {
   std::string program;    // command
   int cipher_suite = 0;   // ipmi; 0: the driver finds out
   std::string privilege;  // ipmi: "operator"; else the level of an administrator is requested
-  DurationMs within = 0;  // manual: time that a person has
+  DurationMs within = 0;  // manual: time limit for the person
   bool sol = false;       // ipmi: listen to its console
   // sakura-phy: the URL of a test double of the API; the image that the provider installs on a machine
   // without an agent, and its system ("debian-12"). Empty: it never installs.
   std::string api, install_image, install_os;
 };
-// A running host that muster took over without re-imaging it: how SSH reaches it. Muster never replaces its
+// A running host that muster manages without re-imaging it, and how SSH reaches it. Muster never replaces its
 // operating system.
 struct AdoptSpec {
   std::string host;  // numeric address or name
@@ -125,7 +125,7 @@ struct AdoptSpec {
   std::string host_key;       // pin, "SHA256:<base64>"
   bool declared() const { return !host.empty(); }
 };
-// One of a node's ports other than the provisioning port, and its configuration.
+// One of a node's ports, other than the provisioning port, and its configuration.
 struct PortSpec {
   std::string port;     // MAC, PCI address or interface name; empty: found by the node itself
   std::string address;  // without prefix
@@ -143,7 +143,7 @@ struct NodeSpec {
   HardwareSpec hardware;
   std::map<std::string, DiskGroup> disks;
   std::map<std::string, std::string> vars;
-  // What playbook `networks` configures; nothing on nodes without it and on adopted ones. Rail i at place i.
+  // Configured by playbook `networks`; empty on nodes without it and on adopted ones. Rail i has index i.
   std::vector<PortSpec> rails = {};
   PortSpec storage = {};
 };
@@ -157,27 +157,27 @@ struct StorageSpec {
   int copies = 2;
   // Engine external: what the site serves and muster only mounts.
   std::string fstype = {}, source = {}, options = {};
-  bool writable = false;  // declared: acceptance and the mount's own test may write there
-  // The roles with the engine's playbook; empty: no role has it, for example because the user's own playbook
+  bool writable = false;  // if declared, acceptance and the mount's own test may write to it
+  // The roles that have the engine's playbook; empty: none has, for example because the user's own playbook
   // does its work; then every node counts as having it.
   std::set<std::string> roles = {};
 };
-// The minimum number of drives in an md array of this level.
+// Returns the minimum number of drives in an md array of this level.
 int fewest_drives(const std::string& level);
-// Whether an array of this level survives the loss of a drive.
+// True if an array of this level survives the loss of a drive.
 bool is_redundant(const std::string& level);
-// The playbook that sets an engine up: "moosefs" -> "storage-shared".
+// Returns the playbook that sets up an engine: "moosefs" -> "storage-shared".
 std::string engine_playbook(const std::string& engine);
-// Whether the section is declared on this node's disks: this decides what may be on them. With engine nfs
-// only the server's are used; `role` selects the nodes that mount.
+// True if the section is declared on this node's disks, which determines what they may contain. With engine
+// nfs only the server's disks are used; `role` selects the nodes that mount.
 bool holds_data(const StorageSpec& storage, const NodeSpec& node);
-// Whether the node's role has the engine's playbook.
+// True if the node's role has the engine's playbook.
 bool takes_part(const StorageSpec& storage, const NodeSpec& node);
-// Whether it really is on them: both of the above.
+// True if the section really is on the node's disks: both of the above.
 bool is_member(const StorageSpec& storage, const NodeSpec& node);
-// Whether the node mounts the section.
+// True if the node mounts the section.
 bool mounts(const StorageSpec& storage, const NodeSpec& node);
-// Traffic allowed in addition to what playbook `firewall` allows anyway.
+// Allows traffic in addition to what playbook `firewall` always allows.
 struct FirewallRule {
   std::string from;                // network or address; empty: everywhere
   std::string ports;               // "443", "8000:8100"; empty: all
@@ -185,7 +185,7 @@ struct FirewallRule {
   std::string comment;             // what `ufw status` shows; may be empty
   std::vector<std::string> roles;  // empty: all
 };
-// Installed and set by playbook `base`.
+// Packages and sysctls that playbook `base` installs and sets.
 struct Additions {
   std::vector<std::string> packages;
   std::map<std::string, std::string> sysctls;
@@ -197,33 +197,33 @@ struct LabAcceptance {
   std::map<std::string, Json> limits;   // "dgemm/gflops" -> min, max, degraded_below, degraded_above
   std::map<std::string, Json> options;  // "training load" -> options of its program
 };
-// A playbook of the operator's own, carried in the spec: no stored spec needs a file beside it.
+// A playbook of the operator's own, embedded in the spec, so that a stored spec needs no further files.
 struct OwnPlaybook {
-  std::string file;  // as named beside the spec, "site/motd.yaml": for messages
+  std::string file;  // path as given in the spec, "site/motd.yaml": for messages
   std::string text;
 };
 // Drive speeds according to their maker (controller/spec/drive_models.h). 0: not stated.
 struct DriveModel {
-  std::string model;  // glob over what the kernel calls them
+  std::string model;  // glob for the model name that the kernel reports
   double read_mbps = 0, write_mbps = 0, random_read_iops = 0;
   std::string source;
 };
-// `acceptance: { gpu: mandatory }`: GPUs must reach what GPUs of their model were shown to reach.
+// `acceptance: { gpu: mandatory }`: GPUs must reach what GPUs of the same model were shown to reach.
 struct GpuAcceptance {
   bool mandatory = false;
   std::string results_file, key_file;  // as the spec names them
-  std::string results, key;            // their texts, carried with the spec: a signed report, a public key
+  std::string results, key;            // their texts, embedded in the spec: a signed report, a public key
 };
 struct LimitsSpec {
   int parallel_imaging = 16, parallel_netboot = 16;
   DurationMs power_stagger = 0;
   int failure_budget = -1;
-  DurationMs netboot = 20 * kMinute;  // power-on to the RAM system's agent: a large server takes 10 min and
-                                      // more for its firmware's tests
-  DurationMs boot = 20 * kMinute;     // restart to the installed system's agent
+  DurationMs netboot = 20 * kMinute;  // from power-on to the RAM system's agent: a large server takes 10 min
+                                      // or more for its firmware's self-test
+  DurationMs boot = 20 * kMinute;     // from restart to the installed system's agent
   DurationMs trial = 120 * kMinute;   // a new system that is not committed in time rolls itself back
-  DurationMs drain_timeout = 24 * 60 * kMinute;  // for the jobs of a node that is re-imaged to end
-  int64_t image_write_rate = 0;  // bytes per second that an image is written with beside jobs; 0: no cap
+  DurationMs drain_timeout = 24 * 60 * kMinute;  // time for the jobs of a node to end before it is re-imaged
+  int64_t image_write_rate = 0;  // bytes per second for writing an image while jobs run; 0: no cap
 };
 
 // `rollout:`: how nodes at work get the newest build of their image, some at a time (docs/rollout.md).
@@ -276,8 +276,8 @@ struct Spec {
 // The value of a variable for this node: its own, else the cluster's. Null: the cluster's.
 std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
                               const std::string& otherwise = "");
-// Whether something other than its own system or a person can switch its power, and so reset it when it
-// hangs.
+// True if something other than the node's own system or a person can switch its power, and so can reset the
+// node when it hangs.
 bool is_switched(const NodeSpec& node);
 // The member that leads the section: its declared server, else the first by name; null without members.
 const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage);

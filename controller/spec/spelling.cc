@@ -1,4 +1,4 @@
-// Spelling help and globs of controller/spec/spec.h.
+// Spelling suggestions and globs, declared in controller/spec/spec.h.
 #include <algorithm>
 
 #include "controller/spec/spec.h"
@@ -7,7 +7,7 @@ namespace muster {
 
 namespace {
 
-// Damerau-Levenshtein distance (a swap of neighbours counts once).
+// Damerau-Levenshtein distance (swapping two adjacent characters counts as one edit).
 size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -29,7 +29,7 @@ std::string nearest_spelling(const std::string& word, const std::vector<std::str
   std::string best;
   size_t best_distance = 4;
   for (const std::string& candidate : candidates) {
-    // A short word may differ only a little, otherwise every word would be near every other.
+    // A short word may differ only slightly, otherwise it would match almost any other short word.
     const size_t limit = std::min<size_t>(3, (std::max(word.size(), candidate.size()) + 1) / 3);
     const size_t found = candidate.size() > 64 ? 99 : distance(word, candidate);
     if (found <= limit && found < best_distance) {

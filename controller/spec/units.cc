@@ -15,7 +15,7 @@ bool all_digits(const std::string& text) {
   return !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// One part of a bracket: "07" or "01-03".
+// One part of a bracket expression: "07" or "01-03".
 Status add_part(const std::string& pattern, const std::string& prefix, const std::string& part,
                 const std::string& suffix, std::vector<RangedName>& out) {
   const size_t dash = part.find('-');

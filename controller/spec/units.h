@@ -1,4 +1,4 @@
-// Small text forms of a spec: node ranges with their numbers, number templates, sizes, durations. Pure.
+// Short text formats of a spec: node ranges with numbers, number templates, sizes, durations. No I/O.
 #pragma once
 
 #include "controller/spec/spec.h"

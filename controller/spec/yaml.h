@@ -1,6 +1,6 @@
 // A YAML document as a small tree that keeps the place of every value. Aliases and merge keys are resolved by
 // copying, under a budget, so a hostile file cannot blow up. Duplicate keys are kept (and reported by the
-// schema walker). Thread: plain values.
+// schema walker). Thread safety: plain value types.
 #pragma once
 
 #include <string>

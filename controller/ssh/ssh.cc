@@ -15,8 +15,8 @@ namespace muster {
 namespace {
 
 constexpr const char* kAgentPath = "/usr/sbin/muster-agent";
-// libssh's own list, AES-GCM first: with the processor's instructions for it, either end spends a third less
-// time than on ChaCha20 (measured with OpenSSH), and the agent is sent to many hosts at once.
+// libssh's own list, but with AES-GCM first: with hardware AES both ends need a third less CPU time than for
+// ChaCha20 (measured with OpenSSH), which matters because the agent is sent to many hosts at once.
 constexpr const char* kCiphers =
     "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes256-ctr,aes192-ctr,"
     "aes128-ctr";
@@ -25,9 +25,9 @@ constexpr const char* kCiphers =
 constexpr const char* kOtherKeys[] = {"ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521",
                                       "rsa-sha2-512,rsa-sha2-256", "ssh-ed25519"};
 
-// The command comes as the first line of its input, and its output begins after a line of ours. This is all
-// that the user's own shell reads: without a quote within quotes or a backslash, it means the same to bash,
-// dash, zsh, fish, csh and the restricted ones.
+// The real command is sent as the first line of input, and its output begins after the line kBegins. The
+// user's login shell runs only this text: it has no nested quotes and no backslashes, so bash, dash, zsh,
+// fish, csh and restricted shells read it alike.
 constexpr const char* kRunFirstLine = R"sh(sh -c 'IFS= read -r c; eval "$(printf %b "$c")"')sh";
 constexpr std::string_view kBegins = "muster: the command begins\n";
 
@@ -59,12 +59,13 @@ Result<std::string> host_key_of(ssh_session s) {
   return fingerprint;
 }
 
-// Connected and key-exchanged, not yet authenticated. `types` of host keys; null: those of libssh.
+// Returns a session after the key exchange, not authenticated yet. `types`: accepted types of host keys;
+// null: libssh's default.
 Result<SessionPtr> handshake(const std::string& address, uint16_t port, const std::string& user,
                              DurationMs deadline, const char* types = nullptr) {
   SessionPtr session(ssh_new());
   if (!session) return fail(Code::failed, "libssh: out of memory");
-  const int process_config = 0;  // ssh_config files of this machine must not change what we do
+  const int process_config = 0;  // ssh_config files on this machine must have no effect
   const unsigned int port_number = port;
   const long seconds = std::max<long>(1, static_cast<long>(deadline / 1000));
   ssh_options_set(session.get(), SSH_OPTIONS_PROCESS_CONFIG, &process_config);
@@ -86,7 +87,8 @@ struct Shown {
   std::string key;
 };
 
-// A session whose host key is among `wanted`, of whatever type; otherwise one with the host's preferred key.
+// Returns a session whose host key, of any type, is in `wanted`; if the host has no such key, one with its
+// preferred key.
 Result<Shown> handshake_for(const std::string& address, uint16_t port, const std::string& user,
                             DurationMs deadline, const std::vector<std::string>& wanted) {
   const auto shown_by = [](Result<SessionPtr> session) -> Result<Shown> {
@@ -122,7 +124,7 @@ Status send(ssh_channel channel, std::string_view input, Clock::time_point until
   return Ok{};
 }
 
-// Reads what has arrived, waiting at most a tenth of a second. False: nothing arrived, and nothing more will.
+// Reads available output, waiting for at most 0.1 s. Returns false at the end of the output.
 Result<bool> receive_some(ssh_channel channel, Output& output) {
   std::string buffer(kChunk, '\0');
   const int out = ssh_channel_read_timeout(channel, buffer.data(), kChunk, 0, 100);
@@ -139,13 +141,13 @@ Result<bool> receive_some(ssh_channel channel, Output& output) {
 Result<ChannelPtr> channel_for(ssh_session session) {
   ChannelPtr channel(ssh_channel_new(session));
   if (!channel || ssh_channel_open_session(channel.get()) != SSH_OK)
-    return fail(Code::unavailable, "ssh: no channel: " + words(session));
+    return fail(Code::unavailable, "ssh: cannot open a channel: " + words(session));
   if (ssh_channel_request_exec(channel.get(), kRunFirstLine) != SSH_OK)
     return fail(Code::unavailable, "ssh: the server rejected the command: " + words(session));
   return channel;
 }
 
-// `command` as the line that kRunFirstLine reads.
+// Encodes `command` as the line that kRunFirstLine reads.
 std::string first_line(const std::string& command) {
   const std::string says = shell_quote(std::string(kBegins.substr(0, kBegins.size() - 1)));
   std::string out;
@@ -158,7 +160,7 @@ std::string first_line(const std::string& command) {
   return out + "\n";
 }
 
-// Drops the output from before the command began. False: it has not begun.
+// Drops output from before the command began; returns false if it has not begun yet.
 bool drop_until_it_begins(std::string& text) {
   const size_t at = text.find(kBegins);
   if (at == std::string::npos) return false;
@@ -166,7 +168,7 @@ bool drop_until_it_begins(std::string& text) {
   return true;
 }
 
-// Its error output; if that is empty, its output.
+// Returns the error output; if that is empty, the standard output.
 std::string words_in(const Output& output) {
   std::string text = output.err.empty() ? output.out : output.err;
   while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
@@ -178,8 +180,8 @@ class LibsshDialog : public SshDialog {
   explicit LibsshDialog(ChannelPtr channel) : channel_(std::move(channel)) {}
 
   Result<std::string> ask(const std::string& line, DurationMs deadline) override {
-    // Output that came before the request (a message on its error output) is not the answer; that it has
-    // ended matters.
+    // Pending output from before the request (such as an error message) is not the answer; only whether the
+    // program has ended matters here.
     const int waiting = ssh_channel_poll(channel_.get(), 0);
     if (waiting < 0 || !ssh_channel_is_open(channel_.get()) || ssh_channel_is_eof(channel_.get()))
       return fail(Code::unavailable, "ssh: the program on the host or the connection has ended");
@@ -188,7 +190,7 @@ class LibsshDialog : public SshDialog {
     return next_line(until);
   }
 
-  // `timeout` when no line arrives: the request may have been carried out.
+  // Returns the next line of output. `timeout` if none arrives: the request may have been carried out.
   Result<std::string> next_line(Clock::time_point until) {
     for (bool more = true;;) {
       begun_ = begun_ || drop_until_it_begins(heard_.out);
@@ -238,7 +240,7 @@ class LibsshSession : public SshSession {
       TRY(more, receive_some(channel.get(), output));
     }
     output.exit_code = ssh_channel_get_exit_status(channel.get());
-    // A command that never began has printed why.
+    // If the command never began, the output holds the reason and is kept.
     if (drop_until_it_begins(output.out)) drop_until_it_begins(output.err);
     return output;
   }
@@ -250,7 +252,7 @@ class LibsshSession : public SshSession {
     Status sent = send(channel.get(), first_line(command), until);
     if (sent.ok()) sent = send(channel.get(), input, until);
     auto dialog = std::make_unique<LibsshDialog>(std::move(channel));
-    // A command that ended before all was sent has printed why.
+    // If the command ended before all input was sent, its output holds the reason.
     const auto ready = dialog->next_line(until);
     if (!ready.ok() && !dialog->words().empty()) return fail(Code::failed, dialog->last_words());
     if (!sent.ok()) return fail(Code::failed, sent.error().message);
@@ -263,8 +265,7 @@ class LibsshSession : public SshSession {
   const std::string own_key_;
 };
 
-// With its own way to root: the message of `sudo` when it is not allowed comes back as the command's error
-// output.
+// Runs commands through sudo. If sudo is not allowed, its message is returned as the command's error output.
 class RootSession : public SshSession {
  public:
   explicit RootSession(std::unique_ptr<SshSession> inner) : inner_(std::move(inner)) {}
@@ -299,7 +300,7 @@ Result<KeyPtr> private_key_in(const std::string& text) {
 
 std::string who(const SshTarget& target) { return "ssh " + target.user + "@" + target.address; }
 
-// A session with the pinned host key, not authenticated yet.
+// Returns a session with the pinned host key, not authenticated yet.
 Result<SessionPtr> connected(const SshTarget& target, DurationMs deadline) {
   TRY(Shown shown, handshake_for(target.address, target.port, target.user, deadline, {target.host_key}));
   if (shown.key != target.host_key)
@@ -318,7 +319,7 @@ Result<std::unique_ptr<SshSession>> log_in_with_key(const SshTarget& target, Dur
   return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(session), std::move(own)));
 }
 
-// The SSH agent's keys to try.
+// Returns the keys of the SSH agent to try.
 Result<std::vector<std::string>> keys_to_offer(const SshTarget& target) {
   auto keys = ssh_agent_keys();
   if (!keys.ok()) return fail(Code::denied, who(target) + ": " + keys.error().message);
@@ -331,7 +332,7 @@ Result<std::vector<std::string>> keys_to_offer(const SshTarget& target) {
   return std::vector<std::string>{target.agent_key};
 }
 
-// Step by step: otherwise libssh 0.10 waits for its whole timeout if the server has disconnected.
+// Non-blocking: otherwise libssh 0.10 waits for its whole timeout if the server has disconnected.
 bool agent_lets_in(ssh_session session, Clock::time_point until) {
   ssh_set_blocking(session, 0);
   int said = SSH_AUTH_AGAIN;
@@ -345,8 +346,8 @@ bool agent_lets_in(ssh_session session, Clock::time_point until) {
   return said == SSH_AUTH_SUCCESS;
 }
 
-// Each key in turn. The server disconnects after some unknown ones: the next ones are offered over a new
-// connection. There are only a few of those, since servers may block an address after failed logins.
+// Offers one key after the other. The server disconnects after several unknown keys; the remaining keys are
+// offered over a new connection, but over few in all, since servers may block an address after failed logins.
 Result<std::unique_ptr<SshSession>> log_in_with_agent(const SshTarget& target, DurationMs deadline) {
   constexpr int kConnections = 3;
   TRY(const auto keys, keys_to_offer(target));
@@ -369,7 +370,7 @@ Result<std::unique_ptr<SshSession>> log_in_with_agent(const SshTarget& target, D
     return fail(Code::denied,
                 who(target) + ": the server disconnects after " + std::to_string(at_once) +
                     " keys, and none of the first " + offered + " of the SSH agent's " + all +
-                    " keys was accepted: name the right one with --key FILE (the .pub file is enough)");
+                    " keys was accepted: specify the right one with --key FILE (the .pub file is enough)");
   return fail(Code::denied, who(target) + ": none of the SSH agent's " + all +
                                 " keys was accepted (`ssh-add -l` lists them)");
 }
@@ -382,7 +383,7 @@ std::string last_words(const Output& output) {
 }  // namespace
 
 Result<std::unique_ptr<SshDialog>> SshSession::talk(const std::string&, std::string_view, DurationMs) {
-  return fail(Code::unavailable, "this session runs single commands only");
+  return fail(Code::unavailable, "this session supports single commands only");
 }
 
 std::string shell_quote(const std::string& word) {
@@ -406,7 +407,7 @@ Result<std::string> public_key_of(const std::string& private_key) {
   TRY(const KeyPtr key, private_key_in(private_key));
   char* text = nullptr;
   if (ssh_pki_export_pubkey_base64(key.get(), &text) != SSH_OK)
-    return fail(Code::failed, "ssh: the key has no readable public half");
+    return fail(Code::failed, "ssh: the public key cannot be derived from the private key");
   const std::string base64 = text;
   ssh_string_free_char(text);
   return base64;
@@ -414,7 +415,8 @@ Result<std::string> public_key_of(const std::string& private_key) {
 
 Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline) {
   if (target.host_key.empty())
-    return fail(Code::denied, "ssh " + target.address + ": no host key is pinned: show and confirm it first");
+    return fail(Code::denied,
+                "ssh " + target.address + ": no host key is pinned: confirm the host's key first");
   return target.private_key.empty() ? log_in_with_agent(target, deadline) : log_in_with_key(target, deadline);
 }
 
@@ -424,11 +426,11 @@ std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session) {
 
 namespace {
 
-// Reads the agent binary from its standard input and execs it; the rest of the input is the agent's. SSH
-// checks each packet, so what arrives is what was sent; only its completeness is checked here.
+// Returns a command that reads the agent binary from standard input and execs it; the agent gets the rest of
+// the input. SSH ensures integrity, so only the size of the binary is checked.
 std::string unseen(const std::string& agent_binary, const std::string& arguments) {
-  // /dev/shm, because no program looks there for anything that muster checks. What is mounted over it is seen
-  // by this command only.
+  // On /dev/shm, because nothing that muster checks is stored there. The tmpfs mounted over it is visible to
+  // this command only.
   const std::string program = "/dev/shm/muster-agent", size = std::to_string(agent_binary.size());
   const std::string inside =
       "set -e; mount -n -t tmpfs -o mode=0700,size=256m muster-preview /dev/shm; head -c " + size + " > " +

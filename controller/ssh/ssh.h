@@ -1,13 +1,13 @@
-// SSH to a running Linux host: run a command, feed its stdin, read its output. Exec only: no SFTP, no SCP, no
-// agent forwarding, no configuration files, no known_hosts. Used by `muster node add --adopt`
+// SSH to a running Linux host: runs a command, writes its stdin, reads its output. Exec only: no SFTP, no
+// SCP, no agent forwarding, no configuration files, no known_hosts. Used by `muster node add --adopt`
 // (cli/adopt_verb.cc) to inspect a host and to install the muster agent on it, and by musterd for a system
 // that a provider has just installed with a single-use key (controller/power/sakura/provider_install.h).
 //
 // The host key is pinned: "SHA256:<base64>" as ssh-keygen prints it, compared before authentication. With an
 // empty pin the connection is refused unless learn_host_key() was used to show the key to the operator first.
-// Blocking under a deadline: for worker threads. One session belongs to one thread at a time. Codes:
-// `unavailable` could not connect (nothing was done); `denied` wrong host key or the user key was rejected;
-// `timeout` a command's outcome is unknown.
+// Calls block until their deadline: for worker threads. A session belongs to one thread at a time. Codes:
+// `unavailable`: could not connect (nothing was done); `denied`: wrong host key, or the user key was
+// rejected; `timeout`: a command's outcome is unknown.
 #pragma once
 
 #include <memory>
@@ -21,24 +21,24 @@
 namespace muster {
 
 struct SshTarget {
-  std::string address;  // numeric or a name the system resolves
+  std::string address;  // IP address, or a name that the system resolves
   uint16_t port = 22;
   std::string user = "root";
   std::string private_key;  // OpenSSH or PEM text; secret. Empty: the keys of the SSH agent at SSH_AUTH_SOCK
   std::string host_key;     // pin, "SHA256:..."
-  std::string agent_key = {};  // of the agent's keys this one only, as base64; "": each in turn
+  std::string agent_key = {};  // use only this key of the SSH agent, as base64; "": try each key
 };
 
-// A program on the host that answers each line with one of at most 4 MiB.
+// A program on the host that answers each line of input with one line of at most 4 MiB.
 class SshDialog {
  public:
   virtual ~SshDialog() = default;
-  // `unavailable`: the program had ended, or the connection was gone, before anything was sent. `timeout`: no
-  // answer: it was lost, the program ended, or the deadline passed.
+  // Sends a line and returns the answer. `unavailable`: the program had ended, or the connection was lost,
+  // before anything was sent. `timeout`: no answer: it was lost, the program ended, or the deadline passed.
   virtual Result<std::string> ask(const std::string& line, DurationMs deadline) = 0;
 };
 
-// Input of a command in pieces, so that a program for many hosts is not copied for each.
+// A command's input in two pieces, so that a binary sent to many hosts is not copied for each of them.
 struct SshInput {
   template <class Text>
   SshInput(const Text& all) : first(all) {}
@@ -49,12 +49,12 @@ struct SshInput {
 class SshSession {
  public:
   virtual ~SshSession() = default;
-  // Runs `command`, text for a POSIX shell, whatever the user's own shell is: fish and csh quote differently.
-  // Output of that shell itself (.bashrc is read for commands as well) is dropped. exit_code is -1 when the
-  // server did not send one.
+  // Runs `command` in a POSIX shell, even if the user's login shell is another (fish and csh quote
+  // differently). Output of the login shell itself (it reads .bashrc for commands as well) is dropped.
+  // exit_code is -1 if the server did not send one.
   virtual Result<Output> run(const std::string& command, SshInput input, DurationMs deadline) = 0;
-  // Starts `command`, sends `input` and waits for its first line, which means that it is ready. `failed` with
-  // the line that came instead. The session must outlive the dialog. `unavailable` for a session that cannot.
+  // Starts `command`, sends `input` and waits for its first line of output, which means that it is ready.
+  // `failed`, with its error output, if it ends first. The session must outlive the dialog.
   virtual Result<std::unique_ptr<SshDialog>> talk(const std::string& command, std::string_view input,
                                                   DurationMs deadline);
   // The public key that this session logged in with, as base64; "": unknown.
@@ -62,32 +62,32 @@ class SshSession {
 };
 
 Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline);
-// The same session, its commands run as root through `sudo -n` (no password is ever read or sent).
+// Returns the session with its commands run as root through `sudo -n` (no password is ever read or sent).
 std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session);
-// Fingerprint of the host's key, without authenticating: of the preferred type (Ed25519), or, if it is not
-// among `wanted`, of another type that is.
+// Returns the fingerprint of the host's key, without authenticating: of the key of the preferred type
+// (Ed25519), or, if that is not in `wanted`, of the host's key of another type that is.
 Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline,
                                    const std::vector<std::string>& wanted = {});
 
-// The public key that belongs to a private one (OpenSSH or PEM text), as base64: the second word of its *.pub
+// Returns the public key of a private key (OpenSSH or PEM text), as base64: the second word of its *.pub
 // file.
 Result<std::string> public_key_of(const std::string& private_key);
 
-// Runs `arguments` of the agent binary on the host without leaving anything there: the binary is on a tmpfs
-// in a mount namespace of its own, which ends with the command. `input` is its standard input. Needs root,
-// and `unshare` and `mount` on the host. `failed` with the host's output if it could not be run or exited
-// with an error.
+// Runs the agent binary with `arguments` on the host and leaves no file there: the binary is on a tmpfs in a
+// mount namespace of its own, which ends with the command. `input` is its standard input. Requires root, and
+// `unshare` and `mount` on the host. `failed`, with the host's output, if it could not be run or exited with
+// an error.
 Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary,
                                      const std::string& arguments, std::string_view input,
                                      DurationMs deadline);
-// The same for an agent that answers several requests: one upload for all.
+// The same for an agent that answers several requests, so that the binary is sent only once.
 Result<std::unique_ptr<SshDialog>> talk_to_agent_unseen(SshSession& session, const std::string& agent_binary,
                                                         const std::string& arguments, DurationMs deadline);
 
-// The agent program at /usr/sbin/muster-agent, with the right digest; not sent when it is there already.
+// Installs the agent as /usr/sbin/muster-agent and checks its digest; does nothing if already installed.
 Status put_agent(SshSession& session, const std::string& agent_binary, DurationMs deadline);
 
-// Single-quoted for a POSIX shell.
+// Returns the word, single-quoted for a POSIX shell.
 std::string shell_quote(const std::string& word);
 
 }  // namespace muster

@@ -56,7 +56,7 @@ std::string number(size_t value) {
 
 std::string framed(const std::string& body) { return number(body.size()) + body; }
 
-// One message without its length prefix; none at the end of the stream.
+// Returns one message without its length prefix; none at the end of the stream.
 std::optional<std::string> receive(int fd) {
   std::string head(4, '\0');
   if (!read_all(fd, head.data(), head.size())) return std::nullopt;
@@ -97,7 +97,7 @@ Result<int> connect_to_agent() {
   to.sun_family = AF_UNIX;
   if (!path || !*path) return fail(Code::unavailable, "no SSH agent: SSH_AUTH_SOCK is not set");
   if (std::strlen(path) >= sizeof to.sun_path)
-    return fail(Code::unavailable, "no SSH agent: SSH_AUTH_SOCK is too long for a socket's path");
+    return fail(Code::unavailable, "no SSH agent: the path in SSH_AUTH_SOCK is too long for a socket");
   std::strcpy(to.sun_path, path);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd >= 0 && ::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) return fd;
@@ -134,7 +134,7 @@ class View : public SshAgentView {
       if (static_cast<uint8_t>((*asked)[0]) == kRequestIdentities) answer = only_shown(*answer);
       if (!write_all(inner_, framed(*answer))) return;
     }
-    ::shutdown(inner_, SHUT_RDWR);  // the agent ended: nothing to wait for
+    ::shutdown(inner_, SHUT_RDWR);  // the agent has ended, so libssh must not wait
   }
   std::string only_shown(const std::string& answer) {
     const auto all = identities_in(answer);
@@ -161,8 +161,8 @@ class View : public SshAgentView {
 
 Result<std::vector<std::string>> ssh_agent_keys() {
   TRY(const int fd, connect_to_agent());
-  // A forwarded agent whose session has ended never answers. (A signature may wait for a touch, a list does
-  // not.)
+  // A forwarded agent whose session has ended never responds. Only a signature may wait for the user (to
+  // touch a security key), so a limit on this request is safe.
   const timeval patience = {15, 0};
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -181,7 +181,8 @@ Result<std::unique_ptr<SshAgentView>> SshAgentView::open() {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
     ::close(agent);
-    return fail(Code::failed, "no socket for the SSH agent: " + std::string(std::strerror(errno)));
+    return fail(Code::failed,
+                "cannot create a socket pair for the SSH agent: " + std::string(std::strerror(errno)));
   }
   return std::unique_ptr<SshAgentView>(std::make_unique<View>(agent, pair[0], pair[1]));
 }

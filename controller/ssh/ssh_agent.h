@@ -1,9 +1,9 @@
-// The operator's SSH agent (the program at SSH_AUTH_SOCK), one key of it at a time. A server disconnects
-// after a few unknown keys (sshd's MaxAuthTries: 6, or 3 with an older muster's playbook), and libssh offers
-// all that it sees.
+// The operator's SSH agent (the program at SSH_AUTH_SOCK), limited to one of its keys at a time: libssh
+// offers all keys that the agent lists, but a server disconnects after a few unknown ones (sshd's
+// MaxAuthTries: 6, or 3 with an older muster's playbook).
 //
-// No private key is ever read here: the agent signs. Blocking; one at a time; the view has a thread of its
-// own.
+// Private keys are never read: the agent signs. Calls block; one view at a time; each view runs a thread of
+// its own.
 #pragma once
 
 #include <memory>
@@ -14,16 +14,16 @@
 
 namespace muster {
 
-// Its public keys in the order in which it offers them, as base64 (the second word of a *.pub file).
-// `unavailable`: there is no agent, or it does not answer.
+// Returns the agent's public keys in its own order, as base64 (the second word of a *.pub file).
+// Code::unavailable: no agent is running, or it does not answer.
 Result<std::vector<std::string>> ssh_agent_keys();
 
-// An agent that has one of those keys.
+// A proxy of the SSH agent that offers only the key passed to show().
 class SshAgentView {
  public:
   virtual ~SshAgentView() = default;
   static Result<std::unique_ptr<SshAgentView>> open();
-  // For libssh, which closes it.
+  // Returns a socket for libssh, which closes it.
   virtual int socket() = 0;
   virtual void show(const std::string& key) = 0;
 };

@@ -15,7 +15,7 @@ struct KeyFree {
 };
 using KeyPtr = std::unique_ptr<std::remove_pointer_t<ssh_key>, KeyFree>;
 
-// "TYPE BASE64 ..."; null: not a public key.
+// Parses "TYPE BASE64 ..."; null if it is not a public key.
 KeyPtr public_key(const std::string& line) {
   std::istringstream words(line);
   std::string type, base64;
@@ -27,7 +27,8 @@ KeyPtr public_key(const std::string& line) {
   return KeyPtr(key);
 }
 
-// Of a line of known_hosts: SSH_OK with the key, SSH_AGAIN for another host's, SSH_ERROR if there is none.
+// Parses a line of known_hosts: SSH_OK with the fingerprint; SSH_AGAIN if the line is for a different host;
+// SSH_ERROR if it is not such a line.
 int known_host(const std::string& line, const std::string& host, std::string& fingerprint) {
   ssh_knownhosts_entry* entry = nullptr;
   const int said = ssh_known_hosts_parse_line(host.c_str(), line.c_str(), &entry);

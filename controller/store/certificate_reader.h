@@ -1,8 +1,8 @@
-// CertificateReader: what the store holds about a certificate, for threads that must not wait for the
-// reactor's.
+// CertificateReader: reads the rows of certificates from the store, for threads that must not wait for the
+// reactor's thread.
 //
-// The servers look a certificate up while they read a request's header, when its serial number is all they
-// have. The class has a connection of its own, so that it reads what was committed last. Thread: any.
+// The servers look up a client's certificate, by its serial number, while they read the header of a request.
+// The class has a database connection of its own, so that it reads the last commit. Thread: any.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ namespace muster {
 
 class CertificateReader {
  public:
-  // `path`: the database, which open_sqlite_store() has opened before.
+  // `path`: of the database, which open_sqlite_store() must have opened before.
   static Result<std::unique_ptr<CertificateReader>> open(const std::string& path);
-  // not_found: this controller never issued one with that number.
+  // Returns the row. Code::not_found: this controller issued no certificate with that serial number.
   Result<CertificateRow> find(const std::string& serial);
 
  private:

@@ -14,23 +14,25 @@
 namespace muster {
 namespace {
 
-constexpr size_t kBytes = 256;  // always the same, with spaces at the end
+constexpr size_t kBytes = 256;  // constant size, padded with spaces
 
-// Why this is not the controller's latest database; "" if it is.
+// Returns why this is not the database that the controller last used; "" if it is.
 std::string mismatch(const std::string& start, int64_t commits, const std::optional<Mark::Reading>& mark) {
-  if (!mark && start.empty()) return "";  // new, or of a muster that kept no mark
-  if (!mark) return "there is no journal.mark beside it: it was copied from somewhere else";
+  if (!mark && start.empty()) return "";  // a new database, or one of a version without marks
+  if (!mark) return "there is no journal.mark next to it, so it was copied from elsewhere";
   if (start != mark->start && start != mark->next)
-    return "the controller was started since this copy was taken";
+    return "the controller has been started since this copy was made";
   if (commits < mark->commits)
-    return fmt::format("the controller wrote {} times since this copy was taken", mark->commits - commits);
+    return fmt::format("the controller has written {} times since this copy was made",
+                       mark->commits - commits);
   return "";
 }
 
-// The runs that were under way are over: how far they got, and what was done since, is unknown.
+// Ends the runs that were under way as cancelled, because their progress since the copy is unknown, and
+// begins a new history.
 Status disown(sqlite::Connection& db, const std::string& why, TimeMs now) {
   const std::string reason =
-      "the database is an older copy of itself, so no run continues by itself: plan again (" + why + ")";
+      "the database is an older copy of itself, so no run is continued: plan again (" + why + ")";
   const std::string running(to_string(RunState::running)), cancelled(to_string(RunState::cancelled));
   const Json ended = {{"state", cancelled}, {"reason", reason}};
   TRY_(
@@ -104,10 +106,11 @@ Result<std::string> enter_start(sqlite::Connection& db, Mark& mark, TimeMs now, 
   const auto was = mark.read();
   const std::string why = mismatch(start, commits, was);
   const std::string next = random_hex(8);
-  // Numbers never fall: a copy of before, put back later, would be taken for the newer one.
+  // Numbers must never decrease: otherwise an older copy that is restored later would count as newer.
   entered = {next, next, std::max(commits, was ? was->commits : 0) + 1};
-  // The mark first announces this start, then confirms it: a controller that dies in between still recognizes
-  // its database. For a rejected copy the mark matches neither until that is durable.
+  // The mark first announces this start, then confirms it, so that a controller that dies in between still
+  // recognises its database. For a rejected copy the start is not announced: until the cancellation is
+  // durable, the mark must not match.
   if (why.empty()) TRY_(mark.write({start, next, commits}, true));
   TRY_(enter(db, next, why, now, entered.commits));
   TRY_(mark.write(entered, true));

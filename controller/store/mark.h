@@ -1,12 +1,12 @@
-// Mark: a few bytes beside the database that hold the number of its last transaction, so that an older copy
-// put in its place is recognized.
+// Mark: a small file next to the database with the number of the last transaction, by which an older copy put
+// in the database's place is recognised.
 //
 // Every start of the controller has a name, and every transaction a number; both are in the database and in
-// the mark. A copy that was taken before the last start holds a different start, and one taken since then a
-// lower number. A time would not do: a copy taken in the middle of a run and put back half an hour later
-// looks like a controller that was away for half an hour. The mark is written in place, within one sector,
-// after each commit: it is never ahead of what is durable. When power is lost it may lag behind, which is
-// harmless. Thread: the connection's.
+// the mark. A copy made before the last start has the name of an earlier start, a later copy a lower number.
+// Timestamps cannot show this: a copy made during a run and restored half an hour later looks like a
+// controller that was down for half an hour. The mark is written in place, within one sector, after each
+// commit, so it is never ahead of what is durable. After a power loss it may be behind, which is harmless.
+// Thread: that of the database connection.
 #pragma once
 
 #include <optional>
@@ -20,17 +20,17 @@ namespace muster {
 class Mark {
  public:
   struct Reading {
-    // `next`: the start that is being entered in the database, as `start` before and after that
+    // `next`: while a new start is being entered in the database, its name; else equal to `start`
     std::string start, next;
     int64_t commits = 0;
   };
-  // Opens or makes it.
+  // Opens the file, or creates it.
   static Result<Mark> open(const std::string& path);
   Mark(Mark&& other) noexcept : path_(std::move(other.path_)), fd_(other.fd_) { other.fd_ = -1; }
   Mark& operator=(Mark&&) = delete;
   ~Mark();
 
-  std::optional<Reading> read() const;  // none: it is missing or not a mark
+  std::optional<Reading> read() const;  // none: the content is missing or invalid
   Status write(const Reading& reading, bool sync);
 
  private:
@@ -39,12 +39,12 @@ class Mark {
   int fd_;
 };
 
-// The mark's name beside a database.
+// Returns the path of a database's mark.
 std::string mark_path(const std::string& database);
 
-// One start of the controller, entered in both. Returns "" if the database is the one that the controller
-// last used, else why it is not: then its running runs are ended as cancelled, in the same transaction, and a
-// new history begins.
+// Enters a start of the controller in the database and in the mark. Returns "" if the controller last used
+// this database, else why it did not: then its running runs are ended as cancelled, in the same transaction,
+// and a new history begins.
 Result<std::string> enter_start(sqlite::Connection& db, Mark& mark, TimeMs now, Mark::Reading& entered);
 
 }  // namespace muster

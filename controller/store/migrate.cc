@@ -61,12 +61,12 @@ Result<int64_t> inspect_database(const std::string& path) {
   if (::stat(path.c_str(), &info) != 0 || info.st_size == 0) return int64_t{0};
   TRY_(check_header(path));
   TRY(sqlite::Connection db, sqlite::Connection::open(path, sqlite::Mode::read_only));
-  // Through SQLite, not from the header: after a crash the truth may be in the write-ahead log.
+  // Read through SQLite, not from the header: after a crash the current values may be in the write-ahead log.
   const auto id = db.number("PRAGMA application_id");
   const auto tables = db.number("SELECT count(*) FROM sqlite_master");
   if (id.ok() && tables.ok() && *id == 0 && *tables == 0)
-    return int64_t{0};  // died between creation and first migration
-  if (id.ok() && *id != kApplicationId) return fail(Code::corrupt, path + ": a database of another program");
+    return int64_t{0};  // the controller died between creation and the first migration
+  if (id.ok() && *id != kApplicationId) return fail(Code::corrupt, path + ": belongs to a different program");
   const auto version = db.number("PRAGMA user_version");
   if (!version.ok())
     return fail(Code::corrupt, fmt::format("{}: damaged ({})", path, version.error().message));
@@ -111,7 +111,7 @@ Status backup_store(const std::string& from, const std::string& to) {
   const std::string temporary = fmt::format("{}.{}.tmp", to, ::getpid());
   ::unlink(temporary.c_str());
   Status copied = copy_checked(from, temporary);
-  // link() refuses an existing name, rename() would replace it.
+  // link() fails if the name exists; rename() would replace the file.
   if (copied.ok() && ::link(temporary.c_str(), to.c_str()) != 0)
     copied = errno == EEXIST ? fail(Code::conflict, to + ": already exists")
                              : fail(Code::failed, fmt::format("{}: {}", to, std::strerror(errno)));

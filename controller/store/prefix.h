@@ -1,5 +1,5 @@
-// How a plan is named by a person: "sha256:<64 digits>", the digits alone, or a prefix of at least 8 of them.
-// Shared by every Store so that they agree. Thread: pure.
+// The forms in which an operator may name a plan: "sha256:<64 digits>", the digits alone, or a prefix of at
+// least 8 of them. All implementations of Store use this function. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace muster {
 
-// The full prefix to search for, always beginning with "sha256:". Code::invalid when it is too short or not
-// hexadecimal.
+// Returns the prefix to search for, which always begins with "sha256:". Code::invalid if it is too short or
+// not hexadecimal.
 inline Result<std::string> plan_prefix(const std::string& name) {
   constexpr std::string_view scheme = "sha256:";
   const std::string digits = name.rfind(scheme, 0) == 0 ? name.substr(scheme.size()) : name;

@@ -13,7 +13,7 @@ using sqlite::Connection;
 using sqlite::Row;
 using sqlite::Value;
 
-// SQLite knows "no such row" as NULL where our rows have 0.
+// The database has NULL where our rows have 0 for "none".
 Value null_if_zero(int64_t id) {
   if (id == 0) return nullptr;
   return id;
@@ -46,7 +46,7 @@ Status put(Connection& db, const RunRow& r) {
 }
 
 Status put(Connection& db, const JournalRow& r) {
-  // Text from hardware and programs may hold bytes that are not UTF-8.
+  // dump_json() replaces bytes that are not UTF-8: text from hardware and programs may contain some.
   const std::string data = dump_json(r.data);
   return db.run(
       "INSERT INTO journal (run, action, node, attempt, event, time, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -142,7 +142,7 @@ Result<RunRow> run_row(const Row& r) {
     return fail(Code::corrupt, fmt::format("row of run {}: {}", r.number(0), state.error().message));
   return RunRow{r.number(0), r.text(1), *state, r.number(3), r.number(4), r.text(5)};
 }
-// If an unreadable value were ignored, plans would rely on what the disk held before it was written.
+// An unreadable value is an error: if it were ignored, plans would rely on outdated facts about the disk.
 Result<std::map<std::string, TimeMs>> written_from(const std::string& text) {
   TRY(const Json json, parse_json(text));
   if (!json.is_object()) return fail(Code::corrupt, "disk_written is not an object");
@@ -243,7 +243,8 @@ Result<SpecRow> read_spec(Connection& db, int64_t revision) {
 }
 Result<PlanRow> read_plan_head(Connection& db, const std::string& digest) {
   TRY(const std::string prefix, plan_prefix(digest));
-  // The prefix holds hexadecimal digits only, so 'g' sorts after all that begin with it.
+  // The prefix has hexadecimal digits only, so prefix + 'g' sorts after all digests that begin with the
+  // prefix.
   TRY(auto found,
       all(db, plan_row,
           "SELECT digest, kind, spec_revision, time, '' FROM plan WHERE digest >= ? AND digest < ? LIMIT 2",

@@ -1,5 +1,5 @@
-// Rows of controller/store/store.h to and from SQLite. Internal to the SQLite store; thread: the
-// connection's.
+// Reads and writes the rows of controller/store/store.h in SQLite. Internal to the SQLite store. Thread: that
+// of the connection.
 #pragma once
 
 #include "controller/store/sqlite.h"

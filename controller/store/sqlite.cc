@@ -32,8 +32,8 @@ Code code_of(int sqlite_code) {
   }
 }
 
-// A statement that is not run to its end (also because of a row that cannot be read) keeps its connection at
-// the database's state of that moment.
+// Resets a statement after use: one that did not run to its end (for instance because of an unreadable row)
+// would hold its connection at an old snapshot of the database.
 class InUse {
  public:
   explicit InUse(sqlite3_stmt* statement) : statement_(statement) {}

@@ -1,5 +1,5 @@
-// A thin, typed wrapper of SQLite for controller/store: one connection, cached statements, errors as Result.
-// Thread: a Connection belongs to one thread at a time. Never retries, never logs.
+// A thin, typed wrapper around SQLite for controller/store: one connection, cached statements, errors as
+// Result. Thread: a Connection belongs to one thread at a time. Never retries, never logs.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class Connection {
   Status run(const char* sql, const std::vector<Value>& values);
   Status query(const char* sql, const std::vector<Value>& values,
                const std::function<void(const Row&)>& on_row);
-  // First column of the first row; 0 when there is none.
+  // Return the first column of the first row; 0, or "", if there is no row.
   Result<int64_t> number(const char* sql);
   Result<std::string> text(const char* sql);
 

@@ -42,7 +42,7 @@ Status write_batch(Connection& db, const std::vector<Write>& rows) {
 bool writes(const std::vector<Batch>& group) {
   return std::any_of(group.begin(), group.end(), [](const Batch& batch) { return !batch.rows.empty(); });
 }
-// The group announces that something is about to be done to a machine.
+// True if the group announces an action on a machine (an "intent" row).
 bool has_intent(const std::vector<Batch>& group) {
   const auto intent = [](const Write& row) {
     const auto* entry = std::get_if<JournalRow>(&row);
@@ -52,7 +52,8 @@ bool has_intent(const std::vector<Batch>& group) {
                      [&](const Batch& b) { return std::any_of(b.rows.begin(), b.rows.end(), intent); });
 }
 
-// All batches in one transaction: one fsync for the whole group, and a bad batch harms only itself.
+// Writes all batches in one transaction, with one fsync for the whole group; a batch that fails does not
+// affect the others.
 std::vector<Status> commit_group(Connection& db, const std::vector<Batch>& group) {
   std::vector<Status> results;
   Status whole = db.run("BEGIN IMMEDIATE", {});
@@ -68,7 +69,7 @@ std::vector<Status> commit_group(Connection& db, const std::vector<Batch>& group
   return results;
 }
 
-// A connection of its own, beside those of the reactor and of the writer.
+// An archive with a connection of its own, in addition to those of the reactor and the writer.
 class SqliteArchive : public RunArchive {
   template <typename Read>
   auto read(const Read& what) {
@@ -214,7 +215,7 @@ class SqliteStore : public Store {
                                                                                          std::move(results));
       post_([answer, alive = alive_] {
         for (size_t i = 0; i < answer->first.size(); ++i)
-          // Each separately: the others of the group must still get their results.
+          // Contained one by one: after an exception the others in the group must still get their results.
           if (*alive && answer->first[i].done)
             contain_exceptions("the end of a write", [&] { answer->first[i].done(answer->second[i]); });
       });
@@ -228,7 +229,7 @@ class SqliteStore : public Store {
     start_.entered.commits = *commits;
     const Status left = start_.mark.write(start_.entered, sync);
     if (!left.ok() && !std::exchange(complained_, true))
-      log::error("journal.mark not written: an older copy of the database would not be recognized",
+      log::error("journal.mark not written: an older copy of the database could not be recognised",
                  {{"error", left.error().message}});
     if (left.ok()) complained_ = false;
   }
@@ -236,7 +237,7 @@ class SqliteStore : public Store {
   LockFile lock_;  // first in, last out
   Connection writer_, reader_;
   std::shared_ptr<RunArchive> archive_;
-  Start start_;  // mark and commits: the writing thread's
+  Start start_;  // mark and commits: used by the writer thread
   bool complained_ = false;
   std::function<void(Reactor::Task)> post_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // reactor's thread
@@ -248,7 +249,7 @@ class SqliteStore : public Store {
   std::thread thread_;
 };
 
-// The newest numbers of its rows.
+// Returns the newest row numbers of a database.
 Result<std::string> newest_rows(const std::string& path) {
   TRY(Connection db, Connection::open(path, sqlite::Mode::read_only));
   return db.text(
@@ -256,7 +257,7 @@ Result<std::string> newest_rows(const std::string& path) {
       "event)");
 }
 
-// A migration that failed earlier left the copy that was made before it: it is still good.
+// True if an earlier, failed migration left a copy of this database that is still current.
 bool is_copied(const std::string& path, const std::string& copy, int64_t version) {
   if (::access(copy.c_str(), F_OK) != 0) return false;
   const auto kept = inspect_database(copy);

@@ -2,8 +2,8 @@
 // transaction.
 //
 // One controller per database: a second one is refused (Code::conflict names the pid). A damaged, foreign or
-// newer database is refused and left byte for byte as it was. An older one is backed up beside itself before
-// it is migrated. Destroying the store writes what is queued; callbacks that have not run by then never do.
+// newer database is refused and left unchanged. An older one is copied to a backup in the same folder before
+// it is migrated. The destructor writes what is queued; callbacks that have not run before it never run.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace muster {
 
-// `post` runs a task on the reactor's thread; called from the writer thread.
+// `post` must run a task on the reactor's thread; it is called on the writer thread.
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path,
                                                  std::function<void(Reactor::Task)> post, TimeMs now = 0);
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Reactor& reactor);

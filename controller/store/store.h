@@ -1,10 +1,10 @@
-// Store: the port to everything that must survive a crash of the controller.
+// Store: the interface to everything that must survive a crash of the controller.
 //
-// Writes are batches: all or nothing, durable (fsync) when `done` is called, in the order they were handed
-// over. `done` runs on the reactor's thread. Reads see every write whose `done` was called. SQLite:
-// controller/store/sqlite_store.cc; in memory with "lose what was not synced": tests/fakes/mem_store.h. Both
-// pass tests/conformance/store_suite.h. `corrupt`: a row holds something that this version of muster never
-// writes; no meaning is guessed. Thread: the reactor's thread only, except for archive().
+// Writes are atomic batches, done in the order of the calls, and durable (fsync) when `done` is called, on
+// the reactor's thread. Reads see every write whose `done` was called. Implementations: SQLite
+// (controller/store/sqlite_store.cc), and in memory, losing what was not synced (tests/fakes/mem_store.h).
+// Both pass tests/conformance/store_suite.h. Code::corrupt: a row contains something that this version of
+// muster never writes. Thread: the reactor's thread only, except for archive().
 #pragma once
 
 #include <cstdint>
@@ -40,11 +40,11 @@ struct PlanRow {
 struct RunRow {
   int64_t id = 0;
   std::string plan_digest;
-  RunState state = RunState::failed;  // nothing continues from a row that was not filled in
+  RunState state = RunState::failed;  // so that an unfilled row is never continued
   TimeMs started = 0, ended = 0;
   std::string approved_by;
 };
-// One transition of one action. The legal ones are in controller/run/step_log.h.
+// One transition of one action. controller/run/step_log.h defines the valid transitions.
 struct JournalRow {
   int64_t seq = 0;  // assigned by the store, grows
   int64_t run = 0;
@@ -60,22 +60,22 @@ struct NodeRow {
   NodeState state = NodeState::unknown;
   std::string reason;
   std::string image_digest, config_digest;
-  std::string mode, boot_id;                // of its agent, last seen
+  std::string mode, boot_id;                // that its agent last reported
   std::string product_uuid, system_serial;  // the machine this name is bound to
   TimeMs last_seen = 0;
   TimeMs facts_time = 0;
   FactsText facts;  // "" when never seen
   int64_t accepted_run = 0;
   HeldBy held_by = HeldBy::nobody;  // while the state is quarantined, and only then
-  // When a run last began to write its OS disk ("") or, beside its jobs, a root slot of it ("a", "b"): what
-  // was seen there before no longer holds. Written with the intent.
+  // When a run last began to write its OS disk (key ""), or a root slot while jobs ran ("a", "b"): facts seen
+  // there before that time are outdated. Written together with the intent.
   std::map<std::string, TimeMs> disk_written = {};
 };
 struct TokenRow {                     // one-time join tokens: only the digest is stored
   std::string digest, node, purpose;  // purpose: join | adopt | discover
   TimeMs expires = 0;
   std::string public_key;   // fingerprint of the key that used it; "" while unused
-  std::string certificate;  // the response, so that it can be repeated
+  std::string certificate;  // the certificate issued for it, so that the response can be repeated
 };
 struct CertificateRow {
   std::string serial, node, fingerprint;
@@ -96,7 +96,7 @@ struct EventRow {
   std::string json;
 };  // live log
 
-// The signed report of a run that ended, byte for byte, and in short what it measured
+// The signed report of a run that ended, byte for byte, and a summary of its measurements
 // (controller/report/history.h).
 struct ReportRow {
   int64_t run = 0;
@@ -105,8 +105,8 @@ struct ReportRow {
   std::string measured;
 };
 
-// A rollout and the approval it stands on (controller/rollout/rollout_record.h). Only the newest one counts;
-// the others are history.
+// A rollout and its approval (controller/rollout/rollout_record.h). Only the newest one is in effect; the
+// others are history.
 struct RolloutRow {
   int64_t id = 0;
   TimeMs time = 0;  // of its last change
@@ -118,29 +118,29 @@ struct DeleteSecret {
 };
 struct DeleteNode {
   std::string name;
-};  // and its tokens; its certificates are revoked
+};  // deletes the node and its tokens; revokes its certificates
 struct RevokeCertificates {
   std::string node;
-};  // all of the node that were written before this row
+};  // all certificates of the node that were written before this row
 struct PurgeTokens {
   TimeMs expired = 0;
-};  // those that expired before that time
+};  // deletes tokens that expired before that time
 struct DeleteJoinTokens {
   std::string node;
-};  // used or not: a power-on of the node begins
+};  // used or not; written when a power-on of the node begins
 using Write =
     std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
                  ReportRow, RolloutRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens,
-                 DeleteJoinTokens>;  // rows with a key replace the row of that key
+                 DeleteJoinTokens>;  // a row with a key replaces the row with the same key
 
-// What is stored of runs: specs, plans, journals, reports. Read only.
+// Read-only access to the records of runs: specs, plans, journals, reports.
 class RunArchive {
  public:
   virtual ~RunArchive() = default;
   virtual Result<SpecRow> spec(int64_t revision) = 0;  // 0: the newest; not_found when none
   virtual Result<PlanRow> plan(
       const std::string& digest) = 0;  // a unique prefix of at least 8 digits is enough
-  // plan() without `json`, which may be large.
+  // Returns plan() without `json`, which may be large.
   virtual Result<PlanRow> plan_head(const std::string& digest) {
     auto row = plan(digest);
     if (row.ok()) row->json.clear();
@@ -148,7 +148,7 @@ class RunArchive {
   }
   virtual Result<RunRow> run(int64_t id) = 0;                        // 0: the newest
   virtual Result<std::vector<JournalRow>> journal(int64_t run) = 0;  // in order
-  // When its actions began and ended: journal() without rows of steps, and without `data`.
+  // Returns when the run's actions began and ended: journal() without rows of steps, and without `data`.
   virtual Result<std::vector<JournalRow>> journal_times(int64_t run) {
     auto rows = journal(run);
     if (!rows.ok()) return rows;
@@ -156,8 +156,8 @@ class RunArchive {
     for (JournalRow& row : *rows) row.data = Json::object();
     return rows;
   }
-  // The progress of its actions: journal() after the row `after`, without rows of steps, without `data` in
-  // rows of a beginning, and without "result" in that of the others.
+  // Returns the progress of the run's actions: journal() after the row `after`, without rows of steps,
+  // without `data` in rows "intent" and "started", and without "result" in the `data` of other rows.
   virtual Result<std::vector<JournalRow>> journal_turns(int64_t run, int64_t after) {
     auto rows = journal(run);
     if (!rows.ok()) return rows;
@@ -170,7 +170,7 @@ class RunArchive {
     return rows;
   }
   virtual Result<ReportRow> report(int64_t run) = 0;  // 0: the newest; not_found while a run has none
-  // Newest first, of runs before `run` (0: all), at most `limit`; without `json`.
+  // Returns at most `limit` reports of runs before `run` (0: of all runs), newest first, without `json`.
   virtual Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) = 0;
 };
 
@@ -180,15 +180,15 @@ class Store : public RunArchive {
 
   virtual void write(std::vector<Write> batch, Done done) = 0;
 
-  // The same records for work on other threads, since those of a large cluster take long to read. It sees
-  // every write whose `done` was called before it is used, and may outlive the store. Thread: any, one call
-  // after the other.
+  // Returns the same records for use on other threads, since those of a large cluster take long to read. It
+  // sees every write whose `done` was called before the read, and may outlive the store. Thread: any, but one
+  // call at a time.
   virtual std::shared_ptr<RunArchive> archive() = 0;
 
   virtual Result<std::vector<SpecRow>> specs() = 0;  // without text
   virtual Result<std::vector<RunRow>> runs() = 0;
   virtual Result<std::vector<NodeRow>> nodes() = 0;  // by name
-  // Those that have a row, in the same order; the rows themselves hold whole inventories.
+  // Returns the names of nodes(), in the same order, without reading the rows, which hold whole inventories.
   virtual Result<std::vector<std::string>> node_names() {
     TRY(const auto rows, nodes());
     std::vector<std::string> names;
@@ -197,11 +197,11 @@ class Store : public RunArchive {
   }
   virtual Result<NodeRow> node(const std::string& name) = 0;
   virtual Result<TokenRow> token(const std::string& digest) = 0;
-  // Of purpose "join", those that expire last at the end.
+  // Returns the node's tokens of purpose "join", sorted by expiry, earliest first.
   virtual Result<std::vector<TokenRow>> join_tokens(const std::string& node) = 0;
   virtual Result<CertificateRow> certificate(const std::string& serial) = 0;
   virtual Result<std::vector<SecretRow>> secrets() = 0;
-  // One of them, without reading the others.
+  // Returns one of secrets(), without reading the others.
   virtual Result<SecretRow> secret(const std::string& name) {
     TRY(auto rows, secrets());
     for (SecretRow& row : rows)
@@ -211,12 +211,12 @@ class Store : public RunArchive {
   virtual Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) = 0;
   virtual Result<RolloutRow> rollout(int64_t id) = 0;      // 0: the newest; not_found when none
   virtual Result<std::vector<RolloutRow>> rollouts() = 0;  // oldest first, without text
-  // When it was last found that the database is an older copy of itself or was lost, so that newer rows are
-  // missing; 0: never. Rows about machines from before that moment may be wrong. restored_why(): "" unless it
-  // was found at this start.
+  // Returns when the database was last found to be an older copy of itself, or lost, so that newer rows are
+  // missing; 0: never. Rows about machines from before that time may be wrong. restored_why(): the reason; ""
+  // unless it was found at this start.
   virtual TimeMs restored() const { return 0; }
   virtual std::string restored_why() const { return ""; }
-  // Identifies the history: it changes with every restored(). "" if unknown.
+  // Returns an identifier of the history; restored() and history() change together. "" if unknown.
   virtual std::string history() const { return ""; }
   virtual int64_t next_run_id() = 0;
   virtual int64_t next_spec_revision() = 0;

@@ -50,7 +50,7 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
   TRY(a.operator_token_,
       kept_text(files, "/operator-token", 0600, [] { return Result<std::string>(random_hex(32)); }));
   while (!a.operator_token_.empty() && a.operator_token_.back() == '\n') a.operator_token_.pop_back();
-  // An empty token would open the port to all clients.
+  // An empty token would give all clients access.
   if (a.operator_token_.size() < kShortestToken)
     return fail(Code::corrupt,
                 state + "/operator-token is shorter than 32 characters; remove it, and a new one is created");

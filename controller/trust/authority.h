@@ -1,8 +1,8 @@
-// Authority: the controller's own keys. Creates them when the state folder is new, reads them from then on.
+// Authority: the controller's own keys. Creates them if the state folder is new, else reads them.
 //
 // STATE/pki/ca.{key,crt}, server.{key,crt}, report.{key,pub}, and STATE/operator-token; secret ones have mode
-// 0600. Signs agents' certificates; never signs anything for a name that the caller did not choose. Thread:
-// immutable after open(); any thread.
+// 0600. Signs agents' certificates, and only for names that the caller chose. Thread safety: immutable after
+// open(), any thread.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ namespace muster {
 
 class Authority {
  public:
-  // `addresses`: subject alternative names of the server certificate; it is reissued when they change, and
-  // when a third of its life or less is left at `now`.
+  // `addresses`: subject alternative names of the server certificate, which is reissued when they change, and
+  // when at most a third of its lifetime is left at `now`.
   static Result<Authority> open(const std::string& state, const std::vector<std::string>& addresses,
                                 TimeMs now);
 
@@ -27,9 +27,9 @@ class Authority {
   const pki::KeyPair& report_key() const { return report_; }
   const std::string& operator_token() const { return operator_token_; }
 
-  // Subject organization of every agent's certificate: distinguishes it from the server's and the operator's.
+  // Subject organization of agents' certificates; distinguishes them from the server's and the operator's.
   static constexpr char kAgentOrganization[] = "muster-agent";
-  // How long an agent's certificate is valid, and when it may be renewed.
+  // Validity of an agent's certificate, and the age from which it may be renewed.
   static constexpr int kAgentDays = 365, kAgentRenewDays = 182;
   struct AgentCertificate {
     std::string pem, serial, fingerprint;

@@ -1,4 +1,4 @@
-// Keys that are created once and read from then on. The file exists completely or not at all. Thread: any.
+// Keys that are created once and then read. A file is written completely or not at all. Thread: any.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace muster {
 
-// Reads `path`, or makes its content once and keeps it.
+// Reads `path`; if it does not exist, writes what `make` returns to it and returns that.
 Result<std::string> kept_text(const Files& files, const std::string& path, unsigned mode,
                               const std::function<Result<std::string>()>& make);
 
-// Of a pair: the secret part has mode 0600. `open` is written last: a key without it is replaced.
+// Paths of a key pair. `secret` has mode 0600; `open` is written last: a secret without it is replaced.
 struct PairPaths {
   std::string secret, open;
 };

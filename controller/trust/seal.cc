@@ -38,7 +38,7 @@ Result<std::string> key_bytes(const std::string& hex) {
   return out;
 }
 
-// What a text is sealed with. The key is gone afterwards.
+// What a text is sealed with: key, nonce and name. The key is erased afterwards.
 struct SealedBy {
   std::string& key;
   const std::string &nonce, &name;
@@ -72,7 +72,7 @@ Error system_error(const std::string& path) {
               fmt::format("{}: {}", path, std::strerror(errno)));
 }
 
-// Written under another name first, so that a crash never leaves half a key.
+// Written under a temporary name first, so that a crash never leaves half a key.
 Status make_key(const std::string& path) {
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -82,7 +82,7 @@ Status make_key(const std::string& path) {
       ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
   ::close(fd);
   Status out = Ok{};
-  // link() does not replace; a key that another process has just put there is as good.
+  // link() does not replace; a key that a different process has just put there is as good.
   if (!written || (::link(temporary.c_str(), path.c_str()) != 0 && errno != EEXIST)) out = system_error(path);
   ::unlink(temporary.c_str());
   return out;

@@ -45,10 +45,10 @@ Result<std::string> public_ssh_key(const std::string& pem, const std::string& co
 
 namespace {
 
-// Text, because orders are; munged and BeeGFS take any bytes.
+// Text, because orders are text; munged and BeeGFS accept any bytes.
 Result<std::string> make_text() { return random_hex(128); }
 
-// As cephx writes a key: type 1 (AES), no time of creation, 16 bytes.
+// The format of cephx keys: type 1 (AES), no creation time, 16 bytes.
 Result<std::string> make_ceph_key() {
   std::string bytes("\1\0\0\0\0\0\0\0\0\0\20\0", 12);
   const std::string hex = random_hex(16);

@@ -1,8 +1,8 @@
-// Vault: secrets by name. Sealed in the store, opened only at the moment they are used.
+// Vault: secrets by name. Stored encrypted, and decrypted only at the moment they are used.
 //
-// Secrets: BMC passwords ("user:password"), and the ones the controller makes itself (`mpi-ssh-key`,
-// `munge-key`, the keys of Ceph and BeeGFS). A value never reaches a plan, a log or a report; the API lists
-// names only. Thread: the reactor's.
+// Secrets: BMC passwords ("user:password"), and those that the controller creates itself (`mpi-ssh-key`,
+// `munge-key`, the keys of Ceph and BeeGFS). A value never appears in a plan, a log or a report; the API
+// lists names only. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,17 @@
 
 namespace muster {
 
-// A new Ed25519 key, in OpenSSH's format; and the line that goes into authorized_keys.
+// Return a new Ed25519 key in OpenSSH's format, and a key's line for authorized_keys.
 Result<std::string> make_ssh_key();
 Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment);
 
-// Reserved for muster's own keys (controller/power/sakura/provider_install.h): operators can neither set nor
-// delete them, nor name them in a spec or a playbook, which would send them to a node or a BMC.
+// True for the names of muster's own keys (controller/power/sakura/provider_install.h): operators can neither
+// set nor delete them, nor name them in a spec or a playbook, which would send them to a node or a BMC.
 bool is_reserved_secret(const std::string& name);
 
 class Vault {
  public:
-  // Reads or makes STATE/master.key; denied when others may read it.
+  // Reads STATE/master.key, or creates it; denied if others may read it.
   static Result<std::unique_ptr<Vault>> open(const std::string& state, Reactor& reactor, Store& store);
 
   struct Name {
@@ -35,7 +35,7 @@ class Vault {
   };
   Result<std::vector<Name>> list();
   Result<std::string> get(const std::string& name);
-  // Of "user:password". denied: reserved.
+  // Returns the two parts of a secret "user:password". denied: reserved.
   struct Login {
     std::string user, password;
   };
@@ -43,13 +43,13 @@ class Vault {
   void put(const std::string& name, const std::string& value, Store::Done done);
   void remove(const std::string& name, Store::Done done);
 
-  // Every string "secret:NAME" in `params`, replaced by the secret. Code::not_found names the one that is
-  // missing; denied: reserved.
+  // Returns `params` with every string "secret:NAME" replaced by the secret. not_found names the missing
+  // secret; denied: reserved.
   Result<Json> resolve(const Json& params);
 
-  // Makes each of them once; afterwards public_values() has the public part of the MPI key.
+  // Creates each of muster's secrets once; afterwards public_values() has the public part of the MPI key.
   void make_own_secrets(Store::Done done);
-  // {"mpi_ssh_key": "ssh-ed25519 AAAA... muster-mpi"}: what playbooks may name as public.*
+  // Returns {"mpi_ssh_key": "ssh-ed25519 AAAA... muster-mpi"}, which playbooks use as public.*
   Json public_values();
 
  private:

@@ -1,8 +1,8 @@
-// The canary: a small product that every multiprocessor makes with its tensor cores, and the digest it must
-// have. Integers, so that the right one is known from plain arithmetic on the host.
+// The canary: a small product that every multiprocessor computes with its tensor cores, and the digest that
+// the result must have. Integers, so that plain arithmetic on the host gives the correct result.
 //
-// Eight warps each make a 16 x 8 block from K = 512; element k of a row or column is a function of its number
-// alone. Thread: pure functions.
+// Eight warps compute a 16 x 8 block each, with K = 512; each element is a function of the seed and its place
+// alone. Thread safety: stateless functions.
 #pragma once
 
 #include "kernels/gpu/tiles.h"

@@ -5,10 +5,10 @@
 //              muster-accept-gpu nccl --nodes 2 --node 1 --root 10.20.0.11:7491 --gpus 0,1,2,3
 //                                         one process per node, the same number of GPUs on each;
 //                                         `muster-mpi-check --load nccl` starts them
-// Reference:   rank_value() (kernels/gpu/exact.h): what rank r sends at element i is an integer that every
+// Reference:   rank_value() (kernels/gpu/exact.h): element i of rank r's data is an integer that every
 //              rank can compute, so sums are exact in any order and each receiver can check what it gets.
 //              Compared bit by bit, after the buffer was filled with NaN.
-// Structure:   for each collective and size one checked call, then timed ones in a row.
+// Structure:   for each collective and size one verified call, then consecutive timed calls.
 // Expected:    bus bandwidth as nccl-tests defines it; 0 with one rank, where nothing crosses a link.
 //              controller/report/expected.cc.
 // Ran on:      one H200, one H100, as one rank (bench/results); several ranks only on the fakes of tests/gpu.
@@ -47,10 +47,10 @@ class Ranks {
   // Fills inputs, spoils outputs, runs once and counts wrong elements; `bad` are the GPUs that received them.
   Status verify(Collective what, size_t count, const Flip* flip, std::vector<std::string>& bad,
                 unsigned long long& wrong);
-  // Of one call; at most `repeats`, fewer where they would take longer than `budget`. All ranks take the same
-  // number.
+  // Returns the time of one call, from at most `repeats` calls (fewer if they would exceed `budget`); all
+  // ranks make the same number.
   Result<double> seconds(Collective what, size_t count, int repeats, double budget);
-  // The largest value of all processes, by copying and not by a reduction, which may be what is faulty.
+  // Returns the largest value of all processes, by copying: a reduction may be what is faulty.
   Result<double> most(double mine);
   Status leave() { return comms_.leave(); }
   int all() const { return all_; }
@@ -124,7 +124,7 @@ Status Ranks::enqueue(Collective what, size_t count) {
   });
 }
 
-// Of all GPUs at once: where one breaks, the others' calls never end.
+// Handles all GPUs at once: if one fails, the others' calls never end.
 Status Ranks::wait() const {
   std::vector<bool> done(ranks_.size());
   for (size_t left = ranks_.size(); left > 0;)
@@ -162,7 +162,7 @@ Result<double> Ranks::most(double mine) {
   return *std::max_element(every.begin(), every.end());
 }
 
-// What this rank must have received: whose values, from which of their elements on.
+// The data that this rank must have received: from which ranks, and from which element on.
 Status Ranks::check(Collective what, const Rank& r, size_t count) const {
   const size_t share = count / static_cast<size_t>(all_);
   const uint64_t mine = static_cast<uint64_t>(r.number) * share;
@@ -232,7 +232,7 @@ Result<double> Ranks::seconds(Collective what, size_t count, int repeats, double
   return most(std::max((seconds_now() - start) / repeats, 1e-9));
 }
 
-// Checks, times and notes one collective at one size; seconds of one call.
+// Verifies, times and records one collective at one size; returns the seconds per call.
 Result<double> run_size(Ranks& ranks, Collective what, uint64_t bytes, const CollectiveOptions& options,
                         double budget, Measurement& out) {
   const size_t step = 4 * static_cast<size_t>(ranks.all());  // shares of 16 bytes each
@@ -264,7 +264,7 @@ Status run_sizes(Ranks& ranks, const CollectiveOptions& options, Measurement& ou
   for (uint64_t bytes = kSmallest; bytes < options.bytes; bytes *= 8) sizes.push_back(bytes);
   sizes.push_back(options.bytes);
   for (const auto what : kCollectives) {
-    // The next size takes eight times as long: one for which no time is left is left out, and listed.
+    // The next size takes eight times as long: a size for which there is no time left is skipped and listed.
     double left = options.seconds / static_cast<double>(std::size(kCollectives)), once = 0;
     for (const uint64_t bytes : sizes) {
       if (once * 8 * kCallsAtLeast > left) {

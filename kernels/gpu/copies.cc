@@ -1,10 +1,10 @@
-// Copies between host and GPU from every memory node, and what a plain cudaMemcpy reaches, and between all
-// pairs of GPUs.
+// Speed of copies between host and GPU for every NUMA node, of a plain cudaMemcpy, and between all pairs of
+// GPUs.
 //
 // How to run:  muster-accept-gpu copies [--mib 512] [--samples 5] [--inject-flip 0:BYTE:BIT]
-// Reference:   what was sent, compared byte by byte after it came back; between GPUs pattern_at().
-// Structure:   one GPU after the other, so that none shares a link with another's test. Pinned memory is
-//              first touched by a thread that runs on the memory node's processors.
+// Reference:   the data, compared byte by byte after a round trip; between GPUs pattern_at().
+// Structure:   one GPU after the other, so that no two tests share a link. Pinned memory is
+//              first touched by a thread that runs on the NUMA node's processors.
 // Expected:    the table of controller/report/expected.cc. One GPU at a quarter of the others: its link
 //              trained at a lower rate.
 // Ran on:      one H200, one H100 (bench/results); copies between GPUs only on the fakes of tests/gpu.
@@ -56,7 +56,7 @@ struct Unpin {
   void operator()(void* p) const { (void)cudaHostUnregister(p); }
 };
 
-// Pages of this thread's memory node, pinned for the GPU.
+// Memory on this thread's NUMA node, pinned for the GPU.
 class PinnedMemory {
  public:
   static Result<PinnedMemory> open(size_t bytes) {
@@ -81,7 +81,7 @@ struct Rates {
   bool right = true;
 };
 
-// Times `copy` after one that does not count.
+// Times `copy`, after one untimed warm-up.
 template <typename Copy>
 Result<double> rate_of(size_t bytes, int samples, Copy copy) {
   std::vector<double> rates;
@@ -114,7 +114,7 @@ Result<Rates> through(char* from, char* back, void* device, const CudaStream& st
   return out;
 }
 
-// In a thread of its own: its affinity is that memory node's.
+// Runs in a separate thread, with affinity to that NUMA node.
 Result<Rates> from_node(const Gpu& gpu, const MemoryNode& node, const CopiesOptions& options) {
   Result<Rates> result = fail(Code::failed, "did not run");
   std::thread worker([&] {
@@ -143,7 +143,7 @@ struct PeerRate {
   double gbps = 0;
   bool direct = false, right = true;
 };
-// Needs both GPUs' memory and gives both back.
+// Allocates memory on both GPUs, and frees it again.
 Result<PeerRate> to_peer(const Gpu& gpu, const Gpu& peer, const CopiesOptions& options) {
   PeerRate out;
   int can = 0;
@@ -182,7 +182,7 @@ Result<PeerRate> to_peer(const Gpu& gpu, const Gpu& peer, const CopiesOptions& o
 }
 
 void raise(Measurement& out, const std::string& path) {
-  if (out.outcome == Outcome::measured) out.error = fmt::format("data copied {} came back different", path);
+  if (out.outcome == Outcome::measured) out.error = fmt::format("data copied {} was changed", path);
   out.outcome = Outcome::corrupt;
   out.blame.push_back("path " + path);
 }
@@ -214,7 +214,7 @@ Result<Measurement> measure(const Gpu& gpu, const std::vector<Gpu>& all, const C
     out.detail["memory_nodes"].push_back(
         {{"node", node.number}, {"h2d_gbps", rounded(rates.up)}, {"d2h_gbps", rounded(rates.down)}});
     up = std::max(up, rates.up), down = std::max(down, rates.down);
-    if (!rates.right) raise(out, fmt::format("between memory node {} and GPU {}", node.number, gpu.uuid));
+    if (!rates.right) raise(out, fmt::format("between NUMA node {} and GPU {}", node.number, gpu.uuid));
   }
   TRY(const Rates plain, plainly(options));
   if (!plain.right) raise(out, fmt::format("by cudaMemcpy to GPU {}", gpu.uuid));

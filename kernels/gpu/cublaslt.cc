@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kGuesses = 8;
 
-// The functions used, under their own names.
+// The library functions in use, under their original names.
 struct Functions {
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtDestroy) destroy = nullptr;
@@ -110,7 +110,7 @@ struct Cublaslt::State {
              cudaStream_t stream) const;
 };
 
-// A row-major matrix in memory, [rows][columns], in cuBLAS's column-major words: columns x rows.
+// Describes a row-major matrix [rows][columns] in cuBLAS's column-major terms: columns x rows.
 Status Cublaslt::State::layout(cublasLtMatrixLayout_t& out, cudaDataType_t type, size_t rows, size_t columns,
                                size_t row, size_t batches, size_t step) const {
   TRY_(check(f.layout_create(&out, type, columns, rows, static_cast<int64_t>(row)),
@@ -123,8 +123,8 @@ Status Cublaslt::State::layout(cublasLtMatrixLayout_t& out, cudaDataType_t type,
                "STRIDED_BATCH_OFFSET");
 }
 
-// Column-major words for a row-major product: C^T = op(B)^T op(A)^T. So the first operand is B, the second A,
-// and what is not turned in our terms is not transposed in theirs.
+// Expresses a row-major product in column-major terms: C^T = op(B)^T op(A)^T. So the first operand is B, the
+// second A, and an operand that is not turned is not transposed for cuBLAS either.
 Status Cublaslt::State::prepare(const Types& types, const BlockProduct& p) {
   scale = types.scale;
   add = p.add;

@@ -85,7 +85,7 @@ __global__ void flip_kernel(uint8_t* data, size_t byte, unsigned bit) {
   data[byte] ^= static_cast<uint8_t>(1u << bit % 8);
 }
 
-// An element as an integer; any other value counts as odd and as 0.
+// Returns an element as an integer; any other value counts as odd and as 0.
 __device__ long long integer_of(double value, unsigned& odd) {
   const bool right = value == value && value >= -1e12 && value <= 1e12 && value == trunc(value);
   odd += !right;
@@ -105,7 +105,7 @@ __device__ long long element(const void* m, size_t at, unsigned& odd) {
 }
 __device__ long long sign_at(uint64_t seed, size_t index) { return random_at(seed, index) & 1 ? 1 : -1; }
 
-// A block per row.
+// One block per row.
 template <Reading R>
 __global__ void times_vector_kernel(const void* m, size_t columns, const long long* x, uint64_t seed,
                                     long long* out, unsigned long long* odd) {
@@ -124,7 +124,8 @@ __global__ void times_vector_kernel(const void* m, size_t columns, const long lo
 
 constexpr size_t kRowsPerBlock = 64;
 
-// A thread per column of 64 rows, so that neighbours read neighbours.
+// One thread per column, over blocks of 64 rows, so that adjacent threads read adjacent elements (coalesced
+// loads).
 template <Reading R>
 __global__ void transposed_kernel(const void* m, size_t rows, size_t columns, uint64_t seed, long long* out,
                                   unsigned long long* odd) {
@@ -151,8 +152,8 @@ __global__ void compare_kernel(const unsigned long long* a, const unsigned long 
   }
 }
 
-// One 16 x 8 block per warp, K = 512, all from registers: nothing but the tensor core and the registers can
-// be wrong.
+// One 16 x 8 block per warp, K = 512, all operands in registers: a wrong result is the fault of the tensor core
+// or the registers.
 __device__ void canary_round(uint64_t seed, int warp, int lane, DigestPart& part) {
   float c[4] = {};
   for (int step = 0; step < kCanaryDepth; step += 16) {
@@ -320,7 +321,7 @@ cudaError_t compare(const void* a, const void* b, size_t words, unsigned long lo
 
 cudaError_t canary(Canary* out, int blocks, int rounds, uint64_t seed, unsigned long long right_sum,
                    cudaStream_t stream) {
-  // As much shared memory as a block may have: then no two of them fit on one multiprocessor.
+  // The maximum shared memory per block, so that no two blocks fit on one multiprocessor.
   int device = 0, most = 0;
   cudaFuncAttributes own = {};
   if (const auto error = cudaGetDevice(&device); error != cudaSuccess) return error;

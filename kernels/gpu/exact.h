@@ -1,10 +1,10 @@
-// The arithmetic that must be the same on the processor and the GPU: the generator of the inputs, the number
-// formats, and the digest of a result. One source for both compilers, so that the tests on the host test what
-// runs on the device.
+// Arithmetic that must give the same results on the CPU and the GPU: the generator of inputs, the number
+// formats, and the digest of a result. One source for both compilers, so that tests on the host cover the
+// code that runs on the device.
 //
-// Inputs come from a counter: element i is a function of (seed, i) alone, so any thread can make any of them
-// and a GPU's inputs are those of SplitMix(seed), the i-th of its sequence (kernels/sdc.cc uses the same).
-// Thread: pure functions. No allocation, no state.
+// The generator is counter-based: element i is a function of (seed, i) alone, the i-th number of the sequence
+// SplitMix(seed), so any thread can generate any element (kernels/sdc.cc uses the same sequence).
+// Thread safety: stateless functions. No allocation.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace muster::kernels::gpu {
 // --- generator
 constexpr uint64_t kGamma = 0x9e3779b97f4a7c15u;
 
-MUSTER_BOTH uint64_t mix(uint64_t value) {  // splitmix64's finisher: one to one
+MUSTER_BOTH uint64_t mix(uint64_t value) {  // splitmix64's finalizer: one to one
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
   return value ^ (value >> 31);
@@ -59,8 +59,8 @@ MUSTER_BOTH uint16_t to_bf16(float value) {
 }
 MUSTER_BOTH float from_bf16(uint16_t bits) { return float_of_bits(static_cast<uint32_t>(bits) << 16); }
 
-// A magnitude in a small format: `mantissa` bits after the point, exponents biased by `bias`, rounded to
-// nearest even, with subnormals. Exact integer arithmetic on the float's own bits; the caller guards against
+// Converts a magnitude to a small format with `mantissa` fraction bits and exponent bias `bias`: round to
+// nearest even, with subnormals. Exact integer arithmetic on the float's bits; the caller must exclude
 // overflow.
 MUSTER_BOTH uint32_t to_small(float magnitude, int mantissa, int bias) {
   const uint32_t bits = bits_of_float(magnitude);
@@ -75,7 +75,7 @@ MUSTER_BOTH uint32_t to_small(float magnitude, int mantissa, int bias) {
   const uint32_t field = exponent < 1 ? 0u : static_cast<uint32_t>(exponent - 1);
   return (field << mantissa) + significand;
 }
-// OCP e4m3: bias 7, no infinity, 0x7f is NaN; what is too large becomes 448, the largest number.
+// OCP e4m3: bias 7, no infinity, 0x7f is NaN; larger values saturate at 448, the largest number.
 MUSTER_BOTH uint8_t to_e4m3(float value) {
   const uint8_t sign = static_cast<uint8_t>((bits_of_float(value) >> 24) & 0x80u);
   const float magnitude = float_of_bits(bits_of_float(value) & 0x7fffffffu);  // also of -0
@@ -99,24 +99,24 @@ MUSTER_BOTH uint16_t to_fp16(float value) {
 }
 
 // --- digest
-// Of a result in 32-bit words with their positions. Sum and xor do not depend on the order, so any number of
-// threads may make parts. For one position the hash is one to one: a single wrong word always changes the
+// The digest covers the 32-bit words of a result and their positions. Sum and xor do not depend on the order,
+// so threads can compute parts. Per position the hash is one to one: a single wrong word always changes the
 // sum.
 MUSTER_BOTH uint64_t word_hash(uint64_t position, uint32_t bits) {
   return mix(mix(position + kGamma) + bits);
 }
 MUSTER_BOTH uint64_t word_mixed(uint64_t hash) { return ((hash << 23) | (hash >> 41)) * kGamma; }
 
-// Not a finite number, by its bits.
+// True if the bits are NaN or infinity in that format.
 MUSTER_BOTH bool not_finite_f32(uint32_t bits) { return (bits & 0x7f800000u) == 0x7f800000u; }
 MUSTER_BOTH bool not_finite_bf16(uint16_t bits) { return (bits & 0x7f80u) == 0x7f80u; }
 MUSTER_BOTH bool not_finite_fp16(uint16_t bits) { return (bits & 0x7c00u) == 0x7c00u; }
 MUSTER_BOTH bool not_finite_f64(uint64_t bits) { return ((bits >> 52) & 0x7ffu) == 0x7ffu; }
 
 // --- memory patterns
-// What 64-bit word `index` of the memory under test holds in round `round`: every cell holds both values and
-// its neighbours differ from it, addresses that are wired together collide, and a random round and its
-// inverse toggle every line at once.
+// Returns the content of 64-bit word `index` of the tested memory in round `round`. Over the rounds, each
+// cell holds 0 and 1 with adjacent cells that differ, shorted address lines cause collisions, and a random
+// round and its inverse toggle every data line.
 constexpr int kPatterns = 10;
 MUSTER_BOTH uint64_t pattern_at(int round, uint64_t index, uint64_t seed) {
   const uint64_t walking = 1ull << (index % 64);
@@ -130,7 +130,7 @@ MUSTER_BOTH uint64_t pattern_at(int round, uint64_t index, uint64_t seed) {
     case 3:
       return index % 2 ? 0x5555555555555555ull : 0xaaaaaaaaaaaaaaaaull;
     case 4:
-      return index;  // address in address
+      return index;  // each word holds its own address
     case 5:
       return ~index;
     case 6:
@@ -145,8 +145,8 @@ MUSTER_BOTH uint64_t pattern_at(int round, uint64_t index, uint64_t seed) {
 }
 
 // --- collectives
-// Element `index` of rank `rank`'s input: small integers, so that a sum over up to 2^13 ranks is exact in a
-// float, in any order.
+// Returns element `index` of the input of rank `rank`: small integers, so that a sum over up to 2^13 ranks is
+// exact in a float, in any order.
 MUSTER_BOTH float rank_value(uint64_t seed, int rank, uint64_t index) {
   return static_cast<float>(integer_at(seed + static_cast<uint64_t>(rank) * 0x100000001b3ull, index, 1000));
 }

@@ -28,7 +28,7 @@ struct Run {
   unsigned long long not_finite = 0;
 };
 
-// Products per sample, from the time of one.
+// Returns the number of products per sample, from the time of one.
 Result<int> sample_size(ProductBench& bench, Timer& timer, Counts* digest) {
   TRY_(bench.multiply(digest, 0));
   TRY_(timer.start(bench.stream()));
@@ -86,7 +86,7 @@ void judge_data(Measurement& out, const Run& run, const Gpu& gpu) {
                                                run.different);
 }
 
-// The other maker in the same run, and the own kernel with its digest.
+// Measures the other implementation in the same run, and the own kernel with its digest.
 Status compare_makers(Measurement& out, const Gpu& gpu, const FormatInfo& format,
                       const GemmOptions& options) {
   const Maker own = own_kernel(format.format, gpu.major, gpu.minor);
@@ -110,7 +110,7 @@ Status compare_makers(Measurement& out, const Gpu& gpu, const FormatInfo& format
 
 Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GemmOptions& options) {
   if (!has_format(format.format, gpu.major, gpu.minor)) return unsupported(gpu, format);
-  // Speeds are compared with what others publish, which is cuBLASLt's.
+  // cuBLASLt by default, since published speeds are those of cuBLASLt.
   const std::string word = options.maker == "auto" ? "cublaslt" : options.maker;
   TRY(const Maker maker, choose_maker(word, format.format, gpu));
   Measurement out;
@@ -141,7 +141,7 @@ Measurement run_gemm(const GemmOptions& options) {
   if (!format)
     return not_measured("gpu-gemm",
                         fail(Code::invalid, fmt::format("there is no format '{}'", options.format)));
-  // Clocks, power and reasons for throttling while it runs, not after.
+  // Reads clocks, power and throttling reasons while the load runs, not afterwards.
   std::vector<SmiGpu> during;
   std::thread sampler([&] {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds / 2));

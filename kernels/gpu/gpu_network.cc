@@ -61,7 +61,7 @@ struct GpuNetwork::State {
   Status multiply(Which which, const void* a, const void* b, void* c) const {
     return products[which].multiply(a, b, c, stream);
   }
-  // A product that is folded into `to`, rows `to_row` apart; of heads side by side when there are several.
+  // Computes a product and folds it into `to`, with row stride `to_row`; several heads are adjacent columns.
   Status folded(Which which, const void* a, const void* b, void* to, const Folding& what) const {
     TRY_(multiply(which, a, b, sums()));
     return cuda(fold(to, sums(), what, stream), "fold");

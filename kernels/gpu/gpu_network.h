@@ -1,9 +1,9 @@
 // The exact transformer blocks of kernels/training/block.h on one GPU: the same numbers, folds and gradients,
-// products by cuBLASLt in bf16 with sums in fp32. The gradients must have the bits of training::Network's,
-// and of every other GPU's.
+// with products by cuBLASLt in bf16 with fp32 sums. The gradients must be bit for bit those of
+// training::Network and of every other GPU.
 //
-// One sequence at a time; everything is enqueued on one stream, and the caller waits for it.
-// Thread: belongs to the thread of its GPU.
+// Processes one sequence at a time; all work is enqueued on one stream, for which the caller waits.
+// Used only by the thread of its GPU.
 #pragma once
 
 #include <functional>
@@ -19,9 +19,9 @@ namespace muster::kernels::gpu {
 
 class GpuNetwork {
  public:
-  // Adds up these floats over all parts.
+  // Sums these floats over all parts, in place.
   using Sum = std::function<Status(float*, size_t)>;
-  // What the forward pass of a sequence leaves for the backward pass, in bf16.
+  // Results of a sequence's forward pass that its backward pass needs, in bf16.
   struct Activations {
     struct OfLayer {
       DeviceMemory x, qkv, scores, context, y, hidden;
@@ -36,20 +36,20 @@ class GpuNetwork {
   ~GpuNetwork();
 
   Result<Activations> activations() const;
-  // The input of sequence number `index`, into kept.layers.front().x.
+  // Writes the input of sequence number `index` to kept.layers.front().x.
   Status fill_input(uint64_t index, Activations& kept) const;
   Status forward(Activations& kept, const Sum& sum);
-  // The gradient at the output of that sequence, into grad(): [S, D], bf16.
+  // Writes the gradient at the output of that sequence to grad(): [S, D], bf16.
   Status start_backward(uint64_t index, const Activations& kept);
-  // From grad() at the output to grad() at the input; adds to the gradients.
+  // Turns grad() from that at the output into that at the input; adds to the weights' gradients.
   Status backward(const Activations& kept, const Sum& sum);
   void* grad() const;
 
   Status clear();
   float* gradients() const;  // of all layers, in the order of training::Network::gradients()
   size_t gradient_count() const;
-  // Adds to *wrong how many gradients are not `factor` times those of the whole network, whose gradients()
-  // these are.
+  // Adds to *wrong the number of gradients that are not `factor` times those in `whole`, the gradients() of
+  // the whole network.
   Status count_wrong(const float* whole, float factor, unsigned long long* wrong) const;
 
  private:

@@ -1,17 +1,17 @@
-// Silent data corruption on a GPU: products of integers that must be right to the last bit, on every GPU at
-// once, and a small one on every multiprocessor by itself.
+// Silent data corruption on a GPU: integer products that must be correct to the last bit, on all GPUs at
+// once, and a small product on every multiprocessor separately.
 //
 // How to run:  muster-accept-gpu sdc [--seconds 5] [--n 4096] [--format bf16] [--kernel auto]
 //              [--inject-flip SITE:ELEMENT:BIT [--flip-once]]   (SITE as in muster-accept sdc; 2 and 3 need
 //              an own kernel)
-// Reference:   golden_product(): integer arithmetic on the host, from the seed; shares neither unit nor
-//              format with what is tested. The checks are those of kernels/sdc.h, which is this program's
+// Reference:   golden_product(): integer arithmetic on the host, from the seed; uses neither the unit nor
+//              the format under test. The checks are those of kernels/sdc.h, which is this program's
 //              CPU reference.
 // Structure:   fill -> product (own kernel: digest in the registers) -> digest of the memory -> the same
-//              product again with its tiles on other multiprocessors -> digest; every tenth time Freivalds'
-//              test. Before and after: the canary. cuBLASLt has no digest in the registers: there the digest
-//              of the memory is compared with the golden one.
-// Expected:    no alarm; with a planted flip, one (docs/acceptance-gpu.md).
+//              product again with its tiles on different multiprocessors -> digest; every tenth time
+//              Freivalds' test. Before and after: the canary. cuBLASLt has no digest in the registers: there
+//              the digest of the memory is compared with the golden one.
+// Expected:    no alarm; with an injected bit flip, one (docs/acceptance-gpu.md).
 // Ran on:      one H200, one H100 (bench/results).
 #include "kernels/sdc.h"
 
@@ -31,7 +31,7 @@ namespace {
 constexpr int kCanaryRounds = 64;
 constexpr size_t kFreivaldsEvery = 10;
 
-// Shared by the threads of all GPUs: the first that needs one makes it.
+// Golden digests, shared by the threads of all GPUs: the first thread that needs one computes it.
 class Goldens {
  public:
   sdc::Digest of(size_t n, uint64_t seed, int most, Format format) {
@@ -56,7 +56,7 @@ struct Alarms {
   }
 };
 
-// Returns how many multiprocessors it reached.
+// Runs the canary; returns the number of multiprocessors that ran it.
 Result<size_t> run_canary(const Gpu& gpu, Alarms& alarms) {
   const uint64_t seed = 20260;
   const CanaryDigest right = canary_digest(seed);
@@ -88,7 +88,7 @@ struct Session {
   int most = 0;
 };
 
-// The fault of this product: where the own kernel must flip.
+// Returns the fault that the own kernel must inject into this product.
 ProductFault fault_of(const Flip& flip) {
   const auto site = sdc::kSites[flip.part % sdc::kSites.size()];
   if (site == sdc::Site::accumulator) return {Product::Fault::accumulator, flip.index, flip.bit};
@@ -106,7 +106,7 @@ Status one_product(Session& s, uint64_t seed, const Flip* flip, size_t slot, int
   return s.bench.digest_memory(s.slots.at(slot + 1));
 }
 
-// One product of these inputs, its repetition, and all checks.
+// Computes one product twice and applies all checks.
 Status examine(Session& s, uint64_t seed, const sdc::Digest& right, size_t round, const Flip* flip, bool once,
                Alarms& alarms) {
   const auto rotation = static_cast<int>(round * 7 % 1024);

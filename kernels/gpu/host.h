@@ -1,9 +1,9 @@
-// What all GPU kernels' host sides share: finding the GPUs, owners of CUDA objects, errors, one thread per
+// Shared by the host side of all GPU kernels: GPU discovery, owners of CUDA objects, errors, one thread per
 // GPU.
 //
-// A CUDA error becomes Code::unavailable when there is nothing to run on, else Code::failed with the call's
-// name. A GPU that returned an error once is not used again by this process: each program is one measurement.
-// Thread: an object belongs to the thread whose current device it was made on.
+// A CUDA error becomes Code::unavailable if there is no usable GPU, else Code::failed with the call's name. A
+// GPU that has returned an error is not used again: a process makes only one measurement.
+// Thread safety: an object belongs to the thread that created it, with that thread's current device.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,8 +27,8 @@ struct Gpu {
   int major = 0, minor = 0, processors = 0;
   size_t memory = 0, l2 = 0;
 };
-// Those chosen, after checking that the expected number is there. unavailable: no driver, no GPU; not_found:
-// too few.
+// Returns the selected GPUs, after checking that the expected number is present. unavailable: no driver or no
+// GPU; not_found: too few.
 Result<std::vector<Gpu>> find_gpus(const Selection& selection);
 
 struct FreeDevice {
@@ -50,7 +50,7 @@ class CudaStream {
   std::unique_ptr<CUstream_st, Destroy> stream_;
 };
 
-// Time between two points of a stream.
+// Measures the time between two points of a stream.
 class Timer {
  public:
   static Result<Timer> open();
@@ -64,22 +64,22 @@ class Timer {
   std::unique_ptr<CUevent_st, Destroy> first_, last_;
 };
 
-// One part of a Measurement per GPU, all measured at the same time in a thread of its own; the worst outcome
-// is the whole's, and all blame is gathered. `measure` runs with the GPU current.
+// Returns a Measurement with one part per GPU, each measured in its own thread (all at once or one by one);
+// its outcome is the worst of the parts, with all blame. `measure` runs with its GPU as current device.
 using MeasureOne = std::function<Result<Measurement>(const Gpu& gpu, size_t index)>;
 enum class Order { at_once, one_by_one };
 Measurement measure_gpus(const std::string& check, const Selection& selection, Order order,
                          const MeasureOne& measure);
-// A measurement with the reason why there are no results; where software of the node is missing, `detail`
-// names it (missing_software()).
+// Returns a measurement that gives the reason why there are no results; if software is missing on the node,
+// `detail` names it (missing_software()).
 Measurement not_measured(const std::string& check, const Error& error);
 
-// The measurement of a GPU whose tensor cores have no such format: `detail.unsupported`.
+// Returns the measurement of a GPU whose tensor cores lack this format: `detail.unsupported`.
 Measurement unsupported(const Gpu& gpu, const FormatInfo& format);
 
-// What nvidia-smi reports for all GPUs; empty when it is missing or fails, with the reason in `why`.
+// Returns nvidia-smi's report on all GPUs; empty if it is missing or fails, with the reason in `why`.
 std::vector<SmiGpu> ask_smi(std::string* why = nullptr);
-// Of one of them; nothing when it is not listed.
+// Finds this GPU in nvidia-smi's report; null if it is not listed.
 const SmiGpu* smi_of(const std::vector<SmiGpu>& all, const Gpu& gpu);
 
 }  // namespace muster::kernels::gpu

@@ -47,7 +47,7 @@ void add_meeting(CLI::App& sub, Meeting& meeting) {
                  "number of nodes, with one process each; 1: only this node's GPUs");
   sub.add_option("--node", meeting.node, "number of this node, from 0");
   sub.add_option("--root", meeting.root, "ADDRESS:PORT that node 0 listens on");
-  sub.add_option("--algorithm", meeting.algorithm, "value of NCCL_ALGO; Ring, where a link is judged");
+  sub.add_option("--algorithm", meeting.algorithm, "value of NCCL_ALGO; use Ring to measure a link");
 }
 
 void declare(CLI::App& app, Arguments& a) {
@@ -59,15 +59,15 @@ void declare(CLI::App& app, Arguments& a) {
   add_product(*sdc, a.sdc.format, a.sdc.maker, a.sdc.n, a.sdc.seconds);
   sdc->add_option("--seed", a.sdc.seed, "seed of the first product's inputs");
   sdc->add_option("--inputs", a.sdc.inputs, "number of different products");
-  sdc->add_flag("--flip-once", a.sdc.flip_once, "flip only in the first product: a transient disturbance");
+  sdc->add_flag("--flip-once", a.sdc.flip_once, "flip only in the first product, as a transient fault");
   add_flip(*sdc, a.flip);
-  auto* memory = add(app, a, "memory", "bandwidth, patterns over all free memory, error counters");
+  auto* memory = add(app, a, "memory", "memory bandwidth, pattern test of all free memory, error counters");
   memory->add_option("--seconds", a.memory.seconds, "time budget for the patterns");
   memory->add_option("--rounds", a.memory.rounds,
                      "number of patterns; 0: all of them, repeated until the time is up");
-  memory->add_option("--max-mib", a.memory_mib, "memory to test with the patterns; 0: all that is free");
+  memory->add_option("--max-mib", a.memory_mib, "memory to test with patterns, in MiB; 0: all free memory");
   add_flip(*memory, a.flip);
-  auto* copies = add(app, a, "copies", "copies between host and GPU per memory node, and between GPUs");
+  auto* copies = add(app, a, "copies", "copies between host and GPU per NUMA node, and between GPUs");
   copies->add_option("--mib", a.copies_mib, "size of a copy");
   copies->add_option("--samples", a.copies.samples, "copies per path");
   add_flip(*copies, a.flip);
@@ -78,8 +78,8 @@ void declare(CLI::App& app, Arguments& a) {
                    "time budget in total; sizes for which no time is left are left out");
   add_meeting(*nccl, a.nccl.meeting);
   add_flip(*nccl, a.flip);
-  auto* training = add(app, a, "training",
-                       "a training-shaped load: transformer blocks over all GPUs, every gradient compared");
+  auto* training =
+      add(app, a, "training", "training load: transformer blocks across all GPUs, every gradient compared");
   add_meeting(*training, a.training.meeting);
   training->add_option("--model", a.training.shape.model, "width");
   training->add_option("--heads", a.training.shape.heads, "attention heads");

@@ -1,11 +1,11 @@
-// Memory of a GPU: bandwidth, a pattern test over all that is free, and the error counters before and after.
+// Memory of a GPU: bandwidth, a pattern test of all free memory, and the error counters before and after.
 //
 // How to run:  muster-accept-gpu memory [--seconds 5] [--rounds 0] [--max-mib 0] [--inject-flip 0:WORD:BIT]
 // Reference:   pattern_at() (kernels/gpu/exact.h). The counters are nvidia-smi's own.
 // Structure:   four bandwidth loops over arrays larger than the cache, median of the samples; then all free
-//              memory in pieces: write a pattern to all of it, then compare all of it, so that a word rests
-//              for as long as the rest takes.
-// Expected:    the table of controller/report/expected.cc; every word right; counters that do not move
+//              memory in pieces: write a pattern to all of it, then compare all of it, so that every
+//              word must keep its value while the rest is processed.
+// Expected:    the table of controller/report/expected.cc; every word right; counters unchanged
 //              (docs/acceptance-gpu.md).
 // Ran on:      one H200, one H100 (bench/results).
 #include <algorithm>
@@ -57,7 +57,7 @@ Status measure_bandwidth(const Gpu& gpu, Measurement& out) {
     out.metrics[loop.metric] = {series.median, "GB/s"};
     out.detail["series"][loop.metric] = series.json(kSamples);
   }
-  // What triad left, read back: every word of four equal floats folds to zero.
+  // Reads back the result of triad: the xor of four equal floats is zero.
   TRY_(cuda(run_stream(Stream::read, nullptr, c.get(), nullptr, words, odd, stream.get()), "read"));
   unsigned long long wrong = 0;
   TRY_(cuda(cudaMemcpyAsync(&wrong, odd, sizeof wrong, cudaMemcpyDeviceToHost, stream.get()),
@@ -75,7 +75,7 @@ struct Piece {
   uint64_t first = 0;  // number of its first word among all
 };
 
-// All that is free but the reserve, in pieces that get smaller when no large one is left.
+// Allocates all free memory except a reserve, in pieces that get smaller once no large one is available.
 Result<std::vector<Piece>> take_memory(uint64_t max_bytes) {
   size_t free_bytes = 0, all = 0;
   TRY_(cuda(cudaMemGetInfo(&free_bytes, &all), "cudaMemGetInfo"));
@@ -155,8 +155,8 @@ Status test_patterns(const GpuMemoryOptions& options, Measurement& out) {
   return Ok{};
 }
 
-// Counters of the whole test; for a GPU that nvidia-smi does not list they are not read, which is not a pass
-// (controller/report/judge.cc).
+// Adds the counters over the whole test; for a GPU that nvidia-smi does not list they are not read, which
+// does not count as a pass (controller/report/judge.cc).
 void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measurement& out) {
   std::string why;
   const auto after = ask_smi(&why);

@@ -46,7 +46,7 @@ const char* unfit(const Meeting& m, const Selection& gpus) {
     return "nodes must be at least 1, and node from 0 to nodes - 1";
   if (m.nodes > 1 && m.root.empty())
     return "with several nodes, the address that the first one listens on must be given";
-  // With a different number on some node the ranks would not add up, and NCCL would wait for ever.
+  // With a different number on some node the ranks would not match, and NCCL would wait forever.
   if (m.nodes > 1 && gpus.expect == 0 && gpus.devices.empty())
     return "with several nodes, the number of GPUs of each must be given";
   return nullptr;

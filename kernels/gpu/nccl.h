@@ -1,8 +1,8 @@
 // NCCL, loaded at run time, and one communicator per GPU of this process.
 //
-// Ranks of several processes meet at an address (NCCL_COMM_ID): an id made by ncclGetUniqueId() is good only
-// as long as the process that made it lives. A peer that does not come makes NCCL wait: the caller's deadline
-// ends it. Thread: calls on one communicator belong to one thread at a time.
+// Ranks of several processes rendezvous at an address (NCCL_COMM_ID): an id from ncclGetUniqueId() is valid
+// only while the process that created it is alive. NCCL waits indefinitely for a missing peer; the caller's
+// deadline must end that. Thread safety: one thread at a time per communicator.
 #pragma once
 
 #include <nccl.h>
@@ -33,16 +33,16 @@ struct Nccl {
 
   static Result<Nccl> open();
   Status check(ncclResult_t result, const char* what) const;
-  // `calls` as one group. It is closed in any case: a group left open would swallow every later call.
+  // Runs `calls` as one NCCL group. Always closes it: an open group would swallow every later call.
   Status grouped(const char* what, const std::function<Status()>& calls) const;
 };
 
-// Null, or why these settings are invalid. `gpus`: of this process; several nodes must have the same number.
+// Returns why these settings are invalid, or null. `gpus`: of this process; the same number on every node.
 const char* unfit(const Meeting& meeting, const Selection& gpus);
-// Before NCCL reads its environment for the first time.
+// Sets NCCL's environment variables; must be called before NCCL reads its environment for the first time.
 void set_environment(const Meeting& meeting);
 
-// Node n holds ranks n g ... n g + g - 1 of g GPUs.
+// One communicator per GPU. With g GPUs per node, node n has ranks n g ... n g + g - 1.
 class Communicators {
  public:
   static Result<Communicators> join(const Nccl& nccl, const Meeting& meeting, const std::vector<Gpu>& gpus);
@@ -51,8 +51,8 @@ class Communicators {
     other.comms_.clear();
   }
   ~Communicators();
-  // After the last call succeeded: waits until the network has sent all pending data of this process. Without
-  // it the ranks are aborted.
+  // To be called after the last collective has succeeded: waits until all pending data of this process has
+  // been sent. Otherwise the destructor aborts the ranks.
   Status leave();
   ncclComm_t at(size_t gpu) const { return comms_[gpu]; }
   int ranks() const { return ranks_; }

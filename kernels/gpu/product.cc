@@ -56,7 +56,8 @@ Result<Maker> choose_maker(const std::string& word, Format format, const Gpu& gp
 
 Result<ProductBench> ProductBench::open(Maker maker, Format format, size_t n, bool exact) {
   if (!edge_fits(maker, n))
-    return fail(Code::invalid, fmt::format("an edge of {} is not possible with {}", n, to_string(maker)));
+    return fail(Code::invalid,
+                fmt::format("a matrix edge of {} is not supported by {}", n, to_string(maker)));
   TRY(CudaStream stream, CudaStream::open());
   ProductBench out(std::move(stream));
   out.maker_ = maker;
@@ -120,7 +121,7 @@ Status ProductBench::flip_output(size_t element, unsigned bit) {
       "flip");
 }
 
-// C x against A (B x): B is stored transposed, so B x is a sum along its columns.
+// Compares C x with A (B x): B is stored transposed, so B x is a sum along its columns.
 Result<bool> ProductBench::freivalds(uint64_t seed) {
   const size_t vector = n_ * sizeof(long long);
   TRY(const DeviceMemory memory, device_memory(3 * vector + 3 * sizeof(unsigned long long)));

@@ -1,7 +1,7 @@
-// One product on one GPU, by any implementation: operands, the own kernels and cuBLASLt behind one call,
-// digests brought to the host.
+// One matrix product on one GPU, by any implementation: a common interface to muster's own kernels and
+// cuBLASLt, with operands, and digests copied to the host.
 //
-// Thread: belongs to the thread of its GPU.
+// Used only by the thread of its GPU.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace muster::kernels::gpu {
 
-// `word`: auto, own or cublaslt. invalid: any other word; unavailable: there is no own kernel for it.
+// Chooses by `word`: auto, own or cublaslt. invalid: any other word; unavailable: no own kernel for this GPU.
 Result<Maker> choose_maker(const std::string& word, Format format, const Gpu& gpu);
 
 struct ProductFault {
@@ -25,18 +25,18 @@ class ProductBench {
  public:
   static Result<ProductBench> open(Maker maker, Format format, size_t n, bool exact);
 
-  // Integers in -most ... most from `seed`; most 0: uniform values.
+  // Fills A and B with integers in -most ... most from `seed`; most 0: uniform values.
   Status fill_inputs(uint64_t seed, int most);
-  // Picks the library's fastest algorithm; nothing for the own kernels.
+  // Selects the library's fastest algorithm; no effect for the own kernels.
   Status tune();
-  // Enqueues C = A B^T. `fault` only in exact products of own kernels. The digest in the registers is added
-  // to `digest`, where not null.
+  // Enqueues C = A B^T. `fault` applies only to exact products of own kernels. The digest of the registers is
+  // added to `digest`, unless null.
   Status multiply(Counts* digest, int rotation, const ProductFault& fault = {});
   // Enqueues the digest of C in memory.
   Status digest_memory(Counts* digest);
   Status flip_input(bool second, size_t element, unsigned bit);  // a bit of A or B, modulo their sizes
   Status flip_output(size_t element, unsigned bit);
-  // Freivalds' test of C against A and B; waits.
+  // Checks C against A and B with Freivalds' test, and waits for the result.
   Result<bool> freivalds(uint64_t seed);
 
   cudaStream_t stream() const { return stream_.get(); }
@@ -59,7 +59,7 @@ class ProductBench {
   std::optional<Cublaslt> library_;
 };
 
-// Digests in device memory, set to zero and read by the host.
+// Digests in device memory, which the host clears and reads.
 class DigestSlots {
  public:
   static Result<DigestSlots> open(size_t count);

@@ -1,5 +1,5 @@
-// The few instructions that C++ cannot express, and the digest of a thread. Each is one instruction of the
-// PTX ISA, named as there, with its requirements beside it. Device code only.
+// PTX instructions that CUDA C++ cannot express, with the compute capability that each requires, and a thread's
+// share of a digest. Device code only.
 #pragma once
 
 #include "kernels/gpu/device.h"
@@ -28,7 +28,7 @@ struct DigestPart {
 
 __device__ __forceinline__ uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
 
-// sm_80: 16 bytes from global to shared memory, past the first level cache.
+// sm_80: copies 16 bytes from global to shared memory, bypassing the L1 cache.
 __device__ __forceinline__ void copy_16(uint32_t to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
@@ -38,7 +38,7 @@ __device__ __forceinline__ void copies_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
 
-// sm_75: four 8 x 8 matrices of 16-bit elements; lane 8 i + r gives the address of row r of matrix i.
+// sm_75: four 8 x 8 matrices of 16-bit elements; lane 8 i + r passes the address of row r of matrix i.
 __device__ __forceinline__ void load_matrices(uint32_t (&out)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
@@ -60,7 +60,7 @@ __device__ __forceinline__ void mma_fp8(float (&c)[4], const uint32_t (&a)[4], c
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
   (void)c, (void)a, (void)b;
-  __trap();  // the host never launches it on older ones
+  __trap();  // the host never launches it on older GPUs
 #endif
 }
 

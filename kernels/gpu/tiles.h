@@ -1,24 +1,24 @@
-// Where everything is in the own matrix products: which tile a block makes, where a byte of it lies in shared
+// The data layout of muster's own matrix products: which tile a block computes, where its bytes are in shared
 // memory, which thread holds which element. C = A B with A row-major [M][K] and B stored transposed [N][K]:
-// both with K innermost, so bf16 and fp8 differ in the number of elements per byte only, and all offsets
-// along K below are bytes.
+// both with K innermost, so bf16 and fp8 differ only in the number of bytes per element, and all offsets
+// along K below are in bytes.
 //
-// The kernels and the tests (tests/unit/kernels/gpu_tiles_test.cc, which walks a whole product on the host)
-// use these functions. Source of the fragment layouts: PTX ISA, "Matrix Fragments for mma.m16n8k16",
-// "mma.m16n8k32" and "Register Fragments and Shared Memory Matrix Layouts for wgmma". Thread: pure functions.
+// The kernels and the tests (tests/unit/kernels/gpu_tiles_test.cc computes a whole product on the host) use
+// these functions. Source of the fragment layouts: PTX ISA, "Matrix Fragments for mma.m16n8k16",
+// "mma.m16n8k32" and "Register Fragments and Shared Memory Matrix Layouts for wgmma". Stateless functions.
 #pragma once
 
 #include "kernels/gpu/exact.h"
 
 namespace muster::kernels::gpu {
 
-constexpr int kRowBytes = 128;  // of a tile's row in shared memory: 64 bf16 or 128 fp8 of K
-constexpr int kChunk = 16;      // bytes: what cp.async copies and a row of ldmatrix' 8x8 matrix holds
-constexpr int kStepBytes = 32;  // of K that one tensor core instruction takes: 16 bf16 or 32 fp8
+constexpr int kRowBytes = 128;  // row of a tile in shared memory, along K: 64 bf16 or 128 fp8 elements
+constexpr int kChunk = 16;      // bytes per cp.async, and per row of an ldmatrix 8x8 matrix
+constexpr int kStepBytes = 32;  // bytes along K per tensor core instruction: 16 bf16 or 32 fp8 elements
 
-// Rows of 128 bytes, the chunks of each exchanged by its number modulo 8: eight rows' same chunk lie in eight
-// different bank groups. The same as the tensor memory access unit's 128-byte swizzle, for tiles that begin
-// at a multiple of 1024 bytes.
+// Returns the swizzled offset in a tile with rows of 128 bytes: chunk numbers are xored with the row number
+// modulo 8, so that the same chunk of eight rows is in eight different bank groups. Equals the 128-byte
+// swizzle of the tensor memory accelerator for tiles that begin at a multiple of 1024 bytes.
 MUSTER_BOTH int swizzled(int row, int byte) {
   return row * kRowBytes + ((((byte / kChunk) ^ (row & 7)) * kChunk) | (byte % kChunk));
 }
@@ -34,25 +34,25 @@ constexpr int kRowBlocks = kWarpRows / 16, kColumnBlocks = kWarpColumns / 8;
 constexpr int kMmaStageBytes = 2 * kMmaTile * kRowBytes;
 
 MUSTER_BOTH Place warp_origin(int warp) { return {warp / 4 * kWarpRows, warp % 4 * kWarpColumns}; }
-// Copy `i` (0 ... 3) of a thread: which 16 bytes of a 128-row operand tile. Eight threads take a row's 128
-// bytes.
+// Returns which 16 bytes of a 128-row operand tile a thread copies with its copy `i` (0 ... 3). Eight threads
+// copy one row of 128 bytes.
 MUSTER_BOTH Place copy_place(int thread, int i) {
   const int chunk = thread + i * kMmaThreads;
   return {chunk / 8, chunk % 8 * kChunk};  // column: byte
 }
-// ldmatrix.x4: the row address that a lane gives, within a 16-row block of A: matrices 0, 1 are the upper and
-// lower eight rows of the first 16 bytes, 2, 3 those of the second: the order of the registers a0 ... a3.
+// Returns the row address that a lane passes to ldmatrix.x4, within a 16-row block of A: matrices 0 and 1 are
+// the upper and lower eight rows of the first 16 bytes, 2 and 3 of the second: the order of a0 ... a3.
 MUSTER_BOTH Place a_address(int lane) { return {lane % 16, lane / 16 * kChunk}; }
-// The same for two neighbouring 8-column blocks of B at once: registers b0, b1 of the first, then of the
-// second.
+// The same for two adjacent 8-column blocks of B at once: registers b0, b1 of the first, then of the second
+// block.
 MUSTER_BOTH Place b_address(int lane) { return {lane % 8 + lane / 16 * 8, lane / 8 % 2 * kChunk}; }
-// Accumulator `i` (0 ... 3) of a 16 x 8 block.
+// Returns the place of a lane's accumulator `i` (0 ... 3) in a 16 x 8 block.
 MUSTER_BOTH Place c_place(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
 
 // --- wgmma: 128 x N tile, two consumer warpgroups of 64 rows each
 constexpr int kHopperRows = 128;
 constexpr int kHopperThreads = 384;  // warpgroup 0 loads, 1 and 2 multiply
-// Accumulator `i` (0 ... N/2 - 1) of thread `t` (0 ... 127) of a consumer warpgroup, in its 64 x N block.
+// Place of accumulator `i` (0 ... N/2 - 1) of thread `t` (0 ... 127) in a consumer warpgroup's 64 x N block.
 MUSTER_BOTH Place wgmma_place(int t, int i) {
   return {t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8, i / 4 * 8 + t % 4 * 2 + i % 2};
 }
@@ -65,9 +65,9 @@ MUSTER_BOTH uint64_t wgmma_descriptor(uint32_t shared_address) {
 }
 
 // --- order of the tiles
-// Groups of `kGroup` rows of tiles, walked column by column: the blocks that run at the same time share
-// operands in the L2 cache. `rotation` shifts which block gets which tile: a multiprocessor that computes
-// wrong moves its errors with it.
+// Tiles are visited in groups of `kGroup` rows, column by column, so that blocks that run at the same time
+// share operands in the L2 cache. `rotation` shifts which block gets which tile, so that the errors of a
+// faulty multiprocessor move to other tiles.
 constexpr int kGroup = 8;
 MUSTER_BOTH Place tile_place(int index, int rows, int columns, int rotation) {
   const int all = rows * columns;

@@ -1,22 +1,22 @@
-// Training-shaped load over GPUs: transformer blocks on each GPU by itself, then data, tensor and pipeline
+// Training load on GPUs: transformer blocks on each GPU by itself, then data, tensor and pipeline
 // parallel over NCCL, every gradient compared.
 //
 // How to run:  muster-accept-gpu training [--model 4096 --heads 32 --sequence 2048 --layers 4] [--nodes N
 // --node I --root A:P --gpus 0,1]
 // Partitions:  weak      data parallel, the same sequences per GPU: gradients all-reduced
 //              strong    data parallel, a fixed number of sequences in all, where there is one for each GPU
-//              tensor    each layer over the GPUs of one node: activations all-reduced four times per layer;
-//                        where they divide the heads
-//              pipeline  layers over all GPUs: activations sent on, all forward and then all backward; where
-//                        they divide the layers
+//              tensor    each layer across the GPUs of one node, if their number divides the heads:
+//                        activations all-reduced four times per layer
+//              pipeline  layers across all GPUs, if their number divides the layers: activations sent on, all
+//                        forward and then all backward
 // Reference:   a small network is compared with training::Network on the host, bit by bit
-//              (kernels/training/block.h says why bits may be compared). Of the large one every GPU computes
-//              the same gradients alone; those that most agree on are right, and each partition must give
+//              (kernels/training/block.h says why bits may be compared). For the large one every GPU computes
+//              the same gradients by itself; those that most agree on are right, and each partition must give
 //              the same ones.
-// Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or some rank would wait for
-//              ever. kernels/gpu/gpu_network.cc. A GPU that fails ends the process, which names it: the
-//              others' calls into NCCL would never come back. Memory is taken and given back while no call of
-//              NCCL runs in this process: the two can wait for each other.
+// Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or some rank would wait
+//              forever. kernels/gpu/gpu_network.cc. A GPU that fails ends the process, which names it: the
+//              others' calls into NCCL would never return. Memory is allocated and freed only while no NCCL
+//              call runs in this process: the two can deadlock.
 // Time:        of the slowest rank, median of the steps; alone: each GPU's own. MFU = operations / time /
 //              (multiprocessors x operations per cycle x highest clock).
 // Ran on:      one H200, one H100, as one rank (bench/results); several ranks only on the fakes of tests/gpu.
@@ -45,7 +45,7 @@ constexpr double kMostTokens =
     8388608;  // 2^23 in one sum: each is at most 1 from zero, and 2^24 is the last exact whole number
 constexpr Shape kSmall = {64, 4, 32, 2};
 
-// What one GPU found.
+// The results of one GPU.
 struct Found {
   std::map<std::string, double> seconds = {};  // of one step, by partition; "alone"
   std::map<std::string, unsigned long long> wrong = {};
@@ -53,7 +53,7 @@ struct Found {
 };
 bool by_itself(const std::string& partition) { return partition == "small" || partition == "alone"; }
 
-// Small agreements of all ranks, on this rank's stream.
+// Small values that all ranks agree on, exchanged on this rank's stream.
 class Agreement {
  public:
   Agreement(const Nccl& nccl, ncclComm_t comm, int ranks, cudaStream_t stream)
@@ -62,8 +62,8 @@ class Agreement {
     TRY(memory_, device_memory(sizeof(uint64_t) * (1 + static_cast<size_t>(ranks_))));
     return Ok{};
   }
-  // The largest value of all ranks, none negative; also a barrier. Not by an all-reduce: one that is wrong on
-  // a rank would give that rank a different number of steps.
+  // Returns the largest value of all ranks (none negative); also a barrier. Not an all-reduce, whose wrong
+  // result on one rank would give that rank a different number of steps.
   Result<double> most(double mine) {
     TRY(const auto every, all(std::bit_cast<uint64_t>(mine)));
     double out = 0;
@@ -134,8 +134,8 @@ class Trainer {
   using Kept = std::vector<GpuNetwork::Activations>;
   Status wait() const { return stream_.wait(); }
 
-  // A network with room for what `sequences` leave. Memory is what may be short on one GPU, and then no rank
-  // goes on: the others would wait for it inside NCCL.
+  // Opens a network with memory for the activations of `sequences`. If memory is short on one GPU, no rank
+  // continues: the others would wait for it inside NCCL.
   Result<GpuNetwork> open(size_t first_layer, size_t layers, Part part, size_t sequences, Kept& kept) {
     auto network = GpuNetwork::open(options_.shape, first_layer, layers, part, stream_.get());
     Status status = network ? Status(Ok{}) : Status(network.error());
@@ -160,7 +160,7 @@ class Trainer {
     return network;
   }
 
-  // Sequences [first, first + count), gradients added up.
+  // Runs sequences [first, first + count) and sums their gradients.
   Status pass(GpuNetwork& network, GpuNetwork::Activations& kept, size_t first, size_t count,
               const GpuNetwork::Sum& sum) {
     for (size_t i = first; i < first + count; ++i) {
@@ -176,7 +176,7 @@ class Trainer {
                        "ncclAllReduce");
   }
 
-  // Steps until the time is up, as many on every rank; the slowest rank's time counts.
+  // Runs steps until the time is up, the same number on every rank; the slowest rank's time counts.
   Status timed(const std::string& name, const std::function<Status()>& step) {
     TRY_(step());  // fills caches, and connects
     TRY_(wait());
@@ -223,7 +223,7 @@ class Trainer {
                 "flip");
   }
 
-  // A network small enough for the host to compute what every gradient must be.
+  // Tests a network that is small enough for the host to compute the correct gradients.
   Status check_small() {
     TRY(GpuNetwork network, GpuNetwork::open(kSmall, 0, kSmall.layers, {}, stream_.get()));
     TRY(auto kept, network.activations());
@@ -249,8 +249,8 @@ class Trainer {
     return Ok{};
   }
 
-  // What every GPU computes by itself; leaves the gradients as the reference of the partitions. A name:
-  // timed, and compared with the others'.
+  // Computes the gradients on every GPU by itself, as the reference for the partitions. With a name: timed,
+  // and compared with those of the other GPUs.
   Status alone(GpuNetwork& whole, const std::string& name, size_t sequences) {
     const auto step = [&]() -> Status {
       TRY_(whole.clear());
@@ -348,7 +348,7 @@ class Trainer {
   Found found_;
 };
 
-// Null, or why these options are invalid.
+// Returns why these options are invalid, or null.
 const char* unfit_load(const GpuTrainingOptions& o, size_t ranks) {
   if (*training::unfit(o.shape) != 0) return training::unfit(o.shape);
   if (o.sequences == 0) return "sequences must be at least 1";
@@ -358,7 +358,7 @@ const char* unfit_load(const GpuTrainingOptions& o, size_t ranks) {
   return most > kMostTokens ? "sequences x tokens are above 2^23: sums would not be exact" : nullptr;
 }
 
-// Operations of one GPU per second at its highest clock; 0: not known.
+// Returns one GPU's operations per second at its highest clock; 0: not known.
 double peak_of(const Gpu& gpu) {
   int khz = 0;
   if (cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, gpu.device) != cudaSuccess) return 0;
@@ -392,7 +392,7 @@ void add_metrics(const GpuTrainingOptions& options, const std::vector<Found>& fo
   out.detail["slowest"] = gpus[static_cast<size_t>(slowest - rates.begin())].uuid;
 }
 
-// A thread per GPU.
+// Runs one thread per GPU.
 Result<std::vector<Found>> run_all(const GpuTrainingOptions& options, const Nccl& nccl,
                                    const Communicators& comms, const std::vector<Gpu>& gpus) {
   const int first = options.meeting.node * static_cast<int>(gpus.size());
@@ -427,7 +427,7 @@ Result<std::vector<Found>> run_all(const GpuTrainingOptions& options, const Nccl
   return found;
 }
 
-// Which gradients were wrong on which of this process's GPUs.
+// Reports which gradients were wrong on which of this process's GPUs.
 Json judge(const std::vector<Found>& found, const std::vector<Gpu>& gpus, int first, Measurement& out) {
   Json wrong = Json::object();
   for (size_t i = 0; i < gpus.size(); ++i)

@@ -5,7 +5,7 @@
 //              order of reduction, different for every position, and wrong if any member is missing or
 //              counted twice.
 // Bus bandwidth: 2 (P - 1) / P x bytes / time, time of the slowest member, as nccl-tests count it.
-// Expected:    over TCP, of large messages what one stream of muster-accept link does, less the additions.
+// Expected:    over TCP, for large messages the speed of one `muster-accept link` stream, less the additions.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -30,7 +30,7 @@ struct SizeResult {
   uint64_t wrong = 0;  // elements on this member, over all iterations
 };
 
-// One all-reduce of `in`, verified. This member's time.
+// Runs and verifies one all-reduce of `in`; returns this member's time.
 Result<double> reduce_once(Group& group, const std::vector<double>& in, bool flip, SizeResult& result) {
   std::vector<double> out = in;
   const double start = seconds_now();
@@ -56,8 +56,8 @@ Result<SizeResult> run_size(Group& group, size_t bytes, double seconds, bool fli
   std::vector<double> in(count);
   for (size_t i = 0; i < count; ++i) in[i] = contribution(i, group.rank());
   TRY_(reduce_once(group, in, flip, result));  // opens the connections' windows
-  // In batches that at most double, each sized by what all before it took on rank 0: one quick or slow
-  // operation must not decide how long the whole run takes.
+  // Runs in batches that at most double in size, each sized by the time of all previous ones on rank 0, so
+  // that a single quick or slow operation does not determine the duration of the whole run.
   double mine = 0;
   uint64_t batch = 1;
   const double begun = seconds_now();

@@ -46,7 +46,7 @@ void Channel::begin_chunk(Outgoing& out) {
   head_sent_ = 0;
 }
 
-// False: not now.
+// Returns false if the socket accepts no more data now.
 bool Channel::write_chunk() {
   iovec parts[2] = {{reinterpret_cast<char*>(&head_out_) + head_sent_, sizeof(Head) - head_sent_},
                     {const_cast<char*>(chunk_), chunk_left_}};
@@ -102,7 +102,7 @@ void Channel::read(Incoming* in) {
   if (in) serve(*in);
 }
 
-// From what arrived before it was requested.
+// Copies data that arrived before it was requested.
 void Channel::serve(Incoming& in) {
   while (!in.rest.empty() && !kept_.empty() && kept_.front().got == kept_.front().bytes.size()) {
     const Kept& first = kept_.front();
@@ -117,7 +117,7 @@ void Channel::serve(Incoming& in) {
   }
 }
 
-// 0: nothing there now, or no more ever.
+// Returns 0 if no data is available now, or the connection has ended.
 size_t Channel::receive(char* to, size_t length) {
   const ssize_t n = ::recv(socket_.fd(), to, length, MSG_DONTWAIT);
   if (n > 0) return static_cast<size_t>(n);

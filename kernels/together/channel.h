@@ -1,8 +1,8 @@
-// The connection to one other member: frames over TCP, read and written as far as they go without waiting.
+// The connection to one other member of a group: frames over TCP, with non-blocking reads and writes.
 //
-// Data of a call travels in frames of at most kChunk bytes, each with the call it belongs to, so that a
-// statement about a lost member need not wait behind a long message. What arrives before it is requested is
-// kept. Thread: one. Owned by the mesh.
+// The data of a call is sent in frames of at most kChunk bytes, each tagged with its call, so that a long
+// message does not delay a statement about a lost member. Data that arrives before its call is buffered.
+// Used by one thread. Owned by the mesh.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ constexpr size_t kChunk = 256 << 10;
 
 enum class FrameKind : uint16_t { data = 1, statement, verdict, bye };
 
-// Which call of which group: both ends must be in the same one.
+// Identifies a call within a group: both ends of a transfer must be in the same call.
 struct Tag {
   uint16_t group = 0;
   uint32_t call = 0;
   bool operator==(const Tag&) const = default;
 };
 
-// One message of a call, as far as it is still to be sent or to arrive.
+// The rest of one message of a call that is still to be sent or received.
 struct Outgoing {
   std::span<const char> rest = {};
   Tag tag = {};
@@ -42,25 +42,25 @@ class Channel {
   explicit Channel(Socket socket);
 
   int fd() const { return socket_.fd(); }
-  // Statements, verdicts, bye: sent before further data.
+  // Queues a control frame (statement, verdict, bye), which is sent before any further data.
   void say(FrameKind kind, const std::string& body);
-  // As far as the other end takes it. `out` may be null; its bytes must stay until flushed().
+  // Writes as much as the socket accepts. `out` may be null; its bytes must stay valid until flushed().
   void write(Outgoing* out);
   bool wants_to_write(const Outgoing* out) const;
-  // Nothing is left of what was begun or queued: the system has it, or it can never be sent.
+  // True if no begun or queued frame is left: all were passed to the kernel, or the connection is broken.
   bool flushed() const { return broken_ || (said_.empty() && !in_chunk()); }
 
-  // As much as is there; into `in` (may be null) what belongs there, and from what was kept. All of it is
-  // there when `in` has no rest and nothing is arriving().
+  // Reads what has arrived. Data of the call of `in` (may be null) goes into `in`, buffered data first; the
+  // message is complete when `in` has no rest and arriving() is false.
   void read(Incoming* in);
   bool arriving() const { return into_ == Into::wanted && body_left_ > 0; }
-  // So much is kept that no more is read for now.
+  // True if the buffer limit is reached, so that nothing is read for now.
   bool full() const;
-  // It has ended: the system holds what is left of it.
+  // Lifts the buffer limit, for a connection that has ended: what is left of it is bounded.
   void keep_all() { limit_ = SIZE_MAX; }
-  // From here on what arrives as data is dropped, and no more is sent of what has not begun.
+  // From now on, incoming data is dropped and no new data frame is begun.
   void discard();
-  // Nothing more will be written.
+  // Shuts down the sending side: nothing more will be written.
   void finish();
 
   struct Frame {
@@ -69,7 +69,7 @@ class Channel {
   };
   std::vector<Frame> take_frames();
   bool ended() const { return ended_; }
-  // It sent data of another call, or something else entirely.
+  // True if the other end sent data of a different call, or invalid frames.
   bool astray() const { return astray_; }
 
  private:
@@ -98,12 +98,12 @@ class Channel {
 
   Socket socket_;
   bool ended_ = false, broken_ = false, astray_ = false, discard_ = false;
-  // Writing: the frame in work, and what waits.
+  // Writing: the current frame, and queued control frames.
   Head head_out_ = {};
   size_t head_sent_ = sizeof(Head), chunk_left_ = 0;
   const char* chunk_ = nullptr;
   std::string said_ = {};
-  // Reading: the frame in work, and where its body goes.
+  // Reading: the current frame, and the destination of its body.
   enum class Into { wanted, kept, frame, nowhere };
   Head head_in_ = {};
   size_t head_got_ = 0, body_left_ = 0;

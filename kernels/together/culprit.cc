@@ -21,7 +21,8 @@ Accusations list(const Named& named) {
   return out;
 }
 
-// All members that are reported for one of these; `spoken`: also those that have made a statement themselves.
+// Returns all members that are accused of one of these losses; `spoken`: including members that have sent a
+// statement themselves.
 Named accused_of(const Evidence& evidence, std::initializer_list<Loss> kinds, bool spoken) {
   Named out;
   for (const auto& said : evidence.said) {
@@ -34,7 +35,7 @@ Named accused_of(const Evidence& evidence, std::initializer_list<Loss> kinds, bo
   return out;
 }
 
-// The ends of the chains that begin with those whose timeout has passed.
+// Returns the members at the ends of the waiting chains that begin at members whose timeout has passed.
 Named ends_of_chains(const Evidence& evidence) {
   std::vector<size_t> open;
   std::vector<bool> seen(evidence.said.size());
@@ -95,7 +96,7 @@ Code code_of(Loss loss) {
 }
 
 Accusations culprits(const Evidence& evidence) {
-  // A member in another call need not be the last to report it.
+  // A member in a different call may report it before others do.
   if (const Named found = accused_of(evidence, {Loss::astray}, true); !found.empty()) return list(found);
   Named dead = accused_of(evidence, {Loss::died}, false);
   for (size_t r = 0; r < evidence.said.size(); ++r)
@@ -105,11 +106,11 @@ Accusations culprits(const Evidence& evidence) {
   if (const Named found = accused_of(evidence, {Loss::absent, Loss::refused}, false); !found.empty())
     return list(found);
   if (const Named found = ends_of_chains(evidence); !found.empty()) return list(found);
-  // All of them live. A connection that broke, or never was, has two ends: both are named.
+  // All members are alive. A connection that broke, or was never established, has two ends: both are named.
   if (const Named found = accused_of(evidence, {Loss::died, Loss::absent, Loss::refused}, true);
       !found.empty())
     return list(found);
-  // They wait for each other: what one sent does not reach the other.
+  // They wait for each other: data that one sent has not reached the other.
   for (const auto& said : evidence.said)
     if (said && said->expired) return said->accused;
   return {};

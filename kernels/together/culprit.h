@@ -1,10 +1,10 @@
-// Which members are the reason why a group cannot continue, derived from what its members report about each
+// Determines which members prevent a group from continuing, from the statements of its members about each
 // other.
 //
-// Each member that notices trouble sends one statement to all: which member's connection ended, or which one
-// it waits for. A member that sends a statement runs, so a chain of members that wait for each other ends at
-// the silent one: when 1 waits for 2 and 2 for 3, all name 3. Every member draws the conclusion from the same
-// statements. Thread: pure functions.
+// Each member that detects a problem sends one statement to all: which member's connection ended, or which
+// member it is waiting for. A member that sends a statement is running, so a chain of waiting members ends at
+// the silent one: if 1 waits for 2 and 2 waits for 3, all name 3. Every member reaches the same conclusion,
+// from the same statements. Thread safety: stateless functions.
 #pragma once
 
 #include <optional>
@@ -24,30 +24,30 @@ struct Accusation {
 using Accusations = std::vector<Accusation>;
 
 struct Statement {
-  // Its timeout has passed: what it names counts as faulty. Without that, `silent` says only which members it
-  // waits for.
+  // True: the sender's timeout has passed, and members it names count as faulty. False: `silent` names the
+  // members for which it is waiting.
   bool expired = false;
   Accusations accused = {};
 };
 
-// What one member knows, by rank.
+// The information that one member has about all members, by rank.
 struct Evidence {
   int self = 0;
-  std::vector<std::optional<Statement>> said = {};  // its own too
-  std::vector<bool> gone = {};                      // their connection has ended
-  std::vector<bool> left = {};                      // they reported that they were done
+  std::vector<std::optional<Statement>> said = {};  // statements, including its own
+  std::vector<bool> gone = {};                      // the member's connection has ended
+  std::vector<bool> left = {};                      // the member reported that it was done
 
   explicit Evidence(int rank, size_t members) : self(rank), said(members), gone(members), left(members) {}
   bool dead(size_t rank) const { return gone[rank] && !said[rank] && !left[rank]; }
 };
 
-// By rank, each once; empty: none is named yet.
+// Returns the members that are the cause, by rank, each once; empty if none can be named yet.
 Accusations culprits(const Evidence& evidence);
-// No outstanding statement can change that: all members have made theirs or are gone, except those that are
-// named.
+// True if no further statement can change the conclusion `named`: all members have sent theirs or are gone,
+// except those that are named.
 bool settled(const Evidence& evidence, const Accusations& named);
 
-// The form in which they are sent. Nothing for anything but a statement of a group of this many members.
+// The wire format of statements. decode_statement() returns nothing if invalid for a group of that size.
 std::string encode(const Statement& statement);
 std::optional<Statement> decode_statement(std::string_view bytes, size_t members);
 

@@ -1,13 +1,13 @@
-// NCCL over several nodes: every member starts muster-accept-gpu on its node, hands it the address at which
-// the GPUs find each other, and rank 0 puts together what all of them printed. Loads: nccl, the collectives
+// NCCL over several nodes: every member starts muster-accept-gpu on its node, passes it the address at which
+// the GPU ranks rendezvous, and rank 0 combines their output. Loads: nccl, the collectives
 // of all GPUs at once; gpu-training, transformer blocks on the GPUs of 1, 2, 4 ... and all nodes, in groups
-// of nodes side by side.
+// of nodes in parallel.
 //
-// Why so:      muster-accept-gpu needs no group and this program needs no CUDA, so each runs where the
-//              other's libraries are not.
-// One fails:   a node that could not take part would leave the others waiting inside NCCL. So while the
-//              programs run, the members exchange a few bytes five times a second: where one ended without a
-//              result, the others end theirs, and the report names the one that ended by itself.
+// Rationale:   muster-accept-gpu needs no group and this program needs no CUDA, so that neither depends on
+//              the other's libraries.
+// Failure:     a node that could not take part would leave the others waiting inside NCCL. So while the
+//              programs run, the members exchange a few bytes five times a second: if one ended without a
+//              result, the others end theirs, and the report names the one that failed.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -56,7 +56,7 @@ Child start(const std::vector<std::string>& words, const std::string& libs) {
   const pid_t parent = ::getpid();
   child.pid = ::fork();
   if (child.pid == 0) {
-    // It must not outlive this rank, however that ends.
+    // The program must not outlive this rank, however the rank ends.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(126);
     if (!libs.empty()) ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
@@ -69,7 +69,7 @@ Child start(const std::vector<std::string>& words, const std::string& libs) {
   return child;
 }
 
-// Waits a moment for output; false when the program has closed it.
+// Waits briefly for output; false if the program has closed it.
 bool read_some(Child& child) {
   pollfd ready{child.out, POLLIN, 0};
   if (::poll(&ready, 1, kMomentMilliseconds) <= 0) return true;
@@ -84,7 +84,7 @@ Json missing(const std::string& outcome, const std::string& error) {
           {"error", error}, {"blame", Json::array()}, {"metrics", Json::object()}};
 }
 
-// What it printed; where that is not a measurement, one with this as its error.
+// Returns the measurement that the program printed; if it is invalid, one that reports this as its error.
 Json finish(Child& child, const std::string& program) {
   int status = 0;
   ::close(child.out);
@@ -108,8 +108,8 @@ bool took_part(const Json& result) {
   return outcome == "measured" || outcome == "corrupt";
 }
 
-// Runs it to its end, or to that of another member's. "stopped" says that the end was not its own. An error:
-// the group is over.
+// Runs the program until it ends or another member's program fails; then "stopped" marks its result. An
+// error: the group is over.
 Result<Json> run_here(const std::vector<std::string>& words, const std::string& libs, Group& group) {
   Child child = start(words, libs);
   bool runs = child.pid > 0;
@@ -166,7 +166,7 @@ int how_bad(const Json& result) {
   return found == kWorse.end() ? 3 : found->second;
 }
 
-// Another node is the reason why it gave no result.
+// True if it has no result because of another node.
 bool was_stopped(const Json& result) {
   const auto detail = result.find("detail");
   return detail != result.end() && detail->is_object() && detail->value("stopped", false);
@@ -177,7 +177,7 @@ std::string error_of(const Json& result, const char* fallback) {
   return error != result.end() && error->is_string() ? error->get<std::string>() : fallback;
 }
 
-// Adds what these nodes saw wrong, and why they gave no result.
+// Adds the errors of these nodes, and why some have no result.
 void add_verdicts(Json& out, const std::vector<Json>& results, const std::vector<std::string>& hosts) {
   for (size_t r = 0; r < results.size(); ++r) {
     const Json& one = results[r];
@@ -192,7 +192,7 @@ void add_verdicts(Json& out, const std::vector<Json>& results, const std::vector
   }
 }
 
-// The rails that NCCL uses between the nodes, of the node with the lowest rate in total.
+// Returns the rails that NCCL uses between nodes, for the node with the lowest total rate.
 Json least_rails(const std::vector<Json>& results) {
   Json least = nullptr;
   double least_sum = 0;
@@ -229,7 +229,7 @@ Json merge(const char* load, const std::string& algorithm, const std::vector<Jso
   return out;
 }
 
-// The first GPUs of each node, where some have more: with other numbers the ranks would not add up.
+// Selects the same number of GPUs on every node: with different numbers the ranks would not match.
 std::string gpu_list(int gpus) {
   std::string out = "0";
   for (int i = 1; i < gpus; ++i) out += "," + std::to_string(i);
@@ -240,7 +240,7 @@ std::string gpu_list(int gpus) {
 Result<Json> run_group(const LoadOptions& options, const GpuHere& here, Group& group,
                        std::vector<std::string> more) {
   const auto own = group.rank() == 0 ? here.root() : Result<std::string>(std::string());
-  // Its first letter says which of the two it is.
+  // Its first character distinguishes the two.
   const std::string told = own.ok() ? "@" + *own : "!" + own.error().message;
   TRY(const auto all, group.allgather(told));
   if (all.front().empty() || all.front()[0] != '@')
@@ -296,10 +296,10 @@ Result<Json> measure_nccl(Group& group, const LoadOptions& options, const GpuHer
   return group.rank() == 0 ? merge("nccl", options.algorithm, results, names(group)) : mine;
 }
 
-// What one number of nodes came to, side by side in groups of n.
+// Runs and evaluates one number of nodes n: all groups of n nodes in parallel.
 Result<Json> measure_side_by_side(Group& group, const LoadOptions& options, const GpuHere& here, int n) {
   const auto& shape = options.shape;
-  // So many that at all nodes each GPU has one left, as far as that is affordable on one node.
+  // Enough sequences for one per GPU on all nodes, within what a single node can compute in time.
   const size_t strong =
       std::min(kMostStrong, static_cast<size_t>(options.gpus) * static_cast<size_t>(group.size()));
   const auto sizes = static_cast<double>(node_counts(group.size()).size());

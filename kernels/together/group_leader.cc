@@ -21,11 +21,11 @@ using kernels::Outcome;
 using kernels::seconds_now;
 
 constexpr double kSendSeconds = 20, kDismissSeconds = 5;
-// After the first sign of trouble: time for the others to agree on the cause.
+// After the first failure: time for the other members to agree on the cause.
 constexpr double kConclusionSeconds = 20;
 constexpr int kTickMilliseconds = 500;
 
-// What became of one rank.
+// The state of one rank: its result, or how it was lost.
 struct Fate {
   std::optional<Measurement> result = {};
   std::optional<Loss> loss = {};  // seen from here
@@ -141,11 +141,12 @@ class Leader {
     else if (object && json->contains("error") && (*json)["error"].is_string())
       lose(call.rank, how_of(*json), (*json)["error"].get<std::string>());
     else
-      lose(call.rank, Loss::astray, "what it sent is not a result");
+      lose(call.rank, Loss::astray, "it sent an invalid result");
   }
 
-  // Rank 0's is the measurement. Else a rank that this node saw end, since the others gave none because of
-  // it; else what the members agreed on, which each of them reports; else those that did not answer.
+  // The measurement is that of rank 0. Otherwise the cause is a rank that this node saw fail, since the
+  // others have no result because of it; else what the members agreed on; else the ranks that did not
+  // respond.
   Measurement conclude() {
     if (fates_[0].result && took_part(*fates_[0].result)) return finished(std::move(*fates_[0].result));
     const auto ended = [](const Fate& f) { return f.loss && *f.loss != Loss::silent; };
@@ -162,7 +163,7 @@ class Leader {
     out.detail["leader"] = options_.self;
     return out;
   }
-  // It ended on members that are there, so it ran: one that never came to the others is a finding.
+  // Members ran the load until it ended, so one that never connected to the others is a finding.
   Measurement broken_off(Measurement out) const {
     if (out.outcome == Outcome::unavailable && out.detail.contains("lost")) out.outcome = Outcome::failed;
     out.metrics.clear();
@@ -215,7 +216,7 @@ Measurement lead_group(const LeadOptions& options) {
   if (from.empty())
     return cannot_lead(work.load, "this node is not a member, so its own address must be given (--bind)");
   work.token = random_hex(16);
-  // Checked as its servers do, so that what all of them would reject is reported at once.
+  // The same checks as on the servers, so that invalid work is reported immediately.
   work.rank = 0;
   if (const auto fine = work_from_json(to_json(work)); !fine.ok()) {
     Measurement out = cannot_lead(work.load, fine.error().message);

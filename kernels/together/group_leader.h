@@ -1,11 +1,11 @@
-// Starts a load over a group from one node and puts together what its members report: `muster-accept group`.
+// Starts a load on a group of nodes and combines the reports of its members: `muster-accept group`.
 //
-// Contacts the server of each member (kernels/together/group_server.h), hands it its rank, carries out its
-// own rank where this node is a member, and returns one measurement: that of rank 0. Where the load did not
-// start or broke off, it names the members that are the reason: by what this node saw itself (no connection,
-// a connection that closed, no result in time), else by what the members agreed on.
-// Each wait has an end: connect_seconds, then deadline_seconds for the load.
-// Thread: one, in a process that has no other.
+// Connects to the server of each member (kernels/together/group_server.h), sends it its rank, runs its own
+// rank if this node is a member, and returns one measurement: that of rank 0. If the load did not start or
+// was aborted, the measurement names the members that caused it: those that failed as seen from this node (no
+// connection, connection closed, no result in time), else those that the members agreed on.
+// Every wait is bounded: connect_seconds, then deadline_seconds for the load.
+// Single-threaded: the process must not have other threads, since it forks.
 #pragma once
 
 #include <string>
@@ -17,20 +17,20 @@
 namespace muster::together {
 
 struct LeadOptions {
-  Work work = {};         // its rank and token are filled in
+  Work work = {};         // rank and token are set by lead_group()
   std::string self = {};  // name of this node; it need not be a member
   std::string bind = {};  // numeric address to connect from; empty: that of the member `self`
   double connect_seconds = 60;
   GpuHere here = {};
 };
 
-// Metrics as those of the load (kernels/together/loads.h), `ranks` among them. `failed`, with the names in
-// blame and detail.lost [{rank, name, how, why}], where members did not take part; `unavailable` where this
-// node cannot lead (its own port is taken, an address is invalid).
+// Metrics: those of the load (kernels/together/loads.h), including `ranks`. `failed` if members did not take
+// part, with their names in blame and detail.lost [{rank, name, how, why}]; `unavailable` if this node cannot
+// lead (its own port is in use, an address is invalid).
 kernels::Measurement lead_group(const LeadOptions& options);
 
-// Ends the servers of all members but this node; those that do not answer have already ended. detail.ended:
-// names.
+// Stops the servers of all members except this node; those that do not respond have already ended.
+// detail.ended: names of the members whose servers were stopped.
 kernels::Measurement dismiss_group(const LeadOptions& options);
 
 }  // namespace muster::together

@@ -60,7 +60,7 @@ class Server {
   using Clients = std::list<Client>;
 
   void round() {
-    // While a rank is carried out, the port is its members' (RankProcess::start).
+    // While a rank runs, connections to the port are for its members (RankProcess::start).
     std::vector<pollfd> watched = {{rank_ ? -1 : listening_.fd(), POLLIN, 0},
                                    {rank_ ? rank_->fd() : -1, POLLIN, 0}};
     for (const auto& client : clients_) watched.push_back({client.line.fd(), POLLIN, 0});
@@ -98,7 +98,7 @@ class Server {
       client.spoke = true;
       obey(client, *text);
     }
-    // A member of a group whose work has not arrived here yet: it tries again.
+    // A member of a group whose work has not arrived at this server yet: it retries.
     if (!more || client.line.first() != '{') client.done = true;
   }
 
@@ -119,7 +119,7 @@ class Server {
     if (rank_) return fail(Code::unavailable, "it is busy with a rank of another load");
     TRY(const Work work, work_from_json(json));
     if (work.members[static_cast<size_t>(work.rank)].address != options_.bind)
-      return fail(Code::invalid, "the rank is not this node's");
+      return fail(Code::invalid, "the rank belongs to a different node");
     TRY(RankProcess rank, RankProcess::start(work, options_.here, listening_));
     rank_.emplace(std::move(rank));
     rank_until_ = seconds_now() + work.deadline_seconds;

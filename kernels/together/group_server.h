@@ -1,10 +1,10 @@
-// Carries out ranks for a leader that runs on another node (kernels/together/group_leader.h): `muster-accept
+// Runs ranks of a load for a leader on another node (kernels/together/group_leader.h): `muster-accept
 // group-serve`.
 //
-// Accepts connections from the addresses of its peers only; others are closed without an answer. One rank at
-// a time, each in a process of its own, which ends with the leader's connection. It never outlives: the
-// leader's `bye`, the end of its time, the process that started it, or a leader that has not been there for a
-// while. Thread: one, in a process that has no other.
+// Accepts connections only from the addresses of its peers; others are closed without an answer. Runs one
+// rank at a time, in its own process, which ends with the leader's connection. The server ends on `bye` from
+// the leader, at its time limit, with its parent process, or when no leader has connected for a while.
+// Single-threaded: the process must not have other threads, since it forks.
 #pragma once
 
 #include <string>
@@ -20,16 +20,16 @@ struct ServeOptions {
   std::string bind = {};  // numeric address; members connect to it
   uint16_t port = 7540;
   std::vector<std::string> peers = {};  // numeric addresses
-  double seconds = 600;                 // ends after this time in any case
-  double wait_seconds = 180;            // until a leader is there for the first time
-  double linger_seconds = 90;           // after a load, until the next one or `bye`
+  double seconds = 600;                 // hard time limit
+  double wait_seconds = 180;            // how long to wait for the first leader
+  double linger_seconds = 90;           // after a load: how long to wait for the next one or `bye`
   GpuHere here = {};
 };
 
-// `unavailable` when another program listens there; else `measured`, with how many ranks were carried out and
-// why it ended (detail.loads, detail.ended: "bye", "time", "no leader", "parent").
+// `unavailable` if another program listens on the port; else `measured`, with the number of ranks that ran
+// (detail.loads) and why the server ended (detail.ended: "bye", "time", "no leader", "parent").
 kernels::Measurement serve_group(const ServeOptions& options);
-// The same on a socket that listens already.
+// The same, on a socket that is already listening.
 kernels::Measurement serve_group_at(const ServeOptions& options, const Socket& listening);
 
 }  // namespace muster::together

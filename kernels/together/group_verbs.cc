@@ -15,7 +15,8 @@ void add_here(CLI::App& app, GpuHere& here) {
 }
 
 void declare_leader(CLI::App& app, GroupArguments& a) {
-  auto* group = app.add_subcommand("group", "run one load over several nodes, led from this one, verified");
+  auto* group = app.add_subcommand(
+      "group", "run one load across several nodes, with this node as leader, and verify the result");
   auto& work = a.lead.work;
   auto& options = work.options;
   group
@@ -34,22 +35,23 @@ void declare_leader(CLI::App& app, GroupArguments& a) {
   group->add_option("--sequence", options.shape.sequence, "training: tokens per sequence");
   group->add_option("--layers", options.shape.layers, "training: blocks");
   group->add_option("--threads", options.threads, "training: threads per member; 0: one per processor");
-  group->add_option("--root", options.root, "training: a folder to use as each node's /sys");
+  group->add_option("--root", options.root, "training: folder to read instead of /sys");
   group->add_option("--gpus", options.gpus, "GPU loads: number of GPUs per node");
   group->add_option("--algorithm", options.algorithm,
-                    "GPU loads: value of NCCL_ALGO; Ring, where a link is judged");
+                    "GPU loads: value of NCCL_ALGO; use Ring to measure a link");
   group->add_option("--nccl-port", work.nccl_port,
-                    "TCP port on the first member at which the GPUs' processes meet");
+                    "TCP port on the first member for the rendezvous of the GPU processes");
   group->add_option("--connect-seconds", a.lead.connect_seconds, "seconds to wait for the members' servers");
   group->add_option("--deadline", work.deadline_seconds, "seconds after which the load is ended");
   group->add_option("--inject-flip", options.flip_rank,
-                    "RANK flips one bit on purpose, to prove that this test can fail");
-  group->add_flag("--bye", a.bye, "end the members' servers; no load");
+                    "flip one bit on this RANK, to show that this test detects it");
+  group->add_flag("--bye", a.bye, "stop the members' servers; runs no load");
   add_here(*group, a.lead.here);
 }
 
 void declare_server(CLI::App& app, GroupArguments& a) {
-  auto* serve = app.add_subcommand("group-serve", "carry out ranks for a `group`; exits by itself");
+  auto* serve =
+      app.add_subcommand("group-serve", "run ranks of a load for a `group` leader; exits by itself");
   serve->add_option("--bind", a.serve.bind, "numeric address to listen on")->required();
   serve->add_option("--port", a.serve.port, "TCP port");
   serve
@@ -57,7 +59,7 @@ void declare_server(CLI::App& app, GroupArguments& a) {
                    "numeric addresses to accept connections from, separated by commas")
       ->delimiter(',')
       ->required();
-  serve->add_option("--seconds", a.serve.seconds, "exit after this many seconds in any case");
+  serve->add_option("--seconds", a.serve.seconds, "hard time limit in seconds");
   serve->add_option("--wait-seconds", a.serve.wait_seconds,
                     "exit if no leader connects within this many seconds");
   serve->add_option("--linger-seconds", a.serve.linger_seconds,

@@ -1,8 +1,8 @@
-// The verbs of muster-accept for loads of several nodes: their options, and what they run.
+// The subcommands of muster-accept for loads on several nodes: their options, and their execution.
 //
 //     muster-accept group-serve --bind 10.0.0.2 --peers 10.0.0.1 --seconds 600
 //     muster-accept group --members node1=10.0.0.1,node2=10.0.0.2 --self node1 --load allreduce --seconds 30
-//     muster-accept group ... --bye                     ends the servers
+//     muster-accept group ... --bye                     stops the servers
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,7 +25,7 @@ struct GroupArguments {
 };
 
 void declare_group(CLI::App& app, GroupArguments& arguments);
-// Nothing when it is another verb.
+// Runs the subcommand `verb`; returns nothing if it is not one of these.
 std::optional<kernels::Measurement> run_group(const std::string& verb, GroupArguments& arguments);
 
 }  // namespace muster::together

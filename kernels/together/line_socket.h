@@ -1,7 +1,7 @@
-// A connection on which lines are sent: text that ends with a line feed, each of bounded length.
+// A connection that carries lines of text: each ends with a line feed and has a bounded length.
 //
-// Reading never waits; writing waits as long as it is given. Owned by the leader or a server of a group.
-// Thread: one.
+// Reading never blocks; writing blocks up to a given time. Owned by a group's leader or one of its servers.
+// Used by one thread.
 #pragma once
 
 #include <optional>
@@ -17,16 +17,16 @@ class LineSocket {
   LineSocket(Socket socket, size_t longest) : socket_(std::move(socket)), longest_(longest) {}
 
   int fd() const { return socket_.fd(); }
-  // All of it within this many seconds; unavailable: the other end is gone, or does not read.
+  // Sends the whole line within this many seconds; unavailable: the other end has closed or does not read.
   Status send(const std::string& line, double seconds);
-  // Takes what has arrived. False: no more will come, since the other end has closed or sent a line that is
-  // too long.
+  // Reads what has arrived. Returns false if no more will come: the other end has closed, or sent a line that
+  // is too long.
   bool read();
-  // The next whole line, without its end.
+  // Returns the next complete line, without the line feed; nothing if there is none yet.
   std::optional<std::string> take();
-  // Of what has arrived and was not taken; '{', with which each line begins, where that is nothing.
+  // Returns the first byte that has arrived and was not taken; '{' (how each line begins) if there is none.
   char first() const { return text_.empty() ? '{' : text_.front(); }
-  // The other end's numeric address; "": it is gone.
+  // Returns the other end's numeric address; "" if it has disconnected.
   std::string peer() const;
 
  private:

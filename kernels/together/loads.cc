@@ -104,7 +104,7 @@ kernels::Measurement run_load(const std::string& load, Group& group, const LoadO
   kernels::Measurement out;
   out.check = load;
   out.outcome = Outcome::refused;
-  out.error = fmt::format("there is no load '{}'", load);
+  out.error = fmt::format("unknown load '{}'", load);
   return out;
 }
 

@@ -1,7 +1,8 @@
 // How a group is formed: each member connects to those of lower rank and is connected to by the others.
 //
 // Hello, both ways, 96 bytes: sender, receiver, number of members, and a digest of these with the run's
-// token. A connection without it is closed unanswered, and takes no member's place.
+// token. A connection without a valid hello is closed unanswered, and is not
+// counted as a member.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ Hello make_hello(const std::string& token, int from, int to, size_t members) {
   return out;
 }
 
-// A connection that is not a member's yet.
+// A connection whose member is not known yet.
 struct Candidate {
   Socket socket = {};
   int rank = -1;  // which member this one connects to; -1: incoming
@@ -109,7 +110,7 @@ class Forming {
     }
   }
 
-  // Waits for something to happen, here or on a connection that stands already.
+  // Waits for activity on new or on established connections.
   void round() {
     std::vector<pollfd> watched = {{listening_.socket.fd(), POLLIN, 0}};
     for (const auto& one : candidates_)
@@ -154,7 +155,7 @@ class Forming {
     if (n > 0) one.got += static_cast<size_t>(n);
     if (n > 0 && one.got < sizeof(Hello)) return;
     one.done = true;
-    // The member that this one connected to closes without an answer when the token differs.
+    // The member that this one connected to closes without an answer if the token differs.
     if (one.rank >= 0 && n >= 0)
       finish(one, one.rank, n > 0);
     else if (n > 0 && could_be_member(one.hello))

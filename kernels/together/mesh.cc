@@ -30,7 +30,7 @@ Mesh::~Mesh() {
   if (over_) return;
   tell_all(FrameKind::bye, "");
   flush(seconds_now() + kLastWords);
-  // What is unread when a socket is closed resets the connection, and the last words with it.
+  // Closing a socket with unread data resets the connection, and the last frames sent would be lost.
   for (const auto& channel : channels_)
     if (channel) channel->discard(), channel->read(nullptr), channel->finish();
 }
@@ -95,7 +95,7 @@ bool Mesh::receives_from(int rank) const {
          (!in_.rest.empty() || channels_[static_cast<size_t>(rank)]->arriving());
 }
 
-// Is the call's work done, as far as this member sees?
+// True if this member's part of the call is complete.
 bool Mesh::moved() const { return !sends_to(to_) && !receives_from(from_); }
 
 bool Mesh::in_trouble() const {
@@ -103,7 +103,7 @@ bool Mesh::in_trouble() const {
   for (size_t r = 0; r < channels_.size(); ++r) {
     if (evidence_.said[r] || evidence_.dead(r)) return true;
     if (channels_[r] && channels_[r]->astray()) return true;
-    // One that has its part of the call may leave while this member still waits for another one.
+    // A member that has completed its part of the call may leave while this one still waits for another.
     const bool awaited = sends_to(static_cast<int>(r)) || receives_from(static_cast<int>(r));
     if (awaited && (evidence_.left[r] || evidence_.gone[r])) return true;
   }
@@ -127,7 +127,7 @@ Status Mesh::transfer(const Transfer& transfer, double deadline) {
   return Ok{};
 }
 
-// Which member this one waits for.
+// Returns the statement that names the members for which this one is waiting.
 Statement Mesh::waiting(bool expired) const {
   Statement out{expired, {}};
   const auto accuse = [&](int rank) {
@@ -144,7 +144,7 @@ Statement Mesh::waiting(bool expired) const {
 
 // --- trouble
 
-// What was observed takes precedence over what is only missing.
+// Adds ended connections, which take precedence over members that are only silent.
 Statement Mesh::statement(Statement own) const {
   Statement seen{own.expired, {}};
   for (size_t r = 0; r < channels_.size(); ++r) {
@@ -162,7 +162,7 @@ void Mesh::tell_all(FrameKind kind, const std::string& body) {
   }
 }
 
-// Until all have spoken, or one has drawn the conclusion.
+// Reads until all members have sent a statement, or one has sent its conclusion.
 void Mesh::listen_to_others() {
   const double until = seconds_now() + grace_;
   std::vector<pollfd> none;
@@ -181,7 +181,7 @@ void Mesh::flush(double until) {
 Error Mesh::give_up(Statement own) {
   for (size_t r = 0; r < channels_.size(); ++r) {
     if (!channels_[r]) continue;
-    // What a member sends before its connection ends may lie behind data that was not requested yet.
+    // What a member sends before its connection ends may follow data that was not requested yet.
     channels_[r]->discard();
     if (!channels_[r]->astray()) read_from(r);
   }
@@ -210,15 +210,15 @@ Error Mesh::error() const {
       case Loss::died:
         return "died: its connections ended";
       case Loss::silent:
-        return "did not do its part in time";
+        return "did not respond in time";
       case Loss::absent:
-        return "did not come in time";
+        return "did not connect in time";
       case Loss::refused:
-        return "belongs to another run: its token differs";
+        return "belongs to a different run: its token differs";
       case Loss::left:
         return "ended before the others were done";
       case Loss::astray:
-        return "is in another call, or speaks another protocol";
+        return "is in a different call, or uses a different protocol";
     }
     return "is lost";
   };

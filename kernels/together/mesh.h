@@ -1,12 +1,12 @@
-// One member's connections to all others: moves messages of a call, and finds out together with the others
-// which of them is the cause when that stops.
+// One member's connections to all others: transfers the messages of a call and, if that stalls, determines
+// together with the other members which of them is the cause.
 //
-// All pairs are connected from the beginning: the end of a member reaches all others at once, and one that
-// waits can report to all. A member in trouble (a connection ended, its timeout passed, another one is in
+// All pairs are connected from the beginning, so all others notice at once when a member ends, and a waiting
+// member can report to all. A member in trouble (a connection ended, its timeout passed, another member is in
 // trouble) sends one statement to all (kernels/together/culprit.h), reads until all others have sent theirs
-// or `grace` is over, and sends all the members that it names. The first conclusion that arrives holds for
-// all: a late member reads it. Then its connections are closed, and every later call returns the same.
-// Thread: one. Owned by the group that was formed; groups split from it use it.
+// or `grace` has passed, and sends its conclusion, the faulty members, to all. The first conclusion that
+// arrives is adopted, also by late members. Then the connections are closed; later calls return that error.
+// Used by one thread. Owned by the group that was formed; groups split from it use it.
 #pragma once
 
 #include <poll.h>
@@ -23,7 +23,7 @@
 namespace muster::together {
 
 struct Member {
-  std::string name = {};     // of the node, as people call it
+  std::string name = {};     // name of the node, for messages
   std::string address = {};  // numeric; where it listens, and what it connects from
   uint16_t port = 0;
 };
@@ -41,7 +41,7 @@ class Mesh {
  public:
   // `grace`: seconds to wait for the statements of others.
   Mesh(std::vector<Member> members, int rank, double grace);
-  // Says that this member is done, unless the group is over anyway.
+  // Reports to the others that this member is done, unless the group is already over.
   ~Mesh();
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
@@ -51,19 +51,19 @@ class Mesh {
   const std::vector<Member>& members() const { return members_; }
   const std::vector<Lost>& lost() const { return lost_; }
 
-  // While the group forms. `extra`: descriptors of the caller's, watched as well.
+  // Used while the group is being formed. `extra`: further descriptors that pump() polls for the caller.
   void add(int rank, Socket socket);
   bool has(int rank) const { return channels_[static_cast<size_t>(rank)] != nullptr; }
   void pump(double until, std::vector<pollfd>& extra);
   bool in_trouble() const;
-  // The error of this and every later call. `own`: what this member reports in addition to the ends that it
-  // saw.
+  // Ends the group; returns the error of this and every later call. `own`: what this member reports besides
+  // the connections that ended.
   Error give_up(Statement own);
 
-  // Until `deadline` (seconds_now()).
+  // Carries out a transfer; fails at `deadline` (seconds_now()).
   Status transfer(const Transfer& transfer, double deadline);
 
-  // A number for groups that are split now; the same for all of them (the largest that any member has).
+  // The number for the groups of the next split; agreed on as the largest that any member has.
   uint16_t next_group() const { return next_group_; }
   void next_group(uint16_t at_least) { next_group_ = at_least; }
 
@@ -87,7 +87,7 @@ class Mesh {
   std::vector<std::unique_ptr<Channel>> channels_ = {};  // by rank; null: itself, or not there yet
   Evidence evidence_;
   std::optional<Accusations> verdict_ = {};  // of any member
-  // Of the call in work.
+  // State of the current call.
   int to_ = -1, from_ = -1;
   Outgoing out_ = {};
   Incoming in_ = {};

@@ -35,12 +35,12 @@ Result<std::vector<Member>> members_from_json(const Json& json) {
 
 bool is_time(double seconds) { return seconds > 0 && seconds <= kLongestSeconds; }
 
-// What would fail later, or would need too much of this node.
+// Rejects work that would fail later, or would take too many resources of this node.
 Status check(const Work& work) {
   const auto& o = work.options;
   if (std::none_of(std::begin(kLoads), std::end(kLoads),
                    [&](const char* known) { return work.load == known; }))
-    return fail(Code::invalid, fmt::format("work.load: there is no load '{}'", work.load.substr(0, 64)));
+    return fail(Code::invalid, fmt::format("work.load: unknown load '{}'", work.load.substr(0, 64)));
   if (work.rank < 0 || static_cast<size_t>(work.rank) >= work.members.size())
     return fail(Code::invalid, "work.rank: not among the members");
   if (work.token.size() < 16 || work.token.size() > 256)

@@ -1,12 +1,12 @@
-// What the leader of a group and the servers on the other nodes send each other: one JSON object a line.
+// The protocol between a group's leader and the servers on the other nodes: one JSON object per line.
 //
-// server -> leader, when it accepts:  {"muster_group": 1}
+// server -> leader, on connection:    {"muster_group": 1}
 // leader -> server:                   {"work": {token, rank, members, load, ...}}    or {"bye": true}
 // server -> leader, when it is done:  {"result": Measurement} or {"error": "why", "how": Loss}
 //
-// Both read what the other one sends as they read anything from the network: bounded, each field by its type.
-// The paths of programs and libraries are not part of it: each node has its own.
-// Thread: values and pure functions.
+// Both sides treat received messages as untrusted: bounded length, every field checked for its type.
+// Paths of programs and libraries are not transmitted: each node uses its own.
+// Thread safety: value types and stateless functions.
 #pragma once
 
 #include <string>
@@ -26,20 +26,20 @@ constexpr size_t kLongestResult = 16 << 20;  // bytes
 
 // One rank's part of a load.
 struct Work {
-  std::string token = {};  // of this run: members prove it to each other
+  std::string token = {};  // identifies this run: members prove to each other that they have it
   int rank = 0;
   std::vector<Member> members = {};  // by rank; the same on each
   std::string load = "allreduce";    // allreduce, training, nccl, gpu-training
-  LoadOptions options = {};          // without what is of a node: its folders and programs
-  uint16_t nccl_port = 7541;         // of the first member
-  double meet_seconds = 30;          // until all members are there
-  double deadline_seconds = 180;     // in total; a rank that is not done then is ended
+  LoadOptions options = {};          // without node-specific folders and programs
+  uint16_t nccl_port = 7541;         // on the first member
+  double meet_seconds = 30;          // how long to wait until all members are connected
+  double deadline_seconds = 180;     // in total; a rank that is not done by then is killed
 };
 Json to_json(const Work& work);
-// invalid: which field is wrong. What it returns is valid: a rank that exists, a load that is known.
+// Parses and validates received work (rank exists, load is known). invalid: names the wrong field.
 Result<Work> work_from_json(const Json& json);
 
-// A line as it is sent.
+// Returns the line to send, with its line feed.
 std::string line_of(const Json& json);
 
 }  // namespace muster::together

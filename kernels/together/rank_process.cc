@@ -36,7 +36,7 @@ kernels::Measurement carry_out(const Work& work, GpuHere here, Listening listeni
   return run_load(work.load, *met.group, work.options, here);
 }
 
-// What the owner has open: a connection that it closes must not stay open here.
+// Closes descriptors inherited from the owner: a connection that it closes must not stay open in the child.
 void close_all_but(const std::set<int>& kept) {
   std::set<int> open;
   DIR* folder = ::opendir("/proc/self/fd");

@@ -1,8 +1,8 @@
-// One rank of a load, in a process of its own: it may hang, crash or be ended without its owner, which goes
-// on to watch the others. Forked, not executed: a static program has nothing else to load. It ends with its
-// owner.
+// One rank of a load in its own process: it may hang, crash or be killed without affecting its owner, which
+// continues to watch its connections. Forked without exec: the program is statically linked. It ends with
+// its owner.
 //
-// Owned by the leader of a group, or by a server. Thread: one, in a process that has no other.
+// Owned by a group's leader or by a server. Single-threaded: the process must not have other threads.
 #pragma once
 
 #include <sys/types.h>
@@ -17,17 +17,17 @@ namespace muster::together {
 
 class RankProcess {
  public:
-  // `listening`: at this member's address; it stays open here, and is the process's for as long as its
-  // members meet.
+  // `listening`: socket at this member's address. The owner keeps it open; the process uses it while the
+  // members connect to each other.
   static Result<RankProcess> start(const Work& work, const GpuHere& here, const Socket& listening);
   RankProcess(RankProcess&& other) noexcept;
   RankProcess& operator=(RankProcess&& other) noexcept;
-  ~RankProcess();  // kills it, where it still runs
+  ~RankProcess();  // kills it if it is still running
 
-  int fd() const { return out_.fd(); }  // readable: there is more of its result, or its end
-  // Takes what is there. False: it has ended, or closed its result.
+  int fd() const { return out_.fd(); }  // readable: more output, or end of output
+  // Reads the available output. False: the process has closed its output, or it exceeds kLongestResult.
   bool read();
-  // Reaps it. How it ended where that was not by itself: "ended by signal 11"; "" when it printed `result`.
+  // Reaps the process. Returns "" if it printed `result`, else how it ended ("ended by signal 11").
   std::string end(Json& result);
 
  private:

@@ -20,7 +20,7 @@ using kernels::seconds_now;
 
 constexpr double kTryAgain = 0.25, kOneTry = 10;
 
-// A connection under way.
+// A connection attempt in progress.
 struct Attempt {
   std::optional<Socket> socket = {};  // not connected yet
   double since = 0, next = 0;
@@ -67,7 +67,7 @@ class Calls {
       calls_[i].why = socket.error().message;
   }
 
-  // `why` empty: it took too long.
+  // Empty `why`: the attempt timed out.
   void fail_attempt(size_t i, Loss loss, const std::string& why) {
     calls_[i].loss = loss;
     calls_[i].why = why.empty() ? "no answer: its machine is off, or a firewall drops packets" : why;

@@ -1,5 +1,5 @@
-// The leader's connections to the servers of its members: opened all at once, each retried until a server has
-// greeted or the time is up. Owned by a leader. Thread: one.
+// The leader's connections to its members' servers: opened in parallel, each retried until the server has
+// sent its greeting or the time is up. Used by one thread.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,17 @@
 
 namespace muster::together {
 
-// To one member's server.
+// The connection to one member's server.
 struct ServerCall {
   int rank = 0;
-  std::unique_ptr<LineSocket> line = {};  // null: there is no connection
+  std::unique_ptr<LineSocket> line = {};  // null: no connection
   bool greeted = false;
-  Loss loss = Loss::absent;  // where it never greeted
+  Loss loss = Loss::absent;  // if it sent no greeting
   std::string why = {};      // "connection refused"
 };
 
-// One for each of these ranks. Returns when all have greeted, or after this many seconds. Ends early when
-// this process's parent has ended.
+// Connects to the server of each of these ranks. Returns once all have sent their greeting, after this many
+// seconds, or when this process's parent has ended.
 std::vector<ServerCall> call_servers(const std::vector<Member>& members, const std::vector<int>& ranks,
                                      const std::string& from, double seconds);
 

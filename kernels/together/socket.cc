@@ -55,7 +55,7 @@ Result<Listening> listen_at(const std::string& address, uint16_t port) {
   TRY(Address at, parse(address, port));
   Listening out{open_socket(at), port};
   const int on = 1;
-  // Connections of the run before may still be in TIME_WAIT.
+  // Connections of the previous run may still be in TIME_WAIT.
   ::setsockopt(out.socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (out.socket.fd() < 0 || ::bind(out.socket.fd(), at.get(), at.size) != 0 ||
       ::listen(out.socket.fd(), kBacklog) != 0)

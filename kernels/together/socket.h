@@ -1,6 +1,6 @@
-// Sockets of a group: an owner for a descriptor, and TCP by numeric address without waiting.
+// Sockets of a group: an owning descriptor type, and non-blocking TCP by numeric address.
 //
-// Numeric addresses only (IPv4 and IPv6): a static program has no name service. Thread: any, one per object.
+// Numeric addresses only (IPv4, IPv6): a static program has no name service. One thread at a time per object.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace muster::together {
 
-// Closes it. -1: none.
+// Owns a descriptor and closes it; -1: none.
 class Socket {
  public:
   Socket() = default;
@@ -32,20 +32,20 @@ struct Listening {
   Socket socket = {};
   uint16_t port = 0;
 };
-// Port 0: any free one. `unavailable` when another process listens there: two runs must not share a port, or
-// each would be handed connections of the other's.
+// Listens at this address; port 0: any free port. `unavailable` if another process listens there: two runs
+// must not share a port, since each could receive connections meant for the other.
 Result<Listening> listen_at(const std::string& address, uint16_t port);
 
-// From this address of ours, which chooses the network. Connected when the socket becomes writable and
-// connect_error() is 0. `unavailable` when it failed at once.
+// Starts to connect from the local address `from`, which selects the network. Connected once the socket is
+// writable and connect_error() is 0. `unavailable` if it failed immediately.
 Result<Socket> start_connect(const std::string& from, const std::string& to, uint16_t port);
 int connect_error(const Socket& socket);
 
-// None when no connection is waiting.
+// Accepts one connection; an empty Socket if none is pending.
 Socket accept_one(const Socket& listening);
 
-// No delay for small messages, and a machine that died is noticed after some 20 s without traffic. What waits
-// to be sent to it is not counted: a member that computes may be slow to take it.
+// Disables delays for small messages, and detects a dead machine after about 20 s without traffic. Unsent
+// data does not count as a failure: a member that is computing may be slow to read.
 void tune(const Socket& socket);
 
 }  // namespace muster::together

@@ -70,8 +70,8 @@ class TcpGroup : public Group {
   Result<std::unique_ptr<Group>> split(int colour) override;
 
  private:
-  // A call has one deadline, and a number that all members must agree on. What two members send each other
-  // has none: others take no part in it.
+  // A call has one deadline, and a number that all members must agree on. Transfers between two members
+  // have none: the others take no part in them.
   struct Call {
     Tag tag = {};
     double deadline = 0;
@@ -116,7 +116,7 @@ Status TcpGroup::check(int rank) const {
   return fail(Code::invalid, fmt::format("there is no rank {} among {} members", rank, size()));
 }
 
-// Members above the largest power of two add theirs to one below it, and get the result back.
+// Members above the largest power of two add their values to a member below it, and get the result back.
 template <typename T, typename Op>
 Status TcpGroup::by_doubling(const Call& call, std::span<T> values, Op op) {
   std::vector<T> other(values.size());
@@ -167,7 +167,7 @@ Status TcpGroup::around_ring(const Call& call, std::span<T> values, Op op) {
   return Ok{};
 }
 
-// A binomial tree: each member that has it passes it on to members ever nearer.
+// A binomial tree: each member that has the data passes it on to members at ever smaller distances.
 Status TcpGroup::spread(const Call& call, std::span<char> bytes, int from) {
   const auto n = static_cast<unsigned>(size());
   const unsigned mine = static_cast<unsigned>(own_ - from + size()) % n;  // as if `from` were 0

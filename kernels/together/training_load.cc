@@ -1,4 +1,4 @@
-// Training-shaped load and scaling study: transformer blocks over 1, 2, 4 ... N nodes, one member each, every
+// Training load and scaling study: transformer blocks across 1, 2, 4 ... N nodes, one member each, every
 // gradient checked exactly.
 //
 // Loads:       strong    data parallel, the same sequences on n nodes: gradients all-reduced
@@ -7,9 +7,10 @@
 //                        backward)
 //              pipeline  layers over n nodes: activations sent on, micro-batches, all forward and then all
 //                        backward (GPipe)
-//              For each n all nodes work, in groups of n side by side (what is left over waits): a group far
-//              below its siblings shows. strong stops where there is no sequence for each node; tensor and
-//              pipeline run on one number of nodes, the largest power of two that divides heads or layers.
+//              For each n all nodes work, in parallel groups of n (remaining nodes wait), so that a slow
+//              group stands out among its siblings. strong stops when there are fewer sequences than nodes;
+//              tensor and pipeline run on one number of nodes, the largest power of two that divides heads or
+//              layers.
 // Reference:   every member computes the same gradients alone; those that most of them agree on are right, to
 //              the bit (kernels/training/block.h says why bits may be compared). Each partition must then
 //              give the same ones.
@@ -19,8 +20,8 @@
 //              x base clock, single precision), where sysfs shows the clock.
 // Energy:      joules per step, summed over the nodes of a group, where all of a group can read the same
 //              meter (kernels/energy.h); of the repetitions together, which must be long against the meter.
-// Expected:    one node 60-90 % of what muster-accept dgemm does, twice over (single precision); what is
-//              lost on more is the network's.
+// Expected:    one node 60-90 % of what muster-accept dgemm does, twice over (single precision); losses
+//              with more nodes are due to the network.
 #include "kernels/together/training_load.h"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ using training::Part;
 using training::Shape;
 
 constexpr int kRepetitions = 3;
-// Of one sum: each is at most 1 from zero, and 2^24 is the last exact whole number.
+// The largest number of terms in a sum: each term is at most 1 in magnitude, and floats are exact up to 2^24.
 constexpr size_t kMostTokens = size_t{1} << 23;
 constexpr size_t kMostSplit = 16;  // sequences of a tensor or pipeline step
 constexpr size_t kReasonsListed = 8;
@@ -65,21 +66,21 @@ T value_of(const std::string& text) {
   return out;
 }
 
-// Members side by side in groups of n; those that make no full group wait.
+// Members in parallel groups of n; members that do not fill a group wait.
 struct Side {
   int size = 1;
   std::unique_ptr<Group> group = {};  // null: this member waits
   size_t index() const { return group ? static_cast<size_t>(group->rank()) : 0; }
 };
 
-// Of this member's group: seconds of one step on its slowest member; -1 when it waited. What this node
-// consumed for one step.
+// Results for this member's group: seconds per step on its slowest member (-1 if it waited), and the energy
+// that this node consumed per step.
 struct Timed {
   double seconds = -1;
   Joules joules = {};
 };
 
-// Where this member looks for meters.
+// The root of the files from which this member reads energy meters.
 Files files_of(const LoadOptions& options, int rank) {
   if (options.root.empty()) return Files();
   const std::string own = options.root + "/" + std::to_string(rank);
@@ -107,7 +108,7 @@ class Study {
         shape_(options.shape),
         threads_(options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency())),
         whole_(shape_, 0, shape_.layers, Part{}, threads_),
-        // GPUs are idle in this load, and a driver whose GPU is gone may hang: they are not read.
+        // GPUs are idle in this load, and a driver with a lost GPU may hang: they are not read.
         meter_(files_of(options, group.rank()), "") {
     study_.shape = shape_;
     study_.hosts = names(group);
@@ -173,7 +174,7 @@ class Study {
     return out;
   }
 
-  // Sequences [first, first + count) through a network, gradients added up.
+  // Runs sequences [first, first + count) through a network and sums the gradients.
   void pass(Network& network, size_t first, size_t count, const Network::Sum& sum) {
     const size_t per_sequence = shape_.sequence * shape_.model;
     for (size_t done = 0; done < count; done += at_once_) {
@@ -229,15 +230,15 @@ Status Study::size_work() {
   const double for_weak = possible * 0.4 / static_cast<double>(node_counts(group_.size()).size() + 2);
   uint64_t sizes[] = {std::bit_floor(std::clamp<size_t>(static_cast<size_t>(possible * 0.35 / 2), 2, most)),
                       std::clamp<size_t>(static_cast<size_t>(for_weak), 1, most / ranks()), 0};
-  // A pipeline keeps what its forward pass left of all of them, and tensor parallel layers send all of it
-  // four times.
+  // A pipeline keeps the activations of all sequences, and tensor parallel layers send all of them four
+  // times.
   sizes[2] = std::min<uint64_t>(sizes[1], kMostSplit);
   TRY_(group_.broadcast(bytes_of(std::span<uint64_t>(sizes)), 0));
   work() = {sizes[0], sizes[1], sizes[2]};
   return Ok{};
 }
 
-// What every member computes by itself: the time on one node, and the gradients that most members agree on.
+// Every member computes by itself: gives the time on one node, and the gradients that most members agree on.
 Result<std::vector<float>> Study::alone(const std::string& kind, size_t sequences) {
   const auto step = [&]() -> Status {
     whole_.clear();
@@ -295,8 +296,8 @@ Status Study::tensor_parallel(int n) {
   TRY(const Side side, side_by_side(n));
   Network mine(shape_, 0, shape_.layers, Part{side.index(), static_cast<size_t>(n)}, threads_);
   TRY(const Timed time, timed(side.group.get(), [&]() -> Status {
-        // A sum cannot fail inside the pass: its threads wait for each other. A group that is over returns so
-        // at once every time, so the pass ends soon, with numbers that are not used.
+        // A sum cannot abort the pass, since its threads wait for each other. Once the group is over, every
+        // call returns immediately, so the pass ends soon, with results that are discarded.
         Status status = Ok{};
         mine.clear();
         pass(mine, 0, work().split, [&](float* values, size_t count) {
@@ -382,7 +383,7 @@ Status Study::add(const std::string& kind, int n, const Timed& time) {
   return Ok{};
 }
 
-// What is not read, by reason: on which hosts.
+// Lists the energy sources that cannot be read, by reason, with the hosts.
 Result<Json> Study::absent_meters() {
   std::string mine;
   for (const auto& why : meter_.absent()) mine += (mine.empty() ? "" : "; ") + why;

@@ -1,5 +1,5 @@
-// What the training load found, before it becomes a measurement: one entry per kind and number of nodes.
-// Thread: values and pure functions.
+// The raw results of the training load, before they become a measurement: one entry per kind of partition and
+// number of nodes. Thread safety: value types and stateless functions.
 #pragma once
 
 #include <optional>
@@ -11,28 +11,28 @@
 
 namespace muster::together {
 
-struct Work {  // sequences
+struct Work {  // numbers of sequences
   uint64_t strong = 0, weak_per_node = 0, split = 0;
 };
 
 struct TrainingEntry {
   std::string kind = {};
   int nodes = 1;
-  std::vector<double> seconds = {};                 // of a step, of each group
-  std::optional<kernels::GroupEnergy> energy = {};  // of a step
+  std::vector<double> seconds = {};                 // per step, for each group
+  std::optional<kernels::GroupEnergy> energy = {};  // per step
 };
 
 struct TrainingStudy {
   training::Shape shape = {};
   Work work = {};
   std::vector<std::string> hosts = {};  // by rank
-  bool simulated = false;               // energy
+  bool simulated = false;               // energy comes from a simulated meter
   std::vector<TrainingEntry> entries = {};
 };
 
-// 1, 2, 4 ... and all: the numbers of nodes of a scaling study.
+// Returns the numbers of nodes for a scaling study: 1, 2, 4 ... and `most`.
 std::vector<int> node_counts(int most);
-// Adds metrics and details.
+// Adds the study's metrics and details to `out`.
 void report(kernels::Measurement& out, const TrainingStudy& study);
 
 }  // namespace muster::together

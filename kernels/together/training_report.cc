@@ -1,4 +1,5 @@
-// The training load's measurement: efficiency of each number of nodes against one, energy, share of the peak.
+// The training load's measurement: efficiency of each number of nodes relative to one node, energy, share of
+// the peak.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,7 +11,7 @@ namespace {
 
 constexpr size_t kGroupsListed = 64;
 
-// A meter counts all members of its node: with several of them their shares are unknown.
+// A meter covers the whole node: with several members on a node, their shares are unknown.
 bool own_nodes(const TrainingStudy& study) {
   return study.simulated ||
          std::set<std::string>(study.hosts.begin(), study.hosts.end()).size() == study.hosts.size();
@@ -54,7 +55,7 @@ Point point_of(const TrainingStudy& study, const TrainingEntry& entry, std::map<
   return out;
 }
 
-// The last number of nodes counts.
+// The entry with the largest number of nodes counts.
 void add_metrics(kernels::Measurement& out, const TrainingEntry& entry, const Point& point, double peak) {
   auto& metrics = out.metrics;
   if (entry.nodes > 1) metrics[entry.kind + "_efficiency"] = {point.efficiency, "ratio"};
@@ -102,7 +103,7 @@ void report(kernels::Measurement& out, const TrainingStudy& study) {
   out.detail["physical_cores"] = machine.physical_cores;
   out.detail["cpu_mhz"] = machine.cpu_mhz;
   out.detail["flops_per_cycle"] = per_cycle;
-  out.detail["verified"] = "every gradient of every partition, bit by bit, against one node's own";
+  out.detail["verified"] = "every gradient of every partition, bit by bit, against those of a single node";
 }
 
 }  // namespace muster::together

@@ -22,7 +22,7 @@ void add_product(size_t rows, size_t depth, size_t columns, View a, const float*
   chosen.add_product(rows, depth, columns, a, b, b_row, c, c_row);
 }
 
-// c = the folded product.
+// Sets c to the folded product.
 void fold(float* c, size_t rows, size_t columns, size_t c_row) {
   for (size_t i = 0; i < rows; ++i)
     for (size_t j = 0; j < columns; ++j) c[i * c_row + j] = folded(c[i * c_row + j]);
@@ -97,7 +97,7 @@ struct Network::Worker {
   std::barrier<>& barrier;
 
   void wait() const { barrier.arrive_and_wait(); }
-  // The own share of `total`, in whole groups of kTall.
+  // Returns this thread's share of `total`, in whole groups of kTall.
   template <typename Body>
   void share(size_t total, const Body& body) const {
     const size_t groups = (total + kTall - 1) / kTall;
@@ -105,7 +105,7 @@ struct Network::Worker {
                  to = std::min(total, groups * (index + 1) / count * kTall);
     if (from < to) body(from, to - from);
   }
-  // `sum` by one thread, between all others' work before and after.
+  // Runs `sum` on one thread, while all others wait at barriers before and after it.
   void sum_over_parts(const Sum& sum, std::vector<float>& values, Part part) const {
     if (part.count == 1) return;
     wait();
@@ -154,7 +154,7 @@ Network::Network(const Shape& shape, size_t first_layer, size_t layers, Part par
   }
 }
 
-// Heads of sequences are independent of each other: one is the work of one thread.
+// The heads of all sequences are independent of each other: each is computed by one thread.
 void Network::attention(const Worker& w, Activations::OfLayer& kept, size_t sequences) const {
   const size_t s = shape_.sequence, size = shape_.model / shape_.heads, row = 3 * width_;
   std::vector<float> turned(size * s);
@@ -243,7 +243,8 @@ void Network::backward(const Activations& kept, std::vector<float>& grad, const 
   const size_t d = shape_.model, tokens = kept.sequences * shape_.sequence;
   std::vector<float> partial(tokens * d), dhidden(tokens * hidden_), dy(tokens * d),
       dcontext(tokens * width_), dqkv(tokens * 3 * width_);
-  // gradient[i][j] += sum over tokens of left[token][i] right[token][j]: rows of the gradient are shared out.
+  // gradient[i][j] += sum over tokens of left[token][i] right[token][j]: rows of the gradient are divided
+  // among the threads.
   const auto add_gradient = [&](const Worker& w, Weights& weights, const std::vector<float>& left,
                                 const std::vector<float>& right) {
     w.share(weights.rows, [&](size_t i, size_t n) {

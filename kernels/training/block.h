@@ -1,20 +1,20 @@
-// Transformer blocks whose arithmetic is exact: a training-shaped load for which every partition must give
-// the same bits.
+// Transformer blocks with exact arithmetic: a load with the shape of training, in which every partitioning
+// must produce the same bits.
 //
 // Shape:     per layer the matrix products of a decoder block, forward and backward: QKV, attention per
 //            head, output projection, two feed-forward products (4x wide): 72 D^2 + 12 S D operations per
-//            token and layer (D model, S sequence), as of Megatron-LM.
-// Exact:     inputs and weights are -1, 0 or 1, and every sum is folded back to its remainder of three (-1,
-//            0, 1) where a real network has its non-linearity (softmax, GELU, normalisation). So all numbers
-//            are small integers: exact in a float, independent of the order of summation, and a wrong bit is
-//            not swallowed as it would be by saturation. The gradients are those of the shapes, not of a
-//            loss: nothing is learned here.
-// Partition: `Part` keeps a share of the heads and of the feed-forward columns (tensor parallel, two sums per
-//            pass and layer); `first_layer` a share of the layers (pipeline). Same seed, same numbers,
-//            wherever they are.
-// Threads:   every pass runs on `threads` threads of this process; `sum` is called by one of them, the
-//            others wait.
-// Independent of MPI: it is tested alone (tests/unit/kernels/training_test.cc), and driven by
+//            token and layer (D model, S sequence), as in Megatron-LM.
+// Exact:     inputs and weights are -1, 0 or 1, and every sum is reduced modulo 3 (to -1, 0 or 1) where a
+//            real network has a non-linearity (softmax, GELU, normalisation). So all numbers are small
+//            integers: exact in a float, independent of the order of summation, and a wrong bit is not
+//            masked as it would be by saturation. The gradients have the right shapes but belong to no loss
+//            function: nothing is learned.
+// Partition: a `Part` is a share of the heads and of the feed-forward columns (tensor parallel, two sums per
+//            pass and layer); `first_layer` begins a share of the layers (pipeline). Numbers depend only on
+//            the seed and on their place in the whole network.
+// Threads:   every pass runs on `threads` threads of this process; one of them calls `sum` while the others
+//            wait.
+// Independent of any group or MPI: tested by itself (tests/unit/kernels/training_test.cc), and driven by
 // kernels/together/training_load.cc.
 #pragma once
 
@@ -36,19 +36,19 @@ struct Shape {
   size_t layers = 4;     // of the whole network
   size_t hidden() const { return 4 * model; }
 };
-// Empty, or why these numbers are invalid (zero, not divisible, sums in a pass above 2^20). Sums over tokens
-// are the caller's affair.
+// Returns why the shape is invalid (zero, not divisible, sums in a pass above 2^20), or null. The caller must
+// bound the sums over tokens.
 const char* unfit(const Shape& shape);
-// Floating point operations of one sequence, forward and backward, all layers.
+// Returns the floating point operations for one sequence, forward and backward, all layers.
 double operations(const Shape& shape);
 
 struct Part {
-  size_t index = 0, count = 1;  // count divides heads
+  size_t index = 0, count = 1;  // `count` must divide the number of heads
 };
-// Of a layer's matrix, or of the input of one sequence.
+// Returns where the part's matrix lies within a layer's matrix, or within the input of one sequence.
 Placement placement(const Shape& shape, Kind kind, Part part);
 
-// Row-major, rows x columns of one layer's matrix, as far as the part has it.
+// The part's share of one matrix of a layer: row-major, rows x columns.
 struct Weights {
   size_t rows = 0, columns = 0;
   std::vector<float> values = {}, transposed = {}, gradient = {};
@@ -57,7 +57,7 @@ struct Layer {
   Weights qkv, out, up, down;  // D x 3D/n, D/n x D, D x 4D/n, 4D/n x D
 };
 
-// What the forward pass of a few sequences leaves for the backward pass.
+// Results of the forward pass over some sequences that the backward pass needs.
 struct Activations {
   struct OfLayer {
     std::vector<float> x, qkv, scores, context, y, hidden;
@@ -69,22 +69,22 @@ struct Activations {
 
 class Network {
  public:
-  // Adds up these floats over all parts; called with the same size on each.
+  // Sums these floats over all parts, in place; every part calls it with the same size.
   using Sum = std::function<void(float*, size_t)>;
 
   Network(const Shape& shape, size_t first_layer, size_t layers, Part part, size_t threads);
 
-  // [sequences x S, D]. `sum` is not called when the part is the whole.
+  // Forward pass over x, [sequences x S, D]. `sum` is not called if there is only one part.
   void forward(const std::vector<float>& x, size_t sequences, Activations& kept, const Sum& sum) const;
-  // Adds to the gradients, and leaves in `grad` ([tokens, D], at the output) that at the input.
+  // Adds to the weights' gradients, and turns `grad` ([tokens, D]) from that at the output to the input's.
   void backward(const Activations& kept, std::vector<float>& grad, const Sum& sum);
 
-  // One vector for all gradients, so that one all-reduce adds them up over ranks.
+  // Returns all gradients in one vector, so that a single all-reduce can sum them over the ranks.
   std::vector<float> gradients() const;
   void set_gradients(const std::vector<float>& all);
   void clear();
 
-  // How many of these gradients are not `factor` times those of the whole network, bit by bit.
+  // Returns the number of gradients that are not bit for bit `factor` times those of the whole network.
   size_t wrong(const Network& whole, float factor) const;
   const std::vector<Layer>& layers() const { return layers_; }
 
@@ -102,20 +102,20 @@ class Network {
   std::vector<const Weights*> all() const;
 
   Shape shape_;
-  // heads_, width_ (of all own heads), hidden_: of this part
+  // heads_, width_ (of all heads together), hidden_: of this part
   size_t first_layer_, heads_, width_, hidden_, threads_;
   Part part_;
   std::vector<Layer> layers_;
 };
 
-// The matrix product for this processor's vector units, best first; the first one is used. choose_product()
-// is for tests, while no pass runs.
+// Matrix product variants that this processor supports, best first; the first is used by default.
+// choose_product() is for tests, and must not be called while a pass runs.
 std::vector<std::string> product_variants();
 void choose_product(const std::string& name);
 
-// Input and target of sequence number `index`, [S, D]: the same on every rank.
+// Fills `x` with the input of sequence number `index`, [S, D]: the same on every rank.
 void fill_input(const Shape& shape, uint64_t index, float* x);
-// The gradient at the output: a remainder of output and target, so that a wrong output makes wrong gradients.
+// Sets `grad` at the output from output and target modulo 3, so that a wrong output gives wrong gradients.
 void start_backward(const Shape& shape, uint64_t first_sequence, const Activations& kept,
                     std::vector<float>& grad);
 

@@ -1,6 +1,6 @@
-// The numbers of the training-shaped load, one source for the host's and the GPU's compiler: what an element
-// of a weight, an input or a target is, where a part's element lies in the whole matrix, and the fold that
-// stands for a network's non-linearity (block.h). Thread: pure functions.
+// The numbers in the training load, one source for the host and the GPU compiler: the elements of weights,
+// inputs and targets, the place of a part's element within the whole matrix, and the fold that replaces a
+// network's non-linearity (block.h). Thread safety: stateless functions.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ namespace muster::training {
 
 enum Kind : uint64_t { kQkv, kOut, kUp, kDown, kInput, kTarget };
 
-// `layer`: of inputs and targets the number of the sequence.
+// Returns the key of an element for digit(). `layer`: for inputs and targets, the number of the sequence.
 MUSTER_HOST_DEVICE uint64_t key(uint64_t layer, uint64_t kind, size_t row, size_t column) {
   return ((layer * 8 + kind) << 44) ^ (row << 22) ^ column;
 }
 
-// A third of all numbers each: -1, 0, 1. The same for the same place, on every machine (splitmix64's
-// finalizer).
+// Returns -1, 0 or 1 with equal probability, as a function of `place` alone: the same on every machine
+// (splitmix64's finalizer).
 MUSTER_HOST_DEVICE float digit(uint64_t place) {
   place += 0x9e3779b97f4a7c15;
   place = (place ^ (place >> 30)) * 0xbf58476d1ce4e5b9;
@@ -30,19 +30,19 @@ MUSTER_HOST_DEVICE float digit(uint64_t place) {
   return static_cast<float>(static_cast<int>((place ^ (place >> 31)) % 3) - 1);
 }
 
-// The remainder of three that is nearest to zero. Exact for whole numbers below 2^20: the quotient is at
-// least a third away from the next half, and its error is far smaller, whether the compiler rounds the
-// product before the sum or not.
+// Returns v modulo 3 as -1, 0 or 1. Exact for whole numbers below 2^20: the quotient is at least a sixth away
+// from a rounding boundary, and its error is far smaller, whether the compiler rounds the product before the
+// sum or not.
 MUSTER_HOST_DEVICE float folded(float v) {
   constexpr float third = 1.0F / 3;
-  constexpr float round =
-      12582912;  // 1.5 x 2^23: adding it rounds to a whole number, without the SSE4.1 that rint() needs
+  // 1.5 x 2^23: adding it rounds to an integer; rint() would need SSE4.1.
+  constexpr float round = 12582912;
   const float quotient = (v * third + round) - round;
   return v - 3 * quotient;
 }
 
-// A part's matrix inside the whole one: its columns are blocks of `width` (one block, unless it is QKV),
-// `model` apart.
+// The place of a part's matrix within the whole one: its columns are blocks of `width` columns, `model` apart
+// (several blocks for QKV only).
 struct Placement {
   size_t rows = 0, columns = 0;  // of the part
   size_t first_row = 0, first_column = 0;

@@ -45,7 +45,7 @@ sed -i 's/mtu: 8000/mtu: 8000, ports: [ "0000:99:00.0", '"$port"' ]/' "$work/clu
 got=0
 $muster up "$work/cluster.yaml" --yes >"$work/gone.log" 2>&1 || got=$?
 check "the run fails (exit $got)" test "$got" != 0
-check "rail and port are named" sh -c "$muster why node02 | grep -q 'rail 0 on node02: there is no port 0000:99:00.0'"
+check "rail and port are named" sh -c "$muster why node02 | grep -q 'rail 0 on node02: port 0000:99:00.0 not found'"
 
 # PFC on ports that have no DCB, as virtio's: refused by name, and nothing of it stays.
 sed -i 's/mtu: 8000, ports: \[[^]]*\]/mtu: 8000, qos: { pfc: [ 3 ] }/' "$work/cluster.yaml"

@@ -14,7 +14,7 @@ int number_in(const Files& files, const std::string& path) {
   return std::atoi(files.read_line(path, "0").c_str());
 }
 
-// "recover, 12 %" of sync_action "recover" and sync_completed "251136 / 2095104".
+// Returns "recover, 12 %" for sync_action "recover" and sync_completed "251136 / 2095104".
 std::string activity_of(const Files& files, const std::string& folder) {
   const std::string action = files.read_line(folder + "sync_action");
   if (action.empty() || action == "idle" || action == "none" || action == "frozen") return "";
@@ -51,7 +51,7 @@ ArrayHealth array_health(const Files& files, const std::string& md) {
       out.waiting.push_back(name.substr(4));
   }
   out.activity = activity_of(files, folder);
-  // Assembled and not written to yet: a pending rebuild begins with the first write.
+  // The array is assembled but was not written to yet: a pending rebuild begins with the first write.
   const bool asleep = files.read_line(folder + "array_state") == "read-auto";
   const bool mending = !out.waiting.empty() && (asleep || !out.activity.empty());
   out.ok = out.failed.empty() && (out.lacking == 0 || mending) &&

@@ -12,7 +12,7 @@
 namespace muster::steps {
 namespace {
 
-// Kernel names below /sys/block/NAME/slaves (of an array) or holders (of a disk and its partitions).
+// Returns the kernel names of the devices that use a disk or its partitions (holders below /sys/block).
 std::set<std::string> holders_of(const Files& files, const std::string& disk) {
   std::set<std::string> out;
   for (const auto& name : files.list("/sys/block/" + disk + "/holders")) out.insert(name);
@@ -62,8 +62,8 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
       return fail(Code::denied,
                   "disk " + title_of(want) + " (" + disk.name + ") contains the running system");
     if (!is_local_transport(disk.transport))
-      return fail(Code::denied, fmt::format("disk {} ({}) is not a local disk but '{}'", title_of(want),
-                                            disk.name, disk.transport));
+      return fail(Code::denied, fmt::format("disk {} ({}) is not local: its transport is '{}'",
+                                            title_of(want), disk.name, disk.transport));
     if (!names.insert(disk.name).second)
       return fail(Code::conflict, "two of the listed disks are the same device " + disk.name);
     out.push_back(std::move(disk));
@@ -92,7 +92,7 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
                                             join({holders.begin(), holders.end()}, ", ")));
   const std::string holder = *holders.begin();
   if (!files.exists("/sys/block/" + holder + "/md"))
-    return fail(Code::conflict, holder + " uses the disks and is not an md array");
+    return fail(Code::conflict, "the disks are used by " + holder + ", which is not an md array");
   std::set<std::string> slaves;
   for (const auto& name : files.list("/sys/block/" + holder + "/slaves")) slaves.insert(name);
   if (slaves != members)
@@ -108,7 +108,7 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
   if (disk.is_os_ancestor) return fail(Code::denied, who + " contains the running system");
   if (disk.mounted) return fail(Code::denied, who + " is in use");
   if (disk.read_only) return fail(Code::denied, who + " is read-only: nothing can be written to it");
-  // An approval without a hash approves nothing.
+  // An approval that records no content hash approves nothing.
   if (wanted.content_hash.empty())
     return fail(Code::denied,
                 who +
@@ -116,7 +116,7 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
                     "the disk, wipe it completely (`blkdiscard -z`) and plan again");
   auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::exclusive_write);
   if (!device.ok()) return std::move(device).error().with(who);
-  // The name was looked up a moment ago; a device of a different size is a different disk.
+  // The name may belong to a different device since the lookup; a different size shows that.
   if (device->size() != wanted.size_bytes)
     return fail(Code::denied,
                 fmt::format("{}: the device has {} bytes, not {}", who, device->size(), wanted.size_bytes));
@@ -137,7 +137,7 @@ Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk
     TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
     TRY(const auto content, probe_disk(device));
     // The approval was checked when the intent was recorded; what that run has written since does not count
-    // as new content. A later plan that approves nothing still approves nothing.
+    // as new content. A later plan without an approval still does not allow writing.
     const bool left_by_us = ours(content);
     if ((left_by_us || content.blank) && !wanted.content_hash.empty()) now.content_hash = content.hash;
     if (left_by_us && wanted.policy == "format-if-blank") now.policy = "format";

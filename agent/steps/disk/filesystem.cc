@@ -1,8 +1,9 @@
-// filesystem: a file system with this label on an array, on a partition or on one whole disk. One that is
-// there with that label is kept.
+// filesystem: creates a labelled file system on an array, on a partition or on one whole disk. An existing
+// one with that label is kept.
 //
-// It is made only on a device that the probe finds empty (an array or a partition, wiped when it was made) or
-// that the plan allows to be formatted (a disk, data_disks.h). Nothing is ever forced: mkfs would refuse too.
+// It is created only on a device that the probe finds empty (an array or a partition, wiped when it was made)
+// or that the plan allows to be formatted (a disk, data_disks.h). mkfs gets no force option, so it fails,
+// too, if the device is not empty.
 #include <fmt/format.h>
 
 #include "agent/disk/disk_probe.h"
@@ -77,17 +78,19 @@ Result<Content> look_at(const Files& files, const Wanted& want, const Target& on
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   auto on = target(context.files, want);
-  // In mode "check" the step that creates the device has reported this; there is just nothing to check yet.
+  // In mode "check" the step that creates the device has already reported the difference; there is nothing to
+  // check yet.
   const bool made_by_a_step = want.on_array || !want.partition.empty();
   if (!on.ok() && on.error().code == Code::not_found && made_by_a_step) return differs(on.error().message);
   if (!on.ok()) return on.error();
   TRY(const Content content, look_at(context.files, want, *on));
   if (content.found == Found::ours) return holds();
-  return differs(fmt::format("{} is planned as {} '{}'; it contains: {}", on->device, want.fs, want.label,
-                             content.summary));
+  return differs(fmt::format("{} is to get {} '{}', but currently contains: {}", on->device, want.fs,
+                             want.label, content.summary));
 }
 
-// Number of data disks in a stripe; 0: no useful stripe. From the level of the existing array.
+// Returns the number of data disks in a stripe, from the level of the existing array; 0 if the level has no
+// useful stripe.
 size_t stripe_width(const Files& files, const Target& on) {
   const std::string level = files.read_line("/sys/block" + on.device.substr(4) + "/md/level", "raid0");
   const size_t disks = on.disks.size();
@@ -118,7 +121,7 @@ Status apply(StepContext& context, const Json& params) {
       if (disk.policy == "keep") return fail(Code::denied, "disk " + title_of(disk) + ": its policy is keep");
     if (content.found != Found::empty)
       return fail(Code::denied, on.device + " is not empty: " + content.summary);
-    // Opened exclusively for a moment: nothing else uses it.
+    // Opening it exclusively proves that nothing else uses it.
     TRY(const auto device,
         BlockDevice::open(context.files.real(on.device), BlockDevice::Access::exclusive_write));
   } else {
@@ -138,14 +141,15 @@ StepModule filesystem_module() {
   StepModule m;
   m.name = "filesystem";
   m.help =
-      "A labelled file system on an array, a partition or one whole disk. One with that label is kept with "
-      "its data; anything else on the device is replaced only where the approved plan says so.";
+      "Creates a labelled file system on an array, a partition or one whole disk. An existing one with that "
+      "label is kept with its data; any other content of the device is replaced only if the approved plan "
+      "allows it.";
   m.parameters = Json::array(
       {parameter("fs", "string", false, "xfs | ext4", "xfs"),
        parameter("label", "string", true, "label of at most 12 characters (ext4: 16)"),
        parameter("array", "bool", false, "use the array on these disks, not the disk itself", false),
-       parameter("partition", "string", false, "use the partition of this name on the one disk", ""),
-       parameter("chunk_kib", "int", false, "stripe unit of the array", 512),
+       parameter("partition", "string", false, "use the partition with this name on the one listed disk", ""),
+       parameter("chunk_kib", "int", false, "stripe unit of the array in KiB", 512),
        parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
   m.check = check;
   m.apply = apply;

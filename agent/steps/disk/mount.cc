@@ -26,16 +26,16 @@ struct Wanted {
   std::vector<WantedDisk> disks;  // empty: `source` selects the device
 };
 
-// What will be mounted.
+// The device that will be mounted.
 struct Place {
-  std::string source;  // as given to mount and fstab
+  std::string source;  // as written in fstab and given to mount
   std::string device;  // kernel name; for a source without disks, the device it resolves to
   FileSystemOn on = {};
 };
 
 bool begins(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
 
-// Names that a second device may also have, or that depend on the order in which devices appeared.
+// True for names that a second device may also have, or that depend on the order in which devices appeared.
 bool chooses_by_chance(const std::string& source) {
   for (const char* start :
        {"LABEL=", "PARTLABEL=", "/dev/disk/by-label/", "/dev/disk/by-partlabel/", "/dev/md/"})
@@ -77,7 +77,7 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-// For a source without disks.
+// Finds the device of `source`, if no disks are listed.
 Result<Place> named_place(const Files& files, const Wanted& want) {
   Place out{want.source, kernel_name(files, want.source)};
   std::vector<std::string> all;
@@ -91,7 +91,7 @@ Result<Place> named_place(const Files& files, const Wanted& want) {
   return out;
 }
 
-// not_found: the disks have no such device yet, or it has no file system.
+// Finds the device to mount. not_found: the disks have no such device yet, or it has no file system.
 Result<Place> find_place(const Files& files, const Wanted& want) {
   if (want.disks.empty()) return named_place(files, want);
   Place out;
@@ -100,7 +100,7 @@ Result<Place> find_place(const Files& files, const Wanted& want) {
   const std::string path = device_path(out.device);
   const bool of_ext = begins(want.fs, "ext") && begins(out.on.type, "ext");
   if (out.on.type != want.fs && !of_ext)
-    return fail(Code::conflict, fmt::format("{} holds {}, not {}", path, out.on.type, want.fs));
+    return fail(Code::conflict, fmt::format("{} contains {}, not {}", path, out.on.type, want.fs));
   if (!want.label.empty() && out.on.label != want.label)
     return fail(Code::conflict, fmt::format("the {} on {} is labelled '{}', not '{}'", out.on.type, path,
                                             out.on.label, want.label));
@@ -113,12 +113,12 @@ Result<Place> find_place(const Files& files, const Wanted& want) {
   return out;
 }
 
-// Octal escapes, as mountinfo and fstab have them, are not needed: there is no white space in any of it.
+// Returns the line for fstab. No octal escapes are needed, because its fields contain no white space.
 std::string fstab_line(const Wanted& want, const Place& place) {
   return fmt::format("{} {} {} {} 0 0", place.source, want.target, want.fs, want.options);
 }
 
-// Whether a line of fstab is for this mount point.
+// True if a line of fstab is for this mount point.
 bool is_for(const std::string& line, const std::string& target) {
   std::string spaced = line;
   for (char& c : spaced)
@@ -127,7 +127,7 @@ bool is_for(const std::string& line, const std::string& target) {
   return words.size() >= 2 && words[0][0] != '#' && plain_path(words[1]) == target;
 }
 
-// The lines for this mount point, in their order.
+// Returns the lines of fstab for this mount point, in their order.
 std::vector<std::string> fstab_lines(const Files& files, const std::string& target) {
   std::vector<std::string> out;
   const auto text = files.read(kFstab);
@@ -137,7 +137,7 @@ std::vector<std::string> fstab_lines(const Files& files, const std::string& targ
   return out;
 }
 
-// "" when fstab has our line for this mount point, and no other.
+// Describes how fstab differs; "" if it has our line for this mount point and no other one.
 std::string fstab_diff(const Files& files, const Wanted& want, const Place& place) {
   if (!want.fstab) return "";
   const auto have = fstab_lines(files, want.target);
@@ -147,7 +147,7 @@ std::string fstab_diff(const Files& files, const Wanted& want, const Place& plac
   return fmt::format("{}: {} -> {}", kFstab, join(have, " | "), line);
 }
 
-// "" when it is mounted as declared.
+// Describes how the mount differs; "" if it is as declared.
 std::string mounted_diff(const Files& files, const Wanted& want, const Place& place) {
   const auto entry = find_mount(files, want.target);
   if (!entry) return want.target + " is not mounted";
@@ -173,12 +173,12 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
       diff.add(flags);
   if (wrong.empty() && !want.mode.empty()) {
     TRY(const unsigned mode, parse_mode(want.mode));
-    if (look(context.files, want.target).mode != mode) diff.add(want.target + ": mode");
+    if (look(context.files, want.target).mode != mode) diff.add(want.target + ": the mode differs");
   }
   return diff.result();
 }
 
-// fstab with one line for this target, ours.
+// Writes fstab with only our line for this mount point.
 Status write_fstab(StepContext& context, const Wanted& want, const Place& place) {
   const auto have = context.files.read(kFstab);
   std::string text;
@@ -188,8 +188,8 @@ Status write_fstab(StepContext& context, const Wanted& want, const Place& place)
   return context.files.write(kFstab, text + fstab_line(want, place) + "\n");
 }
 
-// What was mounted is checked before anything is done to it: a copy may have appeared between looking up the
-// UUID and mounting it.
+// Mounts it, then checks which device was mounted: a copy with the same UUID may have appeared since the
+// lookup.
 Status mount_it(StepContext& context, const Wanted& want, const Place& place) {
   if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
   TRY(auto out,
@@ -235,8 +235,8 @@ StepModule mount_module() {
        parameter("mode", "string", false,
                  "octal mode of the mounted file system's root folder; default: unchanged"),
        parameter("fstab", "bool", false, "add to /etc/fstab, to mount at every boot", true),
-       parameter("disks", "list", false, "the disks it is on, found by serial or WWID"),
-       parameter("partition", "string", false, "use the partition of this name on the one disk", ""),
+       parameter("disks", "list", false, "disks that the file system is on, found by serial or WWID"),
+       parameter("partition", "string", false, "use the partition with this name on the one listed disk", ""),
        parameter("label", "string", false, "label that the file system must have; not used to find it", "")});
   m.check = check;
   m.apply = apply;

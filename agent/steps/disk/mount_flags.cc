@@ -1,4 +1,4 @@
-// mount_flags: sets these flags on the mount at `target`, however it was made.
+// mount_flags: sets mount flags on the file system mounted at `target`, however it was mounted.
 //
 // For file systems that a service mounts and whose configuration has no mount flags. Remounts in place: users
 // of the mount are not disturbed.
@@ -40,7 +40,7 @@ StepModule mount_flags_module() {
   StepModule m;
   m.name = "mount_flags";
   m.help =
-      "Sets these flags on the file system mounted at `target`, however it was mounted. Nothing is mounted "
+      "Sets mount flags on the file system mounted at `target`, however it was mounted. Nothing is mounted "
       "or unmounted.";
   m.parameters = Json::array(
       {parameter("target", "string", true, "mount point"),

@@ -1,4 +1,4 @@
-// Flags of what is mounted (agent/disk/mount_table.h).
+// Flags of mounted file systems (agent/disk/mount_table.h). Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace muster::steps {
 
-// No privileges through set-user-ID programs or device files on the mount.
+// With these flags, set-user-ID bits and device files on the mount have no effect.
 inline constexpr const char* kSafeFlags = "nosuid,nodev";
-// Which of nosuid, nodev and noexec are in `options` but not in force on the mount at `target`, for messages;
-// "" if none.
+// Returns a message that names which of nosuid, nodev and noexec are in `options` but not set on the mount at
+// `target`; "" if all are set.
 std::string lacking_flags(const Files& files, const std::string& target, const std::string& options);
-// Puts those into force; users of the mount are not disturbed.
+// Sets these missing flags by a remount, which does not interrupt users of the mount.
 Status set_flags(StepContext& context, const std::string& target, const std::string& options);
 
 }  // namespace muster::steps

@@ -1,12 +1,13 @@
-// partition: a GUID partition table with exactly these named partitions on each of the named disks. A table
+// partition: creates a GUID partition table with exactly the listed partitions on each listed disk. A table
 // that already matches is kept with everything in its partitions; any other content is replaced only as a
-// whole, and only if the approved plan says so (data_disks.h). Single partitions are never added, resized or
-// removed.
+// whole, and only if the approved plan allows it (data_disks.h). Single partitions are never added, resized
+// or removed.
 //
-// The place of each partition follows from the parameters and the disk's size alone, so the comparison is
-// exact. The order of writing: every disk allowed and opened exclusively -> intent recorded -> the disk and
-// every partition wiped (agent/disk/look.h: an old file system could otherwise show up in a new partition) ->
-// sfdisk -> intent removed. A crash anywhere in between finds the intent and starts over, for that disk only.
+// The position of each partition depends only on the parameters and the size of the disk, so the comparison
+// is exact. The order of writing: every disk approved and opened exclusively -> intent recorded -> the disk
+// and every partition wiped (agent/disk/look.h: an old file system could otherwise show up in a new
+// partition) -> sfdisk -> intent removed. A crash anywhere in between finds the intent and starts over, for
+// that disk only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,12 +76,12 @@ Result<Wanted> wanted(const Json& params) {
   Wanted out;
   const Json& list = params.at("partitions");
   if (!list.is_array() || list.empty() || list.size() > 128)
-    return fail(Code::invalid, "partition: list 1 to 128 partitions");
+    return fail(Code::invalid, "partition: 'partitions' must list 1 to 128 partitions");
   std::set<std::string> names;
   for (const auto& element : list) {
     if (!out.partitions.empty() && out.partitions.back().size == 0)
       return fail(Code::invalid, "partition " + out.partitions.back().name +
-                                     ": without size_mib; only the last one may take the rest");
+                                     " has no size_mib, but only the last one may take the rest of the disk");
     TRY(auto one, wanted_partition(element));
     if (!names.insert(one.name).second)
       return fail(Code::invalid, "partition " + one.name + " is listed twice");
@@ -90,7 +91,7 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-// Where they lie on a disk of this size: one after the other, whole mebibytes.
+// Returns the positions of the partitions on a disk of this size: one after the other, in whole mebibytes.
 Result<std::vector<GptPartition>> layout(const Wanted& want, const WantedDisk& disk) {
   std::vector<GptPartition> out;
   const uint64_t end = disk.size_bytes / kMiB * kMiB - std::min(disk.size_bytes / kMiB * kMiB, kMargin);
@@ -118,11 +119,12 @@ struct Target {
   DiskFacts disk;
   std::vector<GptPartition> layout;
   bool ours = false;         // the disk has exactly this table
-  bool interrupted = false;  // an earlier run of this step was in the middle of making it
+  bool interrupted = false;  // an earlier run of this step was interrupted while it made the table
   std::string content;
 };
 
-// A serial may contain any character; a file name may not.
+// Path of the record of intent for a disk. A serial may contain characters that a file name may not, so it is
+// hashed.
 std::string intent_of(const Files& files, const WantedDisk& disk) {
   return intent_path(files, "partition-" + sha256(key_of(disk)).substr(7, 16));
 }
@@ -146,7 +148,7 @@ Result<std::vector<Target>> look(const Files& files, const Wanted& want) {
   return out;
 }
 
-// How the kernel's view differs from the table; "" if it does not.
+// Describes how the kernel's view differs from the partition table; "" if it does not.
 std::string not_shown(const Files& files, const Target& t) {
   for (const auto& p : t.layout) {
     const std::string folder = "/sys/block/" + t.disk.name + "/" + partition_path(t.disk.name, p.number);
@@ -173,7 +175,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     if (t.interrupted)
       diff.add("disk " + title_of(*t.wanted) + ": an earlier partitioning was interrupted");
     else if (!t.ours)
-      diff.add(fmt::format("disk {} ({}) is planned with a new GPT with {}; it contains: {}",
+      diff.add(fmt::format("disk {} ({}) is to get a new GPT with partitions {}, but currently contains: {}",
                            title_of(*t.wanted), t.disk.name, words_of(t), t.content));
     else if (const std::string missing = not_shown(context.files, t); !missing.empty())
       diff.add(missing);
@@ -181,8 +183,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-// What an interrupted run may have left instead of a complete table: only its second copy, with empty
-// partitions.
+// True for what an interrupted run may have left instead of a complete table: only its backup copy, with
+// empty partitions.
 bool left_behind(const Target& t, const DiskContent& content) {
   return same_layout(content.gpt, t.layout) && content.signatures.empty();
 }
@@ -209,7 +211,8 @@ Status make_table(StepContext& context, const Target& t, BlockDevice device) {
   TRY_(empty(device, t));
   { const BlockDevice closed = std::move(device); }  // sfdisk opens it exclusively
   say(context, fmt::format("partitioning disk {} ({}): {}", title_of(*t.wanted), t.disk.name, words_of(t)));
-  // Nothing is forced: it refuses a disk in use too. The lock keeps udev from reading a half-written table.
+  // sfdisk gets no force option, so it fails if the disk is in use. The lock keeps udev from reading a
+  // half-written table.
   Command sfdisk;
   sfdisk.argv = {"sfdisk", "--quiet",           "--lock=yes", "--wipe",
                  "never",  "--wipe-partitions", "never",      device_path(t.disk.name)};
@@ -219,7 +222,7 @@ Status make_table(StepContext& context, const Target& t, BlockDevice device) {
   return Ok{};
 }
 
-// The table as it is on the disk now, and the kernel's view of it.
+// Checks the table on the disk, and waits until the kernel's view of it matches.
 Status confirm(StepContext& context, const Wanted& want) {
   std::string lacking;
   for (int attempt = 0; attempt < 50; ++attempt) {
@@ -228,7 +231,7 @@ Status confirm(StepContext& context, const Wanted& want) {
     for (const auto& t : targets) {
       if (!t.ours)
         return fail(Code::failed,
-                    "sfdisk succeeded, but disk " + title_of(*t.wanted) + " holds: " + t.content);
+                    "sfdisk succeeded, but disk " + title_of(*t.wanted) + " contains: " + t.content);
       if (lacking.empty()) lacking = not_shown(context.files, t);
     }
     if (lacking.empty()) return Ok{};
@@ -243,7 +246,7 @@ Status apply(StepContext& context, const Json& params) {
   // All disks must be allowed before the first byte is written to any.
   std::vector<std::pair<const Target*, BlockDevice>> held;
   for (const auto& t : targets) {
-    if (t.ours) continue;  // complete, so sfdisk, the last to write, had finished
+    if (t.ours) continue;  // the table is complete, so sfdisk, which writes last, had finished
     const auto left = [&](const DiskContent& content) { return left_behind(t, content); };
     TRY(auto device, t.interrupted ? open_after_interruption(context.files, *t.wanted, t.disk, left)
                                    : open_for_format(context.files, *t.wanted, t.disk));
@@ -267,9 +270,11 @@ StepModule partition_module() {
   StepModule m;
   m.name = "partition";
   m.help =
-      "A GUID partition table with exactly the named partitions, in this order, on each of the named disks. "
-      "An existing table that matches is kept with everything in its partitions; anything else on a disk is "
-      "replaced only as a whole, and only if the approved plan says so. A table is never changed in part.";
+      "Creates a GUID partition table with exactly the listed partitions, in this order, on each listed "
+      "disk. "
+      "A table that already matches is kept with everything in its partitions; any other content of a disk "
+      "is "
+      "replaced only as a whole, and only if the approved plan allows it. A table is never changed in part.";
   m.parameters = Json::array(
       {parameter("partitions", "list", true,
                  "[{name, size_mib, type}]; type: linux (default) | raid | lvm; the last one may omit "

@@ -1,7 +1,7 @@
-// raid: one md array on exactly these disks. An array of that name that is already on the disks and was made
-// for this node is assembled and kept; another host's array of that name counts as foreign.
+// raid: creates one md array on exactly the listed disks. An array of that name that is already on the disks
+// and was made for this node is assembled and kept; another host's array of that name counts as foreign.
 //
-// The order of writing: intent recorded -> every disk allowed and opened exclusively -> all disks wiped
+// The order of writing: every disk approved and opened exclusively -> intent recorded -> all disks wiped
 // (data_disks.h) -> mdadm --create -> the array wiped (a re-created RAID0 makes an old file system visible
 // again) -> intent removed. After a crash in between, the next run finds the intent and continues, for the
 // same disks only. An array that is complete but not empty is left unchanged: it was used meanwhile, or the
@@ -10,7 +10,7 @@
 // Levels with redundancy: an array that lacks a member is an error that names the drive, never a reason to
 // create a new one, and replacing a drive is left to the operator (docs/storage.md). A new array is usable at
 // once, while md synchronizes its members. The synchronization is never skipped (--assume-clean): leftovers
-// on the disks would be taken for parity, or for a mirror's other half.
+// on the disks would be used as parity or as mirrored data.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ std::string called(const Wanted& want, const DiskFacts& disk) {
   return disk.name;
 }
 
-// The disks; the error for a missing one names the array that lacks it.
+// Returns the disks. If one is missing, the error names the array that lacks it.
 Result<std::vector<DiskFacts>> members_of(const Files& files, const Wanted& want) {
   auto disks = resolve_disks(files, want.disks);
   if (disks.ok() || !is_redundant_array(want.level) || disks.error().code != Code::not_found) return disks;
@@ -71,7 +71,7 @@ Result<std::vector<DiskFacts>> members_of(const Files& files, const Wanted& want
                                            disks.error().message, kReplace));
 }
 
-// array_over(); an array on only some of them lacks the others.
+// Like array_over(), but an array on only some of the disks is reported as degraded.
 Result<std::string> array_of(const Files& files, const Wanted& want, const std::vector<DiskFacts>& disks) {
   auto md = array_over(files, disks);
   if (md.ok() || !is_redundant_array(want.level)) return md;
@@ -95,7 +95,7 @@ Result<std::string> array_of(const Files& files, const Wanted& want, const std::
   return md;
 }
 
-// "" if every member is in sync or being synchronized.
+// Describes a degraded array; "" if every member is in sync or being synchronized.
 std::string broken_members(const Files& files, const Wanted& want, const std::string& md,
                            const std::vector<DiskFacts>& disks) {
   const ArrayHealth health = array_health(files, md);
@@ -114,8 +114,8 @@ std::string broken_members(const Files& files, const Wanted& want, const std::st
                      want.level, health.members - health.lacking, health.members, who, kReplace);
 }
 
-// By the array's UUID: two arrays may have the same name, and the first one found would get it. mdadm writes
-// a UUID as four words.
+// Returns the line for mdadm.conf. It identifies the array by UUID: two arrays may have the same name, and
+// the first one found would get it. mdadm writes a UUID as four groups of digits.
 std::string config_line(const Wanted& want, const std::string& uuid) {
   std::string words;
   size_t digits = 0;
@@ -136,9 +136,9 @@ struct MemberState {
   std::string uuid = {};  // of our array
 };
 
-// The member's superblock; nullptr if there is none, or if the disk also contains something that may be
-// foreign: the plan treats such a disk as foreign (is_own_member in controller/plan/disk_selection.cc), and
-// so does this.
+// Returns the member's superblock; nullptr if there is none, or if the disk also contains something that may
+// be foreign: the plan treats such a disk as foreign (is_own_member in controller/plan/disk_selection.cc),
+// and so does this function.
 const Signature* superblock(const DiskContent& content) {
   if (!content.gpt.partitions.empty() || (content.mbr && !content.mbr->partitions.empty())) return nullptr;
   const Signature* found = nullptr;
@@ -185,11 +185,11 @@ Result<MemberState> member_state(const Files& files, const std::string& node, co
   return MemberState{};
 }
 
-// "" if the array running on the disks is the declared one; otherwise what it is instead.
+// Describes the array that runs on the disks if it is not the declared one; "" if it is.
 std::string another_array(const Wanted& want, const MemberState& members, const std::string& md) {
   if (members.state == Members::ours) return "";
   return fmt::format("{} on these disks is not array {}: {}", md, want.name,
-                     members.text.empty() ? "its members name no array" : members.text);
+                     members.text.empty() ? "its members have no superblock of an array" : members.text);
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
@@ -219,7 +219,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   const auto config = context.files.read(kConfig);
   if (!config.ok() ||
       ("\n" + *config).find("\n" + config_line(want, members.uuid) + "\n") == std::string::npos)
-    diff.add(std::string(kConfig) + " has no line for it with its UUID");
+    diff.add(std::string(kConfig) + " has no line with the UUID of the array");
   CheckResult result = diff.result();
   if (const std::string activity = array_health(context.files, md).activity; !activity.empty())
     result.note = md + " is usable while md works on it: " + activity;
@@ -242,7 +242,7 @@ std::vector<std::string> devices(const std::vector<DiskFacts>& disks) {
   return out;
 }
 
-// The array's kernel name once the kernel shows it.
+// Waits until the kernel shows the array, and returns its kernel name.
 Result<std::string> await_array(StepContext& context, const std::vector<DiskFacts>& disks) {
   for (int attempt = 0; attempt < 50; ++attempt) {
     TRY(const std::string md, array_over(context.files, disks));
@@ -262,8 +262,8 @@ Status assemble(StepContext& context, const Wanted& want, const std::vector<Disk
   return md.empty() ? Status(fail(Code::failed, "the array was not assembled")) : Status(Ok{});
 }
 
-// A member left by an interrupted creation: it belongs to our array, and its data area is empty. Read through
-// the superblock (version 1.2), because an array with missing members cannot be inspected.
+// True for a member left by an interrupted creation: it belongs to our array, and its data area is empty. The
+// superblock (version 1.2) shows where that is, because an array with missing members cannot be inspected.
 bool is_empty_member(const Files& files, const std::string& node, const Wanted& want, const DiskFacts& disk,
                      const DiskContent& content) {
   const Signature* mark = superblock(content);
@@ -310,7 +310,8 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
   return Ok{};
 }
 
-// md begins a moment after the array appears; until then a new raid5 looks degraded.
+// Waits until md begins to synchronize, shortly after the array appears; until then a new raid5 looks
+// degraded.
 Status see_resync(StepContext& context, const Wanted& want, const std::string& md) {
   if (!is_redundant_array(want.level)) return Ok{};
   ArrayHealth health = array_health(context.files, md);
@@ -336,7 +337,7 @@ Status create(StepContext& context, const Wanted& want, const std::vector<DiskFa
                                    "--homehost=any",
                                    "--name=" + want.name};
   if (want.level != "raid1") argv.push_back("--chunk=" + std::to_string(want.chunk_kib));
-  // After a crash only the regions that were being written are synchronized again.
+  // With a bitmap, only the regions that were being written are synchronized again after a crash.
   if (is_redundant_array(want.level)) argv.push_back("--bitmap=internal");
   if (disks.size() == 1) argv.push_back("--force");
   for (const auto& device : devices(disks)) argv.push_back(device);
@@ -353,12 +354,12 @@ Status create(StepContext& context, const Wanted& want, const std::vector<DiskFa
   return see_resync(context, want, md);
 }
 
-// Whether an interrupted creation was for exactly these disks.
+// True if a creation on exactly these disks was interrupted; conflict if it used different disks.
 Result<bool> resumes(const Files& files, const Wanted& want) {
   const auto text = files.read(intent_path(files, "raid-" + want.name));
   if (!text.ok()) return false;
   TRY(const Json intent, parse_json(*text));
-  // Version 0.1.0 noted serial numbers, all of them different.
+  // Version 0.1.0 recorded serial numbers instead of keys.
   Json serials = Json::array();
   for (const auto& disk : want.disks) serials.push_back(disk.serial);
   const Json noted = intent.value("disks", Json());
@@ -367,8 +368,8 @@ Result<bool> resumes(const Files& files, const Wanted& want) {
   return true;
 }
 
-// All members are present, so at most the wiping of the array is missing. An array that is not empty was used
-// or not wiped yet, and is left unchanged.
+// Finishes an interrupted creation. All members are present, so at most the array is not wiped yet. An array
+// that is not empty was used or not wiped yet, and is left unchanged.
 Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
   TRY(std::string md, array_over(context.files, disks));
   if (md.empty()) {
@@ -388,7 +389,7 @@ Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFa
   return context.files.remove(intent);
 }
 
-// The disk contains what the plan says is destroyed; an array running on it is part of that.
+// True if the plan discards the present content of this disk, including an array that runs on it.
 Result<bool> is_given_up(const Files& files, const WantedDisk& want, const DiskFacts& disk) {
   if (want.policy != "format" || want.content_hash.empty()) return false;
   TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
@@ -396,7 +397,7 @@ Result<bool> is_given_up(const Files& files, const WantedDisk& want, const DiskF
   return content.hash == want.content_hash;
 }
 
-// Which of our disks an array consists of, by index; nullopt if it has any other disk, or none.
+// Returns which of our disks an array consists of, by index; nullopt if it has other members or none.
 std::optional<std::vector<size_t>> disks_of_array(const Files& files, const std::string& md,
                                                   const std::vector<DiskFacts>& disks) {
   std::vector<size_t> out;
@@ -411,8 +412,8 @@ std::optional<std::vector<size_t>> disks_of_array(const Files& files, const std:
   return out.empty() ? std::nullopt : std::optional(out);
 }
 
-// Foreign arrays that were assembled automatically at boot, completely or in part. They are stopped if the
-// plan discards what is on all their disks; one in use is not stopped, neither by this code nor by mdadm.
+// Stops foreign arrays that were assembled automatically at boot, completely or in part, if the plan discards
+// the content of all their disks. An array in use is not stopped, neither by this code nor by mdadm.
 Status stop_given_up(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
   for (const auto& md : context.files.list("/sys/block")) {
     if (!context.files.exists("/sys/block/" + md + "/md")) continue;
@@ -481,13 +482,14 @@ StepModule raid_module() {
   StepModule m;
   m.name = "raid";
   m.help =
-      "An md array on exactly the listed disks. If it is already on them, it is assembled and kept; "
-      "otherwise it is created, provided that every disk still has the content recorded in the approved plan "
-      "and its policy allows it.";
+      "Creates an md array on exactly the listed disks. If it is already on them, it is assembled and kept; "
+      "otherwise it is created only if every disk still has the content recorded in the approved plan and "
+      "its "
+      "policy allows it.";
   m.parameters = Json::array(
-      {parameter("name", "string", true, "/dev/md/NAME"),
+      {parameter("name", "string", true, "name of the array: /dev/md/NAME"),
        parameter("level", "string", false, "raid0 | raid1 | raid10 | raid5 | raid6", "raid0"),
-       parameter("chunk_kib", "int", false, "stripe unit", 512),
+       parameter("chunk_kib", "int", false, "stripe unit in KiB", 512),
        parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
   m.check = check;
   m.apply = apply;

@@ -1,5 +1,5 @@
-// From the disks that the spec selects to the device in use, and to a stable name of its file system. Labels
-// are not used: another disk may have the same, and a lookup uses the first one found. Thread: blocking.
+// Finds the device on the disks that the spec selects, and a stable name of its file system. Labels are not
+// used: a second disk may have the same label. Thread safety: stateless functions, which block.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace muster::steps {
 
-// The device of the partition of this name on this disk, once both the table and the kernel have it:
-// "/dev/nvme1n1p1". not_found; conflict: two of that name, or the kernel's table differs.
+// Returns the device of the disk's partition with this name, "/dev/nvme1n1p1". not_found: the disk has no
+// such partition. conflict: it has two, or the kernel's view differs from the partition table.
 Result<std::string> find_partition(const Files& files, const std::string& name, const DiskFacts& disk);
 
-// Kernel name of the selected device: the array on them, or the one disk, or its partition of this name.
-// not_found: no array on the disks, or no such partition.
+// Returns the kernel name of the selected device: the array on the disks, or the one disk, or the partition
+// of it with this name. not_found: there is no array on the disks, or no such partition.
 Result<std::string> selected_device(const Files& files, const std::vector<WantedDisk>& wanted,
                                     const std::string& partition);
 
@@ -22,10 +22,10 @@ struct FileSystemOn {
   std::string device;  // kernel name
   std::string type, label, uuid;
 };
-// The present content of that device. not_found: no file system. conflict: several signatures, or a type
-// whose UUID is unknown.
+// Reads which file system is on a device. not_found: none. conflict: the device has several signatures, or
+// the type is one whose UUID muster cannot read.
 Result<FileSystemOn> file_system_on(const Files& files, const std::string& device);
-// Ok if no other device has its UUID and udev does not map the UUID to a different one; conflict names those.
+// Ok if no other device has this file system's UUID, also according to udev; conflict names those devices.
 Status only_bearer(const Files& files, const FileSystemOn& fs);
 
 }  // namespace muster::steps

@@ -1,5 +1,5 @@
-// config: settings inside a structured file that others write to as well (ini, key = value, JSON). What is
-// not named stays as it is, comments included.
+// config: sets values in a structured file that other programs also write to (ini, key = value, JSON). All
+// other values stay as they are, and so do comments.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-// The key of a line, "" for comments, sections and blank lines.
+// Returns the key of a line, "" for comments, sections and blank lines.
 std::string key_of(const Wanted& want, const std::string& line) {
   const std::string text = trimmed(line);
   if (text.empty() || text[0] == '#' || text[0] == ';' || text[0] == '[') return "";
@@ -54,8 +54,8 @@ std::string key_of(const Wanted& want, const std::string& line) {
   return trimmed(text.substr(0, mark.empty() ? text.find_first_of(" \t") : text.find(mark)));
 }
 
-// The wanted text. A key is replaced at its first occurrence, and further occurrences are removed; new keys
-// go at the end of the section.
+// Returns the wanted text. A key is replaced at its first occurrence, and further occurrences are removed;
+// new keys go at the end of the section.
 std::string edited_lines(const Wanted& want, const std::string& text) {
   std::vector<std::string> out;
   std::vector<std::string> placed;
@@ -103,7 +103,7 @@ Result<std::string> edited_json(const Wanted& want, const std::string& text) {
   return merged == have && !trimmed(text).empty() ? text : dump_json(merged, 2) + "\n";
 }
 
-// {now, wanted}
+// Returns the current and the wanted text.
 Result<std::pair<std::string, std::string>> texts(const StepContext& context, const Wanted& want) {
   auto have = context.files.read(want.path);
   if (!have.ok() && have.error().code != Code::not_found) return have.error();
@@ -140,15 +140,17 @@ StepModule config_module() {
   StepModule m;
   m.name = "config";
   m.help =
-      "Settings inside a structured file that other programs write to as well: ini, key = value, or JSON "
-      "(merged, never overwritten). Keys that are not in `values` stay; null removes a key.";
-  m.parameters = Json::array(
-      {parameter("path", "string", true, "absolute path; created if it does not exist"),
-       parameter("format", "string", true, "ini | keyvalue | json"),
-       parameter("section", "string", false,
-                 "section that the values belong to (required for ini, not allowed otherwise)"),
-       parameter("values", "object", true, "key -> value; JSON: merged as in RFC 7396"),
-       parameter("separator", "string", false, "between key and value of a new or changed line", "=")});
+      "Sets values in a structured file that other programs also write to: ini, key = value, or JSON "
+      "(merged, "
+      "never overwritten). Keys that are not in `values` stay; a null value removes its key.";
+  m.parameters =
+      Json::array({parameter("path", "string", true, "absolute path; created if it does not exist"),
+                   parameter("format", "string", true, "ini | keyvalue | json"),
+                   parameter("section", "string", false,
+                             "section that the values belong to (required for ini, not allowed otherwise)"),
+                   parameter("values", "object", true, "key -> value; JSON: merged as in RFC 7396"),
+                   parameter("separator", "string", false,
+                             "separator between key and value in new or changed lines", "=")});
   m.check = check;
   m.apply = apply;
   return m;

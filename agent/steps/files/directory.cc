@@ -1,4 +1,4 @@
-// directory: exists, with this mode and owner.
+// directory: creates a directory and sets its mode and owner.
 #include "agent/steps/system/accounts.h"
 #include "agent/steps/step_modules.h"
 
@@ -28,7 +28,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, std::move(read));
   const FileState state = look(context.files, want.path);
   if (!state.exists) return differs(want.path + " does not exist");
-  if (!state.directory) return fail(Code::conflict, want.path + " exists and is not a directory");
+  if (!state.directory) return fail(Code::conflict, want.path + " exists but is not a directory");
   Diff diff;
   if (const auto text = permission_diff(state, want.mode, want.uid, want.gid); !text.empty())
     diff.add(want.path + ": " + text);
@@ -46,11 +46,11 @@ Status apply(StepContext& context, const Json& params) {
 StepModule directory_module() {
   StepModule m;
   m.name = "directory";
-  m.help = "A directory with this mode and owner. Its content is not changed.";
+  m.help = "Creates a directory and sets its mode and owner. Its content is not changed.";
   m.parameters = Json::array({parameter("path", "string", true, "absolute path"),
-                              parameter("mode", "string", false, "octal", "0755"),
-                              parameter("owner", "string", false, "user name or number"),
-                              parameter("group", "string", false, "group name or number")});
+                              parameter("mode", "string", false, "octal mode", "0755"),
+                              parameter("owner", "string", false, "user name or UID"),
+                              parameter("group", "string", false, "group name or GID")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,4 +1,4 @@
-// file: a regular file with exactly this content, mode and owner.
+// file: writes a regular file with exactly the declared content, mode and owner, or removes it.
 #include <fmt/format.h>
 
 #include "agent/steps/files/rewritten.h"
@@ -27,7 +27,7 @@ Result<Wanted> wanted(const StepContext& context, const Json& params) {
   return out;
 }
 
-// The first line that differs; no content of files that only their owner may read.
+// Describes the first line that differs, without the content of files that only their owner may read.
 std::string content_diff(const Wanted& want, const std::string& have) {
   if ((want.mode & 0077) == 0) return "content differs (not shown)";
   const auto before = lines_of(have), after = lines_of(want.content);
@@ -63,7 +63,7 @@ Status apply(StepContext& context, const Json& params) {
   const FileState state = look(context.files, want.path);
   if (state.directory) return fail(Code::conflict, want.path + " is a directory");
   if (want.absent) return context.files.remove(want.path);
-  // Before the file: once that is right, nothing overwrites it.
+  // These are written first: once the file itself is correct, nothing overwrites it.
   for (const auto& beside : keeps_written(context.files, want.path)) TRY_(put(context.files, beside));
   const auto have =
       state.regular ? context.files.read(want.path) : Result<std::string>(fail(Code::not_found, ""));
@@ -77,14 +77,14 @@ StepModule file_module() {
   StepModule m;
   m.name = "file";
   m.help =
-      "A regular file with exactly this content, mode and owner. Its content is not shown in diffs if only "
-      "the owner may read it. For /etc/hosts, cloud-init (if present) is configured not to rewrite it.";
+      "Writes a regular file with exactly this content, mode and owner. Its content is not shown in diffs if "
+      "only the owner may read it. For /etc/hosts, cloud-init (if present) is configured not to rewrite it.";
   m.parameters = Json::array(
       {parameter("path", "string", true, "absolute path"),
        parameter("content", "string", false, "whole content", ""),
-       parameter("mode", "string", false, "octal", "0644"),
-       parameter("owner", "string", false, "user name or number; default: unchanged (root for a new file)"),
-       parameter("group", "string", false, "group name or number"),
+       parameter("mode", "string", false, "octal mode", "0644"),
+       parameter("owner", "string", false, "user name or UID; default: unchanged (root for a new file)"),
+       parameter("group", "string", false, "group name or GID"),
        parameter("ensure", "string", false, "present | absent", "present")});
   m.check = check;
   m.apply = apply;

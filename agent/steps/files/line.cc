@@ -1,4 +1,4 @@
-// line: exactly one line of a text file, found by its beginning; everything else in the file stays.
+// line: sets or removes one line of a text file, found by its beginning; the rest of the file stays.
 #include "agent/steps/system/accounts.h"
 #include "agent/steps/step_modules.h"
 
@@ -15,13 +15,13 @@ Result<Wanted> wanted(const Json& params) {
              text_of(params, "ensure", "present") == "absent"};
   if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "line: 'path' must be absolute");
   if (out.line.empty() && out.prefix.empty())
-    return fail(Code::invalid, "line: 'line' or 'prefix' is needed");
+    return fail(Code::invalid, "line: 'line' or 'prefix' is required");
   if (out.line.find('\n') != std::string::npos)
     return fail(Code::invalid, "line: 'line' must be a single line");
-  if (!out.absent && out.line.empty()) return fail(Code::invalid, "line: 'line' is needed");
+  if (!out.absent && out.line.empty()) return fail(Code::invalid, "line: 'line' is required");
   if (!out.prefix.empty() && !out.line.empty() && out.line.rfind(out.prefix, 0) != 0)
     return fail(Code::invalid,
-                "line: 'line' does not begin with 'prefix', so it would be added again and again");
+                "line: 'line' does not begin with 'prefix', so it would be added at every run");
   return out;
 }
 
@@ -29,7 +29,7 @@ bool matches(const Wanted& want, const std::string& line) {
   return want.prefix.empty() ? line == want.line : line.rfind(want.prefix, 0) == 0;
 }
 
-// The wanted text of the file. The first match is replaced in place, further ones are removed.
+// Returns the wanted text of the file. The first match is replaced in place, further ones are removed.
 std::string edited(const Wanted& want, const std::string& text) {
   std::string out;
   bool placed = want.absent;
@@ -77,8 +77,9 @@ StepModule line_module() {
   StepModule m;
   m.name = "line";
   m.help =
-      "One line of a text file, found by `prefix` (or by equality); other lines stay. For files without a "
-      "drop-in folder.";
+      "Sets or removes one line of a text file, found by `prefix` (without it: by the whole line); other "
+      "lines "
+      "stay. For files without a drop-in folder.";
   m.parameters =
       Json::array({parameter("path", "string", true, "absolute path"),
                    parameter("line", "string", false, "the whole line"),

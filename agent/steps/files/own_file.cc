@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kDebts = "/run/muster/owed/";
 
-// The first line that differs, for messages.
+// Describes the first line that differs.
 std::string first_difference(const std::string& have, const std::string& want) {
   const auto before = lines_of(have), after = lines_of(want);
   size_t i = 0;
@@ -92,7 +92,7 @@ Result<std::string> digest_of(const Json& params, const char* key) {
 
 Status fetch(StepContext& context, const std::string& url, const std::string& sha256, const std::string& path,
              unsigned mode, DurationMs deadline) {
-  // A local file would become a symbolic link with file:.
+  // With file: apt would only make a symbolic link to the local file.
   const std::string source = url.rfind("file:", 0) == 0 ? "copy:" + url.substr(5) : url;
   const std::string part = path + ".muster-part";
   TRY_(context.files.make_directories(path.substr(0, std::max<size_t>(path.rfind('/'), 1))));

@@ -1,9 +1,9 @@
-// Small configuration files that belong to muster as a whole, and the pending effects after writing them.
+// Small configuration files that muster owns completely, and the effects still pending after one is written.
 //
-// A file changes at once, its effect (a reload, a trigger) later: a crash in between must not look like
-// success. So a module records the pending effect before it writes and clears it afterwards; a check with a
-// pending effect fails. The records are in /run: a reboot brings these effects about anyway. Thread: plain
-// functions over Files.
+// A file changes at once, but its effect (a reload, a trigger) comes later: a crash in between must not look
+// like success. So a module records the pending effect before it writes and clears it afterwards; a check
+// fails while one is pending. The records are in /run, because a reboot has these effects, too. Thread
+// safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -12,20 +12,20 @@
 
 namespace muster::steps {
 
-// Empty text: must not exist.
+// A file that must have this text and mode. With an empty text it must not exist.
 struct OwnFile {
   std::string path, text;
   unsigned mode = 0644;
 };
-void add_difference(const Files& files, const OwnFile& want, Diff& diff);
+void add_difference(const Files& files, const OwnFile& want, Diff& diff);  // adds to `diff`, if it differs
 bool differs_from(const Files& files, const OwnFile& want);
-// Writes only what differs.
+// Writes or removes the file if it differs.
 Status put(const Files& files, const OwnFile& want);
 
-// Names become parts of file names: a letter or digit, then letters, digits, '.', '_' and '-'.
+// Checks a name that becomes part of a file name: a letter or digit, then letters, digits, '.', '_' and '-'.
 Status check_name(const std::string& name, const char* module);
 
-bool has_pending_reload(const Files& files, const std::string& what);
+bool has_pending_reload(const Files& files, const std::string& what);  // the records described above
 Status mark_pending(const Files& files, const std::string& what);
 Status clear_pending(const Files& files, const std::string& what);
 
@@ -36,14 +36,14 @@ bool is_booted(const Files& files);
 // `systemctl daemon-reload`, if there is a systemd.
 Status reload_units(StepContext& context);
 
-// Requests a reboot, for a change that takes effect only then. The `reboot` module does one for all requests.
+// Requests a reboot for a change that needs one. The `reboot` module restarts once for all requests.
 Status request_reboot(const Files& files, const std::string& who, const std::string& why);
 
-// Fetches `url` with apt's own downloader and puts it at `path` once its digest is verified. Never leaves a
-// wrong or partial file there.
+// Downloads `url` with apt's downloader and moves the file to `path` once its digest is verified. A wrong or
+// partial file never appears there.
 Status fetch(StepContext& context, const std::string& url, const std::string& sha256, const std::string& path,
              unsigned mode = 0644, DurationMs deadline = 30 * kMinute);
-// "sha256:<hex>" or bare hex -> "sha256:<hex>"; invalid for anything else.
+// Reads a digest, "sha256:<hex>" or bare hex, and returns it as "sha256:<hex>"; invalid for anything else.
 Result<std::string> digest_of(const Json& params, const char* key);
 
 }  // namespace muster::steps

@@ -11,8 +11,8 @@ constexpr const char* kCloudParts = "/etc/cloud/cloud.cfg.d/";
 constexpr const char* kOurs = "zz-muster-hosts.cfg";  // the last file that sets a key counts
 constexpr const char* kList = "cloud_init_modules:";
 
-// The items of the list in this text, each with its "- "; nullopt if the text has no such list, or has it on
-// one line.
+// Returns the items of the list kList in this text, each with its "- "; nullopt if the text has no such list,
+// or has it on one line.
 std::optional<std::vector<std::string>> items_of(const std::string& text) {
   std::optional<std::vector<std::string>> out;
   bool inside = false;

@@ -1,5 +1,5 @@
-// Files that another program of the host rewrites at its next start, and what prevents that: a file with the
-// declared content does not hold while a boot would replace it. Thread: plain functions over Files.
+// Files that another program on the host would rewrite at the next boot, and the files that prevent it:
+// without them the declared content would not last. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace muster::steps {
 
-// What must exist beside `path` so that it stays as written; empty if nothing on this host rewrites it.
-//   /etc/hosts  cloud-init, with `manage_etc_hosts` in its configuration or in what the provider gives the
-//               machine (which counts more than any file of the host): its module is removed from the list
+// Returns the files that must exist so that `path` stays as written; empty if nothing would rewrite it.
+//   /etc/hosts  cloud-init rewrites it if its configuration or the provider's data (which overrides any file
+//               on the host) sets `manage_etc_hosts`: the module that does so is removed from its list
 std::vector<OwnFile> keeps_written(const Files& files, const std::string& path);
 
 }  // namespace muster::steps

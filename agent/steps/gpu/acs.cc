@@ -83,14 +83,15 @@ Result<std::vector<AcsSetting>> wanted(const StepContext& context, const Json& p
   return out;
 }
 
-// VFIO's own driver, vendors' variants of it (mlx5_vfio_pci, nvgrace-gpu-vfio-pci), and Xen's.
+// True for drivers that pass devices through to guests: VFIO's own, vendors' variants of it (mlx5_vfio_pci,
+// nvgrace-gpu-vfio-pci), and Xen's.
 bool hands_to_guests(const std::string& driver) {
   return driver.find("vfio") != std::string::npos || driver == "pciback" || driver == "xen-pciback";
 }
 
-// A device that is passed through to a guest or reserved for one, with the evidence; "" if there is none. A
-// vendor's driver may pass on virtual functions under an unrelated name: `vfio-dev` (since Linux 6.1) and the
-// groups below /dev/vfio show these.
+// Describes a device that is passed through to a guest or reserved for one; "" if there is none. A vendor's
+// driver that passes virtual functions through may have an unrelated name: `vfio-dev` (since Linux 6.1) and
+// the groups below /dev/vfio show such devices.
 std::string guests_device(const Files& files) {
   const std::string bus = "/sys/bus/pci/";
   for (const auto& driver : files.list(bus + "drivers"))
@@ -113,7 +114,7 @@ std::string guests_device(const Files& files) {
   return "";
 }
 
-// A guest's device needs the isolation.
+// Fails if a device is passed through to a guest, because that requires the isolation.
 Status check_no_passthrough(const Files& files) {
   const std::string found = guests_device(files);
   if (found.empty()) return Ok{};
@@ -141,7 +142,7 @@ std::vector<OwnFile> own_files(const std::vector<AcsSetting>& settings) {
           {"/etc/udev/rules.d/80-muster-acs.rules", rule, 0644}};
 }
 
-// The units, as the service module sees them.
+// Parameters for the service module, for each of the units.
 Json service_params() { return {{"names", {"muster-acs.service"}}, {"enabled", true}, {"running", false}}; }
 Json timer_params() { return {{"names", {"muster-acs.timer"}}, {"enabled", true}}; }
 
@@ -168,7 +169,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   std::string without;
   TRY_(registers_diff(context.files, settings, diff, without));
-  // Even if ACS is already off: a guest that came later is not isolated.
+  // Checked even if ACS is already off, because a guest that was started later is not isolated.
   if (const Status alone = check_no_passthrough(context.files); !alone.ok()) diff.add(alone.error().message);
   for (const auto& file : own_files(settings)) add_difference(context.files, file, diff);
   for (const auto& unit : {service_params(), timer_params()}) {
@@ -268,7 +269,7 @@ Result<int> reapply_acs(const Files& files) {
     const auto done = before.ok() ? write_acs(files, setting) : Result<bool>(before.error());
     if (!done.ok())
       problems +=
-          (problems.empty() ? "" : "; ") + done.error().message;  // one bridge must not stop the others
+          (problems.empty() ? "" : "; ") + done.error().message;  // one error must not stop the others
     else if (*done && **before != wanted_value(setting, **before))
       ++changed;
   }

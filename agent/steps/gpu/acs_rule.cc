@@ -23,7 +23,7 @@ bool is_gpu(const PciNode& node) {
   return (kind == 0x0300 && node.vendor == kNvidia) ||
          ((kind == 0x0380 || kind == 0x1200) && node.vendor == kAmd);
 }
-// What a GPU exchanges data with directly: InfiniBand, RDMA NICs, NVMe.
+// True for devices that a GPU exchanges data with directly: InfiniBand, RDMA NICs, NVMe.
 bool is_partner(const PciNode& node) {
   const uint32_t kind = node.device_class >> 8;
   return kind == 0x0207 || (kind == 0x0200 && node.vendor == kMellanox) || kind == 0x0108;
@@ -42,7 +42,7 @@ class Tree {
     for (const auto& node : nodes) nodes_[node.address] = &node;
   }
 
-  // The bridges above a device, nearest first, the root port last.
+  // Returns the bridges above a device, the nearest one first, the root port last.
   std::vector<const PciNode*> path(const PciNode& node) const {
     std::vector<const PciNode*> out;
     for (std::string up = node.parent; !up.empty() && out.size() < 32;) {
@@ -61,8 +61,8 @@ class Tree {
 
 using Settings = std::map<std::string, AcsSetting>;
 
-// Two nested switches below a Grace root port: root port -> switch -> {DMA function, switch -> GPU}. True if
-// there is such a pair.
+// Adds the settings for a DMA function and a GPU below two nested switches of a Grace root port: root port ->
+// switch -> {DMA function, switch -> GPU}. True if there is such a pair.
 bool dma_direct(const Tree& tree, const PciNode& dma, const std::vector<const PciNode*>& gpus,
                 Settings& out) {
   const auto dma_path = tree.path(dma);
@@ -70,7 +70,8 @@ bool dma_direct(const Tree& tree, const PciNode& dma, const std::vector<const Pc
   for (const PciNode* gpu : gpus) {
     const auto gpu_path = tree.path(*gpu);
     if (gpu_path.empty() || gpu_path.back() != dma_path.back()) continue;
-    // From the root port down, as long as both paths are the same; the next ports are where they diverge.
+    // Follows both paths down from the root port as long as they are the same; the next ports are where they
+    // diverge.
     size_t common = 1;
     while (common < dma_path.size() && common < gpu_path.size() &&
            dma_path[dma_path.size() - 1 - common] == gpu_path[gpu_path.size() - 1 - common])
@@ -100,7 +101,7 @@ std::vector<AcsSetting> choose_acs(const std::vector<PciNode>& nodes) {
     if (is_dma_function(*node) && dma_direct(tree, *node, gpus, settings))
       direct.insert(tree.path(*node).back()->address);
 
-  // root port -> devices below it that may talk to each other
+  // root port -> devices below it that may exchange data directly
   std::map<std::string, std::vector<const PciNode*>> below;
   std::set<std::string> with_gpu;
   for (const auto& [address, node] : tree.nodes()) {

@@ -1,17 +1,17 @@
 // Which bits of PCIe Access Control Services block peer-to-peer traffic, on which bridges.
 //
-// Pure: from a PCI tree to a list of bridges with the bits to clear and to set. Bits of the ACS control
-// register: 0 source validation, 1 translation blocking, 2 request redirect, 3 completion redirect, 4
-// upstream forwarding, 5 egress control, 6 direct translated. The rules (bits in the order DT EC UF CR RR TB
-// SV, x = left alone):
+// Turns a PCI tree into a list of bridges, with the bits to clear and to set on each. Bits of the ACS control
+// register: 0 source validation (SV), 1 translation blocking (TB), 2 request redirect (RR), 3 completion
+// redirect (CR), 4 upstream forwarding (UF), 5 egress control (EC), 6 direct translated (DT). The rules (bits
+// in the order DT EC UF CR RR TB SV, x = unchanged):
 //   classic      GPUs with NICs, NVMe drives or other GPUs below the same root port: xx000x0 on every bridge
 //                between them and that root port, the root port included
-//   DMA-direct   ConnectX-8 with its DMA function beside a GPU, below a Grace root port: xx110x1 on the
+//   DMA-direct   the DMA function of a ConnectX-8 and a GPU below the same Grace root port: xx110x1 on the
 //                switch port towards the DMA function, xx101x1 on the one towards the GPU, xx111x0 on the
-//                root port. Clearing all of them would be wrong there.
-//   alone        nothing in common below a root port: traffic goes through the root complex anyway, left
-//                alone
-// Thread: plain values.
+//                root port. Clearing all of these bits would be wrong there.
+//   alone        no other such device below the root port: not changed, because traffic goes through the
+//                root complex anyway
+// Thread safety: plain value types, stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -40,10 +40,10 @@ inline bool operator==(const AcsSetting& a, const AcsSetting& b) {
 
 constexpr uint16_t kAcsRedirects = 0x1d;  // SV, RR, CR, UF: what the kernel switches on
 
-// Sorted by address; one entry per bridge.
+// Returns the settings that these rules require: one entry per bridge, sorted by address.
 std::vector<AcsSetting> choose_acs(const std::vector<PciNode>& tree);
 
-// The tree from /sys/bus/pci/devices.
+// Reads the PCI tree from /sys/bus/pci/devices.
 std::vector<PciNode> read_pci_tree(const Files& files);
 
 }  // namespace muster::steps

@@ -3,10 +3,10 @@
 // files and libraries. A host that has such a file of its own keeps it, and ours is not written
 // (cdi_others.h).
 //
-// The same content as from `nvidia-ctk cdi generate` of NVIDIA's Container Toolkit, as far as compute
+// It has the same content as from `nvidia-ctk cdi generate` of NVIDIA's Container Toolkit, as far as compute
 // programs need it; no distribution's archive has the toolkit. Its hooks are not written: a container finds
-// the libraries where this system has them, which is where Debian's and Ubuntu's loaders look. Libraries are
-// those that the loader of this system knows (`ldconfig -p`). Format: the Container Device Interface's
+// the libraries where this system has them, which is where Debian's and Ubuntu's loaders look. The libraries
+// are those in the cache of this system's loader (`ldconfig -p`). Format: the Container Device Interface's
 // SPEC.md, 0.5.0.
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ bool is_the_drivers(const std::string& library) {
 }
 
 // "       libcuda.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libcuda.so.1"; 32-bit ones have no
-// architecture in the parentheses. The loader uses the first one of a name.
+// architecture in the parentheses. The loader uses the first library of a name.
 Result<std::map<std::string, std::string>> driver_libraries(StepContext& context) {
   TRY(const std::string known, run_tool(context, {"ldconfig", "-p"}));
   std::map<std::string, std::string> out;
@@ -69,14 +69,14 @@ Json mount(const std::string& path) {
 Result<OwnFile> file_of(StepContext& context, const Json& params) {
   const int64_t gpus = int_of(params, "gpus", 0);
   if (gpus < 1 || gpus > kMostGpus)
-    return fail(Code::invalid, fmt::format("cdi: 'gpus' must be 1 to {}", kMostGpus));
+    return fail(Code::invalid, fmt::format("cdi: 'gpus' must be between 1 and {}", kMostGpus));
   const Files& files = context.files;
   Json devices = Json::array();
   std::vector<std::string> all;
   for (int64_t i = 0; i < gpus; ++i) {
     const std::string path = fmt::format("/dev/nvidia{}", i);
     if (!files.exists(path))
-      return fail(Code::not_found, fmt::format("there is no {}: {} GPUs are expected", path, gpus));
+      return fail(Code::not_found, fmt::format("{} does not exist, but {} GPUs are expected", path, gpus));
     devices.push_back({{"name", std::to_string(i)}, {"containerEdits", nodes_of({path})}});
     all.push_back(path);
   }
@@ -130,7 +130,7 @@ Status apply(StepContext& context, const Json& params) {
   return found.ours_in_the_way ? context.files.remove(kFile) : put(context.files, file);
 }
 
-// Checks that what the file names, as an engine reads it, exists on this node.
+// Checks that every path in this list of the file, under `key`, exists on this node.
 Status there(const Files& files, const Json& edits, const char* list, const char* key) {
   for (const Json& one : edits.value(list, Json::array()))
     if (const std::string path = one.value(key, ""); path.empty() || !files.exists(path))
@@ -161,9 +161,9 @@ StepModule cdi_module() {
   m.help =
       "Writes /etc/cdi/nvidia.json for container engines: each GPU as nvidia.com/gpu=N, all of them as "
       "nvidia.com/gpu=all, with the driver's device files, its libraries known to ldconfig, and nvidia-smi. "
-      "Verified: everything that the file names exists. A host's own file for these devices in /etc/cdi or "
-      "/run/cdi is kept: if it is complete, muster's is not written; if it is not, the step fails.";
-  m.parameters = Json::array({parameter("gpus", "int", true, "number of GPUs: /dev/nvidia0 and so on")});
+      "Every path in the file is then verified to exist. A host's own file for these devices in /etc/cdi or "
+      "/run/cdi is kept: if it is complete, muster's file is not written; otherwise the step fails.";
+  m.parameters = Json::array({parameter("gpus", "int", true, "number of GPUs, counted from /dev/nvidia0")});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

@@ -10,7 +10,7 @@
 namespace muster::steps {
 namespace {
 
-constexpr const char* kFolders[] = {"/etc/cdi", "/run/cdi"};  // the later one wins
+constexpr const char* kFolders[] = {"/etc/cdi", "/run/cdi"};  // the later one takes precedence
 
 struct Other {
   std::string path, text;
@@ -20,7 +20,7 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// Names of devices; those of anything else have keys of their own (hookName).
+// Returns the names of devices; names of other things have different keys (hookName).
 std::set<std::string> names_in(const std::string& text) {
   const auto names = plain_values_of(text, "name");
   return {names.begin(), names.end()};
@@ -28,7 +28,7 @@ std::set<std::string> names_in(const std::string& text) {
 
 bool has_one_of(const std::string& text, const std::set<std::string>& devices) {
   const auto names = names_in(text);
-  return names.empty() ||  // none that we can read
+  return names.empty() ||  // they have a form that is not supported
          std::any_of(devices.begin(), devices.end(),
                      [&](const auto& name) { return names.count(name) != 0; });
 }
@@ -47,8 +47,8 @@ std::vector<Other> others_in(const Files& files, const std::string& folder, cons
   return out;
 }
 
-// Which device it lacks, or what it names that does not exist on this node; "" if it is complete. `alone`: no
-// other file may define the devices that it lacks.
+// Describes what is wrong with `other`: a device that it does not define, or a path that does not exist on
+// this node; "" if it is complete. `alone`: there is no second file that may define the missing devices.
 std::string lacking(const Files& files, const Other& other, const std::set<std::string>& devices,
                     bool alone) {
   const auto names = names_in(other.text);
@@ -57,7 +57,8 @@ std::string lacking(const Files& files, const Other& other, const std::set<std::
   const auto sources = plain_values_of(other.text, "hostPath");
   for (const auto& path : sources)
     if (!files.exists(path)) return fmt::format("names {}, which does not exist on this node", path);
-  // For devices with a source it is the path in the container; for hooks, a program on this node.
+  // For a device with a `hostPath`, `path` is the path in the container; for a hook, it is a program on this
+  // node.
   for (const auto& path : plain_values_of(other.text, "path")) {
     const bool has_source = std::any_of(sources.begin(), sources.end(),
                                         [&](const std::string& source) { return ends_with(source, path); });
@@ -99,8 +100,8 @@ CdiOthers other_cdi_files(const Files& files, const std::string& own, const std:
   if (winners.empty()) return out;
   const Other& first = winners.front();
   const bool alone = above.empty() || !beside.empty();
-  // Two files of one folder with the same device cancel each other, even if the other folder has it: engines
-  // drop what is in conflict.
+  // Two files in one folder that define the same device cancel each other, even if the other folder also
+  // defines it: engines ignore devices in conflict.
   const auto& doubled = beside.size() > 1 ? beside : above;
   if (doubled.size() > 1) {
     out.problem = fmt::format("{} and {} both define {} devices, so engines use neither: remove one",

@@ -14,12 +14,12 @@ using Words = std::vector<std::string>;
 
 // In the order in which ufw-init adds them to INPUT, OUTPUT and FORWARD.
 const Words kPrimary = {"before-logging", "before", "after", "after-logging", "reject", "track"};
-// Bridges that programs make for guests of this host.
+// Prefixes of bridges that other programs create for guests of this host.
 const Words kGuestBridges = {"virbr", "podman", "cni", "lxcbr", "lxdbr", "incusbr"};
 const std::vector<std::pair<std::string, std::string>> kHooks = {
     {"INPUT", "input"}, {"OUTPUT", "output"}, {"FORWARD", "forward"}};
 
-// Splits at blanks; text in double quotes is one word.
+// Splits a line at blanks; text in double quotes is one word.
 Words words_of(const std::string& line) {
   Words out;
   bool begun = false, quoted = false;
@@ -43,7 +43,7 @@ bool is_one_of(const std::string& word, std::initializer_list<const char*> names
   return std::any_of(names.begin(), names.end(), [&](const char* name) { return word == name; });
 }
 
-// A rule's value for an option under any of these names; "" if it has none.
+// Returns a rule's value for an option with any of these names; "" if it has none.
 std::string value_of(const Words& words, std::initializer_list<const char*> names) {
   for (size_t i = 0; i + 1 < words.size(); ++i)
     if (is_one_of(words[i], names)) return words[i + 1];
@@ -111,7 +111,7 @@ bool own_udp(const Words& words, Family family) {
          (to == "1900" && target == "ff02::f");
 }
 
-// Allows no more than ufw itself. Further conditions only narrow it, except for a `!`.
+// True if the rule allows no more than ufw's own rules. Further conditions only narrow it, except for a `!`.
 bool is_own(const Words& words, Family family) {
   if (std::find(words.begin(), words.end(), "!") != words.end()) return false;
   if (value_of(words, {"-i", "--in-interface"}) == "lo") return true;
@@ -125,7 +125,7 @@ bool is_own(const Words& words, Family family) {
   return icmp && own_icmp(value_of(words, {"--icmp-type", "--icmpv6-type"}), family);
 }
 
-// The chains that incoming packets may reach.
+// Returns the chains that incoming packets may reach.
 std::set<std::string> reached(const FilterTable& table, Family family) {
   std::set<std::string> out = {"INPUT", ufw_chain(family, "user-input"),
                                ufw_chain(family, "skip-to-policy-input")};
@@ -141,15 +141,15 @@ std::set<std::string> reached(const FilterTable& table, Family family) {
   return out;
 }
 
-// Unconditional, as ufw-init makes them.
+// An unconditional jump, as ufw-init adds it.
 std::string jump(const std::string& from, const std::string& to) { return "-A " + from + " -j " + to; }
 
 bool has_line(const FilterTable& table, const std::string& line) {
   return std::any_of(table.rules.begin(), table.rules.end(), [&](const auto& r) { return r.line == line; });
 }
 
-// What stands between "*filter" and "COMMIT", without rules of built-in chains: ufw-init adds those at a
-// start, and here they would be added again each time.
+// Returns the lines between "*filter" and "COMMIT", without the rules of built-in chains: ufw-init adds those
+// when it starts, and here they would be added again each time.
 std::string filter_block(const std::string& text) {
   std::string out;
   bool inside = false;
@@ -165,8 +165,8 @@ std::string filter_block(const std::string& text) {
   return out;
 }
 
-// Another program's rule for its own guests, "-A LIBVIRT_INP -i virbr0 -p udp -m udp --dport 53": it returns
-// whenever that program starts, and allows only what this host's bridge connects.
+// True for another program's rule for its own guests, "-A LIBVIRT_INP -i virbr0 -p udp -m udp --dport 53".
+// The program adds it again whenever it starts, and it only accepts packets from the guests' bridge.
 bool is_of_guests(const FilterTable::Rule& rule) {
   if (rule.chain == "INPUT" || rule.chain.rfind("ufw", 0) == 0) return false;
   const std::string port = value_of(rule.words, {"-i", "--in-interface"});
@@ -175,7 +175,8 @@ bool is_of_guests(const FilterTable::Rule& rule) {
                      [&](const std::string& bridge) { return port.rfind(bridge, 0) == 0; });
 }
 
-// The ports of a rule, "22" or "1024:65535", for several "22,80:90"; empty: all.
+// True if the ports of a rule ("22", "1024:65535", several: "22,80:90") include a declared one; empty: all
+// ports.
 bool names_a_port_of(const std::string& ports, const std::string& declared) {
   const auto ends = [](const std::string& range) {
     const size_t colon = range.find(':');
@@ -191,7 +192,7 @@ bool names_a_port_of(const std::string& ports, const std::string& declared) {
   return false;
 }
 
-// A condition that does not narrow a rule to some senders.
+// True if this condition does not limit a rule to some senders, an interface or a rate.
 bool is_broad(const std::string& option, const std::string& value) {
   if (is_one_of(option, {"-m", "--match"}))
     return is_one_of(value, {"tcp", "udp", "multiport", "comment", "conntrack", "state"});
@@ -204,17 +205,17 @@ bool is_broad(const std::string& option, const std::string& value) {
 
 bool refuses(const std::string& target) { return is_one_of(target, {"DROP", "REJECT", "TARPIT"}); }
 
-// Whether this blocks declared packets from all senders; for IPv6, where nothing is declared, what the
-// network itself needs. A rule for some senders, an interface or a rate (fail2ban, a limit) does not count:
-// the site's own restrictions stay. Nor does a chain that returns for some packets before it rejects the
-// rest.
+// True if this rule blocks declared packets from all senders; for IPv6, where nothing is declared, if it
+// blocks what the network itself needs. A rule for some senders, an interface or a rate (fail2ban, a limit)
+// does not count, because the site's own restrictions stay. Nor does a chain that returns for some packets
+// before it rejects the rest.
 bool closes(const FilterTable& table, Family family, const FilterTable::Rule& rule, const Words& declared,
             std::set<std::string>& seen) {
   const Words& words = rule.words;
   for (size_t i = 0; i < words.size(); i += 2) {
     const std::string value = i + 1 < words.size() ? words[i + 1] : "";
     if (words[i] == "--tcp-flags" && i + 2 < words.size() && words[i + 2] == "SYN")
-      ++i;  // as the kernel shows --syn
+      ++i;  // how the kernel prints --syn
     else if (!is_broad(words[i], value))
       return false;
   }
@@ -241,7 +242,7 @@ bool closes(const FilterTable& table, Family family, const FilterTable::Rule& ru
   });
 }
 
-// A rule for banned senders, for a rate, or for packets that belong to no connection.
+// True for a rule for banned senders, for a rate, or for packets that belong to no connection.
 bool is_ban(const Words& words) {
   if (std::find(words.begin(), words.end(), "!") != words.end()) return false;
   const std::string states = value_of(words, {"--ctstate", "--state"});
@@ -252,7 +253,7 @@ bool is_ban(const Words& words) {
   });
 }
 
-// Whether a rule, or the chain that it leads to, has one for which `what` holds.
+// True if `what` holds for this rule or for a rule in a chain that it jumps to.
 template <typename What>
 bool leads_to(const FilterTable& table, const FilterTable::Rule& rule, const What& what,
               std::set<std::string> seen = {}) {
@@ -265,7 +266,8 @@ bool leads_to(const FilterTable& table, const FilterTable::Rule& rule, const Wha
   });
 }
 
-// Rules of a chain that block declared packets before `jump` is reached, or anywhere if the chain lacks it.
+// Returns the rules of a chain that block declared packets and come before `jump`; all such rules if the
+// chain has no `jump`.
 Words closing_before(const FilterTable& table, Family family, const std::string& chain,
                      const std::string& jump, const Words& declared) {
   Words out;
@@ -278,7 +280,7 @@ Words closing_before(const FilterTable& table, Family family, const std::string&
   return out;
 }
 
-// For a missing before.rules: existing connections continue.
+// The minimum in place of a missing before.rules: existing connections continue.
 std::string least_before(Family family) {
   std::string out;
   for (const char* way : {"input", "output", "forward"}) {
@@ -289,10 +291,10 @@ std::string least_before(Family family) {
          ufw_chain(family, "before-output") + " -o lo -j ACCEPT\n";
 }
 
-// Where in INPUT ufw's chains must be inserted so that declared packets reach them: 0 if they are already
-// right, else the number of the first rule that would block such packets, once `accepts` and `jumps` are
-// deleted. This includes a rule for one interface, or for all but some, if a deleted accept preceded it:
-// together they let packets in.
+// Returns the position in INPUT at which the jumps to ufw's chains must be inserted so that declared packets
+// reach them: 0 if they are already correct, else the number that the first rule blocking such packets has
+// once `accepts` and `jumps` are deleted. A rule that blocks one interface, or all but some, also counts if
+// it follows a deleted accept, which let packets past it.
 size_t place_in_input(const FilterTable& live, Family family, const Words& declared, const Words& accepts,
                       const Words& jumps) {
   const auto is_in = [](const Words& lines, const std::string& line) {
@@ -315,7 +317,8 @@ size_t place_in_input(const FilterTable& live, Family family, const Words& decla
   return 0;
 }
 
-// Jumps from the built-in chains to ufw's, in its order; those already right stay where they are.
+// Returns the rules that make the built-in chains jump to ufw's chains, in ufw's order. Jumps that are
+// already correct stay where they are.
 std::string hung_in(const FilterTable& live, Family family, const Words& declared, const Words& accepts) {
   std::string out;
   for (const auto& [built_in, way] : kHooks) {

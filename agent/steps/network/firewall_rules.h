@@ -1,12 +1,12 @@
-// Rules of the kernel's firewall and of ufw's files, as text: which of them allow undeclared packets, which
-// of ufw's own basic rules are missing, and the text that corrects an address family.
+// Checks the text of firewall rules, from the kernel and from ufw's files: which rules allow undeclared
+// packets, which of ufw's basic rules are missing, and the rules that correct this for IPv4 or IPv6.
 //
-// A packet comes in when a rule of the filter table accepts it on its way from INPUT, so every chain that
-// INPUT leads to is checked, whichever program made it. What ufw itself always allows counts as declared:
-// packets on `lo` or of an existing connection, the ICMP types that it names, answers of a DHCP server, and
-// multicast names (mDNS, UPnP). So do guests' bridges in other programs' chains (libvirt's DNS on virbr0).
-// Tables of nft can reject a packet but never allow one past these; a redirection in the table nat changes
-// its port first, and is not checked. Thread: plain functions; no I/O.
+// A packet is accepted if a rule of the filter table accepts it in INPUT or in a chain that INPUT jumps to,
+// so all these chains are checked, whichever program made them. What ufw itself always allows counts as
+// declared: packets on `lo` or of an existing connection, the ICMP types in its rules, replies of a DHCP
+// server, and multicast discovery (mDNS, UPnP). So do rules for guests' bridges in other programs' chains
+// (libvirt's DNS on virbr0). An nft table can only reject more. A redirection in the nat table, which changes
+// a packet's port first, is not checked. Thread safety: stateless functions, no I/O.
 #pragma once
 
 #include <map>
@@ -18,11 +18,11 @@ namespace muster::steps {
 
 enum class Family { v4, v6 };
 
-// The filter table, as `iptables -S` prints it or a file of iptables-restore has it.
+// The filter table, as printed by `iptables -S` or read from a file for iptables-restore.
 struct FilterTable {
   struct Rule {
     std::string chain, line;         // "-A ufw-user-input -p tcp -m tcp --dport 22 -j ACCEPT"
-    std::vector<std::string> words;  // after the chain's name
+    std::vector<std::string> words;  // those after the chain's name
   };
   std::map<std::string, std::string> policies;  // of built-in chains: "INPUT" -> "DROP"
   std::set<std::string> chains;
@@ -30,34 +30,34 @@ struct FilterTable {
 };
 FilterTable filter_table(const std::string& text);
 
-// Name of one of ufw's chains: ufw_chain(Family::v6, "user-input") is "ufw6-user-input".
+// Returns the name of a chain of ufw: ufw_chain(Family::v6, "user-input") is "ufw6-user-input".
 std::string ufw_chain(Family family, const std::string& name);
-// Lines of a chain, in their order.
+// Returns the rules of a chain, in their order.
 std::vector<std::string> lines_of_chain(const FilterTable& table, const std::string& chain);
 
-// Lines that allow what neither ufw itself nor `declared` allows: in INPUT, in ufw's chains for incoming
-// packets (in a file, because ufw adds them; in the kernel, whether INPUT jumps to them or not), and in all
-// chains that these lead to.
+// Returns the rules that allow what neither ufw itself nor `declared` allows: in INPUT, in ufw's chains for
+// incoming packets (whether or not INPUT jumps to them, because ufw adds these jumps itself), and in all
+// chains that these jump to.
 std::vector<std::string> undeclared_accepts(const FilterTable& table, Family family,
                                             const std::vector<std::string>& declared);
-// The text of one of ufw's files, such as before.rules, with those lines commented out.
+// Returns the text of one of ufw's files, such as before.rules, with such undeclared rules commented out.
 std::string without_undeclared(const std::string& text, Family family);
 
-// Lines that block declared packets of all senders before ufw's own rules are reached: the REJECT at the end
-// of a provider's INPUT, another program's chain that drops the rest. Restrictions of some senders, of an
-// interface or of a rate do not count.
+// Returns the rules that block declared packets from all senders before ufw's own rules are reached: a REJECT
+// that the provider put at the end of INPUT, a chain of another program that drops the rest. Rules that apply
+// only to some senders, to one interface or above a rate do not count.
 std::vector<std::string> closed_before(const FilterTable& table, Family family,
                                        const std::vector<std::string>& declared);
 
-// Which of ufw's basic rules are missing in the kernel: jumps from INPUT to its chains and to the declared
-// rules, and the rule for answers of existing connections. Empty if complete.
+// Returns the basic rules of ufw that are missing in the kernel: jumps from INPUT to its chains and to the
+// declared rules, and the rules for `lo` and for existing connections. Empty if none is missing.
 std::vector<std::string> missing_frame(const FilterTable& table, Family family);
 
-// For `iptables-restore -n`: in one transaction everything undeclared is removed, and ufw's chains for
-// incoming packets become those of its files, whatever `live` was. Incoming packets are denied by default,
-// outgoing ones allowed; other programs' rules that allow nothing stay, but after ufw's if they would block
-// declared packets. `by_number`: rules are deleted by their number in `live`, for rules whose text iptables
-// does not find again (recent, connlimit).
+// Returns the input for `iptables-restore -n` that corrects the kernel's rules `live` in one transaction:
+// undeclared accepts are removed, and ufw's chains for incoming packets are replaced by those in its files.
+// Incoming packets are denied by default, outgoing ones allowed. Other programs' rules that allow nothing
+// stay, but are moved after ufw's if they would block declared packets. `by_number`: deletes rules by their
+// number in `live`, for rules that iptables cannot match by their text (recent, connlimit).
 struct UfwFiles {
   std::string before, after, user;  // content of before.rules, after.rules and user.rules
 };

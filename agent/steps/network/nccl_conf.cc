@@ -1,9 +1,9 @@
-// nccl_conf: /etc/nccl.conf of a node with declared rails: which RDMA ports, which GID, which interfaces for
-// sockets. From the record of the step `networks` and what the kernel says of these ports; read back from the
-// file, each name in it against the kernel.
+// nccl_conf: writes /etc/nccl.conf on a node with declared rails: the RDMA ports, the GID index, and the
+// interfaces for sockets, from the record of the step `networks` and the kernel's data on these ports.
+// Afterwards every name in the file is checked against the kernel.
 //
-// Left to itself, NCCL uses whatever it finds: storage adapters, the provisioning port. "=" before a list
-// means exactly these names, not prefixes.
+// Without this file NCCL uses any adapter that it finds, including storage adapters and the provisioning
+// port. "=" before a list means exactly these names, not prefixes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string gid_of_address(const std::string& address) {
   return fmt::format("0000:0000:0000:0000:0000:ffff:{:02x}{:02x}:{:02x}{:02x}", a, b, c, d);
 }
 
-// Index of the RoCE v2 GID of this address; -1 when there is none.
+// Returns the index of the RoCE v2 GID of this address; -1 if there is none.
 int gid_index(const Files& files, const RdmaName& rdma, const std::string& address) {
   const std::string folder = folder_of(rdma), gid = gid_of_address(address);
   for (int i = 0; i < kGids && files.exists(folder + "/gids/" + std::to_string(i)); ++i)
@@ -43,9 +43,9 @@ int gid_index(const Files& files, const RdmaName& rdma, const std::string& addre
 
 struct Found {
   std::vector<std::string> hcas;  // "mlx5_0:1"
-  int gid = -1;                   // -1: InfiniBand, or not the same everywhere
+  int gid = -1;                   // -1: InfiniBand, or not the same on all ports
   std::string note;
-  std::string socket;  // interfaces, with commas
+  std::string socket;  // interfaces, separated by commas
 };
 
 Result<Found> find(const StepContext& context) {
@@ -54,7 +54,7 @@ Result<Found> find(const StepContext& context) {
   const auto rails = record.rails();
   if (rails.empty())
     return fail(Code::not_found,
-                fmt::format("{} names no rails: has the playbook networks run?", kNetworksRecord));
+                fmt::format("{} lists no rails: run the playbook `networks` first", kNetworksRecord));
   Found out;
   std::string without, interfaces;
   std::map<int, int> gids;
@@ -78,7 +78,7 @@ Result<Found> find(const StepContext& context) {
   if (!out.hcas.empty() && !without.empty())
     return fail(Code::failed, "some rails have RDMA and others do not: " + without);
   if (gids.size() == 1) out.gid = gids.begin()->first;
-  if (gids.size() > 1) out.note = "the rails' GIDs have different indexes: NCCL finds them itself";
+  if (gids.size() > 1) out.note = "the rails' GIDs have different indexes, so NCCL selects the GIDs itself";
   // With RDMA, sockets are only used to start a job: the network that all nodes share is enough.
   out.socket = out.hcas.empty() || record.provisioning.empty() ? interfaces : record.provisioning;
   return out;
@@ -108,7 +108,7 @@ Status apply(StepContext& context, const Json&) {
   return put(context.files, file_of(found));
 }
 
-// Checks that the kernel has every name that NCCL will read there.
+// Checks that every device and interface named in the file exists.
 Status verify(StepContext& context, const Json& params) {
   TRY(const auto seen, check(context, params));
   if (seen.holds == Holds::no) return fail(Code::failed, seen.diff);

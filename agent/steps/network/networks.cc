@@ -1,13 +1,13 @@
-// networks: the ports of rails and of the storage network, by systemd-networkd: address, MTU, and for each
-// rail a routing table of its own.
+// networks: configures the ports of the rails and of the storage network through systemd-networkd: address,
+// MTU, and a separate routing table for each rail.
 //
-// Without the tables the kernel answers on whichever port its main table names first, and half of the traffic
-// of eight rails leaves through one of them. A rule sends what has a rail's address through that rail's
-// table, which contains its network, its gateway if there is one, and nothing else. For the same reason a
-// port answers ARP for its own address only, and replies may come in where the main table would not expect
-// them (rp_filter 2). What counts is what the kernel has (`ip`), never the files; a port without a link is a
-// failure that names it. Ports are chosen by agent/steps/network/port_choice.h, and recorded for other steps
-// (base/rails.h).
+// Without these tables the kernel replies through the first matching port in its main table, and half of the
+// traffic of eight rails leaves through one port. A rule routes packets from a rail's address through that
+// rail's table, which contains only the rail's network and its gateway, if it has one. For the same reason a
+// port answers ARP only for its own address, and packets are accepted on a port even if the main table would
+// route the reply through a different one (rp_filter 2). The check reads the kernel's state (`ip`), never the
+// files; a port without a link is a failure that names the port. Ports are selected by
+// agent/steps/network/port_choice.h and recorded for other steps (base/rails.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr const char* kFolder = "/etc/systemd/network";
 constexpr const char* kPrefix = "20-muster-";
 constexpr const char* kSysctls = "/etc/sysctl.d/60-muster-networks.conf";
 constexpr const char* kDebt = "networks";
-constexpr int kFirstTable = 1100;  // rail 0's table, and its rule's priority; the kernel's own begin at 253
+constexpr int kFirstTable = 1100;  // table and rule priority of rail 0; the kernel's tables begin at 253
 
 int table_of(const WantedPort& want) { return kFirstTable + want.rail; }
 
@@ -37,7 +37,7 @@ std::string network_text(const GivenPort& given, bool shares_function) {
   std::string out = fmt::format("# Written by muster: {}.\n[Match]\n", w.title());
   if (w.ethernet)
     out += fmt::format("MACAddress={}\nType=ether\n", given.port.mac);
-  else  // its hardware address changes from boot to boot
+  else  // InfiniBand: the hardware address changes at every boot
     out += fmt::format("Path=pci-{}\nType=infiniband\n", given.port.pci) +
            (shares_function ? "Name=" + given.port.name + "\n" : "");
   // An unplugged cable must not delay a boot.
@@ -59,7 +59,7 @@ std::string network_text(const GivenPort& given, bool shares_function) {
          fmt::format("\n[RoutingPolicyRule]\nFrom={}\nTable={}\nPriority={}\n", w.address, table, table);
 }
 
-// Parameter -> value, of one interface.
+// Kernel parameters of a rail or storage interface -> value.
 const std::map<std::string, std::string>& port_sysctls() {
   static const std::map<std::string, std::string> all = {
       {"arp_announce", "2"}, {"arp_ignore", "1"}, {"rp_filter", "2"}};
@@ -70,8 +70,8 @@ std::string proc_path(const std::string& interface, const std::string& key) {
   return "/proc/sys/net/ipv4/conf/" + interface + "/" + key;
 }
 
-// With slashes, because names of interfaces may have dots. udev applies the file to interfaces that come
-// later.
+// Keys are written with slashes, because interface names may contain dots. udev applies the file to
+// interfaces that appear later.
 std::string sysctl_text(const std::vector<GivenPort>& ports) {
   if (ports.empty()) return "";
   std::string out = "# Written by muster.\n";
@@ -95,7 +95,7 @@ std::string provisioning_port(const Files& files, const std::string& mac) {
   return "";
 }
 
-// The wanted files, once the ports are known. A file with an empty text must not exist.
+// Returns the wanted files, once the ports are known. A file with an empty text must not exist.
 std::vector<OwnFile> own_files(const Files& files, const std::string& mac,
                                const std::vector<GivenPort>& ports) {
   std::vector<OwnFile> out;
@@ -163,7 +163,8 @@ std::string addresses(const Json& link) {
   return out;
 }
 
-// Its table must have: its network through its port, and beyond that the gateway or nothing.
+// Adds how the rule and the routing table of a rail differ. The table must have a route to the rail's network
+// through the rail's port, and a default route: the gateway or, if there is none, `unreachable`.
 void routes_diff(const Live& live, const GivenPort& given, const std::string& who, Diff& diff) {
   const std::string table = std::to_string(table_of(given.want)), name = given.port.name;
   bool rule = false, network = false, rest = false;
@@ -181,15 +182,15 @@ void routes_diff(const Live& live, const GivenPort& given, const std::string& wh
     else
       diff.add(fmt::format("{}table {} has an undeclared route to {}", who, table, word(r, "dst")));
   }
-  if (!rule) diff.add(fmt::format("{}no rule for {}", who, given.want.address));
+  if (!rule) diff.add(fmt::format("{}no routing rule for {}", who, given.want.address));
   if (!network) diff.add(fmt::format("{}no route to {} in table {}", who, given.want.network, table));
   if (!rest)
     diff.add(given.want.gateway.empty()
-                 ? fmt::format("{}table {} does not end with unreachable", who, table)
+                 ? fmt::format("{}table {} has no `unreachable` default route", who, table)
                  : fmt::format("{}no default route through {} in table {}", who, given.want.gateway, table));
 }
 
-// What a port has that it should not, or lacks, apart from its link.
+// Adds how the configuration of a port differs. Its link is checked elsewhere.
 void port_diff(const Files& files, const Live& live, const GivenPort& given, const std::string& who,
                Diff& diff) {
   const Json* link = link_of(live, given.port.name);
@@ -221,7 +222,7 @@ Result<std::vector<GivenPort>> given_ports(StepContext& context, const Json& par
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no ports; nodes have"};
+    return CheckResult{Holds::not_applicable, "an image has no ports; checked on nodes"};
   std::vector<NetPort> open;
   const auto ports = given_ports(context, params, open);
   if (!ports.ok()) {
@@ -296,7 +297,7 @@ Status load(StepContext& context, const std::vector<GivenPort>& ports, bool chan
 Status apply(StepContext& context, const Json& params) {
   std::vector<NetPort> open;
   auto ports = given_ports(context, params, open);
-  // A driver may have been loaded just now.
+  // A port may be missing because its driver was only just loaded.
   const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   while (!ports.ok() && ports.error().code == Code::not_found && wait_a_little(context, until))
     ports = given_ports(context, params, open);
@@ -311,7 +312,7 @@ Status apply(StepContext& context, const Json& params) {
   return clear_pending(context.files, kDebt);
 }
 
-// Waits for a port: networkd answers before it is done, and link training takes time.
+// Waits for the ports: `networkctl` returns before networkd is done, and link training takes time.
 Status verify(StepContext& context, const Json& params) {
   const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {

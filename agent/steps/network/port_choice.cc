@@ -23,7 +23,7 @@ std::vector<RailPort> as_rail_ports(const std::vector<NetPort>& ports) {
   return out;
 }
 
-// In the order of their PCI addresses.
+// Returns the PCI paths of the GPUs, in the order of their PCI addresses.
 std::vector<std::string> paths_of_gpus(const Files& files) {
   constexpr const char* kPci = "/sys/bus/pci/devices/";
   std::vector<std::string> out;
@@ -35,7 +35,7 @@ std::vector<std::string> paths_of_gpus(const Files& files) {
   return out;
 }
 
-// Hands out ports, each once.
+// Assigns ports, each at most once.
 class PortAssigner {
  public:
   PortAssigner(const PortsAsked& asked, const std::vector<WantedPort>& wanted)
@@ -75,7 +75,8 @@ class PortAssigner {
     return Ok{};
   }
 
-  // For rails, or (rails false) the storage port: those not named in the spec.
+  // Assigns the ports that the spec does not name: those of the rails or, if `rails` is false, the storage
+  // port.
   Status give_found(bool rails, std::vector<NetPort>& open) {
     std::vector<size_t> places;
     for (size_t i = 0; i < wanted_.size(); ++i)
@@ -126,11 +127,12 @@ class PortAssigner {
           found = &port;
       }
       if (!found)
-        return fail(Code::not_found,
-                    fmt::format("{} on {}: its port {} ({}) is gone. If the machine was rebuilt, remove {} "
-                                "on it so that ports are selected again, or name them in the spec",
-                                wanted_[place].title(), asked_.node, was.interface,
-                                was.pci.empty() ? "no PCI address" : was.pci, kNetworksRecord));
+        return fail(
+            Code::not_found,
+            fmt::format("{} on {}: its port {} ({}) is missing. If the hardware was changed, remove {} "
+                        "on the node so that ports are selected again, or name them in the spec",
+                        wanted_[place].title(), asked_.node, was.interface,
+                        was.pci.empty() ? "no PCI address" : was.pci, kNetworksRecord));
       take(place, *found);
     }
     return Ok{};

@@ -15,7 +15,8 @@ bool fits(TcpState state, const std::string& expected) {
   return to_string(state) == expected;
 }
 
-// Retries until the deadline while the answer is not the expected one: the other node may not be ready yet.
+// Retries until the deadline while the state differs from the expected one: the other node may not be ready
+// yet.
 Result<CheckResult> check(StepContext& context, const Json& params) {
   const std::string host = text_of(params, "host"), expected = text_of(params, "expect", "open");
   if (expected != "open" && expected != "closed" && expected != "refused" && expected != "filtered")
@@ -48,8 +49,8 @@ StepModule probe_module() {
   m.parameters = Json::array(
       {parameter("host", "string", true, "numeric address"), parameter("port", "int", true, "TCP port"),
        parameter("expect", "string", false, "open | refused | filtered | closed", "open"),
-       parameter("attempt_ms", "int", false, "timeout of one attempt", 3000),
-       parameter("deadline_seconds", "int", false, "how long attempts are repeated", 10)});
+       parameter("attempt_ms", "int", false, "timeout of one attempt in ms", 3000),
+       parameter("deadline_seconds", "int", false, "how long to retry", 10)});
   m.check = check;
   return m;
 }

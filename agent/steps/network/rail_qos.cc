@@ -1,9 +1,10 @@
-// rail_qos: what lossless Ethernet needs on the rails, by iproute2's dcb: which priorities are paused instead
-// of dropped (PFC), which priority a packet's DSCP means, and how the bandwidth is shared (ETS).
+// rail_qos: settings for lossless Ethernet on the rails, through iproute2's dcb: which priorities are paused
+// instead of dropped (PFC), which priority a DSCP value maps to, and how the bandwidth is shared (ETS).
 //
-// The adapters lose these settings at a restart, so a unit sets them again. Read back from the driver, never
-// from the unit. For an adapter whose driver has no DCB the step fails and names it: RoCE that loses packets
-// is worse than an error. Reference: iproute2 6.1, dcb-pfc(8), dcb-app(8), dcb-ets(8).
+// Adapters lose these settings at a restart, so a systemd unit sets them again. The check reads them from the
+// driver, never from the unit. If the driver of an adapter has no DCB, the step fails and names the adapter:
+// RoCE that loses packets is worse than an error. Reference: iproute2 6.1, dcb-pfc(8), dcb-app(8),
+// dcb-ets(8).
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -26,7 +27,8 @@ struct Wanted {
   Values classes, shares, kinds;  // of ETS: priority -> class, class -> percent, class -> algorithm
 };
 
-// Priority -> percent: each gets a traffic class with its own number; all others share class 0 and the rest.
+// Adds ETS settings, from priority -> percent: each listed priority gets the traffic class of the same
+// number; all others share class 0 and the remaining bandwidth.
 void add_ets(const Json& ets, Wanted& out) {
   int rest = 100;
   for (int i = 0; i < kPriorities; ++i) {
@@ -48,7 +50,7 @@ Result<Wanted> wanted(const Json& params) {
     for (int i = 0; i < kPriorities; ++i) out.pfc[std::to_string(i)] = "off";
     for (const auto& priority : *pfc) {
       if (!priority.is_number_integer() || priority.get<int>() < 0 || priority.get<int>() >= kPriorities)
-        return fail(Code::invalid, "rail_qos: a priority must be 0 to 7");
+        return fail(Code::invalid, "rail_qos: a priority must be between 0 and 7");
       out.pfc[std::to_string(priority.get<int>())] = "on";
     }
   }
@@ -59,11 +61,11 @@ Result<Wanted> wanted(const Json& params) {
   }
   if (const Json& ets = object_of(params, "ets"); !ets.empty()) add_ets(ets, out);
   if (out.pfc.empty() && out.dscp.empty() && out.classes.empty())
-    return fail(Code::invalid, "rail_qos: one of pfc, dscp and ets is needed");
+    return fail(Code::invalid, "rail_qos: at least one of 'pfc', 'dscp' and 'ets' is required");
   return out;
 }
 
-// "prio-pfc 0:off 1:on" -> {0: off, 1: on}; what dcb prints for one table, on one line or several.
+// Parses what dcb prints for a table, on one or more lines: "prio-pfc 0:off 1:on" -> {0: off, 1: on}.
 Values table(const std::string& text, const std::string& name) {
   Values out;
   for (const auto& line : lines_of(text)) {
@@ -81,7 +83,7 @@ Words with(Words words, const Values& values) {
   return words;
 }
 
-// "all:off 3:on": the value of most first.
+// Appends the values in short form, the most common one first: "all:off 3:on".
 Words compact(Words words, const Values& values, const std::string& most) {
   words.push_back("all:" + most);
   for (const auto& [key, value] : values)
@@ -135,7 +137,7 @@ Result<Now> now_of(StepContext& context, const PortRecord& port, const Wanted& w
   return out;
 }
 
-// The commands that configure a port without settings as declared.
+// Returns the commands that set the declared values on a port that has no settings yet.
 std::vector<Words> commands(const std::string& interface, const Wanted& want) {
   std::vector<Words> out;
   if (!want.pfc.empty())
@@ -161,9 +163,9 @@ void port_diff(const StepContext& context, const PortRecord& port, const Wanted&
   };
   compare("PFC", now.pfc, want.pfc);
   compare("DSCP", now.dscp, want.dscp);
-  compare("classes of priorities", now.classes, want.classes);
-  compare("algorithms of classes", now.kinds, want.kinds);
-  compare("bandwidth of classes", now.shares, want.shares);
+  compare("traffic classes of the priorities", now.classes, want.classes);
+  compare("algorithms of the traffic classes", now.kinds, want.kinds);
+  compare("bandwidth of the traffic classes", now.shares, want.shares);
 }
 
 // ---- all of them
@@ -173,7 +175,7 @@ Result<std::vector<PortRecord>> rails_of(const Files& files) {
   auto rails = record.rails();
   if (rails.empty())
     return fail(Code::not_found,
-                fmt::format("{} names no rails: has the playbook networks run?", kNetworksRecord));
+                fmt::format("{} lists no rails: run the playbook `networks` first", kNetworksRecord));
   return rails;
 }
 
@@ -224,7 +226,7 @@ Status set_port(StepContext& context, const PortRecord& port, const Wanted& want
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   TRY(const auto rails, rails_of(context.files));
-  // All are checked before one is changed: half of the rails lossless is useless.
+  // All rails are checked before one is changed, because lossless settings on only some of them are useless.
   for (const auto& port : rails) TRY_(now_of(context, port, want));
   for (const auto& port : rails) TRY_(set_port(context, port, want));
   const OwnFile unit = unit_file(rails, want);

@@ -1,10 +1,10 @@
-// rdma_ports: tests that the RDMA ports that should be active are, and that their errors increase no faster
+// rdma_ports: tests that the required RDMA ports are active, and that their error counters increase no faster
 // than on a good link. Changes nothing.
 //
-// Which ports: those that are declared; without a declaration those with a link. An adapter's ports for
-// management or storage without a cable mean nothing for the fabric. Which counts: how much they increase
-// from now on. Earlier values mean nothing: a link goes down once while the machine boots, and fast links
-// have symbol errors that their error correction takes care of.
+// Required are the declared ports or, without a declaration, those with a link: ports for management or
+// storage without a cable are irrelevant to the fabric. Only increases during the test count. Earlier values
+// are ignored, because a link goes down once while the machine boots, and fast links have symbol errors that
+// error correction repairs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,12 +26,12 @@ using Clock = std::chrono::steady_clock;
 const std::string kClass = "/sys/class/infiniband/";
 
 struct Port {
-  std::string name, folder;  // "mlx5_0"; of a device with several ports "mlx4_0/2"
+  std::string name, folder;  // "mlx5_0"; "mlx4_0/2" if the device has several ports
   std::string state, physical;
   bool active() const {
     return state.find("ACTIVE") != std::string::npos && state.find("DEFER") == std::string::npos;
   }
-  // If the driver does not report the cable, the port's state has to do.
+  // If the driver does not report the physical state, the logical state is used.
   bool linked() const {
     return physical.empty() ? state.find("DOWN") == std::string::npos
                             : physical.find("LinkUp") != std::string::npos;
@@ -54,13 +54,13 @@ std::vector<Port> ports_of(const Files& files) {
   return out;
 }
 
-// A device stands for all of its ports.
+// True if `declared` names this port. The name of a device stands for all of its ports.
 bool is_meant(const std::string& declared, const Port& port) {
   return declared == port.name || port.name.rfind(declared + "/", 0) == 0 ||
          declared == port.name + "/" + port.folder.substr(port.folder.rfind('/') + 1);
 }
 
-// The ports that must be active.
+// Returns the ports that must be active.
 std::vector<Port> wanted(const std::vector<Port>& ports, const std::vector<std::string>& declared) {
   std::vector<Port> out;
   for (const auto& port : ports)
@@ -71,7 +71,7 @@ std::vector<Port> wanted(const std::vector<Port>& ports, const std::vector<std::
   return out;
 }
 
-// "" when they are, else which is not.
+// Describes which of the ports that must be active are not; "" if all are.
 std::string lacking(const std::vector<Port>& ports, const std::vector<std::string>& declared) {
   if (ports.empty()) return "no RDMA device";
   Diff diff;
@@ -103,10 +103,11 @@ Counts counts_of(const Files& files, const Port& port) {
 }
 uint64_t moved(const std::optional<uint64_t>& before, const std::optional<uint64_t>& now) {
   if (!before || !now) return 0;
-  return *now >= *before ? *now - *before : *now;  // it was reset in between
+  return *now >= *before ? *now - *before : *now;  // the counter was reset in between
 }
 
-// The count that a link with the allowed rate exceeds in this time only once in a million.
+// Returns the count that a link with the allowed error rate exceeds in this time with a probability of about
+// one in a million.
 double most_by_chance(double per_hour, double seconds) {
   const double mean = per_hour * seconds / 3600;
   return mean + 5 * std::sqrt(mean) + 1;
@@ -146,13 +147,13 @@ Result<CheckResult> watch(StepContext& context, const Json& params, const std::v
   return diff.result();
 }
 
-// The ports of the declared rails, as the step `networks` found them.
+// Returns the RDMA ports of the declared rails, from the record of the step `networks`.
 Result<std::vector<std::string>> ports_of_rails(const StepContext& context) {
   TRY(const auto record, read_networks_record(context.files));
   const auto rails = record.rails();
   if (rails.empty())
     return fail(Code::not_found,
-                fmt::format("{} names no rails: has the playbook networks run?", kNetworksRecord));
+                fmt::format("{} lists no rails: run the playbook `networks` first", kNetworksRecord));
   std::vector<std::string> out;
   for (const auto& port : rails) {
     const RdmaName rdma = rdma_of_interface(context.files, port.interface);
@@ -195,7 +196,7 @@ StepModule rdma_ports_module() {
                  "ports that must be active: mlx5_0, or mlx4_0/2; default: those with a link"),
        parameter("rails", "bool", false, "all ports of the declared rails (step `networks`)", false),
        parameter("deadline_seconds", "int", false, "how long to wait for a port that is not active yet", 60),
-       parameter("watch_seconds", "int", false, "how long to watch their counters; default: not at all"),
+       parameter("watch_seconds", "int", false, "how long to watch the error counters; default: not at all"),
        parameter("symbol_errors_per_hour", "int", false, "limit for a good link", 120)});
   m.check = check;
   return m;

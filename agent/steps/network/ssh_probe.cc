@@ -1,8 +1,8 @@
 // ssh_probe: tests which login methods a node's SSH server offers, seen from another node. Changes nothing.
 //
-// The server answers an attempt with the method "none" with the list of methods that it accepts: no password
-// is tried and no account is needed. A node that is busy with its own acceptance may take long to send its
-// banner: it gets a minute, and is healthy nevertheless.
+// The server answers a login attempt with the method "none" by listing the methods that it accepts, so no
+// password is tried and no account is required. A healthy node that is busy with its own acceptance may need
+// long to send its banner, so the timeout is one minute.
 #include <algorithm>
 
 #include "agent/steps/step_modules.h"
@@ -10,7 +10,7 @@
 namespace muster::steps {
 namespace {
 
-// "muster-probe@10.20.0.12: Permission denied (publickey,password)."
+// Returns the methods that ssh prints: "muster-probe@10.20.0.12: Permission denied (publickey,password)."
 Result<std::vector<std::string>> offered(StepContext& context, const std::string& host, int64_t port) {
   Command command;
   command.argv = {"ssh",

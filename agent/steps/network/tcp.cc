@@ -70,7 +70,7 @@ Result<TcpAnswer> tcp_probe(const std::string& address, uint16_t port, DurationM
     socklen_t length = sizeof error;
     if (getsockopt(s.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
   } else if (error != 0 && error != ECONNREFUSED) {
-    // Known at once, so the cause is on this node: without a route, every other node would look closed.
+    // An immediate error has its cause on this node: without a route, every other node would appear closed.
     return TcpAnswer{TcpState::unreachable, ""};
   }
   if (error == ECONNREFUSED) return TcpAnswer{TcpState::refused, ""};

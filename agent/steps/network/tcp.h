@@ -1,5 +1,5 @@
-// One TCP connection attempt to a numeric address, for steps that test what other nodes can reach.
-// Thread: blocking, at most `deadline`.
+// Makes one TCP connection attempt to a numeric address, for steps that test which ports are reachable.
+// Thread safety: stateless; blocks for at most `deadline`.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace muster::steps {
 
 enum class TcpState {
   open,         // a connection was made
-  refused,      // the host answered, and nothing listens
-  filtered,     // no answer, or an ICMP error of the network: a firewall or a dead host
-  unreachable,  // nothing was sent: this node has no route there, or blocks it. No statement about the host
+  refused,      // the host answered that nothing listens on the port
+  filtered,     // no answer, or an ICMP error from the network: a firewall or a dead host
+  unreachable,  // nothing was sent: this node has no route, or blocks it; says nothing about the host
 };
 std::string_view to_string(TcpState state);
 
 struct TcpAnswer {
   TcpState state = TcpState::filtered;
-  std::string banner;  // first bytes the server sent, if requested
+  std::string banner;  // first bytes that the server sent, if requested
 };
-// `invalid` for an address that is not numeric. `banner` waits for the server's first bytes (as of SSH).
+// Tries to connect; `invalid` if the address is not numeric. `banner`: waits for the server's first bytes.
 Result<TcpAnswer> tcp_probe(const std::string& address, uint16_t port, DurationMs deadline,
                             bool banner = false);
 

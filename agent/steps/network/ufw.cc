@@ -1,9 +1,9 @@
-// ufw: the firewall's complete rule set, as declared. Applied in two phases (two_phase.h).
+// ufw: sets the firewall's complete rule set as declared, in two phases (two_phase.h).
 //
-// The ufw program is Python and costs seconds per call, so muster writes ufw's own files (its tuple comments
-// included: `ufw status` shows the rules) and loads them the way ufw's init script does. What the kernel has
-// is read from iptables and ip6tables, never assumed. Complete means that accepts in ufw's other files, rules
-// inserted before ufw's, and those of IPv6 are part of it (firewall_rules.h).
+// The ufw program is written in Python and takes seconds per call, so muster writes ufw's own files
+// (including the tuple comments from which `ufw status` shows the rules) and loads them as ufw's init script
+// does. The kernel's rules are always read with iptables and ip6tables. The complete rule set includes
+// accepts in ufw's other files, rules inserted before ufw's, and IPv6 (firewall_rules.h).
 #include <algorithm>
 #include <optional>
 
@@ -23,7 +23,8 @@ constexpr const char* kConf = "/etc/ufw/ufw.conf";
 constexpr const char* kDefaults = "/etc/default/ufw";
 constexpr const char* kInit = "/lib/ufw/ufw-init";
 constexpr const char* kWanted = "/etc/systemd/system/multi-user.target.wants/ufw.service";
-// The filter tables before a change that is not confirmed yet; next to the change's own record.
+// Prefix of the files that keep the earlier filter tables until a change is confirmed, next to the record of
+// the change.
 constexpr const char* kBefore = "/var/lib/muster/rollback/ufw.";
 
 constexpr Family kFamilies[] = {Family::v4, Family::v6};
@@ -37,7 +38,7 @@ std::string saved_path(Family family) { return kBefore + tool(family, ""); }
 
 struct Rule {
   std::string from, proto, comment, ports;  // ports: "22", "1024:65535", empty: all
-  std::string to;                           // one of the node's addresses; empty: any of them
+  std::string to;                           // one of the node's addresses; empty: any
 };
 
 bool is_cidr(const std::string& text) {
@@ -65,13 +66,13 @@ Result<Rule> rule_of(const Json& element) {
   const auto range = split(rule.ports, ':');
   if (!rule.ports.empty() &&
       (range.empty() || range.size() > 2 || !std::all_of(range.begin(), range.end(), is_port)))
-    return fail(Code::invalid, "ufw: '" + rule.ports + "' is neither a port nor a range");
+    return fail(Code::invalid, "ufw: '" + rule.ports + "' is neither a port nor a port range");
   if (!rule.proto.empty() && rule.proto != "tcp" && rule.proto != "udp")
     return fail(Code::invalid, "ufw: 'proto' must be tcp or udp");
   return rule;
 }
 
-// What iptables -S prints for it.
+// Returns the rule as `iptables -S` prints it.
 std::string chain_line(const Rule& rule) {
   std::string from = rule.from;
   if (from.find('/') == std::string::npos) from += "/32";
@@ -86,8 +87,8 @@ std::string chain_line(const Rule& rule) {
   return line + " -j ACCEPT";
 }
 
-// A rule whose `from` is present but empty is left out: a network that the spec does not declare. So is a
-// duplicate of an earlier one.
+// Reads the parameter `allow`. A rule with an empty `from` is left out, because it stands for a network that
+// the spec does not declare; so is a duplicate of an earlier rule.
 Result<std::vector<Rule>> rules_of(const Json& params) {
   std::vector<Rule> out;
   const auto list = params.find("allow");
@@ -102,14 +103,14 @@ Result<std::vector<Rule>> rules_of(const Json& params) {
   return out;
 }
 
-// `comment` in the way ufw stores it.
+// Returns the tuple comment that ufw stores for a rule, which has `comment` in hexadecimal.
 std::string tuple(const Rule& rule) {
   return fmt::format("### tuple ### allow {} {} {} any {} in{}", rule.proto.empty() ? "any" : rule.proto,
                      rule.ports.empty() ? "any" : rule.ports, rule.to.empty() ? "0.0.0.0/0" : rule.to,
                      rule.from, rule.comment.empty() ? "" : " comment=" + to_hex(rule.comment));
 }
 
-// Rules are for IPv4: nothing is declared for IPv6, so nothing is let in.
+// Declared rules are for IPv4 only, so no incoming IPv6 traffic is accepted.
 std::string rules_text(Family family, const std::vector<Rule>& rules) {
   std::string out = "*filter\n";
   for (const char* chain : {"user-input", "user-output", "user-forward", "user-limit", "user-limit-accept"})
@@ -123,7 +124,7 @@ std::string rules_text(Family family, const std::vector<Rule>& rules) {
          " -j REJECT\n-A " + limit + "-accept -j ACCEPT\nCOMMIT\n";
 }
 
-// A shell-style settings file with these values; other lines stay.
+// Returns a shell-style settings file with these values set; other lines stay.
 std::string with_settings(const std::string& text,
                           const std::vector<std::pair<std::string, std::string>>& settings) {
   std::string out;
@@ -170,7 +171,7 @@ Result<std::vector<File>> wanted_files(const StepContext& context, const Json& p
   return out;
 }
 
-// What the kernel has. nullopt: this kernel has no IPv6.
+// Reads the kernel's filter table; nullopt if this kernel has no IPv6.
 Result<std::optional<FilterTable>> loaded(StepContext& context, Family family) {
   Command command;
   command.argv = {tool(family, ""), "-S"};
@@ -202,21 +203,21 @@ bool is_loaded(const FilterTable& table, Family family) {
   return table.chains.count(ufw_chain(family, "user-input")) > 0;
 }
 
-// How one family's rules in the kernel differ from the declared ones.
+// Adds how the kernel's rules of one address family differ from the declared ones.
 void family_diff(const FilterTable& live, Family family, const std::vector<Rule>& rules, Diff& diff) {
   const std::string name = family == Family::v6 ? "IPv6" : "IPv4";
   const auto want = declared_lines(family, rules);
   add_lines(name + " allows undeclared traffic", undeclared_accepts(live, family, want), diff);
   const auto policy = live.policies.find("INPUT");
   const bool drops = policy != live.policies.end() && policy->second == "DROP";
-  // Without ufw's chains, a DROP policy closes IPv6 as declared: that is what ufw does for IPV6=no.
+  // Without ufw's chains, a DROP policy alone blocks IPv6 as declared: ufw leaves it so for IPV6=no.
   if (!is_loaded(live, family)) {
-    if (family == Family::v4) return diff.add("firewall is not loaded");
-    if (!drops) diff.add("firewall is not loaded for IPv6");
+    if (family == Family::v4) return diff.add("the firewall is not loaded");
+    if (!drops) diff.add("the firewall is not loaded for IPv6");
     return;
   }
   if (!drops) diff.add(name + ": incoming traffic is not denied by default");
-  add_lines(name + " lacks", missing_frame(live, family), diff);
+  add_lines(name + " lacks ufw's own rules", missing_frame(live, family), diff);
   add_lines(name + " blocks declared traffic", closed_before(live, family, want), diff);
   const auto have = lines_of_chain(live, ufw_chain(family, "user-input"));
   if (have != want)
@@ -254,8 +255,8 @@ Status restore(StepContext& context, Family family, const std::string& text) {
   return Ok{};
 }
 
-// One transaction for each family: at no time is more traffic allowed than before, or declared traffic
-// blocked.
+// Corrects the rules in one transaction per address family: at no time is more traffic allowed than before,
+// or declared traffic blocked.
 Status put_right(StepContext& context, const std::vector<Rule>& rules) {
   for (const Family family : kFamilies) {
     TRY(const auto live, loaded(context, family));
@@ -272,8 +273,8 @@ Status put_right(StepContext& context, const std::vector<Rule>& rules) {
 }
 
 Status load(StepContext& context, const std::vector<Rule>& rules, bool active) {
-  // Not through the unit: systemd counts it as started since boot, and restarting it would first run its slow
-  // stop part.
+  // The rules are not loaded through the unit: systemd considers it started since boot, and a restart would
+  // first run its slow stop script.
   if (!context.files.exists(kWanted)) {
     TRY(auto enabled, run_tool(context, {"systemctl", "enable", "ufw.service"}));
     (void)enabled;
@@ -281,7 +282,7 @@ Status load(StepContext& context, const std::vector<Rule>& rules, bool active) {
   if (active) return put_right(context, rules);
   TRY(auto started, run_tool(context, {kInit, "start"}, 2 * kMinute));
   (void)started;
-  // It adds to the existing rules, which may allow more.
+  // ufw-init adds its rules to the existing ones, which may allow more.
   Diff left;
   TRY_(live_diff(context, rules, left));
   return left.empty() ? Status(Ok{}) : put_right(context, rules);
@@ -303,8 +304,8 @@ Status change(StepContext& context, const Json& params, bool active) {
   return Ok{};
 }
 
-// How a change is rolled back: to the kernel's previous rules, those of other programs included. An earlier
-// attempt that was never confirmed has already saved them.
+// Returns how to roll a change back: to the kernel's previous rules, including those of other programs. An
+// earlier attempt that was never confirmed has already saved them.
 Result<TwoPhase> way_back(StepContext& context, const Json& params) {
   TwoPhase out{"ufw", {kDefaults, kConf}, {}, int_of(params, "rollback_seconds", 120)};
   const bool kept = is_armed(context.files, "ufw");
@@ -318,7 +319,7 @@ Result<TwoPhase> way_back(StepContext& context, const Json& params) {
     }
     out.after.push_back({tool(family, "-restore"), saved_path(family)});
   }
-  // A unit that was enabled stays enabled: without it the host would be open after a boot.
+  // A unit that was enabled stays enabled: without it the host would be open after a reboot.
   if (!context.files.exists(kWanted)) out.after.push_back({"systemctl", "disable", "ufw.service"});
   return out;
 }
@@ -347,7 +348,7 @@ StepModule ufw_module() {
   m.parameters = Json::array(
       {parameter("allow", "list", true,
                  "[{from: CIDR, to: address of the node, port | ports: \"A:B\", proto, comment}]; without a "
-                 "port: all traffic from there; without `to`: to any of the node's addresses"),
+                 "port: all traffic from there; without `to`: any address of the node"),
        parameter("controller", "string", false, "URL that must be reachable afterwards"),
        parameter("logging", "string", false, "ufw log level", "off"),
        parameter("rollback_seconds", "int", false, "time after which an unconfirmed change is rolled back",

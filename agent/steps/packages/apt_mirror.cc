@@ -1,7 +1,7 @@
-// apt_mirror: the distribution's own packages come from this mirror. /etc/apt/sources.list is muster's as a
-// whole; sources of other packages (sources.list.d) are left alone.
+// apt_mirror: sets the mirror for the distribution's own packages. muster owns /etc/apt/sources.list
+// completely; sources of other packages (sources.list.d) are not changed.
 //
-// As in apt_repository the new file is put in place only after apt has fetched and verified its lists.
+// As in apt_repository, the new file is put in place only after apt has fetched and verified its lists.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Status check_url(const std::string& url, const char* key) {
   return fail(Code::invalid, fmt::format("apt_mirror: {} '{}' is not a valid mirror URL", key, url));
 }
 
-// main, plus the other components in the present file, such as the one for firmware.
+// Returns main and the other components in the existing file, such as the one for firmware.
 std::string components(const Files& files) {
   std::vector<std::string> out = {"main"};
   std::istringstream lines(files.read(kSources).value_or(""));
@@ -38,7 +38,8 @@ std::string components(const Files& files) {
   return join(out, " ");
 }
 
-// The archive's key as the host's other sources for these mirrors name it; "" if none.
+// Returns the path of the archive's key, as the host's other sources for these mirrors name it; "" if there
+// is no key.
 Result<std::string> keyring(const Files& files, const std::string& mirror, const std::string& security,
                             const std::string& suite) {
   if (!files.exists(kKeyring)) return std::string();
@@ -47,13 +48,14 @@ Result<std::string> keyring(const Files& files, const std::string& mirror, const
   return common_key(files, {security}, {suite + "-security"}, key, kSources);
 }
 
-// Identical to the file in an image built from this mirror, so that nothing is fetched on its nodes.
+// Returns the wanted file. It is identical to the one in an image built from this mirror, so that nodes with
+// that image download nothing.
 Result<OwnFile> wanted(const Files& files, const Json& params) {
   const std::string mirror = text_of(params, "mirror"), security = text_of(params, "security_mirror"),
                     suite = release_codename(files);
   TRY_(check_url(mirror, "mirror"));
   if (security != "none") TRY_(check_url(security, "security_mirror"));
-  if (suite.empty()) return fail(Code::not_found, "/etc/os-release names no VERSION_CODENAME");
+  if (suite.empty()) return fail(Code::not_found, "/etc/os-release has no VERSION_CODENAME");
   TRY(const std::string key, keyring(files, mirror, security, suite));
   const std::string deb = key.empty() ? "deb " : fmt::format("deb [signed-by={}] ", key),
                     parts = components(files);
@@ -90,9 +92,9 @@ StepModule apt_mirror_module() {
       "Sets the mirror for the system's own packages: /etc/apt/sources.list with the release, its updates "
       "and its security suite. It is written only after apt has fetched and verified the lists.";
   m.parameters =
-      Json::array({parameter("mirror", "string", true, "URL"),
-                   parameter("security_mirror", "string", true, "URL, or none"),
-                   parameter("updates", "bool", false, "whether the mirror has the suite -updates", true)});
+      Json::array({parameter("mirror", "string", true, "URL of the mirror"),
+                   parameter("security_mirror", "string", true, "URL of the security mirror, or none"),
+                   parameter("updates", "bool", false, "whether the mirror has the -updates suite", true)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,7 +1,7 @@
 // apt_repository: a package source with the one key that may sign it, as a deb822 file.
 //
 // The source is put in place only after apt has fetched and verified its lists with that key, so an existing
-// source has worked once; a crash before leaves nothing that breaks a later `apt-get update`.
+// source has worked at least once; an earlier crash leaves nothing that breaks a later `apt-get update`.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -60,7 +60,7 @@ Status read_key(const Json& params, Wanted& want) {
   return Ok{};
 }
 
-// Which packages may come from this source, and with what priority.
+// Returns the apt preferences: which packages may come from this source, and with which priority.
 Result<OwnFile> preferences(const Json& params, const std::string& name) {
   OwnFile out{"/etc/apt/preferences.d/60-muster-" + name + ".pref", "", 0644};
   if (!params.contains("pins")) return out;
@@ -98,7 +98,7 @@ Result<Wanted> wanted(const Files& files, const Json& params) {
   return out;
 }
 
-// Path of the correct key; "" if it is missing.
+// Returns the path of the correct key; "" if it is missing.
 std::string present_key(const Files& files, const Wanted& want) {
   if (!want.signed_by.empty()) return files.exists(want.signed_by) ? want.signed_by : "";
   if (!want.key.empty()) {
@@ -177,23 +177,24 @@ StepModule apt_repository_module() {
   StepModule m;
   m.name = "apt_repository";
   m.help =
-      "A package source as a deb822 file, with the key that may sign it pinned: given in full, or by URL and "
-      "digest, or by the path of a key that the distribution installed. It is written only after apt has "
-      "fetched and verified its lists.";
+      "Adds a package source as a deb822 file and pins the key that may sign it. The key is given in full, "
+      "by "
+      "URL and digest, or by the path of a key that the distribution installed. The source is written only "
+      "after apt has fetched and verified its lists.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "used in file names: muster-NAME.sources"),
        parameter("uris", "list", false, "base URLs; default: the mirror of this system's own packages"),
        parameter("suites", "list", false,
                  "suites, or one path that ends in '/' for a flat repository; default: this system's own"),
        parameter("components", "list", false, "components; none for a flat repository"),
-       parameter("architectures", "list", false, "architectures; default: apt's default"),
+       parameter("architectures", "list", false, "default: those that apt uses on the node"),
        parameter("key", "string", false, "the key itself, ASCII-armoured"),
        parameter("key_url", "string", false, "URL of the key; requires key_sha256"),
        parameter("key_sha256", "string", false, "digest of the file at key_url"),
        parameter("signed_by", "string", false, "path of a keyring that is already on the node"),
        parameter("check_valid_until", "bool", false,
-                 "false: signed lists past their expiry date are accepted too, for mirrors that are no "
-                 "longer updated",
+                 "false: also accept signed lists past their expiry date, from mirrors that are no longer "
+                 "updated",
                  true),
        parameter("pins", "list", false,
                  "apt preferences: {packages, pin, priority}, e.g. {packages: \"*\", pin: \"release "

@@ -26,14 +26,14 @@ bool has(const Words& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// One repository as apt reads it: a line, or a stanza.
+// One entry of a source file: a line or a stanza.
 struct Source {
   std::string file;
   Words types, uris, suites, components;
-  std::string signed_by;  // as written there; "" if it names no key
+  std::string signed_by;  // as written in the file; "" if it names no key
 };
 
-// An option between [ and ] of a line: "arch=amd64 signed-by=/k".
+// Returns the value of an option between [ and ] in a line, such as "arch=amd64 signed-by=/k".
 std::string option_of(const std::string& options, const std::string& name) {
   for (const auto& word : words_of(options))
     if (word.rfind(name + "=", 0) == 0) return word.substr(name.size() + 1);
@@ -66,7 +66,7 @@ bool is_off(const std::string& enabled) {
   return has({"no", "false", "without", "off", "disable", "0"}, lower(enabled));
 }
 
-// deb822: stanzas of "Field: values", a line that begins with a blank continues the field above.
+// Reads deb822: stanzas of "Field: values"; a line that begins with a blank continues the field above.
 void read_stanzas(const std::string& file, const std::string& text, std::vector<Source>& out) {
   std::map<std::string, std::string> fields;
   std::string last;
@@ -99,7 +99,7 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// In the order in which apt reads them.
+// Returns all sources, in the order in which apt reads them.
 std::vector<Source> sources_of(const Files& files) {
   std::vector<Source> out;
   read_lines(kList, files.read(kList).value_or(""), out);
@@ -150,7 +150,7 @@ std::string release_codename(const Files& files) {
 Result<DistributionSource> distribution_source(const Files& files) {
   DistributionSource out;
   out.suite = release_codename(files);
-  if (out.suite.empty()) return fail(Code::not_found, "/etc/os-release names no VERSION_CODENAME");
+  if (out.suite.empty()) return fail(Code::not_found, "/etc/os-release has no VERSION_CODENAME");
   for (const auto& source : sources_of(files)) {
     if (is_ours(source.file)) continue;
     if (!has(source.types, "deb") || !has(source.suites, out.suite) || !has(source.components, "main"))
@@ -159,7 +159,7 @@ Result<DistributionSource> distribution_source(const Files& files) {
       if (!has(out.uris, uri)) out.uris.push_back(uri);
   }
   if (out.uris.empty())
-    return fail(Code::not_found, "no apt source of this system has " + out.suite + " main");
+    return fail(Code::not_found, "no apt source on this system provides " + out.suite + " main");
   return out;
 }
 
@@ -169,7 +169,7 @@ Result<std::string> common_key(const Files& files, const std::vector<std::string
   std::string named, by;
   for (const auto& source : sources_of(files)) {
     if (source.file == own_file || is_ours(source.file) || !shares(source, uris, suites)) continue;
-    // apt accepts a key after a source without one, but not the reverse.
+    // apt accepts a source with a key after one without a key, but not the reverse.
     const bool later = source.file != kList && (own_file == kList || source.file > own_file);
     if (source.signed_by.empty() && !later) continue;
     if (source.signed_by == named && !by.empty()) continue;
@@ -178,14 +178,15 @@ Result<std::string> common_key(const Files& files, const std::vector<std::string
                   source.file + " lists the same repository with " +
                       (source.signed_by.empty() ? "no key" : "Signed-By " + source.signed_by) +
                       (by.empty() ? ", not " + key : ", and " + by + " with " + named) +
-                      ": apt would refuse to read its lists. Remove one of the two");
+                      ", so apt would not read its lists. Remove one of the two");
     named = source.signed_by;
     by = source.file;
   }
   return by.empty() ? key : named;
 }
 
-// Together with all other sources: apt reads none when two of them contradict each other. Fetches nothing.
+// Tests that apt can read `candidate` together with all other sources: if two contradict each other, it reads
+// none. Fetches nothing.
 Status read_together(StepContext& context, const std::string& candidate, const std::string& in_place_of) {
   const Files& files = context.files;
   const auto clear = [&files]() -> Status {

@@ -1,8 +1,8 @@
 // archive: a folder with exactly the content of a tar archive.
 //
-// Unpacked next to its destination and moved there as a whole, with a stamp of the archive's digest inside: a
-// crash leaves the old folder or the new one. The archive may be deleted afterwards; the check only reads the
-// stamp.
+// The archive is unpacked next to its destination, with a stamp file that contains its digest, and moved
+// there as a whole: a crash leaves the old folder or the new one. The archive may be deleted afterwards; the
+// check only reads the stamp.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -89,10 +89,10 @@ StepModule archive_module() {
   StepModule m;
   m.name = "archive";
   m.help =
-      "Unpacks a tar archive (any compression that tar supports) into a folder of its own. A different "
-      "version replaces the whole folder in one move; a folder with files from elsewhere is not replaced.";
+      "Unpacks a tar archive (any compression that tar supports) into its own folder. A different version "
+      "replaces the whole folder; a folder with other files is not replaced.";
   m.parameters =
-      Json::array({parameter("source", "string", true, "the archive on the node (see `download`)"),
+      Json::array({parameter("source", "string", true, "path of the archive on the node (see `download`)"),
                    parameter("sha256", "string", true, "digest of the archive, 64 hexadecimal digits"),
                    parameter("into", "string", true, "absolute path of the folder"),
                    parameter("strip", "int", false, "leading path components to drop", 0)});

@@ -1,4 +1,4 @@
-// download: one file from a URL, accepted only with the correct digest.
+// download: downloads a file from a URL and accepts it only with the correct digest.
 #include <fmt/format.h>
 
 #include "agent/steps/system/accounts.h"
@@ -56,11 +56,12 @@ StepModule download_module() {
       "Downloads one file with a known SHA-256. apt's downloader (with apt's proxies and trust) fetches it "
       "to a temporary file, which is moved to `path` once the digest is verified; a wrong or partial file "
       "never appears there.";
-  m.parameters = Json::array({parameter("url", "string", true, "https, http or file URL"),
-                              parameter("path", "string", true, "absolute path to store it at"),
-                              parameter("sha256", "string", true, "64 hexadecimal digits"),
-                              parameter("mode", "string", false, "octal", "0644"),
-                              parameter("deadline_seconds", "int", false, "gives up after this time", 1800)});
+  m.parameters =
+      Json::array({parameter("url", "string", true, "https, http or file URL"),
+                   parameter("path", "string", true, "absolute path of the destination"),
+                   parameter("sha256", "string", true, "digest of the file, 64 hexadecimal digits"),
+                   parameter("mode", "string", false, "octal mode of the file", "0644"),
+                   parameter("deadline_seconds", "int", false, "timeout for the download", 1800)});
   m.check = check;
   m.apply = apply;
   return m;

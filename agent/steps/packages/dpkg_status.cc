@@ -18,7 +18,7 @@ struct Record {
   InstalledPackage package;
   bool installed = false;
 };
-// Name and architecture: two architectures of one library are two records.
+// By name and architecture: a library that is installed for two architectures has two records.
 using Records = std::map<std::pair<std::string, std::string>, Record>;
 
 // "libssl3 (= 3.5.1-1), other-name"
@@ -48,7 +48,7 @@ void take_line(const std::string_view line, Record& record) {
   }
 }
 
-// A later record of the same package counts.
+// A later record of a package replaces an earlier one.
 void take_records(const std::string& text, Records& records) {
   Record record;
   const auto close = [&] {
@@ -68,7 +68,8 @@ void take_records(const std::string& text, Records& records) {
   close();
 }
 
-// In the order in which dpkg wrote them. Its temporary files there have other names.
+// Returns the journal's files in the order in which dpkg wrote them. dpkg's temporary files in that folder
+// have different names.
 std::vector<std::string> journal(const Files& files) {
   std::vector<std::string> out;
   for (const auto& name : files.list(kUpdates))

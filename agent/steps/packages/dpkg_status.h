@@ -1,7 +1,7 @@
-// The installed packages according to dpkg: its status file, and its journal of an interrupted run.
+// Reads which packages are installed, from dpkg's status file and from the journal of an interrupted run.
 //
-// Reads only. Errors are those of reading /var/lib/dpkg/status; an incomplete or broken record counts as not
-// installed. Thread: plain functions.
+// Never writes. Fails only if /var/lib/dpkg/status cannot be read; a package with an incomplete or broken
+// record counts as not installed. Thread safety: stateless functions.
 #pragma once
 
 #include <map>
@@ -14,15 +14,15 @@ namespace muster::steps {
 struct InstalledPackage {
   std::string version;
   bool held = false;
-  std::map<std::string, std::string> provides;  // other names of it -> their version, "" without one
+  std::map<std::string, std::string> provides;  // virtual package -> its version, "" if it has none
 };
 using Packages = std::map<std::string, InstalledPackage>;
 
-// By name, of any architecture. Without packages that are half installed or not configured, or became so
-// since according to the journal.
+// Returns the installed packages by name, of any architecture, without those that are half installed or not
+// configured according to the status file or the journal.
 Result<Packages> installed_packages(const Files& files);
 
-// Whether there is such a journal: of an active or interrupted run.
+// True if there is a journal, which means that a dpkg run is active or was interrupted.
 bool has_journal(const Files& files);
 
 }  // namespace muster::steps

@@ -1,5 +1,5 @@
-// package: Debian packages are installed. Reads dpkg's own status file: no process for a check, one apt-get
-// for an apply.
+// package: installs Debian packages. A check reads dpkg's status file and normally starts no process; only
+// apply runs apt-get.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::vector<Wanted> wanted(const Json& params) {
   return out;
 }
 
-// With the packages of this release among the names.
+// Returns the parameters with the packages for this release (`also`) added to `names`.
 Json for_this_release(const Files& files, Json params) {
   const auto also = params.find("also");
   if (also == params.end()) return params;
@@ -44,16 +44,17 @@ bool is_version(const std::string& want, const std::string& have) {
   return want.empty() || fnmatch(want.c_str(), have.c_str(), 0) == 0;
 }
 
-// Whether apt has a package of exactly this name. If so, that one is installed, whatever else provides the
+// True if apt has a package of exactly this name. apt then installs that package, even if others provide the
 // name.
 bool is_offered(StepContext& context, const std::string& name) {
   const auto shown = context.process.run({.argv = {"apt-cache", "--no-all-versions", "show", name}});
   return shown.ok() && shown->out.find("Package: " + name + "\n") != std::string::npos;
 }
 
-// The installed package that satisfies a name: that package, or the one that apt uses for it. Packages change
-// names (librdmacm1 is librdmacm1t64 since Debian 13) and then provide the old one with their own version.
-// For a name that is provided without a version, apt uses the provider if it has no package of that name.
+// Returns the installed package that satisfies a name: the package of that name, or the one that apt would
+// use instead. Packages change names (librdmacm1 is librdmacm1t64 since Debian 13) and then provide the old
+// one with their own version. For a name that is provided without a version, apt uses the provider if it has
+// no package of that name.
 Packages::const_iterator stand_for(StepContext& context, const Packages& have, const Wanted& want) {
   const auto own = have.find(want.name);
   if (own != have.end() || !want.version.empty()) return own;
@@ -66,7 +67,7 @@ Packages::const_iterator stand_for(StepContext& context, const Packages& have, c
   return is_offered(context, want.name) ? have.end() : other;
 }
 
-// apt-get arguments for everything that is missing or has a different version.
+// Returns the apt-get arguments for all packages that are missing or have a different version.
 std::vector<std::string> missing(StepContext& context, const Packages& have, const Json& params) {
   std::vector<std::string> out;
   for (const auto& want : wanted(params)) {
@@ -89,8 +90,8 @@ std::map<std::string, std::string> versions_of(const Packages& packages) {
   return out;
 }
 
-// Packages whose hold is not as declared; none when it is not declared. A locked set is held as a whole: if
-// only the named package were held, the next upgrade would change its libraries.
+// Returns the packages that are held, or not held, contrary to `hold`; none if `hold` is not given. A locked
+// set is held as a whole: if only the named package were held, the next upgrade would change its libraries.
 std::vector<std::string> wrongly_held(StepContext& context, const Packages& have, const Json& params,
                                       const Locks& locks) {
   std::vector<std::string> out;
@@ -152,22 +153,23 @@ Result<std::string> apt(StepContext& context, const std::vector<std::string>& wo
   return unattended(context, std::move(argv), deadline);
 }
 
-// A run that ended by a power cut or a reset leaves dpkg's journal behind, and apt refuses to work until dpkg
-// has processed it. A run that is still active has a journal too: apt waits for its lock, then that run is
-// over.
+// A dpkg run that was interrupted by a power cut or a reset leaves a journal, and apt fails until dpkg has
+// processed it. A run that is still active has a journal, too: `apt-get check` waits for its lock, and then
+// that run has ended.
 Status finish_interrupted_run(StepContext& context) {
   if (!has_journal(context.files)) return Ok{};
   (void)apt(context, {"check"}, 10 * kMinute).ok();
   if (!has_journal(context.files)) return Ok{};
   say(context, "an earlier dpkg run was interrupted: continuing it");
   auto done = unattended(context, {"dpkg", "--force-confold", "--configure", "-a"}, kInstall);
-  // A failed script of one package: apt reports it if it concerns the wanted packages.
+  // Without a journal, only the script of a package has failed: apt reports that if it affects the wanted
+  // packages.
   if (!done.ok() && has_journal(context.files))
     return std::move(done).error().with("`dpkg --configure -a` after an interrupted dpkg run");
   return Ok{};
 }
 
-// apt removes packages to make others fit; only those that are listed may be removed.
+// apt may remove packages to resolve conflicts; only those in `removes` may be removed.
 Status check_removals(const std::string& simulation, const Json& params) {
   const auto allowed = list_of(params, "removes");
   std::vector<std::string> others;
@@ -181,11 +183,11 @@ Status check_removals(const std::string& simulation, const Json& params) {
                                   "; list the packages that may be removed in 'removes'");
 }
 
-// Everything installed in the end, dependencies included, must have the locked versions.
+// All packages that would then be installed, including dependencies, must have the locked versions.
 Status check_locks(const Packages& have, const std::string& simulation, const Locks& locks) {
   const auto odd = outside_locks(locks, after_simulation(versions_of(have), simulation));
   if (odd.empty()) return Ok{};
-  return fail(Code::conflict, "nothing was installed, the versions do not match: " + join(odd, "; "));
+  return fail(Code::conflict, "nothing was installed, because versions do not match: " + join(odd, "; "));
 }
 
 Status check_simulation(const Packages& have, const std::string& simulation, const Json& params,

@@ -1,5 +1,5 @@
-// prometheus_targets: Prometheus scrapes every declared target, and each is up. Read from its own API: a
-// configuration file that names them proves nothing.
+// prometheus_targets: tests that Prometheus scrapes every declared target and that each is up, through its
+// API: a configuration file that lists them proves nothing.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -11,14 +11,14 @@
 namespace muster::steps {
 namespace {
 
-// "job instance" -> health, of the active targets.
+// Returns the health of each active target, by "job instance".
 Result<std::map<std::string, std::string>> targets(StepContext& context, const std::string& url) {
   TRY(const std::string text,
       run_tool(context, {"curl", "-sSf", "--max-time", "10", url + "/api/v1/targets?state=active"}));
   TRY(const Json json, parse_json(text));
   const Json list = json.value(Json::json_pointer("/data/activeTargets"), Json());
   if (!list.is_array())
-    return fail(Code::failed, "the answer from Prometheus has no targets: " + text.substr(0, 200));
+    return fail(Code::failed, "the reply from Prometheus has no list of targets: " + text.substr(0, 200));
   std::map<std::string, std::string> out;
   for (const auto& target : list) {
     const Json labels = target.value("labels", Json::object());
@@ -43,7 +43,7 @@ Result<std::string> lacking(StepContext& context, const Json& params) {
   return out;
 }
 
-// The first scrape of a target comes up to one interval after the start.
+// Retries until the deadline, because a target is first scraped up to one interval after the start.
 Result<CheckResult> check(StepContext& context, const Json& params) {
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));

@@ -1,6 +1,7 @@
-// service: systemd units are enabled, running, masked, and not older than the files they read.
+// service: keeps systemd units enabled, running or masked as declared, and restarts those that started before
+// a file that they read was last changed.
 //
-// One `systemctl show` answers for all units of all steps that are checked together.
+// One `systemctl show` reads all units of all steps that are checked together.
 #include <time.h>
 
 #include <map>
@@ -17,7 +18,7 @@ std::string unit_name(const std::string& name) {
   return name.find('.') == std::string::npos ? name + ".service" : name;
 }
 
-// Unit -> its properties, as systemd sees them now.
+// Returns the current properties of each unit.
 Result<std::map<std::string, Properties>> show(StepContext& context, const std::vector<std::string>& units) {
   std::vector<std::string> argv = {"systemctl", "show", "--no-pager",
                                    "--property=Id,Names,LoadState,ActiveState,UnitFileState,NeedDaemonReload,"
@@ -54,9 +55,9 @@ int64_t clock_us(clockid_t clock) {
   return static_cast<int64_t>(t.tv_sec) * 1000000 + t.tv_nsec / 1000;
 }
 
-// The file that a running unit may not have read, and whether its time is useless: it is in the future, as
-// for a file written before a fast clock was corrected. Such a file would stay newer than every restart until
-// the clock catches up.
+// A file that a running unit may not have read. `ahead`: its mtime is in the future, because it was written
+// before a clock that ran fast was corrected. Such a file would stay newer than every restart until the clock
+// catches up.
 struct Unread {
   std::string path = {};
   bool ahead = false;
@@ -65,7 +66,8 @@ struct Unread {
 Unread unread(const StepContext& context, const Json& params, const Properties& p) {
   const std::string since = property(p, "ActiveEnterTimestampMonotonic");
   if (since.empty() || since == "0") return {};
-  // In this order: a pause between the two makes no file newer than the unit.
+  // The clocks are read in this order, so that a pause between the two cannot make a file appear newer than
+  // the unit.
   const int64_t running = clock_us(CLOCK_MONOTONIC) - std::atoll(since.c_str());
   const int64_t now = clock_us(CLOCK_REALTIME), active = now - running;
   for (const auto& path : list_of(params, "restart_for")) {
@@ -111,7 +113,8 @@ Difference difference(const StepContext& context, const Json& params, const Prop
     const Unread file_unread = unread(context, params, p);
     if (file_unread.ahead)
       d.restart = true,
-      d.text.add(file_unread.path + " has a date in the future, so the running service may not have read it");
+      d.text.add(file_unread.path +
+                 " has an mtime in the future, so the running service may not have read it");
     else if (!file_unread.path.empty())
       d.restart = true, d.text.add(file_unread.path + " is newer than the running service");
     else if (property(p, "NeedDaemonReload") == "yes")
@@ -156,9 +159,9 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return check_many(context, {params}).front();
 }
 
-// Whether systemd must load its units again to see links that were just made or removed. Newer systemd
-// reports that itself (seen on Debian 13); older systemd keeps the state it once read for a unit that other
-// units keep loaded (nfs-server on Debian 12).
+// True if systemd must reload its units to see links that were just made or removed. Newer systemd reports
+// this (seen on Debian 13); older systemd keeps the old state of a unit that other units keep loaded
+// (nfs-server on Debian 12).
 bool missed_links(const StepContext& context, const Json& params, const Properties& p) {
   if (property(p, "NeedDaemonReload") == "yes") return true;
   const Difference d = difference(context, params, p);
@@ -176,14 +179,14 @@ Status load_where_needed(StepContext& context, const Json& params, const std::ve
   return Ok{};
 }
 
-// Before a start: files dated in the future get the current time, so that no further restart follows.
+// Before a start, sets an mtime in the future to the current time, so that no further restart follows.
 Status date_files(const StepContext& context, const Json& params) {
   for (const auto& path : list_of(params, "restart_for"))
     if (look(context.files, path).modified_us > clock_us(CLOCK_REALTIME)) TRY_(date_now(context.files, path));
   return Ok{};
 }
 
-// One systemctl per verb that is needed, for all units that need it.
+// Runs systemctl once for each verb, with all units that need it.
 Status apply(StepContext& context, const Json& params) {
   const auto units = units_of(params);
   TRY(const auto found, show(context, units));
@@ -201,7 +204,8 @@ Status apply(StepContext& context, const Json& params) {
     if (d.start) verbs["3 start"].push_back(unit);
     if (d.restart) verbs["3 restart"].push_back(unit);
   }
-  // systemd would refuse to start a unit that failed too often before its files were correct.
+  // systemd does not start a unit that failed too often, so failures from before its files were correct are
+  // reset.
   if (verbs.count("3 start")) {
     std::vector<std::string> failed_units;
     for (const auto& unit : verbs["3 start"])
@@ -219,7 +223,7 @@ Status apply(StepContext& context, const Json& params) {
     std::vector<std::string> argv = {"systemctl", verb.substr(2)};
     argv.insert(argv.end(), names.begin(), names.end());
     const bool links = verb == "2 enable" || verb == "2 disable";
-    // What has to be loaded was loaded above; a second reload of all units costs many seconds on a slow
+    // Units were reloaded above if necessary; a second reload of all units takes many seconds on a slow
     // machine.
     if (links) argv.push_back("--no-reload");
     TRY(auto out, run_tool(context, argv, 3 * kMinute));
@@ -239,9 +243,9 @@ StepModule service_module() {
       "is newer than its start.";
   m.parameters = Json::array(
       {parameter("names", "list", true, "unit names; .service is added to a name without a suffix"),
-       parameter("enabled", "bool", false, "started at boot; default: unchanged"),
-       parameter("running", "bool", false, "active now", true),
-       parameter("masked", "bool", false, "stopped and masked; a unit that does not exist is accepted",
+       parameter("enabled", "bool", false, "whether they start at boot; default: unchanged"),
+       parameter("running", "bool", false, "whether they are active now", true),
+       parameter("masked", "bool", false, "true: stopped and masked; a unit that does not exist is accepted",
                  false),
        parameter("restart_for", "list", false, "files that the unit reads at its start")});
   m.check = check;

@@ -1,10 +1,10 @@
-// Slurm, read and changed through its own programs: the nodes' states, draining and resuming one node, and an
-// MPI job as proof that launching works. Installation and configuration are ordinary steps of
+// Slurm modules, which use Slurm's own programs: check the states of nodes, drain or resume one node, and run
+// an MPI job to prove that launching works. Installation and configuration are ordinary steps of
 // playbooks/scheduler.yaml.
 //
-// States are read in Slurm's long form ("idle", "drained$", "mixed-"), or as scontrol joins them
-// ("IDLE+DRAIN"). The word is the node's state; the mark after it adds a detail, and Slurm shows only one of
-// them.
+// States are read in Slurm's long form ("idle", "drained$", "mixed-"), or as scontrol combines them
+// ("IDLE+DRAIN"). The word is the node's state; the mark after it adds a detail, and if several apply, Slurm
+// shows only one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,11 +26,11 @@ struct NodeState {
 };
 
 constexpr int kTimedOut = 124;  // exit status of timeout(1)
-// Ranks that have an RDMA port and ranks that have none do not agree on a transport by themselves: the former
-// fail and the latter wait. What is proven here is the launch, over TCP, which all of them have.
+// If some ranks have an RDMA port and others do not, MPI selects no common transport: the former fail and the
+// latter wait. This job only proves that launching works, so it uses TCP, which all nodes have.
 constexpr const char* kNoRdma = "^openib,uct,ofi,usnic";
 
-// Node -> state, as slurmctld sees them.
+// Returns the state of each node according to slurmctld.
 Result<std::map<std::string, NodeState>> states(StepContext& context) {
   TRY(const std::string out, run_tool(context, {"sinfo", "-h", "-N", "-o", "%N|%T|%E"}));
   std::map<std::string, NodeState> all;
@@ -66,7 +66,8 @@ StateWords words_of(const std::string& state) {
   return out;
 }
 
-// No answer, powered off, on its way up, about to be switched off or going off, restarting.
+// Marks of a node that does not respond, is powered off, is powering up, is about to be powered off, is
+// powering off, or is restarting.
 constexpr const char* kNotThere = "*~#!%^";
 
 bool is_drained(const std::string& state) {
@@ -79,8 +80,9 @@ bool is_draining(const std::string& state) {
   const StateWords words = words_of(state);
   return words.base == "drained" || words.base == "draining" || words.flags.count("drain") != 0;
 }
-// A node that waits for a bigger job (planned, mixed-) or for those of a reservation is in order. One in a
-// maintenance reservation ("maint") takes no job but its own, and is not.
+// True if the node accepts jobs. This includes a node that is kept free for a larger job (planned, mixed-) or
+// for a reservation, but not one in a maintenance reservation ("maint"), which runs only the reservation's
+// jobs.
 bool takes_jobs(const std::string& state) {
   static const std::set<std::string> kGood = {"idle",    "mixed",    "allocated", "completing",
                                               "planned", "reserved", "blocked",   "perfctrs"};
@@ -93,15 +95,14 @@ bool takes_jobs(const std::string& state) {
   return kGood.count(words.base) != 0 && !bad && words.marks.find_first_of(kNotThere) == std::string::npos;
 }
 
-// What the operator can do about it, where the word alone does not say so.
+// Returns a hint for the operator if the state does not explain itself, else "".
 std::string hint_of(const std::string& state) {
   const StateWords words = words_of(state);
   const bool maintained = words.base == "maint" || words.flags.count("maintenance") != 0;
   return maintained ? " (see `scontrol show reservation`)" : "";
 }
 
-// Polls until `lacking` returns "" or the deadline passes. slurmctld may be starting: an error counts as not
-// yet.
+// Polls until `lacking` returns "" or the deadline passes. slurmctld may be starting, so errors are retried.
 Result<CheckResult> wait_until(StepContext& context, const Json& params,
                                const std::function<Result<std::string>()>& lacking) {
   const auto until =
@@ -135,7 +136,7 @@ Result<NodeState> state_of(StepContext& context, const Json& params) {
   TRY(const auto have, states(context));
   const std::string node = text_of(params, "node");
   const auto it = have.find(node);
-  if (it == have.end()) return fail(Code::not_found, "slurmctld has no node " + node);
+  if (it == have.end()) return fail(Code::not_found, "slurmctld does not list node " + node);
   return it->second;
 }
 
@@ -146,14 +147,14 @@ Result<bool> wants_drain(const Json& params) {
   return want == "drain";
 }
 
-// A node that was drained elsewhere, for another reason, is not resumed unless requested.
+// True if the node was drained for a reason other than `only_reason` and must therefore not be resumed.
 bool left_alone(const NodeState& now, const Json& params) {
   const std::string only = text_of(params, "only_reason");
   return !only.empty() && now.reason.rfind(only, 0) != 0;
 }
 
-// Resuming a node after its own restart may have to wait for slurmctld, which may be starting, too. A node
-// unknown to slurmctld stays unknown.
+// True if a retry may succeed: a node that is resumed after a restart (`only_reason`) may have to wait until
+// slurmctld has started, too. A node that slurmctld does not list is not worth a retry.
 bool may_answer_later(const Error& error, const Json& params) {
   return !text_of(params, "only_reason").empty() && error.code != Code::not_found;
 }
@@ -191,7 +192,7 @@ Status apply_node(StepContext& context, const Json& params) {
     TRY(auto out, run_tool(context, argv));
     (void)out;
   }
-  if (drain) say(context, "waiting for the jobs of " + text_of(params, "node"));
+  if (drain) say(context, "waiting for the jobs on " + text_of(params, "node") + " to end");
   TRY(const CheckResult end, wait_until(context, params, [&]() -> Result<std::string> {
         TRY(const CheckResult left, check_node(context, params));
         return left.diff;
@@ -199,7 +200,7 @@ Status apply_node(StepContext& context, const Json& params) {
   return end.holds == Holds::yes ? Status(Ok{}) : Status(fail(Code::timeout, end.diff));
 }
 
-// The end of both outputs: srun's own messages are on standard error, those of the ranks on either.
+// Returns the end of both outputs: srun writes its messages to standard error, the ranks write to either.
 std::string said(const Output& out) {
   constexpr size_t kEnd = 300;
   const auto end = [](const std::string& text) {
@@ -208,7 +209,7 @@ std::string said(const Output& out) {
   return out.out.empty() ? end(out.err) : end(out.err) + " " + end(out.out);
 }
 
-// One rank per node. The program verifies every element itself; this step checks that as many ranks as nodes
+// Runs one rank per node. The program verifies every element itself; this step also checks that every node
 // took part.
 Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
   std::vector<std::string> hosts;
@@ -218,8 +219,8 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
   Command command;
   const int64_t deadline_s = int_of(params, "deadline_seconds", 180);
   constexpr int64_t kSpare = 20;
-  // A rank that cannot start leaves the others waiting for it. On a signal to end, srun prints its state and
-  // releases the nodes; killed, it leaves them allocated, and the next try finds no node free.
+  // If a rank cannot start, the others wait for it. On SIGTERM, srun prints its state and releases the nodes;
+  // if it is killed, they stay allocated, and the next attempt finds no free node.
   command.argv = {"runuser",
                   "-u",
                   text_of(params, "user", "mpi"),
@@ -281,11 +282,11 @@ StepModule slurm_nodes_module() {
 StepModule slurm_node_module() {
   StepModule m;
   m.name = "slurm_node";
-  m.help = "Drains a node in Slurm (its jobs may end first) or resumes it.";
+  m.help = "Drains a node in Slurm and waits until its jobs have ended, or resumes it.";
   m.parameters = Json::array(
       {parameter("node", "string", true, "node name"), parameter("state", "string", true, "drain | resume"),
        parameter("reason", "string", false, "shown by sinfo -R", "muster drain"),
-       parameter("only_reason", "string", false, "resume only nodes whose reason begins with this"),
+       parameter("only_reason", "string", false, "resume the node only if its reason begins with this"),
        parameter("deadline_seconds", "int", false, "how long to wait for its jobs to end", 60)});
   m.check = check_node;
   m.apply = apply_node;
@@ -301,10 +302,10 @@ StepModule slurm_mpi_module() {
   m.parameters = Json::array(
       {parameter("hosts", "list", true, "[{name}]"),
        parameter("user", "string", false, "account that submits the job", "mpi"),
-       parameter("mpi", "string", false, "value of srun's --mpi", "pmix"),
+       parameter("mpi", "string", false, "value for srun's --mpi option", "pmix"),
        parameter("program", "string", false, "the all-reduce program", "/usr/lib/muster/muster-mpi-check"),
        parameter("seconds", "string", false, "duration in seconds", "1"),
-       parameter("max_bytes", "int", false, "largest message", 65536),
+       parameter("max_bytes", "int", false, "largest message in bytes", 65536),
        parameter("deadline_seconds", "int", false, "timeout, after which the job is killed", 180)});
   m.check = check_mpi;
   return m;

@@ -1,8 +1,8 @@
-// time_servers: chrony uses the servers of one file and no others.
+// time_servers: makes chrony use only the servers in one file.
 //
-// Other servers come from where installers, clouds and DHCP write them: lines of chrony.conf and of what it
-// includes (in any spelling that chrony reads), files of its source folders, and /run/chrony-dhcp, which
-// every lease rewrites. Lines are kept as comments. A reference clock is a device, not a server: it stays.
+// Installers, cloud images and DHCP configure other servers: in chrony.conf and the files that it includes
+// (in any spelling that chrony accepts), in its source folders, and in /run/chrony-dhcp, which every lease
+// rewrites. Their lines become comments. A reference clock is a device, not a server, and is kept.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -18,12 +18,12 @@ namespace {
 constexpr const char* kMain = "/etc/chrony/chrony.conf";
 constexpr const char* kDebt = "time-servers";
 constexpr const char* kTakenOut = "# Removed by muster: ";
-constexpr int kDeepest = 8;  // chrony itself stops at ten files within each other
+constexpr int kDeepest = 8;  // chrony itself allows ten levels of includes
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-// Of a line, as chrony takes it apart: blanks and tabs alike, directives in any case, comments after !, ;, #
-// and %.
+// Splits a line into words as chrony does: at blanks and tabs, directives in any case. Empty for a comment,
+// which begins with !, ;, # or %.
 std::vector<std::string> words_of(const std::string& line) {
   std::string text = line;
   std::replace(text.begin(), text.end(), '\t', ' ');
@@ -37,12 +37,12 @@ bool names_servers(const std::string& directive) {
   return directive == "server" || directive == "pool" || directive == "peer" || directive == "initstepslew";
 }
 
-// Folders that running programs write to: their files would come back.
+// True for folders that running programs write to: a removed file would be written again.
 bool is_written_again(const std::string& folder) {
   return folder.rfind("/run/", 0) == 0 || folder.rfind("/var/run/", 0) == 0;
 }
 
-// The wanted text of those of chrony's files that must change.
+// Finds which of chrony's files must change, and the wanted text of each.
 class Survey {
  public:
   Survey(const Files& files, std::string keep) : files_(files), keep_(std::move(keep)) {
@@ -135,8 +135,8 @@ StepModule time_servers_module() {
   StepModule m;
   m.name = "time_servers";
   m.help =
-      "chrony uses the time servers of one file and no others: server, pool and peer lines elsewhere in its "
-      "configuration become comments, and servers from a DHCP lease are not read. A reference clock stays. "
+      "Makes chrony use only the time servers in one file: server, pool and peer lines elsewhere in its "
+      "configuration become comments, and servers from a DHCP lease are ignored. Reference clocks are kept. "
       "chrony is restarted if something changed.";
   m.parameters =
       Json::array({parameter("file", "string", true, "file with the declared servers, NAME.sources")});

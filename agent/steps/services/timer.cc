@@ -1,4 +1,4 @@
-// timer: a program that systemd runs on a schedule: NAME.service (oneshot) and NAME.timer.
+// timer: makes systemd run a program on a schedule, with NAME.service (oneshot) and NAME.timer.
 #include <fmt/format.h>
 
 #include "agent/steps/files/own_file.h"
@@ -6,7 +6,7 @@
 namespace muster::steps {
 namespace {
 
-// systemd's quoting: every argument in double quotes, % and $ doubled.
+// Quotes an argument for systemd: in double quotes, with % and $ doubled.
 std::string quoted(const std::string& argument) {
   std::string out = "\"";
   for (const char c : argument) {
@@ -44,7 +44,8 @@ Result<Wanted> wanted(const Json& params) {
     if (!text.empty()) when += fmt::format("{}={}\n", property, text);
   }
   if (text_of(params, "calendar").empty() && text_of(params, "after_boot").empty())
-    return fail(Code::invalid, "timer: 'calendar' or 'after_boot' is needed, otherwise it would never start");
+    return fail(Code::invalid,
+                "timer: 'calendar' or 'after_boot' is required, otherwise the timer would never start");
   if (bool_of(params, "catch_up", false)) when += "Persistent=true\n";
   const std::string about = text_of(params, "description", out.name), user = text_of(params, "user");
   if ((about + user).find('\n') != std::string::npos)
@@ -64,12 +65,12 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-// The service module handles the timer as a unit.
+// Parameters for the service module, which enables and starts the timer unit.
 Json unit_params(const Wanted& want) {
   return {{"names", {want.name + ".timer"}}, {"enabled", true}, {"restart_for", {want.timer.path}}};
 }
 
-// What `systemctl enable` makes, for an image that is being built.
+// The link that `systemctl enable` makes; during an image build the module makes it itself.
 std::string enabling_link(const Wanted& want) {
   return "/etc/systemd/system/timers.target.wants/" + want.name + ".timer";
 }
@@ -111,12 +112,13 @@ StepModule timer_module() {
   m.parameters = Json::array(
       {parameter("name", "string", true, "name of the two units"),
        parameter("argv", "list", true, "program (absolute path) and arguments; no shell"),
-       parameter("calendar", "string", false, "as OnCalendar of systemd.timer(5), e.g. '*-*-* 02:00'"),
+       parameter("calendar", "string", false,
+                 "times as for OnCalendar= in systemd.timer(5), e.g. '*-*-* 02:00'"),
        parameter("after_boot", "string", false, "delay of the first run after boot, e.g. 5min"),
        parameter("every", "string", false, "delay after each run, e.g. 15min"),
        parameter("spread", "string", false, "random delay up to this, so that not all nodes act at once"),
        parameter("catch_up", "bool", false, "run at once if a run was missed", false),
-       parameter("user", "string", false, "account that it runs as; default: root"),
+       parameter("user", "string", false, "account that the program runs as; default: root"),
        parameter("description", "string", false, "description of the units; default: the name")});
   m.check = check;
   m.apply = apply;

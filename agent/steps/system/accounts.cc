@@ -21,7 +21,7 @@ int64_t number(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : -1;
 }
 
-// Splits keeping empty fields.
+// Splits a line at colons and keeps empty fields.
 std::vector<std::string> fields(const std::string& line) {
   std::vector<std::string> out(1);
   for (const char c : line) {
@@ -81,7 +81,7 @@ Status date_now(const Files& files, const std::string& path) {
   times[0].tv_nsec = UTIME_OMIT;
   times[1].tv_nsec = UTIME_NOW;
   if (utimensat(AT_FDCWD, files.real(path).c_str(), times, AT_SYMLINK_NOFOLLOW) == 0) return Ok{};
-  return fail(Code::denied, "setting the time of " + path + ": " + strerror(errno));
+  return fail(Code::denied, "cannot set the mtime of " + path + ": " + strerror(errno));
 }
 
 Result<unsigned> parse_mode(const std::string& text) {
@@ -122,10 +122,10 @@ Status set_permissions(const Files& files, const std::string& path, unsigned mod
   const bool owner = (uid >= 0 && now.uid != uid) || (gid >= 0 && now.gid != gid);
   if (owner && lchown(real.c_str(), uid >= 0 ? static_cast<uid_t>(uid) : static_cast<uid_t>(-1),
                       gid >= 0 ? static_cast<gid_t>(gid) : static_cast<gid_t>(-1)) != 0)
-    return fail(Code::denied, "changing the owner of " + path + ": " + strerror(errno));
-  // After the owner: chown clears the set-id bits. A link has no mode of its own.
+    return fail(Code::denied, "cannot change the owner of " + path + ": " + strerror(errno));
+  // After the owner, because chown clears the set-user-ID bits. A symbolic link has no mode of its own.
   if (!now.link && (now.mode != mode || owner) && chmod(real.c_str(), mode) != 0)
-    return fail(Code::denied, "changing the mode of " + path + ": " + strerror(errno));
+    return fail(Code::denied, "cannot change the mode of " + path + ": " + strerror(errno));
   return Ok{};
 }
 

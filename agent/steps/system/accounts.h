@@ -1,6 +1,6 @@
-// Owners of files and the account files, read without NSS: the agent is static, so getpwnam() is not
-// available. Thread: plain functions over Files; the numbers of users and groups come from /etc/passwd and
-// /etc/group below its root.
+// File ownership and user accounts, read without NSS because the agent is statically linked and cannot use
+// getpwnam(): UIDs and GIDs come from /etc/passwd and /etc/group below the root of Files. Thread safety:
+// stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -24,28 +24,28 @@ struct GroupEntry {
 };
 std::optional<PasswdEntry> find_user(const Files& files, const std::string& name);
 std::optional<GroupEntry> find_group(const Files& files, const std::string& name);
-// Second field of /etc/shadow; empty when there is no such line.
+// Returns the password field of /etc/shadow; empty if it has no line for this user.
 std::string password_field(const Files& files, const std::string& name);
 
-// Result of lstat.
+// The result of lstat(2) for a path.
 struct FileState {
   bool exists = false, directory = false, regular = false, link = false;
   unsigned mode = 0;
   int64_t uid = -1, gid = -1;
-  int64_t modified_us = 0;  // wall clock
+  int64_t modified_us = 0;  // mtime, microseconds of wall clock time
 };
 FileState look(const Files& files, const std::string& path);
-// Sets its modification time to now.
+// Sets the file's mtime to now.
 Status date_now(const Files& files, const std::string& path);
 
-// "0644" -> 0644; invalid for anything but three or four octal digits.
+// Parses a file mode, "0644" -> 0644; invalid for anything but three or four octal digits.
 Result<unsigned> parse_mode(const std::string& text);
-// A name or a number; -1 for "".
+// Resolve a name or a number to a UID or GID; -1 for "".
 Result<int64_t> uid_of(const Files& files, const std::string& owner);
 Result<int64_t> gid_of(const Files& files, const std::string& group);
-// Differences of mode and owner, "" when there are none. -1 leaves the owner alone.
+// Describes how mode, owner or group differ; "" if they do not. A `uid` or `gid` of -1 is not compared.
 std::string permission_diff(const FileState& state, unsigned mode, int64_t uid, int64_t gid);
-// chmod and lchown where they differ.
+// Sets mode, owner and group where they differ. A `uid` or `gid` of -1 is not changed.
 Status set_permissions(const Files& files, const std::string& path, unsigned mode, int64_t uid, int64_t gid);
 
 }  // namespace muster::steps

@@ -1,4 +1,4 @@
-// hostname: the node's name, now and at every boot.
+// hostname: sets the node's host name, now and at every boot.
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
@@ -12,7 +12,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (const auto have = context.files.read_line("/etc/hostname"); have != name)
     diff.add("/etc/hostname: " + have + " -> " + name);
   if (const auto have = context.files.read_line(kRunning); have != name)
-    diff.add("running name: " + have + " -> " + name);
+    diff.add("current host name: " + have + " -> " + name);
   return diff.result();
 }
 

@@ -1,9 +1,9 @@
-// kernel_command_line: arguments of the next boot. Takes effect with a reboot, which it requests.
+// kernel_command_line: sets kernel arguments. They take effect at the next boot, which the step requests.
 //
 // A node with muster's layout boots the entry of its slot on the ESP of its disk (own_esp.h,
-// loader/entries/muster-SLOT.conf): that one is edited, never the other slot's or another disk's. Elsewhere
-// GRUB's drop-in folder is used. The check reads the running kernel too: an entry that was not booted has no
-// effect.
+// loader/entries/muster-SLOT.conf): that entry is edited, never that of the other slot or of a different
+// disk. On other hosts GRUB's drop-in folder is used. The check also reads the running kernel's arguments: an
+// entry that was not booted has no effect.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ std::string key_of(const std::string& argument) {
   return key;
 }
 
-// These decide what is booted, or are for muster itself.
+// True for arguments that decide what is booted, or that muster itself uses.
 bool is_ours(const std::string& key) {
   return key == "root" || key == "rootfstype" || key == "init" || key == "ro" || key == "rw" ||
          key.rfind("muster.", 0) == 0;
@@ -57,8 +57,8 @@ bool has(const std::vector<std::string>& list, const std::string& argument) {
   return std::find(list.begin(), list.end(), argument) != list.end();
 }
 
-// The wanted arguments: others of the same key are removed (`console` may occur several times, but a playbook
-// that gives a value for a key means exactly that value).
+// Returns the wanted arguments. Others of the same key are removed (`console` may occur several times, but a
+// playbook that gives a value for a key means exactly that value).
 std::vector<std::string> edited(const Wanted& want, const std::vector<std::string>& now) {
   std::vector<std::string> out;
   for (const auto& argument : now) {
@@ -90,14 +90,14 @@ std::string with_options(const std::string& entry, const std::vector<std::string
   return out;
 }
 
-// Text quoted for the shell.
+// Returns the text quoted for the shell.
 std::string shell_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
 
-// A pattern of the shell for a key, however its '-' and '_' are written.
+// Returns a shell pattern for a key that matches any spelling with '-' and '_'.
 std::string key_pattern(const std::string& key) {
   std::string out, plain;
   for (const char c : key) {
@@ -139,12 +139,12 @@ OwnFile grub_file(const Wanted& want) {
   return {"/etc/default/grub.d/zz-muster-" + want.name + ".cfg", text, 0644};
 }
 
-// Its path in earlier versions, sorted before 99-site.cfg.
+// The file of earlier versions of muster, which was sorted before 99-site.cfg. It must not exist.
 OwnFile earlier_grub_file(const Wanted& want) {
   return {"/etc/default/grub.d/60-muster-" + want.name + ".cfg", "", 0644};
 }
 
-// How the first entry of GRUB's menu differs; "" if it does not or there is no menu.
+// Describes how the first entry of GRUB's menu differs; "" if it does not or there is no menu.
 std::string menu_diff(const Files& files, const Wanted& want) {
   bool linux = false;
   for (const auto& line : lines_of(files.read("/boot/grub/grub.cfg").value_or(""))) {
@@ -168,8 +168,7 @@ bool has_grub(const Files& files) {
 Status boot_diff(StepContext& context, const Wanted& want, Diff& diff) {
   const std::string slot = read_image_record(context.files).slot;
   if (slot.empty()) {
-    if (!has_grub(context.files))
-      return fail(Code::not_found, "found neither a boot entry of muster nor GRUB");
+    if (!has_grub(context.files)) return fail(Code::not_found, "found neither a muster boot entry nor GRUB");
     add_difference(context.files, grub_file(want), diff);
     add_difference(context.files, earlier_grub_file(want), diff);
     if (has_pending_reload(context.files, "grub-" + want.name)) diff.add("GRUB's menu is not up to date");
@@ -191,8 +190,8 @@ bool running_has(const Files& files, const Wanted& want) {
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
-  // The running kernel's arguments were in the entry when it booted; only a difference is worth mounting the
-  // ESP for.
+  // The running kernel's arguments were in the entry when it booted, so the ESP is mounted only if they
+  // differ.
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no kernel command line; checked on nodes"};
   const bool running = running_has(context.files, want);
@@ -222,10 +221,10 @@ Status apply_grub(StepContext& context, const Wanted& want) {
   if (!has_pending_reload(context.files, debt) && menu_diff(context.files, want).empty()) return Ok{};
   TRY(auto out, run_tool(context, {"update-grub"}, 3 * kMinute));
   (void)out;
-  // A restart would not help.
+  // A restart would not help, because a later file overrides the arguments.
   if (const auto menu = menu_diff(context.files, want); !menu.empty())
-    return fail(Code::conflict, menu + ": a file read after " + grub_file(want).path +
-                                    " sets it, in /etc/default/grub.d or /etc/grub.d; remove it there");
+    return fail(Code::conflict, menu + ": a file in /etc/default/grub.d or /etc/grub.d that is read after " +
+                                    grub_file(want).path + " sets this; remove it there");
   return clear_pending(context.files, debt);
 }
 
@@ -245,10 +244,10 @@ StepModule kernel_command_line_module() {
   m.name = "kernel_command_line";
   m.help =
       "Sets kernel arguments in the boot entry of the running slot (on an adopted host: in a drop-in for "
-      "GRUB). The step holds only when the running kernel has them: it requests a restart (see `reboot`). A "
-      "re-image rewrites the entry.";
+      "GRUB). The step holds only if the running kernel has them; otherwise it requests a restart (see "
+      "`reboot`). A re-image rewrites the entry.";
   m.parameters =
-      Json::array({parameter("name", "string", false, "distinguishes several such steps", "base"),
+      Json::array({parameter("name", "string", false, "name that distinguishes several such steps", "base"),
                    parameter("present", "list", false,
                              "arguments, e.g. iommu=pt; a different value of the same key is removed"),
                    parameter("absent", "list", false, "arguments or keys that must not be present")});

@@ -1,5 +1,4 @@
-// kernel_module: modules that are loaded now and at every boot, modules that must never be, and their
-// options.
+// kernel_module: loads kernel modules now and at every boot, blacklists others, and sets options.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -28,7 +27,7 @@ Result<Wanted> wanted(const Json& params) {
   out.load = list_of(params, "load");
   out.blacklist = list_of(params, "blacklist");
   if (out.load.empty() && out.blacklist.empty() && object_of(params, "options").empty())
-    return fail(Code::invalid, "kernel_module: nothing to load, to blacklist or to set");
+    return fail(Code::invalid, "kernel_module: nothing to load, blacklist or set");
   std::string load, settings;
   for (const auto& module : out.load) {
     TRY_(check_name(module, "kernel_module"));
@@ -60,7 +59,7 @@ bool is_loaded(const Files& files, const std::string& module) {
   return files.exists("/sys/module/" + underscored(module));
 }
 
-// Also true for what is built into the kernel and takes no parameters: it has no folder in /sys/module.
+// True for a module that is built into the kernel: without parameters it has no folder in /sys/module.
 bool is_built_in(const Files& files, const std::string& module) {
   const auto text =
       files.read("/lib/modules/" + files.read_line("/proc/sys/kernel/osrelease") + "/modules.builtin");
@@ -138,7 +137,7 @@ StepModule kernel_module_module() {
            "blacklist", "list", false,
            "modules that must never be loaded, neither for a device nor by name; unloaded now if not in use"),
        parameter("options", "object", false, "module -> its options, as in modprobe.d(5)"),
-       parameter("now", "bool", false, "false: only from the next boot on", true)});
+       parameter("now", "bool", false, "false: takes effect at the next boot only", true)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,4 +1,4 @@
-// limits: resource limits of log-in sessions (pam_limits) and of services (systemd's defaults).
+// limits: sets resource limits for login sessions (pam_limits) and for services (systemd's defaults).
 #include <cctype>
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ Result<OwnFile> services_file(const Json& params) {
   return out;
 }
 
-// What the running manager gives to services it starts from now on.
+// Adds the default limits for services that the running systemd does not have yet.
 Status manager_diff(StepContext& context, const Json& params, Diff& diff) {
   if (object_of(params, "services").empty() || !is_booted(context.files)) return Ok{};
   std::vector<std::string> argv = {"systemctl", "show"};

@@ -1,8 +1,9 @@
-// own_devices: what muster itself wrote about the system's own disk identifies its partitions uniquely.
+// own_devices: makes the lines that muster wrote about the system's own disk identify its partitions
+// uniquely.
 //
 // Earlier versions wrote labels: PARTLABEL=muster-esp into /etc/fstab, and root=PARTLABEL=... into boot
-// entries. Another disk with muster's partitions has the same labels, and which disk a label finds is chance.
-// The host's own lines are not changed.
+// entries. A second disk with muster's partitions has the same labels, so it is undefined which disk a label
+// selects. The host's own lines are not changed.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr const char* kFstab = "/etc/fstab";
 
-// The GUID of a partition, from the table of its disk.
+// Returns the GUID of a partition, from the table of its disk.
 Result<std::string> guid_of(const Files& files, const std::string& part) {
   const std::string disk = disk_of_partition(files, part);
   TRY(const auto device, BlockDevice::open(files.real("/dev/" + disk), BlockDevice::Access::read));
@@ -32,12 +33,12 @@ Result<std::string> guid_of(const Files& files, const std::string& part) {
     return fail(Code::conflict, "the partition table of /dev/" + disk + " has no partition " + number);
   const auto all = partition_bearers(files, found->guid);
   if (all.size() > 1)
-    return fail(Code::conflict, "PARTUUID=" + found->guid + " is " + join(all, " and ") +
+    return fail(Code::conflict, "PARTUUID=" + found->guid + " matches " + join(all, " and ") +
                                     ": one disk is a copy of the other; remove one");
   return found->guid;
 }
 
-// The wanted fstab; the same text if it is already correct.
+// Returns the wanted fstab; the same text if it is already correct.
 Result<std::string> right_fstab(const Files& files) {
   const std::string text = files.read(kFstab).value_or("");
   std::string out;
@@ -57,7 +58,7 @@ Result<std::string> right_fstab(const Files& files) {
   return any ? out : text;
 }
 
-// The entry with root= by PARTUUID; the same text if root= is not a label.
+// Returns the entry with root= by PARTUUID; the same text if root= is not a label.
 Result<std::string> right_entry(const Files& files, const std::string& entry) {
   std::string out;
   bool any = false;
@@ -77,7 +78,7 @@ Result<std::string> right_entry(const Files& files, const std::string& entry) {
 
 std::string slot_of(const Files& files) { return read_image_record(files).slot; }
 
-// Mounting the partition is only needed if the system was booted by a label.
+// True if the system was booted by a label. Only then must the ESP be mounted.
 bool boots_by_label(const Files& files) {
   for (const auto& line : devices_by_label(files))
     if (line.rfind("root=", 0) == 0) return true;

@@ -16,7 +16,7 @@ constexpr const char* kName = "muster-esp";
 
 std::string device_path(const std::string& kernel_name) { return "/dev/" + kernel_name; }
 
-// The partition's name, as the kernel read it from the table of its disk.
+// True if the partition has the name of an ESP, according to the kernel.
 bool is_called_esp(const Files& files, const std::string& part) {
   const auto text = files.read(kBlock + part + "/uevent");
   for (const auto& line : lines_of(text.ok() ? *text : ""))
@@ -24,7 +24,7 @@ bool is_called_esp(const Files& files, const std::string& part) {
   return false;
 }
 
-// Of one disk, or of all.
+// Returns the partitions named muster-esp on this disk, or on all disks if `disk` is empty.
 std::vector<std::string> esps(const Files& files, const std::string& disk) {
   std::vector<std::string> out;
   for (const auto& name : files.list(kBlock))
@@ -33,12 +33,12 @@ std::vector<std::string> esps(const Files& files, const std::string& disk) {
   return out;
 }
 
-// For messages: the operator must see which partitions exist.
+// Lists these partitions for messages, because the operator must see which exist.
 std::string list_of_esps(const Files& files) {
   std::vector<std::string> out;
   for (const auto& name : esps(files, "")) out.push_back(device_path(name));
   return out.empty() ? "no partition is named muster-esp"
-                     : "partitions named muster-esp: " + join(out, ", ") + "; none of them is changed";
+                     : "partitions named muster-esp: " + join(out, ", ") + "; none of them was changed";
 }
 
 Error unknown(const Files& files, const std::string& why) {
@@ -48,8 +48,9 @@ Error unknown(const Files& files, const std::string& why) {
 
 Status check_mounted(const Files& files, const MountEntry& entry, const std::string& esp) {
   if (is_on_device(files, entry, esp)) return Ok{};
-  return fail(Code::conflict, fmt::format("{} is {}, but this system's partition is {}: left unchanged",
-                                          kEspFolder, entry.source, device_path(esp)));
+  return fail(Code::conflict,
+              fmt::format("{} is mounted from {}, but this system's partition is {}: nothing was changed",
+                          kEspFolder, entry.source, device_path(esp)));
 }
 
 }  // namespace
@@ -64,7 +65,7 @@ Result<std::string> own_root(const Files& files) {
   if (root.rfind(kind, 0) != 0) return unknown(files, is + (root.empty() ? "" : ", " + root));
   const auto all = partition_bearers(files, root.substr(kind.size()));
   if (all.empty()) return unknown(files, fmt::format("{}, and no partition is {}", is, root));
-  if (all.size() > 1) return unknown(files, root + " is " + join(all, " and "));
+  if (all.size() > 1) return unknown(files, root + " matches " + join(all, " and "));
   return all.front();
 }
 

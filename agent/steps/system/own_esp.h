@@ -1,9 +1,9 @@
-// The EFI system partition of the disk that this system runs from, which contains its boot entries.
+// The EFI system partition (ESP) of the disk that this system runs from, with this system's boot entries.
 //
-// Found from the root file system down: the partition that / is mounted from (or that the kernel was given as
-// root=PARTUUID=...), its disk, and there the one partition named muster-esp. Another disk may also have
-// muster's partitions, from an older system or as a copy: its entries are never changed. Not mounted in
-// normal operation; mounted at /boot/efi for as long as an OwnEsp lives. Thread: blocking.
+// Found from the root file system: the partition that / is mounted from (or root=PARTUUID=... on the kernel
+// command line), its disk, and on it the one partition named muster-esp. A second disk may also have muster's
+// partitions, from an older system or as a copy: its entries are never changed. Mounted at /boot/efi only
+// while an OwnEsp exists. Thread safety: one thread at a time; blocks.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@ namespace muster::steps {
 
 inline constexpr const char* kEspFolder = "/boot/efi";
 
-// "nvme0n1p3": the partition that this system runs from. conflict: unknown or ambiguous.
+// Returns the partition that this system runs from, "nvme0n1p3". conflict: it is unknown or ambiguous.
 Result<std::string> own_root(const Files& files);
-// "nvme0n1p1". conflict names the partitions with that name.
+// Returns the ESP, "nvme0n1p1". conflict: there is not exactly one; the message lists the candidates.
 Result<std::string> own_esp(const Files& files);
-// "loader/entries/muster-a.conf" below the mounted partition.
+// Path of the boot entry of a slot: loader/entries/muster-SLOT.conf below the mounted ESP.
 std::string boot_entry_path(const std::string& slot);
 
 class OwnEsp {
  public:
-  // `access`: "ro" or "rw". conflict: another device is mounted there.
+  // Mounts the ESP with `access` "ro" or "rw", if needed. conflict: a different device is mounted there.
   static Result<OwnEsp> open(StepContext& context, const std::string& access);
   OwnEsp(OwnEsp&& other) noexcept;
   OwnEsp(const OwnEsp&) = delete;

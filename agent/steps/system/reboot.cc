@@ -1,10 +1,11 @@
-// reboot: one restart for all steps before it that requested one.
+// reboot: restarts the node once for all earlier steps that requested a restart.
 //
 // A step whose change needs a reboot leaves a record in /run/muster/reboot (own_file.h, request_reboot). This
-// step restarts the machine if there is such a record, or Debian's own /run/reboot-required. The agent gets
-// the order again afterwards and starts from its first step, so that everything before the reboot is checked
-// and verified in the new system (step_runner.h, `reverify`). The same request again after the reboot is a
-// failure, not a loop. A system that is not committed yet (slot.cc) boots again and remains uncommitted.
+// step restarts the machine if there is such a record, or Debian's own /run/reboot-required. Afterwards the
+// agent receives the order again and starts from its first step, so that everything before the reboot is
+// checked and verified in the new system (step_runner.h, `reverify`). The same request after the reboot is a
+// failure, so that the node does not restart in a loop. A system that is not committed yet (slot.cc) boots
+// again and remains uncommitted.
 #include <chrono>
 #include <thread>
 
@@ -24,7 +25,7 @@ constexpr const char* kRecord = kRebootRecord;
 
 std::string boot_id(const Files& files) { return files.read_line("/proc/sys/kernel/random/boot_id"); }
 
-// Who -> why.
+// Returns the requests: step -> reason.
 Json reasons(const Files& files, const Json& params) {
   Json out = Json::object();
   for (const auto& who : files.list(kNotes)) out[who] = files.read_line(std::string(kNotes) + "/" + who);
@@ -53,15 +54,16 @@ Status apply(StepContext& context, const Json& params) {
   const auto record = parse_json(context.files.read(kRecord).value_or("{}"));
   if (record.ok() && record->is_object() && record->value("reasons", Json()) == why &&
       record->value("boot_id", "") != now)
-    return fail(Code::failed, "already restarted for the same reason, which did not help: " + text(why));
+    return fail(Code::failed,
+                "the node was already restarted for the same reason, which did not help: " + text(why));
   TRY_(context.files.write(kRecord, dump_json(Json{{"boot_id", now}, {"reasons", why}}) + "\n"));
   TRY_(keep_trial(context.files));
   say(context, "restarting for " + text(why));
   TRY(auto out, run_tool(context, {"systemctl", "--no-block", "reboot"}));
   (void)out;
-  // This process ends with the system. Returning from here would start the next step.
+  // The restart ends this process. Returning before that would start the next step.
   for (int i = 0; i < 300 && !is_cancelled(context); ++i) {
-    if (reasons(context.files, params).empty()) return Ok{};  // it came up again around this process
+    if (reasons(context.files, params).empty()) return Ok{};  // restarted, but this process survived
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
   return fail(Code::failed, "five minutes after `systemctl reboot` this system is still running");
@@ -76,7 +78,8 @@ StepModule reboot_module() {
       "Restarts the node once if any step before it requested a restart, or if Debian's /run/reboot-required "
       "exists. The order continues in the new system with all its steps checked and verified again. Put it "
       "after the steps that may request it.";
-  m.parameters = Json::array({parameter("packages", "bool", false, "also if packages requested it", true)});
+  m.parameters = Json::array(
+      {parameter("packages", "bool", false, "also restart if Debian packages requested it", true)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,5 +1,5 @@
-// slot: makes the running root slot the one that boots by default. The last step of a node that was re-imaged
-// in place: until it holds, the node rolls back automatically (muster-trial.timer of the image).
+// slot: makes the running root slot the one that boots by default. This is the last step for a node that was
+// re-imaged in place: until it holds, the node rolls back automatically (muster-trial.timer of the image).
 #include <fmt/format.h>
 
 #include "agent/image/commit_slot.h"
@@ -11,15 +11,15 @@
 namespace muster::steps {
 namespace {
 
-// Its condition is the file kTrialEnded: a timer that is only stopped is started again with the next unit
-// that has it in Wants=.
+// This timer does not start if the file kTrialEnded exists. Stopping it is not enough: the next unit that has
+// it in Wants= would start it again.
 constexpr const char* kTimer = "muster-trial.timer";
 
 SlotCommit commit_of(const StepContext& context, const Json& params) {
   return {text_of(params, "slot"), text_of(params, "digest"), work_of(context.order)};
 }
 
-// "active", "inactive", ...; also "inactive" where the unit does not exist.
+// Returns "active", "inactive", ...; also "inactive" if the unit does not exist.
 Result<std::string> timer_state(StepContext& context) {
   TRY(const std::string out,
       run_tool(context, {"systemctl", "show", "--value", "-p", "ActiveState", kTimer}));
@@ -32,9 +32,9 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return on_trial(context.files) ? differs("the trial is still running") : holds();
 }
 
-// A watchdog that stays on is fed by systemd and only gets in the way of a kexec: no reason to fail the
-// commit. One with nowayout is left to systemd, because it would reset the node as soon as systemd stopped
-// feeding it.
+// Stops the trial's hardware watchdog. If that fails, the commit still succeeds: systemd keeps feeding the
+// watchdog, which only interferes with a kexec. A watchdog with `nowayout` stays on, because it would reset
+// the node as soon as systemd stopped feeding it.
 void stop_watchdog(StepContext& context) {
   if (kernel_argument(context.files.read_line("/proc/cmdline"), "systemd.watchdog_sec").empty()) return;
   const std::string dogs = "/sys/class/watchdog";
@@ -47,10 +47,10 @@ void stop_watchdog(StepContext& context) {
   if (!off.ok()) say(context, "the trial's hardware watchdog stays on: " + off.error().message);
 }
 
-// systemd's states of a timer that is not running.
+// True for systemd's states of a timer that is not running.
 bool has_ended(const std::string& active) { return active == "inactive" || active == "failed"; }
 
-// The reload removes the units of the trial: emergency mode no longer restarts the machine, and no unit
+// Ends the trial. The reload removes its units: emergency mode no longer restarts the machine, and no unit
 // starts the timer again.
 Status end_trial(StepContext& context, const std::string& slot) {
   TRY_(context.files.write(kTrialEnded, slot + "\n"));

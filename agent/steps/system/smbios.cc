@@ -11,7 +11,7 @@ constexpr const char* kPci = "/sys/bus/pci/devices";
 constexpr unsigned char kOemStrings = 11, kEndOfTable = 127;
 constexpr size_t kHeader = 4;  // type, length, handle
 
-// "flags		: fpu ... hypervisor ..." of every processor.
+// True if every processor has the flag: "flags		: fpu ... hypervisor ...".
 bool has_hypervisor(const Files& files) {
   const auto text = files.read("/proc/cpuinfo");
   if (!text.ok()) return false;
@@ -40,7 +40,7 @@ std::vector<std::string> oem_strings(const Files& files) {
   const auto table = files.read(kTable);
   if (!table.ok()) return out;
   const std::string& bytes = *table;
-  // A structure is its formatted part, then its strings, each with a zero at its end, and one more zero.
+  // A structure has a formatted part, then its strings, each ending with a zero byte, and one more zero byte.
   for (size_t at = 0; at + kHeader <= bytes.size();) {
     const auto type = static_cast<unsigned char>(bytes[at]),
                length = static_cast<unsigned char>(bytes[at + 1]);

@@ -1,8 +1,8 @@
-// SMBIOS tables beyond the few fields that the kernel shows: the OEM strings, and from them whether this
-// machine is a lab's guest with stand-ins for GPUs.
+// Reads SMBIOS data that the kernel does not export as single files: the OEM strings. They show whether this
+// machine is a lab's virtual machine with stand-ins for GPUs.
 //
-// Reads /sys/firmware/dmi/tables/DMI, which only root can read; a table that cannot be read or is broken has
-// no strings. Thread: stateless, over Files.
+// Reads /sys/firmware/dmi/tables/DMI, which only root can read; the result is empty if the table cannot be
+// read or is broken. Thread safety: stateless functions.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,12 @@
 
 namespace muster {
 
-// The strings of all structures of type 11, in order.
+// Returns the strings of all structures of type 11 (OEM strings), in order.
 std::vector<std::string> oem_strings(const Files& files);
 
-// Stand-ins for GPUs of this machine. Empty unless all of this holds, so that no real machine is ever taken
-// for a guest, nor a real GPU for a stand-in: the processor reports a hypervisor, the maker is QEMU, the
-// product is the lab's, just one OEM string is the lab's, and no GPU of NVIDIA is on the PCI bus.
+// Returns this machine's stand-ins for GPUs. Empty unless all of this holds, so that a real machine or a real
+// GPU is never taken for a simulated one: the processor reports a hypervisor, the vendor is QEMU, the product
+// name is the lab's, exactly one OEM string is the lab's, and there is no NVIDIA GPU on the PCI bus.
 std::optional<StandinGpus> standin_gpus(const Files& files);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// sshd: settings of the SSH server in one drop-in that is read first (the first value counts), applied in two
+// sshd: changes settings of the SSH server in a drop-in that is read first (the first value counts), in two
 // phases.
 #include <fnmatch.h>
 
@@ -34,8 +34,8 @@ std::string drop_in(const Json& params) {
   return out;
 }
 
-// The words of a line as sshd splits it: at blanks and tabs, one `=` after the keyword, quotes kept together,
-// a comment at the end left out.
+// Splits a line as sshd does: at blanks, tabs and one `=` after the keyword; quoted text stays together, and
+// a comment at the end is left out.
 std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> out;
   bool begun = false, equals = false;
@@ -61,8 +61,8 @@ std::vector<std::string> words_of(const std::string& line) {
   return out;
 }
 
-// Files that this pattern of an Include names, in the order in which they are read; kDropIn whether it is
-// there or not.
+// Returns the files that match this pattern of an Include, in the order in which they are read; kDropIn even
+// if it does not exist.
 std::vector<std::string> included(const Files& files, std::string pattern) {
   if (pattern.empty() || pattern[0] != '/') pattern = "/etc/ssh/" + pattern;
   const std::string folder = pattern.substr(0, pattern.rfind('/'));
@@ -77,8 +77,8 @@ std::vector<std::string> included(const Files& files, std::string pattern) {
   return out;
 }
 
-// What is read before the drop-in. conflict: the main file sets something before it includes the drop-in, or
-// never does.
+// Returns the files that are read before the drop-in. conflict: the main file sets something before it
+// includes the drop-in, or never does.
 Result<std::vector<std::string>> read_before(const StepContext& context) {
   TRY(const std::string text, context.files.read(kMain));
   std::vector<std::string> out;
@@ -92,12 +92,13 @@ Result<std::vector<std::string>> read_before(const StepContext& context) {
         out.push_back(path);
       }
   }
-  return fail(Code::conflict, std::string(kMain) + " does not begin by including " + kFolder);
+  return fail(Code::conflict, std::string(kMain) + " does not begin with an Include of " + kFolder);
 }
 
 using Settings = std::map<std::string, std::string>;
 
-// The settings in effect according to `sshd -T`, by name in lower case. Of a list only the first line.
+// Returns the settings in effect according to `sshd -T`, by name in lower case; of a list only the first
+// line.
 Result<Settings> in_effect(StepContext& context) {
   TRY(const std::string out, run_tool(context, {"/usr/sbin/sshd", "-T"}));
   Settings have;
@@ -116,17 +117,18 @@ std::string canonical(const std::string& value) {
 Status effective(const Settings& have, const Json& params) {
   for (const auto& [name, value] : object_of(params, "settings").items()) {
     const auto it = have.find(lower(name));
-    // Lists are printed one element a line; their first line is what can be compared.
+    // Lists are printed with one element per line; only the first line is compared.
     if (it == have.end()) return fail(Code::failed, "sshd has no setting " + name);
     const std::string want = canonical(value_text(value));
     if (canonical(it->second) != want && want.rfind(canonical(it->second) + " ", 0) != 0)
-      return fail(Code::failed, name + " is in effect '" + it->second + "', not '" + value_text(value) + "'");
+      return fail(Code::failed,
+                  name + " has the value '" + it->second + "' in effect, not '" + value_text(value) + "'");
   }
   return Ok{};
 }
 
-// Without PAM a `!` in front of the password locks the account for keys too: an account that logs in by key
-// today must not be locked out by these settings.
+// Fails if these settings would lock out an account that now logs in by key: without PAM, a `!` in front of
+// the password also disables login by key.
 Status keeps_logins(StepContext& context, const Json& params) {
   bool off = false;
   for (const auto& [name, value] : object_of(params, "settings").items())
@@ -158,17 +160,18 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (is_armed(context.files, "sshd")) diff.add("an earlier change was not confirmed");
   for (const auto& path : earlier) diff.add(path + " is read before muster's settings");
   if (!diff.empty()) return diff.result();
-  // Correct files may still not be in effect. A server whose settings cannot be read is not a difference.
+  // Even correct files may not be in effect. If the settings in effect cannot be read, that is not a
+  // difference.
   if (const auto now = in_effect(context); now.ok())
     if (const Status holds_so = effective(*now, params); !holds_so.ok()) diff.add(holds_so.error().message);
   return diff.result();
 }
 
-// The server still speaks SSH after the reload.
+// Checks that the server still responds with SSH after the reload.
 Status answers(const Json& params) {
   const int64_t port = int_of(params, "port", 22);
   if (port <= 0) return Ok{};
-  // A reload is a new start of the server: for a moment, on a slow machine for seconds, it does not listen.
+  // A reload restarts the server: it does not listen for a moment, or for seconds on a slow machine.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (std::chrono::steady_clock::now() < until) {
     TRY(const TcpAnswer answer, tcp_probe("127.0.0.1", static_cast<uint16_t>(port), 10 * kSecond, true));
@@ -180,8 +183,8 @@ Status answers(const Json& params) {
 
 Status change(StepContext& context, const Json& params) {
   TRY_(context.files.write(kDropIn, drop_in(params), 0600));
-  // sshd refuses to test anything without its privilege separation folder, which a socket-activated one lacks
-  // until used.
+  // `sshd -t` fails without the privilege separation folder, which a socket-activated sshd creates only when
+  // it is used.
   TRY_(context.files.make_directories("/run/sshd", 0755));
   TRY(auto tested, run_tool(context, {"/usr/sbin/sshd", "-t"}));
   TRY(auto reloaded, run_tool(context, {"systemctl", "try-reload-or-restart", "ssh.service"}));

@@ -1,8 +1,8 @@
-// sys_values: files of /sys that hold one value, now and at every boot: CPU governor, transparent huge pages.
-// No process: the files themselves, and a tmpfiles.d(5) file that a unit applies once drivers are there.
+// sys_values: sets values in /sys, now and at every boot, such as the CPU governor or transparent huge pages.
+// Writes the files themselves, and a tmpfiles.d(5) file that a unit applies at boot once drivers are loaded.
 //
-// A pattern may match many files, and all must have the value. One that matches nothing is not a failure: a
-// virtual machine has no frequency scaling. A value that the kernel does not offer is one.
+// A pattern may match many files, which must all have the value. A pattern that matches nothing is not a
+// failure: a virtual machine has no frequency scaling. A value that the kernel does not offer is a failure.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ bool matches(const std::string& pattern, const std::string& text) {
          text.compare(text.size() - tail.size(), tail.size(), tail) == 0;
 }
 
-// Existing files; at most one '*' in each part of the path.
+// Returns the existing files that match; at most one '*' in each component of the path.
 std::vector<std::string> files_of(const Files& files, const std::string& pattern) {
   std::vector<std::string> found = {""};
   for (const auto& part : split(pattern, '/')) {
@@ -88,7 +88,7 @@ Json unit_params(const Wanted& want) {
   return {{"names", {want.unit_name}}, {"enabled", true}, {"running", false}};
 }
 
-// "32 files: powersave -> performance"; counts those that could be looked at.
+// Adds each pattern with files that differ. Returns the number of existing files that match a pattern.
 size_t values_diff(const Files& files, const Wanted& want, Diff& diff) {
   size_t seen = 0;
   for (const auto& [pattern, value] : want.values) {
@@ -100,8 +100,8 @@ size_t values_diff(const Files& files, const Wanted& want, Diff& diff) {
       if (now != value && wrong++ == 0) first = now;
     }
     if (wrong > 0)
-      diff.add(
-          fmt::format("{} ({} of them): {} -> {}", pattern, wrong, first.empty() ? "none" : first, value));
+      diff.add(fmt::format("{} (in {} of the files): {} -> {}", pattern, wrong,
+                           first.empty() ? "none" : first, value));
   }
   return seen;
 }
@@ -145,7 +145,7 @@ StepModule sys_values_module() {
   m.name = "sys_values";
   m.help =
       "Sets values in /sys, now and at every boot, and reads them back from the kernel, also from files that "
-      "list all choices (`always [madvise] never`). A file that a machine does not have is not applicable.";
+      "list all choices (`always [madvise] never`). Files that a machine does not have are ignored.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "used in the file name: /etc/tmpfiles.d/60-muster-NAME.conf"),
        parameter("values", "object", true, "path below /sys (at most one '*' per component) -> value")});

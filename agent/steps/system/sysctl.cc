@@ -1,5 +1,5 @@
-// sysctl: kernel parameters, now and at every boot. No process: /proc/sys and a file of our own in
-// /etc/sysctl.d.
+// sysctl: sets kernel parameters, now and at every boot, in /proc/sys and in muster's own file in
+// /etc/sysctl.d. Starts no process.
 #include <algorithm>
 
 #include "agent/steps/files/own_file.h"
@@ -21,12 +21,12 @@ OwnFile own_file(const Json& params) {
   return {"/etc/sysctl.d/zz-muster-" + text_of(params, "name", "base") + ".conf", text, 0644};
 }
 
-// Its path in earlier versions.
+// The file of earlier versions of muster. It must not exist.
 OwnFile earlier_file(const Json& params) {
   return {"/etc/sysctl.d/60-muster-" + text_of(params, "name", "base") + ".conf", "", 0644};
 }
 
-// With `optional`, what this kernel does not have is not set either.
+// True for a parameter that is skipped: with `optional`, one that this kernel does not have.
 bool is_left_out(const StepContext& context, const Json& params, const std::string& key) {
   return bool_of(params, "optional", false) && !context.files.exists(sysctl_path(key));
 }

@@ -29,7 +29,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return split(blanks, ' ');
 }
 
-// Numbers one by one. The kernel leaves the rest of a vector as it is when fewer are written.
+// Compares numbers one by one. If fewer are written than a vector has, the kernel does not change the rest.
 bool same_numbers(const std::vector<std::string>& have, const std::vector<std::string>& want) {
   if (want.empty() || want.size() > have.size()) return false;
   for (size_t i = 0; i < have.size(); ++i) {
@@ -40,7 +40,7 @@ bool same_numbers(const std::vector<std::string>& have, const std::vector<std::s
   return true;
 }
 
-// "1,5-7" as whole, sorted ranges; nothing for any other text.
+// Parses "1,5-7" into sorted, merged ranges; nullopt for any other text.
 std::optional<std::vector<std::pair<long long, long long>>> ranges(const std::string& text) {
   std::vector<std::pair<long long, long long>> all, out;
   for (const auto& part : split(text, ',')) {
@@ -60,7 +60,7 @@ std::optional<std::vector<std::pair<long long, long long>>> ranges(const std::st
   return out;
 }
 
-// Masks of processors: "ff" is printed as "00000000,000000ff".
+// True for a CPU mask, which the kernel prints in groups: "ff" as "00000000,000000ff".
 bool is_mask(const std::string& key) {
   const std::string name = key.substr(key.find_last_of("./") + 1);
   return name == "flow_limit_cpu_bitmap" || name == "rps_default_mask";

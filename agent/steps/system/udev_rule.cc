@@ -1,4 +1,4 @@
-// udev_rule: a rules file, also applied to existing devices.
+// udev_rule: writes a udev rules file and applies it to existing devices, too.
 #include <fmt/format.h>
 
 #include "agent/steps/files/own_file.h"
@@ -25,7 +25,7 @@ Result<Wanted> wanted(const Json& params) {
   }
   if (rules.empty()) return fail(Code::invalid, "udev_rule: 'rules' is empty");
   const int64_t order = int_of(params, "order", 70);
-  if (order < 10 || order > 99) return fail(Code::invalid, "udev_rule: 'order' must be a two-digit number");
+  if (order < 10 || order > 99) return fail(Code::invalid, "udev_rule: 'order' must be between 10 and 99");
   out.file = {fmt::format("/etc/udev/rules.d/{}-muster-{}.rules", order, out.name),
               "# Written by muster.\n" + rules, 0644};
   out.subsystems = list_of(params, "subsystems");
@@ -63,7 +63,7 @@ StepModule udev_rule_module() {
   m.help = "Writes a udev rules file, loads it and applies it to existing devices.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "used in the file name: ORDER-muster-NAME.rules"),
-       parameter("rules", "list", true, "one rule each, as in udev(7)"),
+       parameter("rules", "list", true, "rules, one per element, as in udev(7)"),
        parameter("order", "int", false, "two digits in the file name; udev reads its files in this order",
                  70),
        parameter("subsystems", "list", false, "subsystems whose devices are triggered; default: all")});

@@ -1,4 +1,4 @@
-// user: an account without a password, exactly these SSH keys, and sudo or not.
+// user: creates an account without a password, with exactly the listed SSH keys, and with or without sudo.
 //
 // The password field is `*`, which no password matches. With `!` in front, as `usermod -L` and a plain
 // useradd leave it, the whole account counts as locked for an sshd that runs with `UsePAM no`: keys are
@@ -36,7 +36,7 @@ Wanted wanted(const Json& params) {
 }
 
 std::string sudoers_text(const Wanted& want) { return want.name + " ALL=(ALL:ALL) NOPASSWD: ALL\n"; }
-// "": no line in /etc/shadow, or a login without any password.
+// True if only keys can log in. An empty field means no line in /etc/shadow, or a login without any password.
 bool takes_keys_only(const std::string& password_field) {
   return !password_field.empty() && password_field[0] == '*';
 }
@@ -63,12 +63,12 @@ void keys_diff(const StepContext& context, const Wanted& want, const PasswdEntry
   const std::string folder = ssh_folder(user), path = folder + "/authorized_keys";
   const FileState dir = look(context.files, folder), file = look(context.files, path);
   if (!dir.directory || !permission_diff(dir, 0700, user.uid, user.gid).empty())
-    diff.add(folder + ": mode or owner");
+    diff.add(folder + ": mode or owner differs");
   const auto have = context.files.read(path);
   if (!have.ok() || *have != want.keys_text)
     diff.add("authorized keys differ");
   else if (!file.regular || !permission_diff(file, 0600, user.uid, user.gid).empty())
-    diff.add(path + ": mode or owner");
+    diff.add(path + ": mode or owner differs");
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
@@ -89,11 +89,11 @@ Status make_account(StepContext& context, const Wanted& want) {
   const auto user = find_user(context.files, want.name);
   std::vector<std::string> argv;
   if (!user) {
-    // Without -m a home that survived elsewhere is not touched; useradd only copies /etc/skel into one it
-    // makes.
+    // -m creates a missing home. One that survived a re-image is not changed: useradd copies /etc/skel only
+    // into a home that it creates.
     argv = {"useradd", "-m", "-d", want.home, "-s", want.shell, "-p", "*"};
     if (want.uid > 0) argv.insert(argv.end(), {"-u", std::to_string(want.uid)});
-    // A group of that name from an earlier step becomes the user's own.
+    // A group of that name from an earlier step becomes the user's primary group.
     if (find_group(context.files, want.name))
       argv.insert(argv.end(), {"-g", want.name});
     else
@@ -154,16 +154,15 @@ StepModule user_module() {
   StepModule m;
   m.name = "user";
   m.help =
-      "An account with password login disabled (`*`, so key login works even with sshd's `UsePAM no`). "
-      "`keys` is the complete set: unlisted keys are removed.";
-  m.parameters =
-      Json::array({parameter("name", "string", true, "login name"),
-                   parameter("uid", "int", false, "user number; 0: any", 0),
-                   parameter("keys", "list", false, "complete set of SSH public keys; default: unchanged"),
-                   parameter("sudo", "bool", false, "may use sudo without a password", false),
-                   parameter("groups", "list", false, "additional groups"),
-                   parameter("shell", "string", false, "login shell", "/bin/bash"),
-                   parameter("home", "string", false, "home folder; default /home/NAME")});
+      "Creates an account with password login disabled (`*`, so key login works even with sshd's `UsePAM "
+      "no`). `keys` is the complete set: unlisted keys are removed.";
+  m.parameters = Json::array(
+      {parameter("name", "string", true, "login name"), parameter("uid", "int", false, "UID; 0: any", 0),
+       parameter("keys", "list", false, "complete set of SSH public keys; default: unchanged"),
+       parameter("sudo", "bool", false, "may use sudo without a password", false),
+       parameter("groups", "list", false, "additional groups"),
+       parameter("shell", "string", false, "login shell", "/bin/bash"),
+       parameter("home", "string", false, "home folder; default: /home/NAME")});
   m.check = check;
   m.apply = apply;
   return m;

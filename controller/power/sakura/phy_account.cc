@@ -17,7 +17,7 @@ constexpr const char* kRoots = "/etc/ssl/certs/ca-certificates.crt";
 constexpr const char* kBase = "/cloud/api/dedicated-phy/1.0/";
 constexpr size_t kMaxAnswer = 8 << 20, kPage = 100, kMaxPages = 50;
 constexpr DurationMs kRefusalHolds = 10 * kMinute;
-constexpr DurationMs kUnsaid = 15 * kMinute;  // of a 429 that names no time
+constexpr DurationMs kUnsaid = 15 * kMinute;  // after a 429 without a Retry-After
 
 std::string text_at(const Json& json, const char* key) {
   if (!json.is_object()) return "";
@@ -37,7 +37,7 @@ PhyServer server_from(const Json& json) {
   out.service = text_at(at(json, "service"), "service_id");
   out.nickname = text_at(at(json, "service"), "nickname");
   const Json& lock = at(json, "lock_status");
-  // Neither text nor null: an unknown kind of lock.
+  // If it is neither text nor null, treat it as an unknown lock.
   out.lock = lock.is_null() ? "" : lock.is_string() ? lock.get<std::string>() : "unreadable";
   out.power = text_at(at(json, "cached_power_status"), "status");
   out.address = text_at(at(json, "ipv4"), "ip_address");
@@ -45,7 +45,7 @@ PhyServer server_from(const Json& json) {
   return out;
 }
 
-// By the system's own resolver in a process of its own: it may load what it likes there, and hang.
+// Resolves a name with the system's resolver in a separate process, because it may load plug-ins and hang.
 Result<std::string> first_address(const std::string& host, DurationMs deadline) {
   Command command;
   command.argv = {"getent", "ahostsv4", host};
@@ -56,7 +56,7 @@ Result<std::string> first_address(const std::string& host, DurationMs deadline) 
   return fail(Code::unavailable, "the name " + host + " does not resolve");
 }
 
-// A 400 names the fields of the body that it rejects.
+// Returns the fields of the body that a 400 response rejects.
 std::string invalid_fields(const Json& body) {
   const Json& fields = at(body, "invalid_parameters");
   std::string out;
@@ -90,7 +90,7 @@ int PhyAccount::requests() const {
   return requests_;
 }
 
-// Waits for a request's turn, as far as there is time.
+// Waits until the budget allows a request, or until `end`.
 Status PhyAccount::take(bool for_order, TimeMs end) {
   for (;;) {
     DurationMs wait = 0;
@@ -132,7 +132,7 @@ Status PhyAccount::connect(DurationMs deadline) {
     client.host_name = kHost;
   } else {
     client.base = "https://" + options_.api;
-    if (pin_.empty()) {  // without a token: an unverified peer does not get it
+    if (pin_.empty()) {  // connects without sending the token, so that an unverified peer does not get it
       client.insecure_first_use = true;
       TRY(auto stranger, make_http_client(client));
       HttpRequest hello;
@@ -186,7 +186,7 @@ Result<PhyAccount::Answer> PhyAccount::exchange(const std::string& method, const
   return answer;
 }
 
-// An answer may repeat the request.
+// Masks the token and its secret, since a response may repeat the request.
 std::string PhyAccount::clean(std::string text) const {
   for (const std::string& secret : {options_.secret, options_.token})
     for (size_t found = 0; !secret.empty() && (found = text.find(secret, found)) != std::string::npos;
@@ -198,7 +198,7 @@ std::string PhyAccount::clean(std::string text) const {
   return text;
 }
 
-// The 401 has a shape of its own, in which `status` is a text.
+// A 401 has a different structure, in which `status` is a string.
 Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
   const int status = answer.status;
   std::string said = text_at(answer.body, "title");
@@ -207,7 +207,7 @@ Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
        {text_at(answer.body, "detail"), text_at(answer.body, "error_msg"), invalid_fields(answer.body)})
     if (!more.empty()) said += (said.empty() ? "" : ", ") + more;
   const std::string says =
-      fmt::format("{}: the API answers {}{}{}", what, status, said.empty() ? "" : " ", clean(said));
+      fmt::format("{}: the API returned {}{}{}", what, status, said.empty() ? "" : " ", clean(said));
   const std::lock_guard hold(budget_mutex_);
   switch (status) {
     case 401:
@@ -227,14 +227,14 @@ Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
                                                  says, to_human(span)));
     }
     case 503:
-      return fail(Code::unavailable, says + ": the machine's hardware did not answer the provider");
+      return fail(Code::unavailable, says + ": the machine's hardware did not respond to the provider");
     case 400:
     case 422:
       return fail(Code::invalid, says);
     default:
       break;
   }
-  // Of the API, or of a gateway before it. A read may be retried; post() handles it for an order.
+  // An error of the API or of a gateway in front of it. A read may be retried; for orders see post().
   return fail(status / 100 == 5 ? Code::unavailable : Code::failed, says);
 }
 
@@ -298,7 +298,7 @@ Status PhyAccount::post(const std::string& id, const std::string& path, const Js
   }
   TRY(const Answer answer, exchange("POST", full, body, true, deadline, may_send));
   if (answer.status / 100 == 2) return Ok{};
-  // It is unknown what a server that broke during the request had done.
+  // If the server failed during the request, it is unknown whether the order took effect.
   Error error = refusal(answer, "POST " + full);
   if (answer.status / 100 == 5 && answer.status != 503) error.code = Code::timeout;
   return error;
@@ -322,7 +322,7 @@ Result<std::string> PhyAccount::power(const PhyServer& server, const PhyAsk& ask
   return looks_[server.id].power;
 }
 
-// After a change of its secret it is a separate account here, with the same budget at the provider.
+// With a changed secret it becomes a separate object, but uses the same budget file.
 std::shared_ptr<PhyAccount> PhyAccounts::of(const std::string& api, const std::string& token,
                                             const std::string& secret, const std::string& folder) {
   const std::string digest = sha256(api + "\n" + token + "\n" + secret);

@@ -1,19 +1,18 @@
 // PhyAccount: one account of the provider's API ("Sakura dedicated server PHY" 1.1), shared by all nodes
-// whose servers are in it: the list of servers, the budget of requests, and the meaning of answers.
+// whose servers are in it: the list of servers, the request budget, and the interpretation of responses.
 //
-// The provider allows an account 300 requests an hour, all servers together. So a server's lock is read from
-// the list, which one request returns for all and which is reused within `max_age`; kBurst requests may go at
-// once and kPerMinute after that, which is fewer than 300 in any hour, restarts of the controller included
-// (controller/power/sakura/phy_budget.h). The last of them are reserved for orders, so that reading never
-// uses up what is needed to act. After a 429 nothing is sent for the time that it names. A rejected token is
-// not sent again for ten minutes.
-// The API cannot distinguish a call from its repetition: a POST without an answer is Code::timeout and is
-// never repeated here. Other codes: `unavailable` nothing was done (budget, 429, 503, a temporary lock);
-// `denied` token rejected, or the provider's staff work on the machine; `conflict` another operation of this
-// server runs; `not_found`; `invalid`.
-// The token's secret is in no message, whatever the API answers. Answers may be hostile: size and depth are
-// limited, unknown values of enumerations are kept as they are. Thread: any; callers of one account wait for
-// each other's requests.
+// The provider allows an account 300 requests an hour for all its servers together. So a server's lock is
+// read from the list, which one request returns for all and which is reused within `max_age`; kBurst requests
+// may be sent at once and kPerMinute after that, which is fewer than 300 in any hour, even across restarts of
+// the controller (controller/power/sakura/phy_budget.h). The last of them are reserved for orders, so that
+// reads never use up the requests needed to act. After a 429 nothing is sent for the time that it specifies.
+// A rejected token is not sent again for ten minutes. The API cannot distinguish a call from its repetition:
+// a POST without a response is Code::timeout and is never repeated by this class. Other codes: `unavailable`
+// nothing was done (budget, 429, 503, a temporary lock); `denied` token rejected, or the provider's staff are
+// working on the machine; `conflict` another operation runs on this server; `not_found`; `invalid`. The
+// token's secret never appears in a message, even if the API returns it. Responses may be hostile: size and
+// depth are limited, unknown enumeration values are passed through. Thread: any; requests of one account are
+// serialized.
 #pragma once
 
 #include <functional>
@@ -41,13 +40,14 @@ struct PhyServer {
   Json raw;             // all of it
 };
 
-// Whether for an order, or only to read; how old a shared answer may be.
+// Purpose of a request (for an order, or only a read), and how old a cached response may be.
 struct PhyAsk {
   bool for_order = false;
   DurationMs max_age = 0, deadline = 0;
 };
 
-// None: it accepts orders. Else why not, what to do, and whether that passes by itself.
+// Returns nullopt if the server accepts orders; else why not, what to do, and if that is
+// temporary.
 struct PhyLock {
   Code code = Code::unavailable;
   std::string words;
@@ -57,7 +57,7 @@ std::optional<PhyLock> phy_lock(const PhyServer& server);
 class PhyAccount {
  public:
   struct Options {
-    std::string api;  // "" the provider's; "10.20.1.250:443": a stand-in at this address
+    std::string api;  // "": the provider's; "10.20.1.250:443": a substitute at this address
     std::string token, secret;
     Waiter waiter;
     std::function<TimeMs()> of_day;
@@ -71,7 +71,7 @@ class PhyAccount {
         budget_({options_.folder, options_.budget, options_.waiter.now, options_.of_day}) {}
 
   Result<std::vector<PhyServer>> servers(const PhyAsk& ask);
-  // By its id, or by a unique nickname.
+  // Returns the server with this id or unique nickname.
   Result<PhyServer> server(const std::string& name, const PhyAsk& ask);
   // GET servers/ID/PATH; 200 or an Error.
   Result<Json> get(const std::string& id, const std::string& path, const PhyAsk& ask);
@@ -81,8 +81,8 @@ class PhyAccount {
   using MaySend = std::function<bool()>;
   Status post(const std::string& id, const std::string& path, const Json& body, DurationMs deadline,
               const MaySend& may_send = {});
-  // Whether the machine is on, from its hardware: "on", "off", "" if that did not answer the API. An earlier
-  // reading counts unless the list contradicts it.
+  // Returns the power state that the hardware reports: "on", "off", "" if it did not respond to the API. An
+  // earlier reading is reused unless the list contradicts it.
   Result<std::string> power(const PhyServer& server, const PhyAsk& ask);
 
   int requests() const;  // sent so far
@@ -106,14 +106,14 @@ class PhyAccount {
   TimeMs now() const { return options_.waiter.now(); }
 
   const Options options_;
-  mutable std::mutex budget_mutex_;  // of everything down to requests_
+  mutable std::mutex budget_mutex_;  // protects the members down to requests_
   PhyBudget budget_;
   TimeMs refused_until_ = 0;  // after a 401
   int requests_ = 0;
   std::map<std::string, Look> looks_;
   std::mutex line_mutex_;  // one request at a time
   std::unique_ptr<HttpClient> http_;
-  std::string pin_;  // of a stand-in
+  std::string pin_;  // certificate pin of a substitute
   std::mutex list_mutex_;
   std::vector<PhyServer> list_;
   TimeMs listed_ = -1;
@@ -124,7 +124,7 @@ class PhyAccounts {
  public:
   PhyAccounts(Waiter waiter, std::function<TimeMs()> of_day)
       : waiter_(std::move(waiter)), of_day_(std::move(of_day)) {}
-  // `folder`: for the remaining budget; "": not kept.
+  // Returns the account. `folder`: where its remaining budget is kept; "": not kept.
   std::shared_ptr<PhyAccount> of(const std::string& api, const std::string& token, const std::string& secret,
                                  const std::string& folder);
 

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// As long as it takes to fill all of it, and more.
+// Longer than it takes to fill the whole bucket.
 constexpr DurationMs kLongest = 60 * kMinute;
 
 double filled_in(DurationMs span) {

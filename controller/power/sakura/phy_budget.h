@@ -1,12 +1,12 @@
-// PhyBudget: how many requests an account of the provider may still send, over restarts of the controller,
-// too.
+// PhyBudget: how many requests an account of the provider may still send; the count survives restarts of the
+// controller.
 //
-// A bucket of kBurst that fills at kPerMinute: fewer than 300 in any hour. The last kForOrders are reserved
-// for orders. The remainder is written to the file `name` before a request goes out, and so is the provider's
-// refusal (429), so a controller that restarts repeatedly sends no more than one that does not. No file means
-// an account that was never used here. If it cannot be read, the past is unknown: then only the orders' share
-// is available, and reads wait. Otherwise only a wrong clock can falsify it: one set back fills nothing, one
-// set ahead at most the bucket. Thread: one at a time; blocking, for the time of a small file.
+// A token bucket of kBurst requests, refilled at kPerMinute: fewer than 300 in any hour. The last kForOrders
+// are reserved for orders. The remainder is written to the file `name` before a request is sent, and so is
+// the provider's refusal (429), so that repeated restarts of the controller do not lead to more requests. No
+// file means that this controller never used the account. If the file cannot be read, past use is unknown:
+// then only the share for orders is available, and reads wait. A clock set back refills nothing; one set
+// ahead refills at most the bucket. Thread: one at a time; blocks while a small file is written.
 #pragma once
 
 #include <functional>
@@ -24,13 +24,13 @@ class PhyBudget {
   struct Options {
     std::string folder, name;        // folder "": not kept
     std::function<TimeMs()> now;     // monotonic
-    std::function<TimeMs()> of_day;  // the same after a restart
+    std::function<TimeMs()> of_day;  // wall clock, comparable across restarts
   };
   explicit PhyBudget(Options options);
 
-  // 0: one was taken. Else the time until there is one for this.
+  // Takes one request and returns 0; or returns the time until one is available for this purpose.
   DurationMs take(bool for_order);
-  // The provider accepts none for this time; see blocked().
+  // Records that the provider accepts no requests for this time; see blocked().
   void block(DurationMs span);
   DurationMs blocked() const;
 
@@ -42,7 +42,7 @@ class PhyBudget {
   const Options options_;
   double left_ = kBurst;
   TimeMs filled_ = 0, blocked_until_ = 0;
-  bool complained_ = false;  // that it cannot be written
+  bool complained_ = false;  // logged that the file cannot be written
 };
 
 }  // namespace muster

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// Younger than any list in which an installation that was accepted before the request could still be missing.
+// Maximum age of the list: short enough that it includes an installation accepted before the request.
 constexpr DurationMs kListAge = 15 * kSecond;
 
 std::string text_at(const Json& json, const char* key) {
@@ -33,14 +33,14 @@ class PhyInstall : public Reinstall {
   Error about(Error error, const std::string& what) const {
     return std::move(error).with(fmt::format("{} (server {}), {}", target_.node, target_.address, what));
   }
-  // `name`: the one that was written down; "" before that.
+  // `name`: the recorded server; "" if none is recorded yet.
   Result<PhyServer> unlocked(const std::string& name, DurationMs deadline) {
     const PhyAsk ask{true, 0, deadline};
     TRY(PhyServer server, name.empty() ? phy_server_of(target_, *account_, ask) : only(name, ask));
     if (const auto lock = phy_lock(server)) return fail(lock->code, lock->words);
     return server;
   }
-  // The server that the address leads to, if it is this one.
+  // Returns the server that the node's address leads to, if it is the recorded one.
   Result<PhyServer> only(const std::string& server, const PhyAsk& ask) {
     TRY(PhyServer found, phy_server_of(target_, *account_, ask));
     if (found.id == server) return found;
@@ -89,8 +89,8 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
   return ready;
 }
 
-// All five fields: the published description requires one of them, its copy in the clients all. Manual
-// partitioning at a console is not possible.
+// Sends all five fields: the published API description requires one of them, its copy in the client libraries
+// all. Manual partitioning at a console is not possible.
 Status PhyInstall::begin(const Order& order, DurationMs deadline) {
   const char* what = "reinstalling its operating system";
   if (!order.permit)

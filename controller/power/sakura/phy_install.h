@@ -1,4 +1,4 @@
-// Reinstallation through the API of `sakura-phy` (controller/power/reinstall.h): the driver's other half.
+// Reinstallation through the API of the driver `sakura-phy`: implements controller/power/reinstall.h.
 #pragma once
 
 #include "controller/power/sakura/phy_account.h"

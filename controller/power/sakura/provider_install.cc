@@ -35,15 +35,15 @@ std::string word_after(const std::string& text, const std::string& key) {
   return text.substr(from, text.find_first_of(" \n", from) - from);
 }
 
-// As the kernel writes it.
+// True if the text has the kernel's format of a boot id.
 bool is_boot_id(const std::string& text) {
   return text.size() == 36 && text.find_first_not_of("0123456789abcdef-") == std::string::npos;
 }
 
-// Nothing of it is under way.
+// True if the recorded installation is over.
 bool is_over(const InstallRecord& record) { return record.stage == "joined" || record.stage == "spent"; }
 
-// Letters and digits, one of each for certain.
+// Returns letters and digits, at least one of each.
 std::string random_password() { return "m1" + random_hex(12); }
 
 }  // namespace
@@ -94,7 +94,7 @@ Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, Dura
   const auto key = hooks.host_key(record.address);
   if (!key.ok())
     return fail(Code::unavailable,
-                fmt::format("no answer to SSH at {}: {}", record.address, key.error().message));
+                fmt::format("no SSH response at {}: {}", record.address, key.error().message));
   if (*key == record.old_host_key)
     return fail(Code::unavailable,
                 fmt::format("{} still has the previous system's host key ({})", record.address, *key));
@@ -138,7 +138,7 @@ Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, co
   if (!ready.ok())
     return fail(Code::failed, "its new system did not get ready to hand over: " + last_words(ready));
   if (!permit.take()) return fail(Code::cancelled, "cancelled before its new system handed over");
-  // The connection ends with the system; whether it did so in time does not matter.
+  // The connection breaks when the system goes down; whether before or after the reply does not matter.
   const auto left = session.run(std::string(kAgent) + " hand-over --now", "", kMinute);
   if (left.ok() && left->exit_code > 0)
     return fail(Code::failed, "its new system did not hand over: " + last_words(*left));
@@ -151,10 +151,10 @@ struct ProviderInstall::Job {
   Done done;  // null: no longer needed
   SteadyMs phase = {};
   std::function<Result<std::unique_ptr<Reinstall>>()> provider;
-  std::string last;  // the last observation, for the error
-  // The order to the provider, from the moment that it is written down; null: this job gives none.
+  std::string last;  // the last observation, for error messages
+  // Permit for the order to the provider, once the order is recorded; null: this job sends no order.
   std::shared_ptr<Permit> order = {};
-  std::shared_ptr<Permit> leave = {};  // the order to its new system
+  std::shared_ptr<Permit> leave = {};  // permit for the handover of the new system
 };
 
 ProviderInstall::ProviderInstall(Reactor& reactor, Hooks hooks, const Times& times)
@@ -182,7 +182,7 @@ void ProviderInstall::later(const JobPtr& job, DurationMs delay, std::function<v
   });
 }
 
-// Goes on only when the record is durable.
+// Stores the record and continues only when it is durable.
 void ProviderInstall::keep(const JobPtr& job, std::function<void()> then) {
   hooks_.save(job->node, to_text(job->record), [this, alive = alive_, job, then](Status saved) {
     if (!*alive || gone(job)) return;
@@ -197,7 +197,7 @@ void ProviderInstall::end(const JobPtr& job, Status result, bool forget_record) 
   if (job->done) job->done(std::move(result));
 }
 
-// It will not complete, and the approval is used up.
+// Ends an installation that will not complete; the approval is used up.
 void ProviderInstall::spend(const JobPtr& job, const Error& error) {
   job->record.stage = "spent";
   job->record.key.clear();
@@ -213,7 +213,7 @@ void ProviderInstall::forget(const std::string& node) {
     hooks_.erase(node);  // it records a possible order, but nothing was sent
     return hooks_.tell(node, "cancelled before the installation was ordered from the provider");
   }
-  if (is_over(job->record)) return;  // its RAM system is there
+  if (is_over(job->record)) return;  // its RAM system has joined, or nothing is running
   if (job->leave && !job->leave->withdraw())
     return hooks_.tell(node,
                        "cancelled after its new system was ordered to hand over, which it may still do");
@@ -223,7 +223,8 @@ void ProviderInstall::forget(const std::string& node) {
     hooks_.tell(node, "cancelled; the installation is ordered and goes on at the provider");
 }
 
-// The caller waits for the RAM system's hello. If that never comes, the installed system is still there.
+// The caller waits for the RAM system's hello. If it never arrives, the machine still has the installed
+// system.
 void ProviderInstall::joined(const std::string& node) {
   jobs_.erase(node);
   const auto text = hooks_.load(node);
@@ -267,7 +268,7 @@ void ProviderInstall::install(const std::string& node, const Json& order, Done d
   });
 }
 
-// If there is a record, the state of the machine decides what it is worth; without one, nothing was ever
+// If there is a record, the state of the machine shows how far the installation got; without one, nothing was
 // ordered.
 void ProviderInstall::resume(const JobPtr& job) {
   if (job->approval.empty())
@@ -290,18 +291,18 @@ void ProviderInstall::resume(const JobPtr& job) {
   if (record->image != job->image || record->os != job->os) {
     if (same)
       return end(job, fail(Code::denied, "a different installation under this approval is running"), false);
-    // It is overwritten when the new one is ordered.
+    // The old record is overwritten when the new installation is ordered.
     hooks_.tell(job->node,
                 fmt::format("the earlier installation of {} is not what is declared now, and is ignored",
                             record->image));
     return prepare(job);
   }
   job->record = std::move(*record);
-  job->record.approval = job->approval;  // it is what this one gets, too
+  job->record.approval = job->approval;  // the new record gets this approval, too
   go_on(job);
 }
 
-// The declared server is looked at before anything is done for the recorded one.
+// Checks the declared server before anything is done on the recorded one.
 void ProviderInstall::go_on(const JobPtr& job) {
   call<Reinstall::Look>(
       job,
@@ -362,7 +363,7 @@ void ProviderInstall::begin(const JobPtr& job) {
         return outside->begin(order, times_.call);
       },
       [this, job](const Status& begun) {
-        // If it failed before it was sent, nothing began, whatever the code.
+        // If the request failed before it was sent, nothing began, whatever the error code.
         if (!begun.ok() && job->order->withdraw())
           return end(job,
                      begun.error().code == Code::timeout ? fail(Code::unavailable, begun.error().message)
@@ -409,7 +410,8 @@ void ProviderInstall::looked(const JobPtr& job, const Result<Reinstall::Look>& l
   keep(job, [this, job] { watch(job); });
 }
 
-// Not yet, or already over, or never: a system that accepts the one-time key settles it.
+// No operation runs: not yet, already over, or never begun. A system that accepts the one-time key proves
+// success.
 void ProviderInstall::nothing_runs(const JobPtr& job) {
   const DurationMs waited = reactor_.steady() - job->phase;
   if (waited < times_.grace) return watch(job);
@@ -431,12 +433,12 @@ void ProviderInstall::nothing_runs(const JobPtr& job) {
                  fmt::format("the provider {} the installation, but none started within {}; {}",
                              accepted ? "accepted" : "may have accepted", to_human(times_.begins),
                              there.error().message));
-        // What it accepted it may still begin.
+        // The provider may still begin an installation that it accepted.
         accepted ? spend(job, error) : end(job, error, true);
       });
 }
 
-// It is unknown whether the machine is left on.
+// Switches the machine on: it is unknown whether the provider leaves it on.
 void ProviderInstall::provider_is_done(const JobPtr& job) {
   if (job->record.stage != "joined") job->record.stage = "ended";
   job->phase = reactor_.steady();

@@ -1,20 +1,20 @@
-// ProviderInstall: from a rented machine that cannot be booted from the network to one that starts the RAM
-// system: its provider installs a system of its own with a single-use key, that system is reached over SSH
-// and hands over by kexec.
+// ProviderInstall: starts the RAM system on a rented machine that cannot be booted from the network: the
+// provider installs one of its own systems with a single-use key, that system is reached over SSH, and it
+// starts the RAM system by kexec.
 //
 // One record per node, sealed in the vault under "install-NODE", has its progress and the key. It is durable
 // before the order is sent: the provider cannot distinguish a repeated order from a second one, so a
-// controller that restarted, or got no answer, checks what the machine does and orders again only if nothing
-// began. The provider never reports success. What counts is a system that accepts the one-time key, has
-// another host key than the one before, runs in another boot than the last one seen on that machine, is the
-// declared operating system, and started after the order. A RAM system that did not join, or was lost after
-// it, leads back to the installed system, which then hands over again without another installation. An
-// approval is used up by one installation. The record has it, and stays if the installation turned out
-// useless ("spent"): under the same approval nothing is ordered again, under a different one it is. It ends
-// with the run in which the RAM system joined, with the node, or when it is certain that the provider began
-// nothing. The host key of a new system is accepted as it is: it cannot be known beforehand, and that system
-// gets only the one-time token that an iPXE script would show (docs/decisions/0004-first-boot-stage.md).
-// Thread: the reactor's; what blocks runs through `offload`.
+// controller that restarted, or got no response, checks what the machine does and orders again only if
+// nothing began. The provider never reports success. The proof is a system that accepts the one-time key, has
+// a host key different from the previous one, has a boot id different from the last one seen on that machine,
+// is the declared operating system, and started after the order. If the RAM system does not join, or is lost
+// after that, the machine returns to the installed system, which then starts the RAM system again without
+// another installation. An approval is used up by one installation. The record contains the approval, and is
+// kept if the installation turned out useless ("spent"): under the same approval nothing is ordered again,
+// under a different one it is. It is deleted with the run in which the RAM system joined, with the node, or
+// if the provider certainly began nothing. The host key of a new system is accepted unverified: it cannot be
+// known beforehand, and that system gets only the one-time token that an iPXE script would show
+// (docs/decisions/0004-first-boot-stage.md). Thread: the reactor's; what blocks runs through `offload`.
 #pragma once
 
 #include <functional>
@@ -36,35 +36,35 @@ namespace muster {
 struct InstallRecord {
   std::string server, image, os;
   std::string address, user;  // of the new system
-  std::string old_host_key;   // of the system that answered before; "" none
-  std::string old_boot_id;    // of the last system seen on that machine; "" none
+  std::string old_host_key;   // of the previous system; "": none
+  std::string old_boot_id;    // of the last system seen on that machine; "": none
   std::string key;            // private; secret
-  // intended: perhaps ordered; accepted; ended: the provider is done; joined: the RAM system joined; spent:
-  // of no more use, and the key is gone.
+  // intended: possibly ordered; accepted; ended: the provider is done; joined: the RAM system joined; spent:
+  // no longer usable, and the key is deleted.
   std::string stage;
   TimeMs requested = 0;
-  bool locked = false;   // it was seen running
+  bool locked = false;   // the installation was seen running
   std::string approval;  // digest of the plan that it belongs to
 };
 std::string to_text(const InstallRecord& record);
 Result<InstallRecord> install_record_from(const std::string& text);
-// The name of its secret. A node's row and record are deleted together.
+// Returns the name of the record's secret. A node's row and record are deleted together.
 std::string install_record_name(const std::string& node);
-// The node of such a secret; "" it is a different one.
+// Returns the node of such a secret; "" for any other secret.
 std::string node_of_install_record(const std::string& secret);
 
 class ProviderInstall {
  public:
   using Done = std::function<void(Status)>;
   struct Hooks {
-    // Worker thread, but for the first three.
+    // Called on a worker thread, except the first three.
     std::function<Result<std::function<Result<std::unique_ptr<Reinstall>>()>>(const std::string& node)>
         provider;
     std::function<DeclaredAddresses(const std::string& node)> addresses;
     std::function<std::string(const std::string& node)> known_boot;  // its agent's last boot id; "" none
     std::function<Result<std::string>(const std::string& address)> host_key;
     std::function<Result<std::unique_ptr<SshSession>>(const SshTarget&)> connect;
-    std::function<Result<std::string>()> agent;  // the program's content
+    std::function<Result<std::string>()> agent;  // content of the agent's binary
     // Reactor's thread.
     std::function<void(Reactor::Task work, Reactor::Task done)> offload;
     std::function<void(const std::string& node, Done)> power_on;
@@ -78,28 +78,28 @@ class ProviderInstall {
   };
   struct Times {
     DurationMs call = 90 * kSecond;      // one request, budget and all
-    DurationMs look = 20 * kSecond;      // between two looks
-    DurationMs grace = 2 * kMinute;      // no lock for this long: there may be a new system already
+    DurationMs look = 20 * kSecond;      // interval between two queries
+    DurationMs grace = 2 * kMinute;      // no lock for this long: the new system may already run
     DurationMs begins = 10 * kMinute;    // no lock and no new system for this long: nothing started
     DurationMs installs = 60 * kMinute;  // a lock for longer than this: it has failed
     DurationMs answers = 15 * kMinute;   // the new system answers within this, after the provider was done
   };
-  // What hand_over() and look_at() of the new system may take.
+  // Time limit for the check of the new system and for the handover to the RAM system.
   static constexpr DurationMs kSsh = 3 * kMinute;
 
   ProviderInstall(Reactor& reactor, Hooks hooks) : ProviderInstall(reactor, std::move(hooks), Times()) {}
   ProviderInstall(Reactor& reactor, Hooks hooks, const Times& times);
   ~ProviderInstall();
 
-  // `order`: {"image", "os", "approval"}. Done: Ok when the RAM system is on its way. unavailable: not now,
-  // nothing was begun; failed: this attempt has failed; denied, invalid: no attempt can help.
+  // `order`: {"image", "os", "approval"}. Done: Ok when the RAM system is about to start. unavailable: not
+  // now, nothing was begun; failed: this attempt has failed; denied, invalid: retrying cannot help.
   void install(const std::string& node, const Json& order, Done done);
-  // No longer needed: from here on nothing is sent, neither to the provider nor to its new system. What was
-  // sent before, or may have been, is reported; the provider's operation goes on.
+  // Stops the installation: nothing more is sent to the provider or to its new system. What was, or may have
+  // been, sent before is reported; the provider's operation continues.
   void forget(const std::string& node);
-  // The RAM system joined.
+  // To be called when the RAM system joined.
   void joined(const std::string& node);
-  // A run has ended, and its approval with it: spent records of its nodes are deleted.
+  // To be called when a run has ended, and its approval with it: deletes spent records of its nodes.
   void run_over(const std::vector<std::string>& nodes);
 
  private:
@@ -132,13 +132,13 @@ class ProviderInstall {
   std::map<std::string, JobPtr> jobs_;
 };
 
-// Checks the system that answers at the record's address. Ok: it is the ordered one, and the session is
-// logged in. unavailable: not yet; conflict: it is a different one, for good. Worker thread.
+// Checks the system at the record's address. Ok: it is the ordered one, and the session is logged in.
+// unavailable: not yet; conflict: it is a different one, which will not change. Worker thread.
 Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, DurationMs since_request,
                                                const ProviderInstall::Hooks& hooks);
-// Copies the agent to it and orders it to hand over to the RAM system that `job` (wire::KexecJob) names.
-// denied: that system does not allow it.
-// `permit` is taken right before it leaves; cancelled: it stays.
+// Copies the agent to the system, which starts the RAM system of `job` (wire::KexecJob). denied: the
+// system does not allow it. `permit` is taken right before the kexec; cancelled: the system keeps
+// running.
 Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, const Json& job,
                         DurationMs deadline, Permit& permit);
 

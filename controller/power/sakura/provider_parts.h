@@ -1,4 +1,4 @@
-// The parts of a ProviderInstall in the daemon: the power drivers, the boot service, the vault, and SSH.
+// Connects a ProviderInstall to the daemon's power drivers, boot service, vault, and SSH.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// All outlive what is made of them.
+// All references must outlive what is made from them.
 struct ProviderParts {
   RealReactor& reactor;
   PowerService& power;
@@ -24,17 +24,17 @@ struct ProviderParts {
   CurrentSpec& spec;
   std::string agent_binary;
   std::function<void(const std::string& node, const std::string& what)> tell;
-  std::function<std::string(const std::string& node)> known_boot;  // its agent's last boot id; "" none
+  std::function<std::string(const std::string& node)> known_boot;  // its agent's last boot id; "": none
 };
-// Created; `power` forwards reinstall() to it.
+// Makes the ProviderInstall, to which `power` forwards reinstall().
 std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts);
 
-// Records of installations of nodes that are no longer in the spec, or not as nodes that a provider installs:
-// a node that gets such a name later starts without a record.
+// Deletes installation records of nodes that are no longer in the spec, or no longer installed by a provider,
+// so that a later node of the same name starts without a record.
 void forget_installs(Vault& vault, Store& store, const Spec& spec);
 
-// What the provider's driver needs beside its own server: the owners of the others, from the spec, and the
-// identity of the controller host.
+// Fills in what the provider's driver needs besides its own server: the owners of the other servers, from the
+// spec, and the identity of the controller host.
 void know_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target);
 
 }  // namespace muster

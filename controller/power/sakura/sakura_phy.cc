@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// The list is shared by all that wait; the machine's own state is one request for each.
+// The list is shared by all waiting nodes; reading a machine's own state takes one request per node.
 constexpr DurationMs kPoll = 10 * kSecond, kListAge = 15 * kSecond, kLookAge = 2 * kMinute,
                      kLookAgain = 30 * kSecond;
 constexpr const char* kPin = "server:";
@@ -24,7 +24,7 @@ class SakuraPhy : public Power {
   Result<PowerState> state(DurationMs deadline) override {
     begin(deadline);
     TRY(const PhyServer server, find("power state", false));
-    // Meanwhile the provider switches it on and off by turns.
+    // While it is locked, the provider may switch the machine on and off.
     if (!server.lock.empty()) return PowerState::unknown;
     return told("power state", look(server, false, kLookAge));
   }
@@ -80,7 +80,7 @@ class SakuraPhy : public Power {
   TimeMs end_ = 0;
 };
 
-// Only the hardware's state counts, before and after.
+// Only the hardware's state is used, before and after the order.
 Status SakuraPhy::reach(PowerState wanted, const std::string& what, const std::string& operation,
                         DurationMs reserve) {
   TRY(const PhyServer server, find(what, true));
@@ -90,18 +90,18 @@ Status SakuraPhy::reach(PowerState wanted, const std::string& what, const std::s
   const Status ordered = account_->post(server.id, "power_control/", Json{{"operation", operation}}, left());
   if (!ordered.ok() && ordered.error().code != Code::timeout) {
     Error error = ordered.error();
-    // Of a lock that began after the list was read. Nothing was done.
+    // Conflict with a lock that began after the list was read. Nothing was done.
     if (error.code == Code::conflict) error.code = Code::unavailable;
     return about(std::move(error), what);
   }
-  // An order that may not have arrived: half of the time, so that the caller can read the state and repeat
-  // it.
+  // If the order may not have arrived, wait only half of the time, so that the caller can read the state and
+  // repeat it.
   const Status reached = wait_for(wanted, what, ordered.ok() ? reserve : std::max(reserve, left() / 2));
   return reached.ok() || ordered.ok() ? reached : about(ordered.error(), what);
 }
 
-// The list is polled until it shows a change, the machine then and at intervals, since the refresh time of
-// the list is unknown.
+// Polls the list until it shows a change; reads the machine then and at intervals, since it is unknown how
+// often the list is refreshed.
 Status SakuraPhy::wait_for(PowerState wanted, const std::string& what, DurationMs reserve) {
   std::string last = "nothing yet";
   TimeMs looked = waiter_.now();
@@ -160,7 +160,8 @@ TimeMs time_of_day() {
   return static_cast<TimeMs>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
 }
 
-// Before anything is pinned or done: it is unknown which of the two nodes is right.
+// Rejects a server of a different node before anything is pinned or done: it is unknown which of the two
+// nodes is right.
 Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
   for (const std::string& name : {server.id, kPin + server.id, server.nickname}) {
     const auto other = target.servers_of_others.find(name);
@@ -175,8 +176,8 @@ Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
   return Ok{};
 }
 
-// The provider reports no MAC and no UUID: its address and its nickname are the only identity of a server
-// before its system is reached.
+// Rejects the controller's own server. The provider reports no MAC and no UUID: before its system is reached,
+// a server can be identified only by address and nickname.
 Status is_not_ours(const PowerTarget& target, const PhyServer& server) {
   for (const std::string& name : {server.address, lower(server.nickname)})
     if (!name.empty() && target.own_names.count(name))
@@ -216,10 +217,10 @@ PowerDriver sakura_phy_driver() {
   PowerDriver driver;
   driver.name = "sakura-phy";
   driver.help =
-      "A rented machine behind the provider's API (Sakura dedicated server PHY): power, and with "
-      "power.install its reinstallation. Needs address (the server's id or nickname) and secret "
+      "Switches a rented machine (Sakura dedicated server PHY) through the provider's API and, with "
+      "power.install, reinstalls it. Needs address (the server's id or nickname) and secret "
       "(TOKEN:SECRET of the account).";
-  // One budget for all servers of an account, so one account for all drivers of this process.
+  // All servers of an account share one budget, so all drivers of this process share the account objects.
   const auto accounts = std::make_shared<PhyAccounts>(real_waiter(), time_of_day);
   const auto account_of = [accounts](const PowerTarget& target) -> Result<std::shared_ptr<PhyAccount>> {
     if (target.user.empty() || target.password.empty())

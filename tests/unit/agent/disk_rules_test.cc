@@ -444,8 +444,9 @@ TEST_CASE(
   const Json params = c.both();
   const auto before = c.check(params);
   REQUIRE(before.ok());
-  CHECK(before->diff.find("disk A (nvme1n1) is planned with a new GPT with cache (16 MiB), data (46 MiB); it "
-                          "contains: blank") != std::string::npos);
+  CHECK(
+      before->diff.find("disk A (nvme1n1) is to get a new GPT with partitions cache (16 MiB), data (46 MiB), "
+                        "but currently contains: blank") != std::string::npos);
   REQUIRE(c.apply(params).ok());
   CHECK(!c.machine.called("--force"));
   for (const char* disk : {"nvme1n1", "nvme2n1"}) {

@@ -96,10 +96,10 @@ TEST_CASE("networks: what the kernel has counts, not the files", "[networks]") {
        "10.100.1.12/24 -> 10.100.1.11/24"},
       {[](FakeMachine& m) { m.ports["eth1"].addresses += " 10.7.0.1/24"; }, "10.7.0.1/24"},
       {[](FakeMachine& m) { m.ports["eth1"].mtu = 1500; }, "MTU 1500 -> 9000"},
-      {[](FakeMachine& m) { m.ports["eth1"].rules = Json::array(); }, "no rule for 10.100.1.11"},
+      {[](FakeMachine& m) { m.ports["eth1"].rules = Json::array(); }, "no routing rule for 10.100.1.11"},
       {[](FakeMachine& m) { m.ports["eth1"].routes.erase(0); }, "no route to 10.100.1.0/24 in table 1101"},
       {[](FakeMachine& m) { m.ports["eth1"].routes[1]["type"] = "blackhole"; },
-       "does not end with unreachable"},
+       "table 1101 has no `unreachable` default route"},
       {[](FakeMachine& m) { m.put("/proc/sys/net/ipv4/conf/eth1/arp_announce", ""); },
        "arp_announce unknown -> 2"},
   };
@@ -407,7 +407,7 @@ TEST_CASE("sys_values: every file that matches, and the kernel's choice among se
   n.machine.put(thp, "always [madvise] never\n");
   const CheckResult seen = n.check("sys_values", params);
   CHECK(seen.holds == Holds::no);
-  CHECK(says(seen.diff, "(1 of them): none -> performance"));
+  CHECK(says(seen.diff, "(in 1 of the files): none -> performance"));
   CHECK_FALSE(says(seen.diff, "madvise"));
   REQUIRE(n.module("sys_values").apply(n.context, params).ok());
   CHECK(n.check("sys_values", params).holds == Holds::yes);

@@ -245,7 +245,7 @@ TEST_CASE("several hosts are one plan, one revision of the spec and a token each
   Json same_place = host("35"), same_machine = host("35");
   same_place["host"] = "10.20.0.34";
   same_machine["facts"] = host("34")["facts"];
-  for (const auto& [other, words] : {std::pair<Json, std::string>{host("34"), "named twice"},
+  for (const auto& [other, words] : {std::pair<Json, std::string>{host("34"), "listed twice"},
                                      {same_place, "are the same host"},
                                      {same_machine, "are the same host"}}) {
     const auto answer = c.adopt_all({host("34"), other});

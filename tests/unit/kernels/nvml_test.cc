@@ -309,7 +309,7 @@ TEST_CASE("nvml: without a driver there are no metrics, and the measurement of G
   Bench bench;
   bench.state["fails nvmlInit_v2"] = 9;
   REQUIRE(bench.save().outcome == Outcome::measured);
-  CHECK(bench.since().error == "NVML does not start: Driver Not Loaded (9)");
+  CHECK(bench.since().error == "cannot initialise NVML: Driver Not Loaded (9)");
   // It came only after the counters were saved: what moved is unknown.
   bench.state.clear();
   bench.gpus(1, 1);

@@ -137,7 +137,7 @@ TEST_CASE("reimage and admit refuse an adopted node", "[plan][adopt]") {
   want(in, RequestKind::adopt, {"node02"});
   CHECK(refusal(in).find("not with 'adopt'") != std::string::npos);
   want(in, RequestKind::adopt, {});
-  CHECK(refusal(in).find("this plan needs the names of its nodes") != std::string::npos);
+  CHECK(refusal(in).find("this kind of plan requires node names") != std::string::npos);
 }
 
 TEST_CASE("an adopted node whose agent is gone, or never was there, holds no other and is never booted",

@@ -96,7 +96,7 @@ TEST_CASE("hosts spec: each host is held to what most of its group have", "[plan
   for (const Check& check : judge_hardware(made.spec.nodes[3], list.hosts[3].facts)) {
     if (check.name == "hardware/gpus") CHECK(check.reason == "7 of 8 GPUs");
     if (check.name == "hardware/memory") CHECK(check.reason == "992 of 1024 GiB of memory");
-    if (check.name == "hardware/gpus") CHECK(check.derivation == "what most hosts of its group have");
+    if (check.name == "hardware/gpus") CHECK(check.derivation == "what most hosts in its group have");
   }
   // Names of playbooks and profiles are those that are shipped.
   CHECK(parse_spec(made.text, shipped_names()).errors.empty());
@@ -127,7 +127,9 @@ TEST_CASE("hosts spec: without a majority nothing is declared, and it is said", 
   CHECK(made.spec.nodes[0].hardware.gpu_model.empty());  // nothing says how many
   CHECK(made.spec.nodes[0].hardware.cpus == 224);
   REQUIRE(made.notes.size() == 1);
-  CHECK(made.notes[0] == "group gpu: no majority, so not declared: GPUs");
+  CHECK(made.notes[0] ==
+        "group gpu: no value is shared by a majority of hosts, so these were left out of the spec: "
+        "number of GPUs");
 
   // An inventory that is missing is no vote.
   List unseen = four();

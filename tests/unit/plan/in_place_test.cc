@@ -256,7 +256,7 @@ TEST_CASE("in place: the plan names what ends a hang", "[plan]") {
   CHECK(title().find("BMC") != std::string::npos);
   for (const std::string driver : {"manual", "ssh"}) {
     node_of(in, "node02").power.driver = driver;
-    CHECK(title().find("a person has to") != std::string::npos);
+    CHECK(title().find("an operator has to") != std::string::npos);
     CHECK(title().find("BMC") == std::string::npos);
   }
   node_of(in, "node02").power.driver = "sakura-phy";
@@ -303,7 +303,7 @@ TEST_CASE("in place: a storage section that cannot miss the node refuses it, unl
   }
   CHECK(refusals_of(in) == std::set<std::string>{"storage-needed"});
   CHECK(forced().empty());
-  CHECK(has_note(planned(in), "as forced"));
+  CHECK(has_note(planned(in), "because of --force"));
 }
 
 TEST_CASE("in place: a section misses what its copies and its quorum allow", "[plan]") {

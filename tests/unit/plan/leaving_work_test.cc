@@ -47,7 +47,7 @@ TEST_CASE("leaving work: an agent of before has no order with a module that it h
     CHECK(steps_of(plan, id)[0]["module"] == "file");
   }
   CHECK(ids_of(plan, "node02", true) == Ids{"resume-old", "look-old"});
-  CHECK(has_note(plan, "an agent of an earlier muster"));
+  CHECK(has_note(plan, "an agent of an earlier version"));
   CHECK(lint_plan(plan).empty());
   drop_pauses(in.playbooks["base"]);
   const Plan alone = planned(in);
@@ -98,7 +98,7 @@ TEST_CASE("leaving work: a node that is forced is not taken from it", "[plan]") 
   CHECK(!plan.find("node02/resume"));
   CHECK(ids_of(plan, "node02", true) == Ids{"return", "look-old"});
   CHECK(gives_back(plan, "node02"));
-  CHECK(has_note(plan, "node02 is not drained first, as forced"));
+  CHECK(has_note(plan, "node02 is not drained first, because of --force"));
   CHECK(plan.find("node03/pause"));
   CHECK(plan.find("node03/resume"));
   CHECK(!gives_back(plan, "node03"));

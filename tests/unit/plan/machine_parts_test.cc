@@ -79,7 +79,7 @@ TEST_CASE("machine: the same one with another part, and another one under its na
   now.machine_id = "f" + kId.substr(1);
   const MachineChange change = compare_machines(as_user("a1b2f"), now);
   CHECK(change.same == SameMachine::yes);
-  CHECK(change.changed == std::vector<std::string>{"GPU GPU-1fe4a2c6-7b1d-a1b2f-9a1 is gone",
+  CHECK(change.changed == std::vector<std::string>{"GPU GPU-1fe4a2c6-7b1d-a1b2f-9a1 is missing",
                                                    "GPU GPU-new is new",
                                                    "the machine-id has changed: the system was reinstalled"});
 

@@ -42,8 +42,8 @@ TEST_CASE("on trial: `up` leaves the node out, and says what becomes of it", "[p
   CHECK(plan.left_out == std::vector<std::string>{"node02"});
   CHECK(plan.left_out_rules.at("node02") == "on-trial");
   CHECK(has_note(plan,
-                 "node02 is left out: it runs slot b on trial: if it is not committed, it rolls back by "
-                 "itself; after that, run `muster up`"));
+                 "node02 is left out: it runs slot b on trial, which rolls back by itself unless it is "
+                 "committed; run `muster up` after that"));
   const auto again = plan_from_json(to_json(plan));
   REQUIRE(again.ok());
   CHECK(again->left_out_rules == plan.left_out_rules);

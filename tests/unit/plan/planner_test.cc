@@ -656,7 +656,7 @@ TEST_CASE("drain: playbooks in reverse order, one node after the other, the volu
   CHECK(refused(in) == "not-running");
   in.nodes["node02"].online = true;
   in.request.nodes = {};
-  CHECK(refused(in).find("this plan needs the names of its nodes") != std::string::npos);
+  CHECK(refused(in).find("this kind of plan requires node names") != std::string::npos);
 
   // Drained: nothing brings it back by accident.
   in.nodes["node02"].state = NodeState::drained;
@@ -770,7 +770,7 @@ TEST_CASE("partitions called after their section are used again; one of another 
 TEST_CASE("a plan says which playbooks were never run on the real thing", "[plan]") {
   PlannerInput in = with_nodes(installed);
   in.playbooks["base"].not_exercised = "no GPU here";
-  const std::string note = "playbook basewas never run on real hardware:no GPU here";
+  const std::string note = "playbook base has never been run on real hardware: no GPU here";
   const Plan plan = planned(in);
   CHECK(std::count(plan.notes.begin(), plan.notes.end(), note) == 1);
   CHECK(render_plan(plan, false).find(note) != std::string::npos);

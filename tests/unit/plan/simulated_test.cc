@@ -157,8 +157,8 @@ TEST_CASE("what a lab asks of acceptance is checked with the spec", "[spec][simu
     return errors_of("  acceptance: { limits: { local storage/read_mbps: " + limit + " } }\n");
   };
   CHECK(scratch("{ of_raw_reads: 0.01, otherwise_min: 0.1 }").empty());
-  CHECK(scratch("{ of_raw_reads: 0.01 }").find("belong together") != std::string::npos);
-  CHECK(scratch("{ otherwise_min: 0.01 }").find("belong together") != std::string::npos);
+  CHECK(scratch("{ of_raw_reads: 0.01 }").find("must be given together") != std::string::npos);
+  CHECK(scratch("{ otherwise_min: 0.01 }").find("must be given together") != std::string::npos);
   CHECK(scratch("{ of_raw_reads: 0, otherwise_min: 1 }").find("limits.local storage/read_mbps") !=
         std::string::npos);
   CHECK(scratch("{ of_raw_reads: 2, otherwise_min: 1 }").find("of_raw_reads") != std::string::npos);

@@ -221,7 +221,7 @@ TEST_CASE("pairs that fail with a node that others do not reach leave no other n
         if (check.name == "all-reduce/located") out.insert(node);
     return out;
   };
-  const Cluster late = broken_with(broken("rank 2 on node03 did not come in time"));
+  const Cluster late = broken_with(broken("rank 2 on node03 did not connect in time"));
   const FaultyLinks cut_off{"link of node03, receiving", {"node03"}};
   CHECK(degraded(late, cut_off).empty());
   CHECK(degraded(late, {}) == Names{"node01", "node03"});

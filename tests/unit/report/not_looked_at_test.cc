@@ -72,10 +72,10 @@ TEST_CASE("a drive that may not be opened is not looked at, the others are measu
   };
   Json closed = {{"check", "drives"},
                  {"outcome", "unavailable"},
-                 {"error", "vda may not be opened here"},
+                 {"error", "no permission to open vda"},
                  {"blame", Json::array()},
                  {"metrics", Json::object()},
-                 {"detail", {{"not_looked_at", "vda may not be opened here"}}}};
+                 {"detail", {{"not_looked_at", "no permission to open vda"}}}};
   step.result = measured("drives", {}, {});
   step.result["parts"] = {part("S1", closed), part("S2", measured("drives", {{"read_mbps", {900, "MB/s"}}}, {}))};
   const auto checks = judge_measurements({step}).at("n1");

@@ -82,7 +82,8 @@ TEST_CASE("cancelled once it was taken from its work, a node is for the next pla
   cancelled(b);
   CHECK(b.row("n1").state == NodeState::degraded);
   CHECK_FALSE(b.says("n1", "on trial"));
-  CHECK(b.says("n1", "its scheduler and storage still wait for it: run `muster up` to resume it"));
+  CHECK(b.says("n1",
+               "it was not returned to service in the scheduler and storage: run `muster up` to resume it"));
 }
 
 TEST_CASE("cancelled in a trial, a node is one that is at work in the system that it goes back to",
@@ -98,7 +99,7 @@ TEST_CASE("cancelled in a trial, a node is one that is at work in the system tha
   CHECK(b.says("n1", "it may run slot b on trial"));
   CHECK(b.says("n1", at == "commit" ? "it is unknown whether it was committed" : "not committed"));
   CHECK(b.says("n1", "it rolls back by itself within 2 h"));
-  CHECK(b.says("n1", "still wait for it"));
+  CHECK(b.says("n1", "not returned to service"));
   b.old_system("n1", "back");
   CHECK_FALSE(b.executor->on_trial("n1"));
 }
@@ -114,7 +115,7 @@ TEST_CASE("cancelled behind the commit, a node is one that is at work in its new
   cancelled(b);
   CHECK(b.row("n1").state == NodeState::degraded);
   CHECK_FALSE(b.says("n1", "on trial"));
-  CHECK(b.says("n1", "still wait for it"));
+  CHECK(b.says("n1", "not returned to service"));
 }
 
 TEST_CASE("what a plan did to a system on trial is no acceptance", "[run][slot]") {

@@ -28,7 +28,7 @@ void stays_committed(InPlace& b) {
   CHECK(b.says("n1", "commit: "));
   CHECK(b.says("n1", "slot b is committed"));
   CHECK(b.says("n1", "run `muster up` to continue"));
-  CHECK(b.says("n1", "still wait for it"));
+  CHECK(b.says("n1", "not returned to service"));
   CHECK_FALSE(b.says("n1", "on trial"));
   CHECK(b.executor->log().of("n1/return").attempt == 1);
   b.ended_as(RunState::failed);

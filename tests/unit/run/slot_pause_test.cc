@@ -73,7 +73,7 @@ struct RamWay : InPlace {
   }
   void is_quarantined() {
     CHECK(row("n1").state == NodeState::quarantined);
-    CHECK(says("n1", "its scheduler and storage still wait for it"));
+    CHECK(says("n1", "it was not returned to service in the scheduler and storage"));
     CHECK(says("n1", "\"Left behind\" in docs/reimage.md"));
     CHECK(shown("n1") != "returned");
     CHECK(executor->log().of("n1/return").state == ActionState::fresh);

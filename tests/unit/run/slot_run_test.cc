@@ -222,7 +222,7 @@ TEST_CASE("what fails once the new system stands is not undone", "[run][slot]") 
   b.reaches("n1", "resume");
   b.fails("n1");
   CHECK(b.row("n1").state == NodeState::quarantined);
-  CHECK(b.says("n1", "still wait for it"));
+  CHECK(b.says("n1", "not returned to service"));
   CHECK_FALSE(b.says("n1", "on trial"));
   CHECK(b.executor->log().of("n1/return").state == ActionState::fresh);
   b.ended_as(RunState::failed);
@@ -302,7 +302,7 @@ TEST_CASE("a node that is only silent in its old system keeps its power", "[run]
   SECTION("it is not") {
     b.reactor.advance(40 * kMinute);
     CHECK(b.row("n1").state == NodeState::quarantined);
-    CHECK_FALSE(b.says("n1", "still wait for it"));
+    CHECK_FALSE(b.says("n1", "not returned to service"));
   }
   CHECK(b.switched_off.empty());
 }
@@ -419,7 +419,7 @@ TEST_CASE("a cancelled run leaves a system on trial to its own timer, and says s
   }
   CHECK(b.row("n1").state == NodeState::degraded);
   CHECK(b.says("n1", "by an operator"));
-  CHECK(b.says("n1", "still wait for it"));
+  CHECK(b.says("n1", "not returned to service"));
   CHECK(b.offered("n1") == "");
   CHECK(b.store.run(1)->state == RunState::cancelled);
 }

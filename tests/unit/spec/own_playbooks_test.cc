@@ -327,7 +327,7 @@ TEST_CASE("the command reads the files, and says what is wrong with a path", "[o
   dir.write("site/motd.yaml", std::string(kLargestPlaybook + 1, '#'));
   CHECK(has(error_of("site"), "256 KiB"));
   dir.write("site/motd.yaml", "playbook: motd\r\nsteps: []\r\n");
-  CHECK(error_of("[ site/motd.yaml, ./site/motd.yaml ]").find("named twice") != std::string::npos);
+  CHECK(error_of("[ site/motd.yaml, ./site/motd.yaml ]").find("listed twice") != std::string::npos);
   CHECK(error_of("site").empty());
 
   dir.write("cluster.yaml", of_shipped("site"));

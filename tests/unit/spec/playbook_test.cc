@@ -124,7 +124,7 @@ TEST_CASE("a bad playbook is explained", "[playbook]") {
         "braces\n");
   CHECK(
       errors_of(step("    expect: { gflops: { minimum: 1 } }\n")) ==
-      "p:5:25: steps[0].expect.gflops.minimum: unknown key; known here: degraded_above, degraded_below, "
+      "p:5:25: steps[0].expect.gflops.minimum: unknown key; valid keys: degraded_above, degraded_below, "
       "derive, fail_ratio, fleet_min_ratio, history_min_ratio, max, min, of_raw_reads, otherwise_min, ratio, "
       "unit\n");
   CHECK(errors_of(step("  - name: one\n    module: file\n")) ==

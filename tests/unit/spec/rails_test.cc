@@ -129,7 +129,7 @@ TEST_CASE("mistakes in rails are found where they are", "[spec][rails]") {
        "f:4:28: network.rails.cidr: 10.20.0.0/16 of rail 1 overlaps the provisioning network 10.20.0.0/16\n"},
       {{.network = "rails: { count: 2, cidr: \"10.100.{rail}.0/24\" }"},
        "f:4:28: network.rails.cidr: 10.100.0.0/24 is too small: g1 (10.20.1.11) would be host 267 in it; a "
-       "/23 is needed\n"},
+       "/23 is required\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, gateway: 10.100.1.12 }"},
        "f:4:52: network.rails.gateway: 10.100.1.12 is the address of g2 on rail 0\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, gateway: 10.101.0.1 }"},

@@ -105,7 +105,7 @@ TEST_CASE("a storage section is of the nodes whose role has its engine's playboo
         "a b1 b2 ");  // a playbook of one's own
   CHECK(members(shared + none, moosefs) == "b1 b2 ");
   CHECK(members(shared + none, "{ engine: moosefs, disks: bulk, copies: 3, mount: /s }") ==
-        "f:15:55: storage.s.copies: 3 copies need as many nodes, but only 2 hold data of this storage\n");
+        "f:15:55: storage.s.copies: 3 copies require as many nodes, but only 2 hold data of this storage\n");
   CHECK(members(shared + none, nfs) ==
         "f:15:38: storage.s.server: no node would create it: role 'store' of a does not have the playbook "
         "'storage-nfs'\n");

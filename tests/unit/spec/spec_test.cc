@@ -391,7 +391,8 @@ TEST_CASE("engine ceph: two copies at least, on as many nodes, and one of it", "
   CHECK(good.spec.storage.back().copies == 3);
   CHECK(errors_of(ceph("copies: 1,")).find("needs at least 2 copies") != std::string::npos);
   CHECK(errors_of(ceph("copies: 4,"))
-            .find("4 copies need as many nodes, but only 3 hold data of this storage") != std::string::npos);
+            .find("4 copies require as many nodes, but only 3 hold data of this storage") !=
+        std::string::npos);
   for (const std::string key : {"level: raid0", "fs: xfs", "server: gpu01"})
     CHECK(
         errors_of(ceph(key + ",")).find(key.substr(0, key.find(':')) + ": has no effect for engine 'ceph'") !=
