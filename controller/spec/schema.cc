@@ -72,6 +72,8 @@ const std::set<std::string>& keywords() {
                                               "description",
                                               "propertyNames",
                                               "default",
+                                              "examples",
+                                              "x-default",
                                               "x-form",
                                               "x-not-implemented"};
   return known;
