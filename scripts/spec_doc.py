@@ -19,7 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA, PAGE = "schema/spec.schema.json", "docs/spec.md"
 ELSEWHERE = {"lab": "docs/lab.md"}
-TABLE = re.compile(r"<!--keys:(?P<sections>[a-z.,]+)-->\n(?P<rows>.*?)<!--end-->", re.S)
+BEGIN, END = "<!--keys:", "<!--end-->"
+TABLE = re.compile(rf"{BEGIN}(?P<sections>[a-z_.,]+)-->\n(?:\|.*\n)*{END}")
 
 # Text that YAML takes for itself without quotation marks, in a list as well.
 PLAIN = re.compile(r"(?!(?:yes|no|on|off|true|false|null)$)(?!\d+(?:\.\d*)?$)(?![\da-f:.]*:[\da-f:.]*$)[A-Za-z0-9./][\w ./:+-]*", re.I)
@@ -90,7 +91,9 @@ class Reference:
         """(map of keys, path in front of keys where a table has several sections) of a section."""
         schema, shown = self.schema, ""
         for name in [] if path == "top" else path.split("."):
-            schema, deeper = self.inside(schema["properties"][name])
+            schema, deeper = self.inside(schema["properties"].get(name, {}))
+            if schema is None:
+                raise SystemExit(f"{PAGE}: the schema has no section {path}")
             shown += name + deeper + "."
         return schema, shown
 
@@ -110,7 +113,9 @@ class Reference:
 
     def made(self):
         """The page with its tables; afterwards `complaints` has what the schema or page lacks."""
-        page = TABLE.sub(lambda found: f"<!--keys:{found['sections']}-->\n{self.table(found['sections'].split(','))}<!--end-->", self.page)
+        if not self.page.count(BEGIN) == self.page.count(END) == len(TABLE.findall(self.page)):
+            raise SystemExit(f"{PAGE}: between {BEGIN}SECTION--> and {END} must be a table, and nothing else")
+        page = TABLE.sub(lambda found: f"{BEGIN}{found['sections']}-->\n{self.table(found['sections'].split(','))}{END}", self.page)
         for path, given in self.keys("", self.schema):
             top, name = path.split(".")[0], path.split(".")[-1]
             if not self.resolved(given).get("description"):
