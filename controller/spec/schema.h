@@ -5,9 +5,10 @@
 // schemas use: type, properties, patternProperties, additionalProperties, required, enum, pattern, minLength,
 // maxLength (of texts without a pattern), items, minItems, uniqueItems (of texts), minimum, maximum, $ref to
 // #/$defs. A schema with any other keyword is rejected (docs/decisions/0001): no rule is silently without
-// effect. Annotations: `description` next to a pattern or in propertyNames gives the rule in words;
-// `x-not-implemented` (true on a property, a list beside an enum) marks what the format contains but this
-// release rejects. Thread: pure.
+// effect. Annotations: `x-form` next to a pattern, `description` in propertyNames: the rule in words, for
+// messages; `x-not-implemented` (true on a property, a list beside an enum) marks what the format contains
+// but this release rejects; `description` otherwise, `default`, `x-default`, `examples` are for people: the
+// spec's reference is made of them (scripts/spec_doc.py). Thread: pure.
 #pragma once
 
 #include "controller/spec/yaml.h"
