@@ -267,8 +267,7 @@ void ProviderInstall::install(const std::string& node, const Json& order, Done d
   });
 }
 
-// If there is a record, the state of the machine decides what it is worth; without one, nothing was ever
-// ordered.
+// If there is a record, the machine's state decides what it is worth; otherwise nothing was ordered.
 void ProviderInstall::resume(const JobPtr& job) {
   if (job->approval.empty())
     return end(job, fail(Code::invalid, "reinstall order without an approval"), false);

@@ -770,7 +770,7 @@ TEST_CASE("partitions called after their section are used again; one of another 
 TEST_CASE("a plan says which playbooks were never run on the real thing", "[plan]") {
   PlannerInput in = with_nodes(installed);
   in.playbooks["base"].not_exercised = "no GPU here";
-  const std::string note = "playbook basewas never run on real hardware:no GPU here";
+  const std::string note = "playbook base was never run on real hardware: no GPU here";
   const Plan plan = planned(in);
   CHECK(std::count(plan.notes.begin(), plan.notes.end(), note) == 1);
   CHECK(render_plan(plan, false).find(note) != std::string::npos);
