@@ -68,7 +68,7 @@ mkdir -p bench/results
 raw=bench/results/$(date +%F)-$model.json
 python3 - "$lines" "$raw" <<'PY'
 import json, re, subprocess, sys
-# Results are public: parts are told apart by numbers, not by serial numbers.
+# Results are public: parts are named by numbers, not by serial numbers.
 text = open(sys.argv[1]).read()
 for number, uuid in enumerate(dict.fromkeys(re.findall(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text))):
     text = text.replace(uuid, f"GPU-{number}")

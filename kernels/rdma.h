@@ -2,7 +2,7 @@
 // perftest's command line and output. Used by kernels/rdma.cc (measurements) and kernels/counters.cc (names
 // of ports).
 //
-// Thread safety: stateless functions; each call reads the files anew.
+// Thread safety: stateless functions; each call reads the files again.
 #pragma once
 
 #include <map>

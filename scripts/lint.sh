@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Looks over every source without building it: format, spelling, words, shell scripts. scripts/lint.sh [--fix]; --fix formats instead of complaining.
+# Looks over every source without building it: format, spelling, words, spec reference, shell scripts.
+# scripts/lint.sh [--fix]; --fix formats instead of complaining.
 # The format is that of clang-format 14 (Debian 12): another version breaks other lines, so that without it the format is not judged.
 # Ends with "N passed, N failed"; exit 0 only when none failed. No file of muster's own is left out but recordings and golden files.
 set -uo pipefail
@@ -60,6 +61,14 @@ if command -v python3 >/dev/null; then
   fi
 else
   echo "left out: words, there is no python3"
+fi
+
+# The keys of the spec on docs/spec.md are those of the schema.
+if command -v python3 >/dev/null; then
+  scripts/spec_doc.py --check
+  result "spec reference" $?
+else
+  echo "left out: the spec reference, there is no python3"
 fi
 
 # Not checked: variables of sourced files (SC2154, SC2034), files to follow (SC1091), what only traps call (SC2317).

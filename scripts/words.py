@@ -12,13 +12,16 @@ import sys
 WORDS = re.compile(r"\b(nobody|somebody|whoever|whom|anew|lest|owes|guilty|mended|(?:is|are|was|were) told|(?:is|are|was|were) asked|"
                    r"signs? of life|of its own accord)\b", re.I)
 # The user of that name, and persons.
-ALLOWED = ("Maintainer: nobody <nobody@", "runuser -u nobody", "id -u nobody", "Nobody gets in by password")
+ALLOWED = ("Maintainer: nobody <nobody@", "runuser -u nobody", "id -u nobody", "chown nobody:nogroup", "/home/shared/id)\" = nobody", "-qx nobody",
+           'node02 "$token" nobody', "Nobody gets in by password",
+           # Names of files.
+           "$work/mended", "$work/nobody")
 CODE = (".cc", ".h", ".cu", ".cuh")
 PLAIN = (".yaml", ".sh", ".md", ".json", ".service", ".cmake")
 
-# Not done yet. The list only gets shorter; "/" at the end names a folder, else it is a prefix of a path. What benchmarks.md says of a test
-# is the first comment of its script. Migrations are not edited once they are released.
-LATER = ("docs/benchmarks.md", "tests/e2e/", "schema/migrations/")
+# Not done yet. The list only gets shorter; "/" at the end names a folder, else it is a prefix of a path. Migrations are not edited once they
+# are released.
+LATER = ("schema/migrations/",)
 
 TOKEN = re.compile(r'''(?P<comment>//[^\n]*)|(?P<block>/\*.*?\*/)|(?P<raw>R"(?P<mark>[^()\s]{0,16})\(.*?\)(?P=mark)")
   |(?P<text>"(?:[^"\\\n]|\\.)*")|'(?:[^'\\\n]|\\.)+\'''', re.S | re.X)

@@ -111,7 +111,7 @@ class RealHostWire : public HostWire {
     beat();
   }
 
-  // Checks periodically that the other end is alive, and sends a sign of life.
+  // Checks periodically that the other end is alive, and sends a keep-alive message.
   void beat() {
     if (stage_ == Stage::talks) send(Json{{"alive", true}});
     // Outgoing bytes count too: the agent has several megabytes, and the line may be slow.

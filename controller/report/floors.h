@@ -1,4 +1,4 @@
-// If all nodes miss a floor, the operator is asked about it before a node is quarantined for it: a wrong
+// If all nodes miss a floor, the operator is prompted before a node is quarantined for it: a wrong
 // floor is more likely than a fault of every machine.
 //
 // A floor is a number below which a measurement fails: `min` or `fail_ratio` of a profile. Wrong data,

@@ -72,6 +72,9 @@ const std::set<std::string>& keywords() {
                                               "description",
                                               "propertyNames",
                                               "default",
+                                              "examples",
+                                              "x-default",
+                                              "x-form",
                                               "x-not-implemented"};
   return known;
 }
@@ -153,7 +156,7 @@ class Walker {
     if (schema.contains("pattern") && !matches(schema["pattern"].get<std::string>(), node.text))
       add(node.line, node.column, path,
           fmt::format("{} is not {}", found_in_words(node),
-                      schema.value("description", std::string("in the expected format"))));
+                      schema.value("x-form", std::string("in the expected format"))));
     if (!yaml_is_number(node)) return;
     const double value = std::strtod(node.text.c_str(), nullptr);
     if (schema.contains("minimum") && value < schema["minimum"].get<double>())

@@ -5,9 +5,10 @@
 // schemas use: type, properties, patternProperties, additionalProperties, required, enum, pattern, minLength,
 // maxLength (of texts without a pattern), items, minItems, uniqueItems (of texts), minimum, maximum, $ref to
 // #/$defs. A schema with any other keyword is rejected (docs/decisions/0001), so that no rule is silently
-// ignored. Annotations: `description` next to a pattern or in propertyNames gives the rule in words;
-// `x-not-implemented` (true on a property, a list next to an enum) marks what the format contains but this
-// release rejects. Thread safety: stateless functions.
+// ignored. Annotations: `x-form` next to a pattern and `description` in propertyNames give the rule in words,
+// for messages; `x-not-implemented` (true on a property, a list next to an enum) marks what the format
+// contains but this release rejects; other `description`, `default`, `x-default` and `examples` are for
+// people: scripts/spec_doc.py makes the spec reference from them. Thread safety: stateless functions.
 #pragma once
 
 #include "controller/spec/yaml.h"

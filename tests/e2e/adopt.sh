@@ -11,7 +11,7 @@ spec_of 2 >"$work/two.yaml"
 spec_of 1 >"$work/one.yaml"
 lab_up
 
-# The third machine is nobody's that knows muster: Debian as mmdebstrap makes it, with what its owner installed and an address of its own.
+# The third machine was not made by muster: Debian as mmdebstrap makes it, with what its owner installed and an address of its own.
 # Of what the playbooks want, some packages are left out. Written to its drive before it is switched on for the first time.
 site_packages=linux-image-cloud-amd64,initramfs-tools,systemd-sysv,udev,dbus,iproute2,openssh-server,sudo,ufw,iptables,chrony,xfsprogs,mdadm,fio,ca-certificates
 stock_root() {  # stock_root FOLDER ADDRESS MAC ROOT-PARTUUID
@@ -49,7 +49,7 @@ stock_machine() {  # stock_machine NODE ADDRESS MAC
 stock_machine node03 10.20.0.13 52:54:00:20:00:03 >"$work/stock.log" 2>&1 || { cat "$work/stock.log"; die "a stock Debian for node03"; }
 $muster up "$work/two.yaml" --yes --report "$work/report" >/dev/null
 
-# Another one becomes somebody else's machine: no agent, no identity, no program, no record that muster made it, and settings of its own. The
+# One node becomes another owner's machine: no agent, no identity, no program, no record that muster made it, and settings of its own. The
 # controller forgets it.
 on_host() { node_ssh node02 sudo sh -c "'$1'"; }
 becomes_a_stranger() {

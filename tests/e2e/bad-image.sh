@@ -58,7 +58,7 @@ for what in $cases; do
   echo "--- an image that is bad by: $what"
   spec "$what"
   $muster up "$work/cluster.yaml" --yes --report "$work/report" >"$work/up-$what.log" || { cat "$work/up-$what.log" >&2; die "up with the spec of $what"; }
-  check "up re-images nobody" test "$(image_of)" = "$good"
+  check "up re-images no node" test "$(image_of)" = "$good"
   cycles_before=$(cycles)
   start=$SECONDS
   expect_exit 3 "$muster" reimage node01 --yes --report "$work/report-$what" >"$work/reimage-$what.log" 2>&1

@@ -15,5 +15,5 @@ check "node01 is accepted in spite of its BMC" test "$(node_state node01)" = acc
 check "node02 is accepted" test "$(node_state node02)" = accepted
 check "node03 is quarantined" test "$(node_state node03)" = quarantined
 check "why says that its power is off" sh -c "$muster why node03 | grep -q 'to power the machine on, and it is off'"
-check "node03 was asked three times, not for ever" \
+check "node03 got three power-on requests, not more" \
   test "$(grep ' node03 ' "$MUSTER_LAB_DIR/bmc.log" | grep -c '"ResetType":"On"')" = 3

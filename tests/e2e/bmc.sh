@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# the emulated BMC satisfies clients nobody here wrote: python3-sushy and redfishtool, every profile, a FAKE machine behind it
+# the emulated BMC satisfies third-party clients: python3-sushy and redfishtool, every profile, a FAKE machine behind it
 # stands on: base cli/lab_verb* lab/*
 set -euo pipefail
 cd "$(dirname "$0")/../.."

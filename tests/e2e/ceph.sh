@@ -80,7 +80,7 @@ check "Ceph knows two object stores" test "$(ceph osd ls | wc -l)" = 2
 check "and one monitor, as two would stop with either" test "$(quorum)" = node01
 check "and is healthy" wait_until 120 healthy
 
-# A system made anew finds its data and its place again.
+# A re-imaged node finds its data and its place again.
 uuids() { ceph osd dump -f json | jq -r '.osds[].uuid' | sort; }
 before=$(uuids)
 $muster reimage node02 --yes --report "$work/report-again" | tail -3

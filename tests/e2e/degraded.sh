@@ -27,7 +27,7 @@ $muster lab break node03 slow-drive fast1 --rate "$slow_drive"
 
 report=$work/slow/report.json
 expect_exit 5 accept "$work/slow"
-jq -c '[.links[] | [.from, .to, .mbps]], [.nodes[].checks[] | select(.name == "drives/read_mbps") | [.subject, .measured]]' "$report"   # for whoever reads a failure
+jq -c '[.links[] | [.from, .to, .mbps]], [.nodes[].checks[] | select(.name == "drives/read_mbps") | [.subject, .measured]]' "$report"   # to explain a failure
 $muster report --format text
 check "node01 is accepted" test "$(verdict node01)" = accepted
 check "node02 is degraded" test "$(verdict node02)" = degraded
@@ -35,7 +35,7 @@ check "the reason names node02's link" has "$(reason node02)" "link of node02"
 check "node03 is degraded" test "$(verdict node03)" = degraded
 check "the reason names the drive by its serial" has "$(reason node03)" "drive $serial"
 check "no other drive is named" test "$(jq '[.nodes[].checks[] | select(.name == "drives/read_mbps" and .verdict != "pass")] | length' "$report")" = 1
-check "nobody is quarantined" test "$($muster status --json | jq '[.nodes[] | select(.state == "quarantined")] | length')" = 0
+check "no node is quarantined" test "$($muster status --json | jq '[.nodes[] | select(.state == "quarantined")] | length')" = 0
 check "the node's state says it too" test "$(node_state node02)" = degraded
 
 # The report is what was signed: by us, and to the last byte.

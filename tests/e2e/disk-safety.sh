@@ -18,7 +18,7 @@ expect_exit 4 $muster up "$work/one.yaml" --yes --report "$work/report" 2>"$work
 check "the refusal names the disk group" grep -qi "fast" "$work/refused"
 check "no node was imaged" test "$(imaged)" = 0
 
-# Without node03 there is nothing to refuse. Then somebody writes to a disk of node02 between approval and configuration.
+# Without node03 there is nothing to refuse. Then an operator writes to a disk of node02 between approval and configuration.
 small_spec 2 >"$work/two.yaml"
 up_begins "$work/two.yaml"
 during_up "node02 is being imaged" node_is node02 '.phase == "image"'

@@ -65,7 +65,7 @@ $muster up "$work/cluster.yaml" --yes --limit site01,site02 >"$work/site.log" ||
 fsid=$(on site01 sudo ceph fsid | tr -d '\r')
 spec "$fsid" >"$work/cluster.yaml"
 
-# A key that is not the site's: its words, in good time, and the node is in nobody's way.
+# A key that is not the site's: mount's error, in good time, and the node holds up no other.
 on site01 sudo ceph-authtool --gen-print-key | tr -d '\r\n' | $muster secret set site-ceph
 expect_exit 1 $muster up "$work/cluster.yaml" --yes
 $muster why comp01

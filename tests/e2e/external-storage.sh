@@ -46,7 +46,7 @@ sed 's/level: raid1/level: raid5/' "$work/cluster.yaml" >"$work/wrong.yaml"
 check "two drives are no raid5" sh -c "! $muster spec check '$work/wrong.yaml' >'$work/wrong.log' 2>&1 && grep -q 'storage.scratch.level' '$work/wrong.log'"
 
 lab_up
-# The site's server is nobody's business but the site's: its export is made by hand.
+# Only the site configures its server: its export is made by hand.
 $muster up "$work/cluster.yaml" --yes --limit site01 >"$work/site.log" || { tail -n 40 "$work/site.log"; die "site01"; }
 node_ssh site01 "sudo sh -c 'set -e; mkdir -p /srv/site/papers /etc/exports.d /etc/nfs.conf.d; chown nobody:nogroup /srv/site; chmod 1777 /srv/site; echo paper >/srv/site/papers/one
   printf \"[nfsd]\nvers3=n\n\" >/etc/nfs.conf.d/site.conf   # the image has no rpcbind, which NFSv3 needs
@@ -67,7 +67,7 @@ check "nothing is left where it is" fails_on site01 "ls -A /srv/site | grep -q m
 $muster up "$work/cluster.yaml" --yes >"$work/again.log" || { tail -n 40 "$work/again.log"; die "the second up"; }
 check "the second up says that nothing changed" grep -q "already accepted, nothing changed" "$work/again.log"
 
-# A mirror's half dies: named by its serial, never made anew; put in again by hand, it goes on.
+# A mirror's half dies: named by its serial, never recreated; put in again by hand, it goes on.
 again() {  # again NODE: its steps once more, although nothing changed
   $muster approve "$($muster plan --limit "$1" --force "$1" --json | jq -r .digest)"
 }

@@ -15,7 +15,7 @@ printf '#!/bin/sh\nexec "$@"\n' >"$work/bin/sudo"
 chmod +x "$work/bin/sudo"
 ln -s "$PWD/docs" "$walk/docs"
 export PATH=$work/bin:$PATH
-# One command, its questions answered with yes at a terminal: `up` asks nobody else.
+# One command, its questions answered with yes at a terminal: `up` asks nowhere else.
 at_terminal() {  # at_terminal SECONDS COMMAND-LINE
   (cd "$walk" && timeout "$1" python3 -c '
 import os, pty, subprocess, sys

@@ -11,7 +11,7 @@ spec() {  # spec OS-SERIAL DATA-SERIAL
 spec LABOS-none LABOLD-none
 lab_up
 
-# The machine is off: what somebody left on its disks.
+# The machine is off: what an earlier owner left on its disks.
 drive() { $muster lab status --json | jq -r --arg d "old$1" --arg f "$2" '.nodes[0].drives[] | select(.name == $d) | .[$f]'; }
 file=() serial=()
 for n in {1..12}; do file[$n]=$(drive "$n" file); serial[$n]=$(drive "$n" serial); done

@@ -4,7 +4,7 @@
 # stands on: controller/plan/network_services* controller/spec/reader_services* images/debian-12-metal.yaml
 # stands on: controller/engines/local* controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
-# Nobody answers at these addresses: what is looked at is what the node was told.
+# Nothing answers at these addresses: the test looks at the node's settings.
 services='  dns: [ 10.20.0.1 ]\n  search: [ lab.example ]\n  ntp: [ 10.20.0.1 ]\n  proxy: http://10.20.0.1:3142\ntime_zone: Europe/Berlin\n'
 services+='firewall: [ { from: 10.7.0.0/16, port: 443, roles: [ cpu ], comment: portal } ]\npackages: [ less ]\nsysctls: { vm.swappiness: 7, kernel.panic: 40 }'
 small_spec 1 's/recipe: debian-12, kernel: cloud/recipe: debian-12-metal, kernel: full/' "s|^users:|$services\nusers:|" >"$work/cluster.yaml"

@@ -10,7 +10,7 @@ source "$(dirname "$0")/lib.sh"
 for tool in gpg gcc dpkg-deb python3; do command -v $tool >/dev/null || die "there is no $tool here"; done
 
 # As docs/first-cluster.md says, command by command, in a folder with the tree's `lab`: the stand-ins' packages in an archive of their
-# own, whose key the spec pins; the lab; `up` and `accept`, which are told here where their reports go, and to ask nobody.
+# own, whose key the spec pins; the lab; `up` and `accept`, here with --report and --yes.
 walk=$work/walk
 mkdir -p "$walk" "$work/bin"
 ln -s "$PWD/lab" "$walk/lab"
@@ -100,7 +100,7 @@ expect_exit 0 $muster up "$work/cluster.yaml" --yes >"$work/again.log"
 check "the second up says that nothing changed" grep -q "already accepted, nothing changed" "$work/again.log"
 
 # ---- standard, with counters that are not zero
-# What was counted before is nobody's fault now, nor is what a program does wrong: a link that was away, an Xid of a program's.
+# What was counted before is no fault now, nor is a program's error: a link that was down, an Xid of a program's.
 on hgx01 sudo sh -c "'echo \"<3>NVRM: Xid (PCI:0000:e0:00): 31, pid=1, name=python3, SIMULATED GPU, MMU Fault\" >/dev/kmsg'"
 on login01 sudo sh -c "'p=\$(ls /sys/bus/pci/devices/0000:01:00.0/virtio*/net); ip link set \$p down; sleep 1; ip link set \$p up; echo \"\$p was away \$(cat /sys/class/net/\$p/carrier_down_count) times\"'"
 on hgx01 sudo sh -c "'p=\$(cat /sys/class/infiniband/rxe1/parent); ip link set \$p down; sleep 2; ip link set \$p up; cat /sys/class/infiniband/rxe1/ports/1/hw_counters/link_downed'" >"$work/downed"
@@ -138,7 +138,7 @@ check "that is not accepted (exit $got)" test "$got" = 3 -o "$got" = 5
 check "rail 1 is named, with hgx02's end of it alone" \
   jq -e '[.nodes[] | select(.name == "hgx02") | .checks[] | select(.name == "rdma/located" and (.verdict == "fail" or .verdict == "degraded") and (.subject | startswith("rail 1, ")))]
          | length > 0 and all((.blame | length == 1 and all(startswith("link of hgx02 (") and contains("rail 1"))) and (.reason | contains("with hgx01") and contains("with store01")))' "$report"
-check "nobody else is accused of it" jq -e '[.nodes[] | select(.name != "hgx02") | .checks[] | select(.name == "rdma/located")] | length == 0' "$report"
+check "no other node has this finding" jq -e '[.nodes[] | select(.name != "hgx02") | .checks[] | select(.name == "rdma/located")] | length == 0' "$report"
 check "rail 0 is not" nowhere_in -E '\| rdma/.*rail 0' "$work/slow.findings"
 check "the drive is named by its serial" sh -c "grep -E '^hgx01 \| drives/read_mbps \| (fail|degraded) \| ' '$work/slow.findings' | grep -q '$serial'"
 # What was not measured of RDMA is said, and is no finding. Nor is it of a node behind its mandatory failure.

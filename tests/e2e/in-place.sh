@@ -6,7 +6,7 @@
 source "$(dirname "$0")/lib.sh"
 playbooks="base, ssh, firewall, storage-local, storage-nfs, mpi, scheduler"
 macs='"52:54:00:20:00:01", "52:54:00:20:00:02"'
-# `spare` is a drive that nobody declared: a whole device to compare by its hash.
+# `spare` is an undeclared drive: a whole device to compare by its hash.
 spec_from_quickstart \
   -e "s/node\[01-03\]/node[01-02]/; s/mac: \[.*\]/mac: [ $macs ]/" -e '/^ *bulk:/d; /name: bulk/d' \
   -e "s/bake: \[.*\]/bake: [ $playbooks ]/; s/playbooks: \[.*\]/playbooks: [ $playbooks ]/" \
@@ -44,7 +44,7 @@ second=$($muster image list --json | jq -r '.images[]? // .[] | select(.name == 
 check "the image is another build" test "$second" != "$first" -a -n "$second"
 before=$(boot_id node01)$(boot_id node02)
 $muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/older.log"
-check "up re-images nobody" test "$(boot_id node01)$(boot_id node02)" = "$before"
+check "up re-images no node" test "$(boot_id node01)$(boot_id node02)" = "$before"
 check "and says what to type" grep -q 'muster reimage' "$work/older.log"
 
 # ---- in place: the job on node02 goes on while the image is written, and node01's is never disturbed
@@ -79,7 +79,7 @@ check "from the other slot" test "$(slot node02)" != "$standing"
 check "one reboot" test "$(( $(firmware_boots node02) - boots_before ))" -le 1 -a "$(boot_id node02)" != "$boot2"
 check "no network boot" test "$(netboots "$run" node02)" = 0
 check "and its BMC was not used" test "$(cycles node02)" = "$cycles_before"
-check "write came before the jobs were asked to leave" \
+check "write came before the jobs had to leave" \
   test "$(journal "select (select max(seq) from journal where run = $run and action = 'node02/write' and event = 'succeeded')
                         < (select min(seq) from journal where run = $run and action = 'node02/pause' and event = 'intent')")" = 1
 # What leaves the controller for node02 between the end of its jobs and its acceptance is no image: less than a tenth of the frames.
@@ -133,4 +133,4 @@ check "its data is as it was" same_data
 # ---- and up has nothing to do with it
 before=$(boot_id node01)$(boot_id node02)
 $muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/last.log"
-check "up re-images nobody" test "$(boot_id node01)$(boot_id node02)" = "$before"
+check "up re-images no node" test "$(boot_id node01)$(boot_id node02)" = "$before"

@@ -45,7 +45,7 @@ during_up "node01's power-on is pending" armed 1
 check "the thief joins in its place" test "$(join_as node01 "$token" early "")" = 200
 check "that is an event" wait_until 10 seen node01 joined 1
 check "he is let wait for orders" test "$(poll_as early)" != 401
-# Somebody asks for node02's script again and again.
+# An attacker requests node02's script again and again.
 during_up "node02's power-on is pending" armed 2
 polled=$(for _ in $(seq 200); do token_of 2 || true; done | sort -u | grep -c .)
 check "200 scripts of node02 carry one token ($polled)" test "$polled" = 1
@@ -80,15 +80,15 @@ check "and does nothing" test "$(poll_as early)" = 401
 check "not even for a large body" test "$(large_as early)" = 413
 check "but tell of him" wait_until 10 seen node01 revoked 1
 
-# Shared files: for declared nodes only, nobody's root, and no rights out of them.
+# Shared files: for declared nodes only, root squashed, and no rights out of them.
 node_ssh node02 sudo exportfs -s >"$work/exports"
 cat "$work/exports"
-check "exported to node01 and to nobody else" sh -c "cut -d'(' -f1 '$work/exports' | tr -s ' ' | grep -qx '/home/shared 10.20.0.11' && test \$(wc -l <'$work/exports') = 1"
+check "exported to node01 alone" sh -c "cut -d'(' -f1 '$work/exports' | tr -s ' ' | grep -qx '/home/shared 10.20.0.11' && test \$(wc -l <'$work/exports') = 1"
 check "root is squashed" sh -c "grep -q '[(,]root_squash' '$work/exports'"
 check "mounted nosuid,nodev" sh -c "$muster lab ssh node01 -- findmnt -n -o OPTIONS /home/shared | grep nosuid | grep -q nodev"
 check "on the server, too" sh -c "$muster lab ssh node02 -- findmnt -n -o OPTIONS /home/shared | grep nosuid | grep -q nodev"
 node_ssh node01 sudo sh -c "'cp /usr/bin/id /home/shared/id && chmod 4755 /home/shared/id'"
-check "what root of a client writes is nobody's" test "$(node_ssh node02 stat -c %U /home/shared/id)" = nobody
+check "what root of a client writes is not root's" test "$(node_ssh node02 stat -c %U /home/shared/id)" = nobody
 check "root of a client opens it again" node_ssh node01 sudo sh -c "'dd if=/dev/zero of=/home/shared/id bs=1M count=1 conv=fsync 2>/dev/null'"
 if command -v mount.nfs4 >/dev/null; then
   mkdir -p "$work/mnt"

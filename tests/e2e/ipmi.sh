@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# two machines behind IPMI BMCs (ipmi_sim): blank to accepted, a panic at first boot seen over SOL; power verbs; wrong password, another GUID and a BMC that is gone are told apart
+# two machines behind IPMI BMCs (ipmi_sim): blank to accepted, a panic at first boot seen over SOL; power verbs; wrong password, another GUID and a BMC that is gone are distinguished
 # stands on: cli/power* controller/power/{consoles,ipmi,power,logins,sol,token_mask,waiter,wrap}*
 # stands on: controller/run/{answers,power_cycle}* lab/{boot_faults,ipmi_bmc,sol_relay}* controller/engines/local*
 # stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
@@ -12,7 +12,7 @@ grep -q 'driver: ipmi' "$work/cluster.yaml" || die "the quickstart's driver was 
 lab_up
 check "each machine has an ipmi_sim, and no Redfish" \
   test "$($muster lab status --json | jq '[.nodes[] | select(.ipmi)] | length')" = 2
-check "nobody listens for Redfish" nobody_listens https://10.20.1.11/redfish/v1
+check "nothing listens for Redfish" nobody_listens https://10.20.1.11/redfish/v1
 
 $muster lab break node02 panic-first-boot
 start=$SECONDS

@@ -5,13 +5,13 @@
 # stands on: controller/engines/local* controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 2 >"$work/cluster.yaml"
-# A RAM system that reaches nobody gives up after half of limits.netboot; the rest has to do for the way there and back: shutdown,
+# A RAM system that reaches no controller gives up after half of limits.netboot; the rest has to do for the way there and back: shutdown,
 # firmware, the RAM system's boot, firmware again and the old system's boot, on a busy machine.
 small_spec 1 's/^limits:.*/limits: { netboot: 16 min, boot: 10 min }/' >"$work/one.yaml"
 lab_up
 $muster up "$work/cluster.yaml" --yes --report "$work/report" >/dev/null
 
-# node02 becomes somebody else's machine, as in adopt.sh; the controller forgets it.
+# node02 becomes another owner's machine, as in adopt.sh; the controller forgets it.
 on_host() { node_ssh node02 sudo sh -c "'$1'"; }
 on_host 'systemctl disable --now muster-agent.service; rm -rf /state/muster /var/lib/muster /etc/muster /usr/sbin/muster-agent
          rm -f /lib/systemd/system/muster-agent.service /etc/systemd/system/muster-agent.service; systemctl daemon-reload

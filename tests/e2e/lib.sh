@@ -93,7 +93,7 @@ says_without() {  # says_without TEXT COMMAND...
   shift
   words=$("$@") && [[ -n $words && -n $text && $words != *"$text"* ]]
 }
-# Nobody listens at this URL in the lab's network: curl itself says so, not a lab or a curl that is missing.
+# Nothing listens at this URL in the lab's network: curl itself says so, not a lab or a curl that is missing.
 nobody_listens() {  # nobody_listens URL
   local got=0
   $muster lab exec -- curl -sk -m 5 -o /dev/null "$1" || got=$?
@@ -159,7 +159,7 @@ wait_until() {
   shift
   until "$@"; do [[ $SECONDS -lt $deadline ]] || return 1; sleep 1; done
 }
-# What is not as it should be in a report, one line each: for assertions, and for whoever reads a failure.
+# What is not as it should be in a report, one line each: for assertions, and to explain a failure.
 findings() {  # findings REPORT.json
   jq -r '.nodes[] | .name as $n | .checks[] | select(.verdict == "fail" or .verdict == "degraded" or .verdict == "skipped")
          | [$n, .name, .verdict, .subject, (.blame | join(",")), .reason] | join(" | ")' "$1"

@@ -49,12 +49,12 @@ serves_dhcp() { [[ $($muster lab exec -- ss -Hlun 'sport = :67') == *:67* ]]; }
 pid=$(jq -r .pid "$MUSTER_LAB_DIR/musterd.pid")
 kill "$pid"
 gone() { ! kill -0 "$pid" 2>/dev/null && ! serves_dhcp; }
-check "the lab's controller ends, and nobody serves DHCP any more" wait_until 20 gone
+check "the lab's controller ends, and nothing serves DHCP any more" wait_until 20 gone
 
 # Runs a script as root in the guest; encoded, because two shells read it on the way.
 guest() { node_ssh node01 "sudo bash -euc \"\$(echo $(base64 -w0 <<<"$1") | base64 -d)\"" </dev/null; }
 into_guest() { node_ssh node01 sudo sh -c "'cat > $2'" <"$1"; }
-# It becomes somebody's machine that muster never made: no agent, no identity. Its second drive holds something.
+# It becomes a machine that muster never made: no agent, no identity. Its second drive holds something.
 guest 'systemctl disable --now muster-agent.service; rm -rf /state/muster /var/lib/muster /etc/muster /usr/sbin/muster-agent
   rm -f /lib/systemd/system/muster-agent.service /etc/systemd/system/muster-agent.service; systemctl daemon-reload
   echo "127.0.0.1 localhost stranger" >/etc/hosts; hostname stranger; echo stranger >/etc/hostname
@@ -160,7 +160,7 @@ guest 'cd /root && muster up cluster.yaml --yes --report report2' >"$work/change
 for node in node01 node02; do check "$node has the new parameter" test "$(node_ssh "$node" cat /proc/sys/vm/swappiness)" = 42; done
 guest 'systemctl restart musterd muster-agent'
 answers() { guest 'muster status --json' 2>/dev/null | jq -e '(.nodes | length) == 2 and all(.nodes[]; has("silent_since") | not)' >/dev/null; }
-check "after a restart of controller and agent nobody is silent" wait_until 120 answers
+check "after a restart of controller and agent no node is silent" wait_until 120 answers
 guest 'cd /root && muster up --yes --report report3' >"$work/nothing.log" 2>&1 || { cat "$work/nothing.log"; die "up again"; }
 check "there is nothing to do" grep -q "nothing changed" "$work/nothing.log"
 start=$SECONDS

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# a machine that only a person can switch: asked for with a deadline, over a controller that is killed, holding nobody; goes on when it netboots
+# a machine that only a person can switch: asked for with a deadline, over a controller that is killed, holding up no other node; goes on when it netboots
 # stands on: cli/power* controller/boot/boot_service* controller/power/{by_hand,manual,power,redfish}* controller/run
 # stands on: controller/engines/local* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
@@ -23,7 +23,7 @@ power() { $muster lab status --json | jq -r --arg n "$1" '.nodes[] | select(.nam
 up_begins
 up_ends 3
 check "node01 is accepted" test "$(node_state node01)" = accepted
-check "nobody was asked for node02, and it is named" grep -q 'node02 was never seen and is left out' "$work/up.log"
+check "node02 was not asked for, and it is named" grep -q 'node02 was never seen and is left out' "$work/up.log"
 check "it is off" test "$(power node02)" = off
 
 echo "  asked for, over a controller that is killed"
@@ -42,16 +42,16 @@ during_up "its request for the RAM system was seen" went_on
 up_ends 0
 cat "$work/up.log"
 check "node02 is accepted" test "$(node_state node02)" = accepted
-check "nobody had to say that it was done" test "$(journal "select count(*) from event where node = 'node02' and json like '%done by hand%'")" = 0
-expect_exit 4 "$muster" power "done" node02   # nobody is asked for anything any more
+check "it needed no 'muster power done'" test "$(journal "select count(*) from event where node = 'node02' and json like '%done by hand%'")" = 0
+expect_exit 4 "$muster" power "done" node02   # no request is open any more
 
-echo "  said to be done, and not: its old system goes on speaking, and the person is asked again"
+echo "  said to be done, and not: its old system goes on reporting, and the request is repeated"
 node_ssh node02 sudo touch /etc/drifted
 count=$(switched)
 $muster reimage node02 --through-ram --yes --report "$work/report" >"$work/up.log" 2>&1 &
 up=$!
 during_up "asked for" asked
-check "its old system is at work until somebody comes" node_ssh node02 true
+check "its old system is at work meanwhile" node_ssh node02 true
 expect_exit 0 "$muster" power "done" node02
 not_asked() { ! asked; }
 during_up "the RAM system is awaited" not_asked
@@ -64,7 +64,7 @@ check "it is a new system" fails_on node02 "test -e /etc/drifted"
 check "both times counted, and no attempt was lost" \
   test "$(($(switched) - count)) $(journal "select max(attempt) from journal where action = 'node02/netboot' and run = (select max(run) from journal)")" = "2 1"
 
-echo "  nobody comes"
+echo "  not done by its deadline"
 with_manual '5 min' >"$work/short.yaml"
 $muster up "$work/short.yaml" --yes --report "$work/report" >/dev/null
 node_ssh node02 cat /proc/sys/kernel/random/boot_id >"$work/boot"
@@ -73,6 +73,6 @@ got=0
 $muster reimage node02 --through-ram --yes --report "$work/report" >"$work/up.log" 2>&1 || got=$?
 check "the run ends without it" test "$got" = 1 -o "$got" = 3
 check "at its deadline" test $((SECONDS - start)) -ge 290
-check "it is quarantined, and the reason says that nobody came" node_is node02 '.state == "quarantined" and (.reason | test("not completed within"))'
+check "it is quarantined, and the reason says that it was not done" node_is node02 '.state == "quarantined" and (.reason | test("not completed within"))'
 check "it is as it was: the same boot" sh -c "$muster lab ssh node02 -- cat /proc/sys/kernel/random/boot_id | diff - '$work/boot'"
 check "node01 is still accepted" test "$(node_state node01)" = accepted

@@ -27,7 +27,7 @@ for n in node02 node03; do
   check "$n is no master" fails_on "$n" "systemctl is-active --quiet moosefs-master"
 done
 early=$(write node02 early)
-sleep 5   # the logger writes what it was told out once a second
+sleep 5   # the logger writes to disk once a second
 late=$(write node03 late)
 sleep 5
 

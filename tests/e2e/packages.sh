@@ -81,7 +81,7 @@ check "the lab's controller serves DHCP" serves_dhcp
 pid=$(jq -r .pid "$MUSTER_LAB_DIR/musterd.pid")
 kill "$pid"
 gone() { ! kill -0 "$pid" 2>/dev/null && ! serves_dhcp; }
-check "the lab's controller ends, and nobody serves DHCP any more" wait_until 20 gone
+check "the lab's controller ends, and nothing serves DHCP any more" wait_until 20 gone
 
 # Runs a script as root in the guest; encoded, because two shells read it on the way.
 guest() { node_ssh node01 "sudo bash -euc \"\$(echo $(base64 -w0 <<<"$1") | base64 -d)\"" </dev/null; }
@@ -94,7 +94,7 @@ packages_into_guest() {
   for file in "$1"/muster_*.deb "$1"/muster-controller_*.deb "$1"/muster-agent_*.deb; do into_guest "$file" "/var/tmp/debs/$(basename "$file")"; done
 }
 packages_into_guest "$work/before"
-# As docs/first-cluster.md says, command by command; here apt is told elsewhere not to ask, and to take no recommended packages.
+# As docs/first-cluster.md says, command by command; here a file makes apt ask nothing and take no recommended packages.
 walked() {  # walked PATTERN [WHAT-COMES-BEHIND-IT]
   local line
   line=$(page_commands "3. The controller" | grep -E "$1") || die "docs/first-cluster.md does not say: $1"
@@ -125,7 +125,7 @@ guest 'systemctl stop musterd; systemctl start musterd; muster version' | tee "$
 check "systemctl start returns when the controller answers" grep -q '^musterd ' "$work/version.log"
 says_version() { guest 'muster version --json' | jq -e --arg v "$1" '.muster == $v and .controller.version == $v' >/dev/null; }
 check "it says the version of its package" says_version "$before"
-check "nobody but root reads the state" guest 'test "$(stat -c %a%U /var/lib/muster)" = 700root'
+check "only root reads the state" guest 'test "$(stat -c %a%U /var/lib/muster)" = 700root'
 
 start=$SECONDS
 guest 'muster image import /root/cpu.image; rm /root/cpu.image'
@@ -158,13 +158,13 @@ check "there is nothing to do" grep -q "nothing changed" "$work/again.log"
 check "a unit that was disabled stays so" \
   guest 'systemctl -q disable musterd; dpkg -i /var/tmp/debs/muster-controller_*.deb >/dev/null; test "$(systemctl is-enabled musterd)" = disabled'
 
-# The agent's package where nobody joined: this node is made to look so (its image has a unit of its own).
+# The agent's package on a node that never joined: this one is made to look so (its image has a unit of its own).
 guest 'systemctl -q disable --now muster-agent; rm /etc/systemd/system/muster-agent.service; mv /state/muster/agent.json /state/muster/kept
   dpkg -i /var/tmp/debs/muster-agent_*.deb >/dev/null'
 agent_is() { guest "test \"\$(systemctl is-enabled muster-agent) \$(systemctl show -P ActiveState -P ConditionResult muster-agent | xargs)\" = '$1'"; }
-check "the agent's unit waits where nobody joined" agent_is "enabled inactive no"
+check "the agent's unit waits on a node that never joined" agent_is "enabled inactive no"
 guest 'mv /state/muster/kept /state/muster/agent.json; systemctl start muster-agent'
-check "and runs where somebody did" agent_is "enabled active yes"
+check "and runs on one that did" agent_is "enabled active yes"
 
 guest 'dpkg -r muster-controller muster-agent >/dev/null'
 check "after a removal there are no units" guest '! systemctl cat musterd.service muster-agent.service >/dev/null 2>&1'
@@ -174,4 +174,4 @@ check "but the database" guest 'test -s /var/lib/muster/muster.db'
 guest 'dpkg -P muster-controller 2>&1' | tee "$work/purge.log"
 check "a purge says that the database is kept" grep -q "kept /var/lib/muster" "$work/purge.log"
 guest 'test -s /var/lib/muster/muster.db; dpkg -i /var/tmp/debs/muster-controller_*.deb >/dev/null'
-check "installed anew, it goes on where it was" accepted
+check "installed again, it goes on where it was" accepted

@@ -79,7 +79,7 @@ $muster lab break node01 api-lost
 start=$SECONDS
 up_begins
 one_was_asked() { test "$(($(asked "$(id node01)") + $(asked "$(id node02)")))" -ge 1; }
-during_up "the provider was asked" one_was_asked
+during_up "the provider got a request" one_was_asked
 $muster lab restart-controller --kill
 both_run() { test "$(installed node01)" -ge 1 -a "$(installed node02)" -ge 1; }
 during_up "the provider has installed both" both_run
@@ -88,7 +88,7 @@ up_ends 0
 echo "  bring-up took $((SECONDS - start)) s"
 check "both are accepted" test "$(node_state node01) $(node_state node02)" = "accepted accepted"
 for n in node01 node02; do
-  check "$n was asked for once, and installed once" test "$(asked "$(id $n)") $(installed $n)" = "1 1"
+  check "$n was requested once, and installed once" test "$(asked "$(id $n)") $(installed $n)" = "1 1"
   check "$n is muster's system, not the provider's" node_is "$n" '.mode == "installed"'
 done
 $muster secret list >"$work/secrets"

@@ -13,7 +13,7 @@ spec_from_quickstart \
   -e 's/^  shared: .*/&\n  home: { engine: nfs, server: node01, disks: home, mount: \/home\/shared }\n  objects: { engine: ceph, disks: store, copies: 2, mount: \/objects }/' \
   -e 's/^    - { name: bulk, .*/&\n    - { name: home, size: 1 GiB, serial_prefix: LABHOME }\n    - { name: store, size: 4 GiB, serial_prefix: LABSTORE }/' \
   -e 's/memory_mib: .*/memory_mib: 3072/; s/profile: lab }/profile: quick }/'
-# Emulated processors and drives: only "works" is asked of them, and of a file system that it is not slower than its drives by orders of
+# Emulated processors and drives only have to work, and a file system must not be slower than its drives by orders of
 # magnitude. The rest is the profiles' own.
 cat >>"$work/cluster.yaml" <<'EOF'
   acceptance:

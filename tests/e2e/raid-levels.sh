@@ -57,7 +57,7 @@ for g in $groups; do
   on sudo sh -c "'echo 3 >/proc/sys/vm/drop_caches'"
   check "$g is whole without${lost[$g]}" test "$(on "sudo sh -c 'sha256sum </$g/data'")" = "${sum[$g]}"
 done
-# Its steps once more: they stop at the first array that is degraded, so each is mended by hand after it was named.
+# Its steps once more: they stop at the first array that is degraded, so each is repaired by hand after it was named.
 for g in $groups; do
   got=0
   again >"$work/$g-degraded.log" 2>&1 || got=$?
@@ -72,5 +72,5 @@ for g in $groups; do
   check "$g is in step again" wait_until 900 in_step "$g"
 done
 again || die "not accepted, with whole arrays"
-check "mended, it is accepted" test "$(node_state node01)" = accepted
+check "repaired, it is accepted" test "$(node_state node01)" = accepted
 for g in $groups; do check "$g has what was written" test "$(on "sudo sh -c 'sha256sum </$g/data'")" = "${sum[$g]}"; done

@@ -52,7 +52,7 @@ sed -i 's/mtu: 8000, ports: \[[^]]*\]/mtu: 8000, qos: { pfc: [ 3 ] }/' "$work/cl
 check "the spec with priorities is valid" $muster spec check "$work/cluster.yaml"
 got=0
 $muster up "$work/cluster.yaml" --yes >"$work/qos.log" 2>&1 || got=$?
-check "nobody is accepted (exit $got)" test "$got" = 1
+check "no node is accepted (exit $got)" test "$got" = 1
 for node in node01 node02; do
   check "$node is refused, and the rail, its driver and DCB are named" \
     node_is "$node" '.state == "quarantined" and (.reason | test("rail 0 on '"$node"': .*driver virtio_net has no DCB"))'

@@ -38,7 +38,7 @@ jq -c '.metrics, .detail.moved' "$work/counters.json"
 check "port errors are rates" jq -e '.metrics.rdma_retransmissions.unit == "/h" and .metrics.rdma_link_downs.value == 0' "$work/counters.json"
 check "nothing of it serves on" fails_on node01 "pgrep -x ib_write_bw"
 
-# A device that is not there: its node says so, and nobody else is to blame.
+# A device that is not there: its node reports it, and no other is faulty.
 node_ssh node02 sudo rdma link delete rxe0
 report=$work/gone/report.json
 expect_exit 3 accept "$work/gone"

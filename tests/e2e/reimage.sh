@@ -25,7 +25,7 @@ check "node01 was not rebooted" sh -c "$muster lab ssh node01 -- cat /proc/sys/k
 healed() { [[ $(node_ssh node01 sudo mfsfileinfo /shared/blob | grep -c 'copy [12]') -ge 2 ]]; }
 check "every chunk has two copies again" wait_until 120 healed
 
-# A machine that is in no spec. Without discovery it is nobody; with it, it shows what is in it, and nothing is written to it.
+# A machine that is in no spec. Without discovery it is not known; with it, it shows what is in it, and nothing is written to it.
 boots node02 >"$work/boot2"
 expect_exit 2 $muster node admit node04 --like node03 --power-address 10.20.1.14 --yes
 $muster node discover on --for '30 min'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# a database copy from the middle of the bring-up under the working cluster: nothing is powered or written, and `up` installs nobody anew
+# a database copy from the middle of the bring-up under the working cluster: nothing is powered or written, and `up` re-images no node
 # stands on: agent/agent* controller/* controller/{bringup,link,nodes,run,store} schema controller/engines/local*
 # stands on: controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
@@ -33,7 +33,7 @@ unchanged() {
   for n in "${nodes[@]}"; do
     check "$n is as it was: boot, slot, files" sh -c "$muster lab ssh $n -- 'cat /proc/sys/kernel/random/boot_id; findmnt -n -o SOURCE /; cat /etc/at-work' | diff - '$work/$n.before'"
   done
-  check "no BMC was asked for power" test "$(power_calls)" = "$before"
+  check "no BMC got a power request" test "$(power_calls)" = "$before"
 }
 
 controller=$(jq -r .pid "$MUSTER_LAB_DIR/musterd.pid")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# two machines with two rails of RoCE (soft-RoCE on each): RoCE v2 GIDs, MTU, nccl.conf, and perftest's traffic on the rail it was told and no other
+# two machines with two rails of RoCE (soft-RoCE on each): RoCE v2 GIDs, MTU, nccl.conf, and perftest's traffic on the rail it was given and no other
 # stands on: agent/steps/network controller/plan/interconnect* controller/spec/reader_rails* controller/engines/local*
 # stands on: controller/power/redfish* playbooks/{base,firewall,interconnect,mpi,networks,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
@@ -28,7 +28,7 @@ for node in node01 node02; do
     check "MTU 9000" test "$(node_ssh "$node" cat "/sys/class/net/$dev/mtu")" = 9000
     check "4096 bytes in RDMA's own packets, the most there is" sh -c "$muster lab ssh $node -- ibv_devinfo -d rxe$rail | grep active_mtu | grep -q 4096"
   done
-  check "$node: NCCL is told both ports" test "$(setting "$node" NCCL_IB_HCA)" = "=rxe0:1,rxe1:1"
+  check "$node: NCCL is given both ports" test "$(setting "$node" NCCL_IB_HCA)" = "=rxe0:1,rxe1:1"
   check "their GID" test "$(setting "$node" NCCL_IB_GID_INDEX)" = "$(gid "$node" 0)"
   # With RDMA, sockets only carry the start of a job: over the network that all nodes have.
   first=$(node_ssh "$node" ip -o -4 address show to "10.20.0.1${node#node0}" | awk '{ print $2; exit }')

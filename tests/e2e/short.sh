@@ -9,7 +9,7 @@
 source "$(dirname "$0")/lib.sh"
 cp lab/quickstart.yaml "$work/cluster.yaml"
 
-# A namespace of the lab's name in which somebody else's process runs is left alone; what a killed lab left is replaced.
+# A namespace of the lab's name in which a foreign process runs is left alone; what a killed lab left is replaced.
 if [[ -z $(ip netns pids muster-quickstart 2>/dev/null) ]]; then ip netns del muster-quickstart 2>/dev/null || true; fi
 ip netns add muster-quickstart
 ip -n muster-quickstart link add br0 address 52:54:00:20:ff:01 type bridge

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# a node that reboots, is cut off or lost its power is waited for and powered on by `up`, never installed anew unasked
+# a node that reboots, is cut off or lost its power is waited for and powered on by `up`, never re-imaged unasked
 # stands on: agent/agent* controller/{bringup,link,nodes,plan,run} controller/power/{power,redfish,waiter}*
 # stands on: controller/engines/local* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
@@ -29,7 +29,7 @@ check "it is back" wait_until 240 answers
 boot_now=$(boot)
 check "it was a boot" test "$boot_now" != "$boot_before"
 kept "rebooted"
-check "rebooted: nobody powered it on" test "$(resets On)" = "$on"
+check "rebooted: it was not powered on" test "$(resets On)" = "$on"
 
 echo "  cut off from the network"
 boot_before=$(boot)
@@ -40,7 +40,7 @@ check "the plan names it, and only waits" sh -c "jq -e '.kind == \"wake\" and .n
 expect_exit 0 $muster up "$work/cluster.yaml" --yes --report "$work/report-2"
 check "it was not restarted" test "$(boot)" = "$boot_before"
 kept "cut off"
-check "cut off: nobody powered it on" test "$(resets On)" = "$on"
+check "cut off: it was not powered on" test "$(resets On)" = "$on"
 
 echo "  a power cut"
 $muster lab break node02 kill

@@ -44,7 +44,7 @@ echo "  ok: Prometheus: all $nodes targets are up"
 check "NFS is what is mounted" test "$(on node03 findmnt -n -o FSTYPE,SOURCE /home/shared | tr -s ' ')" = "nfs4 10.20.0.11:/home/shared"
 on node02 sudo sh -c "'dd if=/dev/urandom of=/home/shared/blob bs=1M count=4 conv=fsync 2>/dev/null; sha256sum /home/shared/blob'" >"$work/nfs"
 check "NFS: written on node02, the same on node03" sh -c "$muster lab ssh node03 -- sha256sum /home/shared/blob | diff - '$work/nfs'"
-check "root of a client is nobody there, and mounted nosuid,nodev" sh -c "$muster lab ssh node03 -- stat -c %U /home/shared/blob | grep -qx nobody && $muster lab ssh node03 -- findmnt -n -o OPTIONS /home/shared | grep nosuid | grep -q nodev"
+check "root of a client is squashed there, and mounted nosuid,nodev" sh -c "$muster lab ssh node03 -- stat -c %U /home/shared/blob | grep -qx nobody && $muster lab ssh node03 -- findmnt -n -o OPTIONS /home/shared | grep nosuid | grep -q nodev"
 check "exported to the other nodes one by one" sh -c "$muster lab ssh node01 -- sudo exportfs -s | grep -c 'root_squash' | grep -qx $((nodes - 1))"
 
 # Firewall, from another node: ssh and MPI's ports are open, port 9 does not even answer "refused".
@@ -72,7 +72,7 @@ check "and its port 9 is filtered again" test "$(port 9)" = 124
 
 # MooseFS: what was written before is read, verified, while a node is gone.
 on node02 sudo sh -c "'dd if=/dev/urandom of=/shared/blob bs=1M count=16 conv=fsync 2>/dev/null; sha256sum /shared/blob'" >"$work/blob"
-check "MooseFS: root of a client is nobody there, and mounted nosuid,nodev" sh -c "$muster lab ssh node03 -- stat -c %U /shared/blob | grep -qx nobody && $muster lab ssh node03 -- findmnt -n -o OPTIONS /shared | grep nosuid | grep -q nodev"
+check "MooseFS: root of a client is squashed there, and mounted nosuid,nodev" sh -c "$muster lab ssh node03 -- stat -c %U /shared/blob | grep -qx nobody && $muster lab ssh node03 -- findmnt -n -o OPTIONS /shared | grep nosuid | grep -q nodev"
 healthy() { on node01 mfscli -H 10.20.0.11 -SIN -n -s "'|'" | awk -F'|' '/chunkclass (missing|endangered|undergoal):/ { n += $3; c++ } END { exit !(c == 3 && n == 0) }'; }
 check "every chunk has its copies" wait_until 120 healthy
 # Nine copies are more than there are chunk servers. The master's node asks once a minute; where that takes seconds, as emulated, every five.

@@ -39,7 +39,7 @@ FILES = {
 }
 
 
-# What a run of the real tests is told by its variables is nothing to these repositories.
+# Variables of a run of the real tests must not reach these repositories.
 for name in [name for name in os.environ if name.startswith("MUSTER_") or name == "SHORTER"]:
     del os.environ[name]
 

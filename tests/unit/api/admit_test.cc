@@ -252,7 +252,7 @@ TEST_CASE("an admission that cannot work says why and stores nothing", "[api][ad
   expect({{"name", "node02"}}, 422, "in use");
   expect({{"name", "node 04"}}, 422, "not a host name");
   expect({{"power_address", ""}}, 422, "--power-address");
-  expect({{"power_address", "10.20.1.13"}}, 422, "given to both");
+  expect({{"power_address", "10.20.1.13"}}, 422, "used by both");
   expect({{"mac", "52:54:00:20:00:99"}}, 404, "no machine with the MAC 52:54:00:20:00:99");
   expect({{"mac", "card 3"}}, 422, "not a MAC address");
   Json other = facts();

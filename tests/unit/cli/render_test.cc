@@ -142,7 +142,7 @@ TEST_CASE("storage sections are shown with what is wrong with them and where", "
         "STORAGE  ENGINE    MOUNT       SIZE    USED  HEALTH\n"
         "scratch  local     /scratch    2.0 GB  25 %  node01: recover, 12 %\n"
         "home     external  /home/site                node02: 10.0.0.5:/x does not  answer\n"
-        "new      nfs       /new                      not known\n");
+        "new      nfs       /new                      unknown\n");
 }
 
 TEST_CASE("a refusal is printed with its rule, which the manual lists") {

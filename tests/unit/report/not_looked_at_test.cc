@@ -77,7 +77,8 @@ TEST_CASE("a drive that may not be opened is not looked at, the others are measu
                  {"metrics", Json::object()},
                  {"detail", {{"not_looked_at", "no permission to open vda"}}}};
   step.result = measured("drives", {}, {});
-  step.result["parts"] = {part("S1", closed), part("S2", measured("drives", {{"read_mbps", {900, "MB/s"}}}, {}))};
+  step.result["parts"] = {part("S1", closed),
+                          part("S2", measured("drives", {{"read_mbps", {900, "MB/s"}}}, {}))};
   const auto checks = judge_measurements({step}).at("n1");
   CHECK(verdict_of(checks, "drives/data") == Verdict::not_looked_at);
   CHECK(checks.front().subject == "S1");

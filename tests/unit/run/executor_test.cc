@@ -144,7 +144,7 @@ TEST_CASE("a busy BMC is called again; one whose answer is lost is looked at fir
     b.reactor.advance(kMinute);
     CHECK(b.powered.size() == 3);
     CHECK(b.row("n1").state == NodeState::quarantined);
-    CHECK(b.row("n1").reason.find("it is off") != std::string::npos);
+    CHECK(b.row("n1").reason.find("still off") != std::string::npos);
   }
   SECTION("refused for good") {
     b.power_answers = {fail(Code::denied, "wrong password")};

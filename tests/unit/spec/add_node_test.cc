@@ -145,7 +145,7 @@ TEST_CASE("no other node moves: an address is written down where the order of na
   CHECK(added->spec.node("node04")->address == "10.20.0.14");
   CHECK(says(added->text, "address: \"10.20.0.14\""));
   between.address = "10.20.0.12";
-  CHECK(says(refusal(text, between), "node03 has the address 10.20.0.12"));
+  CHECK(says(refusal(text, between), "node03 has been assigned the address 10.20.0.12"));
   between.address = "10.20.0.77";
   CHECK(add_node(text, between)->spec.node("node04")->address == "10.20.0.77");
 }
@@ -162,10 +162,10 @@ TEST_CASE("what cannot be added is refused with what to do", "[spec]") {
   CHECK(says(refusal(spec, with([](auto& n) { n.name = "node[04-05]"; })), "not a range"));
   CHECK(says(refusal(spec, with([](auto& n) { n.like = "nodee03"; })), "did you mean 'node03'"));
   CHECK(says(refusal(spec, with([](auto& n) { n.power_address.clear(); })), "--power-address"));
-  CHECK(says(refusal(spec, with([](auto& n) { n.power_address = "10.20.1.13"; })), "given to both"));
+  CHECK(says(refusal(spec, with([](auto& n) { n.power_address = "10.20.1.13"; })), "used by both"));
   CHECK(says(refusal(spec, with([](auto& n) { n.power_address = "bmc04"; })), "not an address"));
   CHECK(says(refusal(spec, with([](auto& n) { n.power_address = "10.20.1.14\", pin: \"x"; })), "not"));
-  CHECK(says(refusal(spec, with([](auto& n) { n.mac = "52:54:00:20:00:03"; })), "given to both"));
+  CHECK(says(refusal(spec, with([](auto& n) { n.mac = "52:54:00:20:00:03"; })), "used by both"));
   CHECK(says(refusal(spec, with([](auto& n) { n.address = "10.99.0.1"; })), "not a host address"));
   // It would lead the cluster: the storage master would move to an empty machine.
   CHECK(says(refusal(spec, with([](auto& n) { n.name = "a01"; })), "sorts after"));
@@ -195,7 +195,7 @@ TEST_CASE("a node like one of a list has the address that was given, and the lis
   CHECK(added->spec.node("node02")->power.address == "113100000031");
   CHECK(added->spec.node("node02")->address == "10.20.0.9");
   rented.power_address = "113100000031";
-  CHECK(says(refusal(text, rented), "given to both"));
+  CHECK(says(refusal(text, rented), "used by both"));
   rented.power_address = "113100000600";
   rented.address.clear();
   CHECK(says(refusal(text, rented), "--address"));

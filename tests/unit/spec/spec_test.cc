@@ -151,7 +151,7 @@ TEST_CASE("nodes may be switched by IPMI or by a program of the operator's", "[s
                                   "driver: command, program: " + program + ", address: \"outlet {n+6}\""));
   };
   CHECK(of_gpus("pdu2").empty());
-  CHECK(of_gpus("pdu1").find("power address pdu1 outlet 7 is given to both") != std::string::npos);
+  CHECK(of_gpus("pdu1").find("power address pdu1 outlet 7 is used by both") != std::string::npos);
 }
 
 TEST_CASE("nodes may be switched by a person, who has a place to go and a time", "[spec][power][manual]") {

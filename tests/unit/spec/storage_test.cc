@@ -59,7 +59,7 @@ TEST_CASE("storage: MooseFS' master is a declared node that holds its data", "[s
   };
   CHECK(named("gpu02").empty());
   CHECK(says(named("gpu09"), "storage.data.server"));
-  CHECK(says(named("login"), "login holds no data of it"));
+  CHECK(says(named("login"), "login holds no data"));
   CHECK(says(errors_of(spec("engine: ceph, disks: fast, mount: /data, server: gpu02", 3, "storage-ceph")),
              "has no effect for engine 'ceph'"));
 }
