@@ -268,7 +268,7 @@ void ProviderInstall::install(const std::string& node, const Json& order, Done d
   });
 }
 
-// If there is a record, the machine's state shows how far the installation got; otherwise nothing was ordered.
+// If there is a record, the machine's state shows how far the installation got; otherwise none was ordered.
 void ProviderInstall::resume(const JobPtr& job) {
   if (job->approval.empty())
     return end(job, fail(Code::invalid, "reinstall order without an approval"), false);
