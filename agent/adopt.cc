@@ -73,7 +73,7 @@ Status may_join(const Files& files, const std::string& folder, const BootParamet
 
 Status may_serve(const Files& files) {
   if (files.is_directory("/run/systemd/system")) return Ok{};
-  return fail(Code::invalid, "systemd is not running on this host, and the agent needs it");
+  return fail(Code::invalid, "systemd is not running on this host, but the agent requires systemd");
 }
 
 Status start_service(const Files& files, Process& process, const std::string& folder) {

@@ -187,7 +187,7 @@ void Agent::stop(const std::string& order) {
   const bool undoes = departing_ && current_->kind == wire::OrderKind::boot_slot;
   if (!undoes && (gets_ready(current_->kind) ? departing_ : settling_ || departs(current_->kind))) return;
   withdrawn_ = true;
-  log("warning", order + " was withdrawn: stopping at its next safe point");
+  log("warning", order + " was withdrawn: the work stops at its next safe point");
   if (runner_busy_) runner_.cancel();  // else it has not begun yet
 }
 
@@ -252,7 +252,7 @@ void Agent::on_deadline() {
     runner_.cancel();
     return arm_deadline(options_.cancel_grace);
   }
-  settle(fail(Code::timeout, "the work did not stop after its deadline of " + to_human(current_->deadline)),
+  settle(fail(Code::timeout, "the work did not stop after its timeout of " + to_human(current_->deadline)),
          Json::object());
 }
 

@@ -68,7 +68,7 @@ Status read_optional(const std::string& cmdline, RamNetwork& network) {
       !network.ports.empty() && std::all_of(network.ports.begin(), network.ports.end(), is_mac);
   if (!bond_modes().count(network.bond_mode) || !macs_are)
     return fail(Code::invalid,
-                "muster.bond must be a mode and MACs, such as 802.3ad:MAC,MAC: '" + bond + "'");
+                "muster.bond must be a mode and a list of MACs, such as 802.3ad:MAC,MAC: '" + bond + "'");
   return Ok{};
 }
 
@@ -129,18 +129,19 @@ class Descent {
         return Ok{};
       }
     }
-    return fail(Code::denied,
-                "its network devices are stacked more than " + std::to_string(kDeepest) + " deep");
+    return fail(Code::denied, "this machine's network devices are stacked more than " +
+                                  std::to_string(kDeepest) + " levels deep");
   }
 
  private:
   Result<std::string> through_vlan(const Json& at, const Json& data) {
     const std::string protocol = text_in(data, "protocol");
     if (network_.vlan != 0 || (!protocol.empty() && protocol != "802.1Q"))
-      return fail(Code::denied, text_in(at, "ifname") + " is a VLAN inside a VLAN, or not an 802.1Q VLAN");
+      return fail(Code::denied,
+                  text_in(at, "ifname") + " is a VLAN inside another VLAN, or is not an 802.1Q VLAN");
     network_.vlan = number_in(data, "id");
     if (network_.vlan < 1 || network_.vlan > kLastVlan)
-      return fail(Code::failed, "`ip` does not show the id of the VLAN " + text_in(at, "ifname"));
+      return fail(Code::failed, "`ip` does not show the VLAN ID of " + text_in(at, "ifname"));
     return text_in(at, "link");
   }
 
@@ -162,13 +163,14 @@ class Descent {
   Status through_bond(const std::string& name, const Json& data) {
     network_.bond_mode = text_in(data, "mode");
     if (!bond_modes().count(network_.bond_mode))
-      return fail(Code::denied, fmt::format("the bond {} has the mode '{}'", name, network_.bond_mode));
+      return fail(Code::denied,
+                  fmt::format("the bond {} has the unsupported mode '{}'", name, network_.bond_mode));
     for (const auto& [port, link] : links_) {
       if (text_in(link, "master") != name) continue;
       TRY(const std::string mac, mac_of(link));
       network_.ports.push_back(mac);
     }
-    if (network_.ports.empty()) return fail(Code::denied, "the bond " + name + " has no port");
+    if (network_.ports.empty()) return fail(Code::denied, "the bond " + name + " has no ports");
     network_.mac = network_.ports.front();
     return Ok{};
   }
@@ -213,8 +215,8 @@ Result<RamNetwork> ram_network(const std::string& cmdline) {
   const auto prefix =
       slash == std::string::npos ? std::nullopt : number(network.cidr.substr(slash + 1), 1, 32);
   if (!is_ipv4(network.cidr.substr(0, slash)) || !prefix)
-    return fail(Code::invalid,
-                "muster.ip must be an address with prefix, such as 10.20.0.11/24: '" + network.cidr + "'");
+    return fail(Code::invalid, "muster.ip must be an address with a prefix length, such as 10.20.0.11/24: '" +
+                                   network.cidr + "'");
   TRY_(read_optional(cmdline, network));
   return network;
 }
@@ -249,7 +251,7 @@ Result<RamNetwork> network_to(const Files& files, Process& process, const std::s
   if (text_in(route, "type") == "local" || device == "lo")
     return fail(Code::denied, "the controller runs on this machine itself");
   if (object_in(route, "via").size() > 0 || !is_ipv4(source))
-    return fail(Code::denied, "the route to the controller is not IPv4 all the way");
+    return fail(Code::denied, "the route to the controller is not entirely IPv4");
   RamNetwork network;
   network.gateway = text_in(route, "gateway");
   TRY(const Json links, ip(process, {"-d", "address", "show"}));
@@ -260,12 +262,13 @@ Result<RamNetwork> network_to(const Files& files, Process& process, const std::s
       if (text_in(one, "family") == "inet" && text_in(one, "local") == source)
         network.cidr = fmt::format("{}/{}", source, number_in(one, "prefixlen"));
   if (network.cidr.empty())
-    return fail(
-        Code::denied,
-        fmt::format("{}, the source address for the controller, is not an address of {}", source, device));
+    return fail(Code::denied,
+                fmt::format("{}, the source address of the route to the controller, is not an address of {}",
+                            source, device));
   if (!network.gateway.empty() && !on_network(network.cidr, network.gateway))
     return fail(Code::denied,
-                fmt::format("its gateway {} is not on its network {}", network.gateway, network.cidr));
+                fmt::format("the gateway {} of the route to the controller is not on the network {}",
+                            network.gateway, network.cidr));
   constexpr int kUsual = 1500;
   if (const int mtu = number_in(top, "mtu"); mtu != kUsual) network.mtu = mtu;
   TRY_(descent.from(device));

@@ -75,12 +75,12 @@ Status mount_esp(const Files& files, Process& process) {
   TRY_(files.make_directories(kEsp, 0700));
   const auto mounted = run_ok(process, {{"mount", "-t", "vfat", "-o", "umask=0077,nosuid,nodev,noexec",
                                          "/dev/disk/by-partuuid/" + part, kEsp}});
-  if (!mounted.ok()) return denied("the EFI system partition: " + mounted.error().message);
+  if (!mounted.ok()) return denied("mounting the EFI system partition: " + mounted.error().message);
   std::error_code error;
   const auto mode = std::filesystem::status(files.real(kEsp), error).permissions();
   if (!error && (mode & std::filesystem::perms::others_all) == std::filesystem::perms::none) return Ok{};
   (void)run_ok(process, {{"umount", kEsp}});
-  return denied("the EFI system partition is readable by all users, so no token is written to it");
+  return denied("the EFI system partition is readable by all users, so no token was written to it");
 }
 
 void clear_esp(const Files& files) {
@@ -104,7 +104,7 @@ Status arm_systemd_boot(const Files& files, Process& process, const OneTimeBoot&
   if (!written.ok()) clear_esp(files);
   const auto unmounted = run_ok(process, {{"umount", kEsp}});
   TRY_(written);
-  if (!unmounted.ok()) return denied("the EFI system partition: " + unmounted.error().message);
+  if (!unmounted.ok()) return denied("unmounting the EFI system partition: " + unmounted.error().message);
   const std::string id = std::string(kEntry) + ".conf";
   return efi::write_loader_text(files, efi::kOneShot, id);
 }
@@ -140,17 +140,19 @@ Status can_grub(const Files& files, Process& process) {
     return denied("/boot/grub/grub.cfg does not read custom.cfg");
   const std::string env = std::string(kGrub) + "/grubenv";
   if (!files.exists(env) || files.read_link(env).ok())
-    return denied("/boot/grub/grubenv is missing or a symbolic link");
+    return denied("/boot/grub/grubenv is missing or is a symbolic link");
   // GRUB overwrites the file's existing blocks; if size or format differ, it writes nothing.
   const std::string block = files.read(env).value_or("");
   if (block.size() != kGrubEnvSize || block.rfind(kGrubEnvHead, 0) != 0)
-    return denied("/boot/grub/grubenv does not have the format that GRUB can write");
+    return denied("/boot/grub/grubenv is not in a format that GRUB can write");
   TRY(const std::string layers, ask_grub(process, {"grub-probe", "--target=abstraction", kGrub}));
   TRY(const std::string type, ask_grub(process, {"grub-probe", "--target=fs", kGrub}));
   if (!layers.empty())
-    return denied("GRUB cannot write its environment on " + layers + ", so every boot would use the entry");
+    return denied("GRUB cannot write its environment on " + layers +
+                  ", so every boot would use the one-time entry");
   if (type != "ext2" && type != "xfs" && type != "fat")
-    return denied("GRUB cannot write its environment on " + type + ", so every boot would use the entry");
+    return denied("GRUB cannot write its environment on " + type +
+                  ", so every boot would use the one-time entry");
   return Ok{};
 }
 
@@ -237,7 +239,7 @@ Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
   TRY_(ask_grub(process, {"grub-reboot", kEntry}));
   TRY(const std::string env, ask_grub(process, {"grub-editenv", std::string(kGrub) + "/grubenv", "list"}));
   if (("\n" + env + "\n").find(fmt::format("\nnext_entry={}\n", kEntry)) == std::string::npos)
-    return denied("GRUB's environment does not show the entry that was set");
+    return denied("GRUB's environment does not contain the one-time entry that was set");
   return Ok{};
 }
 
@@ -246,8 +248,7 @@ Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
 Result<std::string> one_time_loader(const Files& files, Process& process) {
   const std::string secure = files.read(std::string(efi::kFolder) + kSecureBoot).value_or("");
   if (secure.size() == efi::kAttributes + 1 && secure[efi::kAttributes] == 1)
-    return denied("Secure Boot is on, and the system to be installed is not signed: it would not start")
-        .error();
+    return denied("Secure Boot is on, but the RAM system is not signed and would not start").error();
   if (efi::loader_text(files, "LoaderInfo").rfind("systemd-boot", 0) == 0) {
     TRY_(efi::takes_one_shot(files));
     return std::string("systemd-boot");

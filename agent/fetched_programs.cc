@@ -41,8 +41,8 @@ class FetchedPrograms : public CarriedPrograms {
       return Ok{};
     const auto content = retry(cancelled, options_, [&] { return fetch(program); });
     if (!content.ok() && content.error().code == Code::not_found)
-      return fail(Code::not_found, fmt::format("the controller does not serve the program of this plan "
-                                               "(sha256 {}); after an upgrade of the controller, plan again",
+      return fail(Code::not_found, fmt::format("the controller does not serve the program in this plan "
+                                               "(sha256 {}); if the controller was upgraded, plan again",
                                                program.sha256));
     if (!content.ok()) return content.error();
     return files_.write(path, *content, 0755);

@@ -109,7 +109,7 @@ Result<uint64_t> post_events(HttpClient& client, const std::string& body) {
   TRY(const Json json, answer_json(response, "events"));
   const auto it = json.find("ack");
   if (it == json.end() || !it->is_number_unsigned())
-    return fail(Code::invalid, "events: no ack in the answer");
+    return fail(Code::invalid, "events: the answer has no `ack`");
   return it->get<uint64_t>();
 }
 
@@ -194,7 +194,7 @@ class HttpLink : public RenewableLink {
 Result<std::string> normal_pin(const std::string& pin) {
   const std::string hex = pin.rfind("sha256:", 0) == 0 ? pin.substr(7) : pin;
   if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return fail(Code::invalid, "the pin must be a SHA-256 in lower-case hexadecimal");
+    return fail(Code::invalid, "the pin must be a SHA-256 digest in lower-case hexadecimal");
   return "sha256:" + hex;
 }
 

@@ -76,7 +76,7 @@ Result<BootParameters> parse_kernel_command_line(const std::string& text) {
                      words["muster.node"], words["muster.ip"],  words["muster.mac"]};
   for (const char* needed : {"muster.url", "muster.pin", "muster.token", "muster.node"})
     if (words[needed].empty())
-      return fail(Code::invalid, std::string(needed) + " is missing on the kernel command line");
+      return fail(Code::invalid, std::string(needed) + " is missing from the kernel command line");
   return out;
 }
 

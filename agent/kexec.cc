@@ -139,7 +139,8 @@ Status arm_loader(const KexecDeps& deps, const wire::KexecJob& job, const std::s
 Status may_leave(const Files& files) {
   if (!files.is_directory("/run/systemd/system"))
     return denied("systemd is not running: this system cannot be shut down cleanly");
-  if (!files.exists(kAgent)) return denied(std::string(kAgent) + " is missing: it starts the RAM system");
+  if (!files.exists(kAgent))
+    return denied(std::string(kAgent) + " is missing, but is required to start the RAM system");
   // The RAM system does not feed the watchdog, which would reset the machine while its disk is written.
   for (const auto& name : files.list("/sys/class/watchdog"))
     if (files.read_line("/sys/class/watchdog/" + name + "/state") == "active")
@@ -154,26 +155,26 @@ Status finds_its_way_back(const RamNetwork& network, const wire::KexecJob& job) 
                      std::find(network.ports.begin(), network.ports.end(), job.mac) != network.ports.end();
   if (!known)
     return denied(
-        fmt::format("the new system would have no network: its network is declared on {}, but the controller "
-                    "is reached through {}",
+        fmt::format("the new system would have no network: its network is declared on port {}, but the "
+                    "controller is reached through port {}",
                     job.mac, network.mac));
   const std::string controller = host_of(job.base_url);
   const bool neighbour = on_network(job.address_cidr, controller);
   if (network.gateway.empty() && !neighbour)
     return denied(
         fmt::format("the controller {} is reached without a router, but the new system would have {}, which "
-                    "is a different network",
+                    "is on a different network",
                     controller, job.address_cidr));
   if (network.gateway.empty()) return Ok{};
   if (neighbour)
     return denied(
         fmt::format("the controller {} is reached through the router {}, but the new system would have {} "
-                    "and no router to it",
+                    "and no router to the controller",
                     controller, network.gateway, job.address_cidr));
   if (job.gateway != network.gateway)
-    return denied(
-        fmt::format("the controller is reached through the router {}, but the new system is declared with {}",
-                    network.gateway, job.gateway.empty() ? "none" : job.gateway));
+    return denied(fmt::format(
+        "the controller is reached through the router {}, but the declared router of the new system is {}",
+        network.gateway, job.gateway.empty() ? "none" : job.gateway));
   return Ok{};
 }
 
@@ -217,7 +218,8 @@ Status may_kexec(const Files& files) {
   // Four bytes of attributes, one of value.
   const std::string secure = files.read(kSecureBoot).value_or("");
   if (secure.size() == 5 && secure[4] == 1)
-    return denied("Secure Boot is on: the kernel starts only kernels that are signed for this machine");
+    return denied(
+        "Secure Boot is on: the running kernel starts only kernels that are signed for this machine");
   return Ok{};
 }
 
@@ -333,7 +335,8 @@ Status kexec_refusal(int error) {
     case ENFILE:
       return fail(Code::failed, std::string("kexec_file_load: ") + strerror(error));
     default:
-      return fail(Code::denied, std::string("the running kernel rejects the new one: ") + strerror(error));
+      return fail(Code::denied,
+                  std::string("the running kernel rejected the new kernel: ") + strerror(error));
   }
 }
 
@@ -351,7 +354,7 @@ Status load_kexec(const std::string& request) {
   const int kernel_file = unload ? no_file : ::open(kernel.c_str(), O_RDONLY | O_CLOEXEC);
   const int initrd_file = unload ? no_file : ::open(initrd.c_str(), O_RDONLY | O_CLOEXEC);
   if (!unload && (kernel_file < 0 || initrd_file < 0))
-    return fail(Code::failed, std::string("opening kernel and initrd: ") + strerror(errno));
+    return fail(Code::failed, std::string("opening the kernel and the initrd: ") + strerror(errno));
   const long done =
       ::syscall(SYS_kexec_file_load, kernel_file, initrd_file, unload ? 0 : command_line.size() + 1,
                 unload ? nullptr : command_line.c_str(), unload ? KEXEC_FILE_UNLOAD : 0);

@@ -259,7 +259,7 @@ std::string amount_of(const std::optional<uint64_t>& mib) {
 std::string name_of(const Files& files, int64_t pid, bool hidden) {
   const std::string name = files.read_line(fmt::format("/proc/{}/comm", pid));
   if (!name.empty()) return dump_ascii(Json(name));
-  return hidden ? "a different user's process" : "process not found";
+  return hidden ? "another user's process" : "process not found";
 }
 
 void look_at_gpus(const Files& files, const LookInput& input, bool hidden, HostLook& out) {

@@ -104,7 +104,7 @@ class Measure {
     if (!folder_.empty()) return Ok{};
     const std::string path = option("folder");
     if (path.empty() || ::mkdir(path.c_str(), 0700) != 0)
-      return fail(Code::failed, "cannot create a folder for data between steps");
+      return fail(Code::failed, "cannot create a folder for the data that steps share");
     folder_ = path;
     return Ok{};
   }

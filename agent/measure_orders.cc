@@ -18,7 +18,7 @@ bool only_measures(const Json& step_or_verify) {
 
 // Returns why an order is not a check that only measures; "" if it is one.
 std::string not_a_check(const Json& params) {
-  if (!params.is_object() || params.value("mode", Json()) != "check") return "whose mode is not check";
+  if (!params.is_object() || params.value("mode", Json()) != "check") return "whose `mode` is not `check`";
   const auto steps = params.find("steps");
   if (steps == params.end() || !steps->is_array()) return "without steps";
   for (const Json& step : *steps) {

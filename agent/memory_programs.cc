@@ -64,7 +64,7 @@ Result<int> MemoryPrograms::in_memory(const std::string& content) {
   if (reader < 0) return fail(Code::failed, std::string("opening a program in memory: ") + strerror(number));
   if (runs(reader)) return reader;
   ::close(reader);
-  return fail(Code::denied, "the kernel does not execute a file in memory");
+  return fail(Code::denied, "the kernel cannot execute a file in memory");
 }
 
 Result<int> MemoryPrograms::in_folder(const std::string& content) {
@@ -89,7 +89,7 @@ Result<std::string> MemoryPrograms::fetched(const CarriedProgram& program,
   TRY(std::string content, gunzip(packed.bytes, packed.size));
   if (hex_of(sha256(content)) != hex_of(program.sha256))
     return fail(Code::corrupt,
-                program.name + ": the digest of the received program differs from the order's");
+                program.name + ": the digest of the received program differs from the digest in the order");
   return content;
 }
 

@@ -83,7 +83,7 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
       a_second();
     }
     return fail(Code::failed,
-                fmt::format("{} s after `systemctl {}` this system is still running", leave.seconds, verb));
+                fmt::format("{} s after `systemctl {}`, this system is still running", leave.seconds, verb));
   };
   WorkFunctions out;
   out.reboot = [&files, systemctl](const Json&, const CancelCheck& ended) {

@@ -199,9 +199,9 @@ Status configure_ipv4(const std::string& interface, const std::string& cidr) {
   const int prefix = slash == std::string::npos ? 32 : std::atoi(cidr.c_str() + slash + 1);
   in_addr address;
   if (::inet_pton(AF_INET, cidr.substr(0, slash).c_str(), &address) != 1 || prefix < 0 || prefix > 32)
-    return fail(Code::invalid, "not an IPv4 address with prefix: " + cidr);
+    return fail(Code::invalid, "not an IPv4 address with a prefix length: " + cidr);
   ifreq request = {};
-  if (interface.size() >= IFNAMSIZ) return fail(Code::invalid, "not an interface name: " + interface);
+  if (interface.size() >= IFNAMSIZ) return fail(Code::invalid, "not a valid interface name: " + interface);
   std::memcpy(request.ifr_name, interface.data(), interface.size());
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return fail(Code::failed, std::string("socket: ") + strerror(errno));

@@ -32,7 +32,7 @@ Status call(unsigned long what, void* request, const std::string& purpose) {
 
 Result<ifreq> request_for(const std::string& device) {
   ifreq request = {};
-  if (device.size() >= IFNAMSIZ) return fail(Code::invalid, "not an interface name: " + device);
+  if (device.size() >= IFNAMSIZ) return fail(Code::invalid, "not a valid interface name: " + device);
   std::memcpy(request.ifr_name, device.data(), device.size());
   return request;
 }
@@ -53,10 +53,11 @@ Status set_mtu(const std::string& device, int mtu) {
 Result<std::string> make_vlan(const std::string& device, int id) {
   vlan_ioctl_args request = {};
   const std::string made = fmt::format("{}.{}", device, id);
-  if (made.size() >= sizeof request.device1) return fail(Code::invalid, "not an interface name: " + made);
+  if (made.size() >= sizeof request.device1)
+    return fail(Code::invalid, "not a valid interface name: " + made);
   request.cmd = SET_VLAN_NAME_TYPE_CMD;
   request.u.name_type = VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD;
-  TRY_(call(SIOCSIFVLAN, &request, "names of VLANs"));
+  TRY_(call(SIOCSIFVLAN, &request, "setting the format of VLAN names"));
   request = {};
   request.cmd = ADD_VLAN_CMD;
   std::memcpy(request.device1, device.data(), device.size());

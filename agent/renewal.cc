@@ -26,7 +26,8 @@ void Renewal::look() {
 void Renewal::keep(const Result<Credentials>& fresh) {
   const Status kept = fresh.ok() ? write_credentials(files_, folder_, *fresh) : Status(fresh.error());
   if (!kept.ok())
-    return log::warning("certificate not renewed; retrying tomorrow", {{"error", kept.error().message}});
+    return log::warning("the certificate could not be renewed; retrying tomorrow",
+                        {{"error", kept.error().message}});
   // The new certificate is on the disk, and the old one is valid for another third of its lifetime: the agent
   // uses the new one after its next start.
   const Status used = link_.use(*fresh);

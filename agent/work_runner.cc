@@ -76,7 +76,8 @@ class RealWorkRunner : public WorkRunner {
       };
       // A result is always sent, because the controller waits for the end of this order.
       WorkOutcome outcome = {
-          fail(Code::failed, "an internal error of muster's agent: see its log on the node"), Json::object()};
+          fail(Code::failed, "internal error in muster's agent: see the agent's log on the node"),
+          Json::object()};
       contain_exceptions("an order", [&] { outcome = carry_out(job->order, job->part, emit); });
       reactor_.post([done = job->done, outcome = std::move(outcome)] { done(outcome); });
     }
@@ -178,7 +179,7 @@ class RealWorkRunner : public WorkRunner {
     TRY(const auto named, carried_programs_of(order.params));
     if (named.empty()) return std::map<std::string, std::string>();
     if (!functions_.programs)
-      return fail(Code::invalid, "this system does not accept programs from an order");
+      return fail(Code::invalid, "this system does not accept orders that carry programs");
     return functions_.programs(order.params, named, is_cancelled());
   }
 

@@ -311,7 +311,7 @@ Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
   TRY(out.share, read_share(r.raw("share")));
   TRY_(r.finish());
   if (out.properties.size() > kMostProperties)
-    return fail(Code::invalid, fmt::format("facts.properties: more than {}", kMostProperties));
+    return fail(Code::invalid, fmt::format("facts.properties: more than {} entries", kMostProperties));
   return out;
 }
 

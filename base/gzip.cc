@@ -56,7 +56,7 @@ Result<std::string> gunzip(std::string_view packed, size_t most) {
   inflateEnd(&stream);
   if (state != Z_STREAM_END || behind || out.size() > most)
     return fail(Code::corrupt,
-                "unpacking: not valid gzip data for at most " + std::to_string(most) + " bytes");
+                "unpacking: invalid gzip data, or content of more than " + std::to_string(most) + " bytes");
   return out;
 }
 

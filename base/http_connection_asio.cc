@@ -233,7 +233,7 @@ void Connection::check_header() {
   if (trust == Trust::known) note_known();
   const uint64_t length = parser_->content_length().value_or(0);
   if (!known_ && trust != Trust::guest && length > core_->options.max_stranger_body)
-    return refuse(413, "body too large for an unauthenticated client");
+    return refuse(413, "the body is too large for an unauthenticated client");
   if (length > 0 && !reserve_body(length))
     return refuse(503, "too many bodies are being received; try again later");
   state_ = State::body;

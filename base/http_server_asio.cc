@@ -54,7 +54,7 @@ Status prepare_tls(asio::ssl::context& context, const TlsServerOptions& options)
   if (error || SSL_CTX_check_private_key(native) != 1) return tls::openssl_error("using the server's key");
   if (options.client_ca_pem.empty()) {
     if (!options.require_client_certificate) return Ok{};
-    return fail(Code::invalid, "client certificates are required, but no CA to check them with is given");
+    return fail(Code::invalid, "client certificates are required, but there is no CA to check them with");
   }
   TRY(auto roots, tls::read_certificates(options.client_ca_pem));
   for (const auto& root : roots) {

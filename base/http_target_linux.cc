@@ -46,7 +46,7 @@ Result<Target> parse_base(std::string_view base) {
     auto* local = reinterpret_cast<sockaddr_un*>(&target.address);
     std::string path(base.substr(5));
     if (path.empty() || path.size() >= sizeof local->sun_path)
-      return fail(Code::invalid, "not a path of a socket: " + path);
+      return fail(Code::invalid, "not a socket path: " + path);
     local->sun_family = AF_UNIX;
     memcpy(local->sun_path, path.c_str(), path.size() + 1);
     target.size = sizeof *local;

@@ -57,7 +57,7 @@ std::string wrong_kernel_options(const std::string& options) {
     if (!plain(word))
       return "'" + word + "' contains a character that is not allowed on a kernel's command line";
     if (kOurs.count(key_of(word)) || word.rfind("muster.", 0) == 0)
-      return "'" + key_of(word) + "' decides what is booted";
+      return "'" + key_of(word) + "' is reserved, because it determines what is booted";
   }
   return options.find_first_of("\n\r") == std::string::npos
              ? ""
@@ -74,8 +74,8 @@ std::string wrong_console(const std::string& consoles) {
     const bool said = i == 0 || words[i] != name || name.rfind("tty", 0) == 0 || name.rfind("hvc", 0) == 0;
     if (!said || !is_console(name))
       return "'" + words[i] +
-             "' is not a console such as ttyS0,115200 (several: `tty0 ttyS0,115200`; other " +
-             "arguments belong in the variable kernel_options)";
+             "' is not a valid console such as ttyS0,115200 (for several: `tty0 ttyS0,115200`); " +
+             "other arguments belong in the variable `kernel_options`";
   }
   return "";
 }

@@ -47,7 +47,7 @@ Status check_frame(const ImageManifest& m, size_t i, uint64_t& next_offset) {
   const uint64_t start = uint64_t{i} * m.frame_size;
   if (f.index != i) return wrong("out of order");
   if (start >= m.raw_size || f.raw_bytes != std::min<uint64_t>(m.frame_size, m.raw_size - start))
-    return wrong("raw size does not fit the image");
+    return wrong("raw size does not match the image size");
   if (f.zero) return f.stored_bytes == 0 ? Status(Ok{}) : wrong("zero frame with stored bytes");
   if (f.offset != next_offset || f.stored_bytes == 0) return wrong("stored bytes overlap or leave a gap");
   if (f.stored_bytes > m.frame_size + m.frame_size / 8 + 1024)
@@ -64,7 +64,7 @@ Status check(const ImageManifest& m) {
   if (m.frame_size < 4096 || m.frame_size > (64u << 20) || m.frame_size % 4096)
     return fail(Code::invalid, "manifest: frame size out of range");
   if (m.raw_size == 0 || m.frames.size() != (m.raw_size + m.frame_size - 1) / m.frame_size)
-    return fail(Code::invalid, "manifest: number of frames does not fit the image size");
+    return fail(Code::invalid, "manifest: number of frames does not match the image size");
   uint64_t next_offset = 0;
   for (size_t i = 0; i < m.frames.size(); ++i) TRY_(check_frame(m, i, next_offset));
   for (const auto& f : m.files)
@@ -112,7 +112,7 @@ Result<ImageManifest> manifest_from_text(std::string_view text) {
   r.get_or("trial", m.trial, false);
   TRY_(r.finish());
   if (!frames.is_array() || !files.is_array())
-    return fail(Code::invalid, "manifest: frames and files must be lists");
+    return fail(Code::invalid, "manifest: `frames` and `files` must be lists");
   for (const auto& item : frames) {
     ImageFrame f;
     JsonReader fr(item, fmt::format("manifest.frames[{}]", m.frames.size()));
@@ -138,7 +138,7 @@ Result<ImageManifest> manifest_from_text(std::string_view text) {
   }
   TRY_(check(m));
   if (manifest_digest(m) != m.digest)
-    return fail(Code::corrupt, "manifest: its digest does not match its content");
+    return fail(Code::corrupt, "manifest: the digest does not match the content");
   return m;
 }
 

@@ -83,7 +83,7 @@ Status make_real_directories(const std::string& real, unsigned mode) {
   struct stat info;
   if (::stat(real.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) return Ok{};
-    return fail(Code::conflict, fmt::format("creating folder {}: a file is in its place", real));
+    return fail(Code::conflict, fmt::format("creating folder {}: a file with that name exists", real));
   }
   std::string parent = parent_of(real);
   if (parent != real && parent != ".") TRY_(make_real_directories(parent, 0755));
@@ -410,7 +410,7 @@ class Child {
   Error overrun() {
     end_group();
     return fail(Code::timeout, fmt::format("{} did not end within {} ms and was killed{}", command_.argv[0],
-                                           command_.deadline, exited_ ? "" : " (but still runs)"));
+                                           command_.deadline, exited_ ? "" : " (but is still running)"));
   }
 
   const Command& command_;

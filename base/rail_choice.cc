@@ -77,7 +77,7 @@ Result<Indexes> choose(const RailQuestion& q) {
     if (some->size() == q.count) return *some;
   return fail(
       Code::conflict,
-      fmt::format("{} ports match, {} of them near a GPU and {} with a link ({}): name them in the spec",
+      fmt::format("{} ports match, {} of them near a GPU and {} with a link ({}): name the ports in the spec",
                   all.size(), near.size(), linked.size(), list_of_ports(q.ports)));
 }
 
@@ -135,12 +135,13 @@ std::string list_of_ports(const std::vector<RailPort>& ports) {
 Result<RailAnswer> choose_rails(const RailQuestion& q) {
   if (q.ports.size() < q.count)
     return fail(Code::not_found,
-                fmt::format("only {} port{} apart from the provisioning port and those that are named: {}",
+                fmt::format("only {} port{} left besides the provisioning port and the named ports: {}",
                             q.ports.size(), q.ports.size() == 1 ? "" : "s", list_of_ports(q.ports)));
   if (!q.gpus.empty() && q.gpus_declared > 0 && static_cast<int>(q.gpus.size()) != q.gpus_declared)
-    return fail(Code::conflict, fmt::format("rails are numbered by the nearest GPUs, and there are {} GPUs "
-                                            "instead of {}: repair that first, or name the ports in the spec",
-                                            q.gpus.size(), q.gpus_declared));
+    return fail(Code::conflict,
+                fmt::format("rails are numbered by the nearest GPUs, but there are {} GPUs "
+                            "instead of {}: repair the GPUs first, or name the ports in the spec",
+                            q.gpus.size(), q.gpus_declared));
   TRY(const Indexes chosen, choose(q));
   const bool any = std::any_of(q.gpus.begin(), q.gpus.end(),
                                [&](const std::string& gpu) { return !nearest(q, chosen, gpu).empty(); });

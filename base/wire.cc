@@ -120,7 +120,7 @@ Result<PollReply> poll_reply_from_json(const Json& j) {
   const Json orders = r.raw("orders");
   r.get_or("withdrawn", m.withdrawn, std::vector<std::string>());
   TRY_(r.finish());
-  if (!orders.is_array()) return fail(Code::invalid, "orders: the answer does not contain a list");
+  if (!orders.is_array()) return fail(Code::invalid, "orders: expected a list");
   for (const auto& element : orders) {
     TRY(auto order, work_order_from_json(element));
     m.orders.push_back(std::move(order));

@@ -61,7 +61,7 @@ Result<std::string> name_of(const AcceptHostsFlags& flags) {
   if (flags.name.empty()) return is_file(flags.hosts) ? cluster_name_of(flags.hosts) : std::string("hosts");
   if (cluster_name_of(flags.name) == flags.name) return flags.name;
   return fail(Code::invalid,
-              "--name: at most 30 lower-case letters, digits and '-', beginning with a letter");
+              "--name must begin with a letter and have at most 30 lower-case letters, digits and '-'");
 }
 
 bool differs(const DriftProperty& property) {
@@ -133,7 +133,7 @@ void show_outcome(const SessionOutcome& outcome, bool drift_only, const std::str
   for (const auto& note : outcome.notes) fmt::print("note: {}\n", clean(note));
   const auto names = drifting(outcome.drift);
   if (!names.empty())
-    fmt::print("differs between hosts (details: --drift-only): {}\n",
+    fmt::print("settings that differ between hosts (details: --drift-only): {}\n",
                clean(fmt::format("{}", fmt::join(names, ", "))));
   if (std::any_of(outcome.hosts.begin(), outcome.hosts.end(),
                   [](const HostOutcome& host) { return !host.why_user.empty(); }))
@@ -201,8 +201,9 @@ Result<std::string> accept_state_folder() {
   if (state && state[0] == '/') return std::string(state) + "/muster/accept";
   const char* home = std::getenv("HOME");
   if (home && home[0] == '/') return std::string(home) + "/.local/state/muster/accept";
-  return fail(Code::invalid,
-              "neither XDG_STATE_HOME nor HOME is set: history and the signing key need a folder");
+  return fail(
+      Code::invalid,
+      "neither XDG_STATE_HOME nor HOME is set, so there is no folder for the history and the signing key");
 }
 
 Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
@@ -266,7 +267,7 @@ void accept_hosts(Context& context, const AcceptHostsFlags& flags) {
   if (folder.ok() && !folder->empty()) out["report"] = *folder;
   show(context, out, [&] { show_outcome(*outcome, flags.drift_only, folder.value_or("")); });
   if (!folder.ok()) {
-    fmt::print(stderr, "muster: no report written: {}\n", folder.error().message);
+    fmt::print(stderr, "muster: the report could not be written: {}\n", folder.error().message);
     if (context.exit == kAccepted) context.exit = kFailed;
   }
 }

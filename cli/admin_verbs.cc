@@ -64,7 +64,7 @@ void add_backup(CLI::App& app, Context& context) {
 
 void add_sim(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
-      "sim", "simulate planner, executor and agents in one process, reproducibly from a seed");
+      "sim", "simulate the planner, the executor and the agents in one process, reproducibly from a seed");
   verb->prefix_command();
   verb->callback([verb, &context] { sim(context, verb->remaining()); });
 }

@@ -105,11 +105,12 @@ Result<std::vector<std::string>> allowed_keys(const Adopting& what, const SshTar
 
 Status is_allowed(const SshTarget& target, const std::vector<std::string>& allowed, bool by_spec) {
   if (std::find(allowed.begin(), allowed.end(), target.host_key) != allowed.end()) return Ok{};
-  return fail(Code::denied,
-              fmt::format("{}:{} presents the host key {}, which is of a different type from the one {}, {}: "
-                          "a different machine answered, or the host was reinstalled; nothing was sent to it",
-                          target.address, target.port, target.host_key,
-                          by_spec ? "pinned in the spec" : "allowed", fmt::join(allowed, " or ")));
+  return fail(
+      Code::denied,
+      fmt::format("{}:{} presents the host key {}, which is of a different type from the key {} ({}): "
+                  "a different machine answered, or the host was reinstalled; nothing was sent to it",
+                  target.address, target.port, target.host_key, by_spec ? "pinned in the spec" : "allowed",
+                  fmt::join(allowed, " or ")));
 }
 
 Status Host::open() {

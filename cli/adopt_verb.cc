@@ -106,7 +106,7 @@ Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
       shown.size() == 1
           ? "if it is the right key, pass --host-key " + shown.front().substr(shown.front().find("SHA256:"))
           : "if they are the right keys, put them into a file and pass --host-key FILE";
-  return fail(Code::denied, fmt::format("{} is not confirmed: {}", fmt::join(shown, "; "), how));
+  return fail(Code::denied, fmt::format("host key not confirmed: {}; {}", fmt::join(shown, "; "), how));
 }
 
 // Assigns the plan's steps to all hosts in one pass, because a plan for many hosts is large.
@@ -152,7 +152,7 @@ Result<std::vector<std::string>> own_keys(const SshTarget& target) {
   auto listed = ssh_agent_keys();
   if (!listed.ok())
     return fail(Code::denied,
-                "the keys of the SSH agent cannot be listed, so it cannot be checked that you could still "
+                "the keys in the SSH agent cannot be listed, so muster cannot check that you could still "
                 "log in afterwards: " +
                     listed.error().message + "; name the key with --key");
   return listed;
@@ -222,9 +222,10 @@ Status look_for_agent(Context& context, const std::string& node, TimeMs before, 
       return Ok{};
     std::this_thread::sleep_for(std::chrono::seconds(2));
   }
-  return fail(Code::failed,
-              lost.message + "; no agent answered as " + node +
-                  " within a minute: run the same command again; it continues where it stopped");
+  return fail(
+      Code::failed,
+      lost.message + "; the agent on " + node +
+          " did not report within a minute: run the same command again; it continues where it stopped");
 }
 
 Status start_agent(Context& context, One& one, const Json& ticket) {
@@ -304,8 +305,8 @@ void carry_out(Context& context, const Adopting& what, std::vector<One>& hosts, 
   for_all(hosts, [&](One& one) {
     return is_online(planned, one.node) ? Status(Ok{}) : start_agent(context, one, *ticket);
   });
-  const auto started = together(
-      hosts, "did not get the agent (the other hosts have it); to retry, run the same command again");
+  const auto started =
+      together(hosts, "did not start the agent (the other hosts did); to retry, run the same command again");
   for (auto& one : hosts) one.host.reset();  // a run may take hours: no idle connection is kept
   if (!started.ok()) return complain(context, started.error());
   Goal goal;

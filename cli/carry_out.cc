@@ -100,7 +100,7 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     fmt::print("\n{} of {} nodes {}{}\n", results[good], run.value("nodes", Json::array()).size(), good,
                results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
     if (results["returned"])
-      fmt::print("{} back in the previous system: see `muster why NODE` for the reason\n",
+      fmt::print("nodes back in the previous system: {} (for the reason, see `muster why NODE`)\n",
                  results["returned"]);
     if (results["degraded"])  // the notes cover a floor that all of them miss
       for (const Json& note : run.value("notes", Json::array()))
@@ -108,7 +108,7 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     if (folder.ok())
       fmt::print("report: {}/report.html\n", *folder);
     else if (!goal.report_dir.empty())
-      fmt::print(stderr, "muster: no report written: {}\n", folder.error().message);
+      fmt::print(stderr, "muster: the report could not be written: {}\n", folder.error().message);
   });
 }
 

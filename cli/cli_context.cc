@@ -21,8 +21,9 @@ constexpr DurationMs kStreamDeadline = 24 * 60 * kMinute;
 Error no_controller(const Context& context, const Error& cause) {
   const std::string where = context.url.empty() ? context.socket : context.url;
   if (context.url.empty() && ::access(where.c_str(), F_OK) == 0 && ::access(where.c_str(), R_OK | W_OK) != 0)
-    return fail(Code::denied,
-                fmt::format("no permission for {}: run as root or as a member of its group", where));
+    return fail(
+        Code::denied,
+        fmt::format("no permission to use {}: run as root or as a member of the socket's group", where));
   return fail(
       cause.code,
       fmt::format(

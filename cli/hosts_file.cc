@@ -159,12 +159,13 @@ std::optional<Fields> HostsReader::sort_words(const Entry& entry, const std::vec
     } else if (!fields.destination) {
       fields.destination = word;
     } else {
-      error(entry, word, fmt::format("unexpected word '{}': a line is {}", word.text.substr(0, 60), kForm));
+      error(entry, word,
+            fmt::format("unexpected word '{}': the format of a line is {}", word.text.substr(0, 60), kForm));
       good = false;
     }
   }
   if (good && !fields.name) {
-    error(entry, words.front(), fmt::format("the name is missing: a line is {}", kForm));
+    error(entry, words.front(), fmt::format("the name is missing: the format of a line is {}", kForm));
     good = false;
   }
   if (!good) return {};
@@ -290,10 +291,11 @@ void HostsReader::read_group(const Entry& entry, const Word& at, std::vector<Lis
   const std::string allowed = std::string(letters) + "0123456789-";
   if (at.text.size() > kLongest || letters.find(at.text[0]) == std::string_view::npos ||
       at.text.find_first_not_of(allowed) != std::string::npos)
-    return error(entry, at,
-                 fmt::format("'{}' is not a group: expected a lower-case letter, then up to {} lower-case "
-                             "letters, digits and '-'",
-                             at.text.substr(0, 60), kLongest - 1));
+    return error(
+        entry, at,
+        fmt::format("'{}' is not a group name: expected a lower-case letter, then up to {} lower-case "
+                    "letters, digits and '-'",
+                    at.text.substr(0, 60), kLongest - 1));
   for (ListedHost& host : hosts) host.group = at.text;
 }
 
@@ -345,7 +347,7 @@ void HostsReader::warn_of_one_destination() {
 
 HostsFile HostsReader::finish() {
   if (out_.errors.empty() && out_.hosts.empty())
-    error(0, 0, fmt::format("no hosts are listed; a line is {}", kForm));
+    error(0, 0, fmt::format("no hosts are listed; the format of a line is {}", kForm));
   warn_of_one_destination();
   sort_errors(out_.errors);
   sort_errors(out_.warnings);

@@ -52,8 +52,8 @@ void add_transfer(CLI::App& verb, Context& context) {
   in->callback([from, &context] { import_from(context, *from); });
   auto name = std::make_shared<std::string>();
   auto to = std::make_shared<std::string>();
-  CLI::App* out =
-      verb.add_subcommand("export", "export an image into one file, for `muster image import` elsewhere");
+  CLI::App* out = verb.add_subcommand(
+      "export", "export an image to one file, for `muster image import` on another controller");
   out->add_option("NAME", *name)->required();
   out->add_option("FILE", *to, "file to create on the controller host; must not exist yet")->required();
   out->callback([name, to, &context] { export_to(context, *name, *to); });
@@ -67,8 +67,8 @@ void add_image(CLI::App& app, Context& context) {
   verb->add_subcommand("list", "list the images that are built, and those that the spec needs")
       ->callback([&context] { list(context); });
   auto order = std::make_shared<ImageOrder>();
-  CLI::App* build =
-      verb->add_subcommand("build", "build an image from its recipe; default: all that the spec needs");
+  CLI::App* build = verb->add_subcommand(
+      "build", "build an image from its recipe; default: all images that the spec needs");
   build->add_option("NAME", order->name,
                     "a name from the spec's `images`, or a recipe's name such as debian-12");
   build->add_flag("--rebuild", order->rebuild,

@@ -151,8 +151,8 @@ void run_down(const Flags& flags) {
   auto process = make_process();
   show(*flags, lab::down(*process, {flags->dir, flags->keep}), [](const Json& j) {
     if (j.contains("note")) return fmt::print("{}\n", text(j, "note"));
-    fmt::print("lab in {} is down; ended: {}; files {}\n", text(j, "dir"),
-               j["ended"].empty() ? "nothing was running" : dump_json(j["ended"]),
+    fmt::print("lab in {} is down; ended processes: {}; files {}\n", text(j, "dir"),
+               j["ended"].empty() ? "none" : dump_json(j["ended"]),
                j.value("removed", false) ? "removed" : "kept");
   });
 }
@@ -164,7 +164,7 @@ void run_control(const Flags& flags, const std::string& path, const Json& body) 
     if (path == "/break")
       fmt::print("{}: {}\n", text(j, "node"), text(j, "done"));
     else
-      fmt::print("{} was added to the rack, {}: MAC {}, BMC {}\n", text(j, "node"), text(j, "power"),
+      fmt::print("{} was added to the rack (power {}): MAC {}, BMC {}\n", text(j, "node"), text(j, "power"),
                  text(j, "mac"), text(j, "bmc_address"));
   });
 }
@@ -189,7 +189,7 @@ void run_ssh(const Flags& flags, bool shell_in_network) {
 // is parsed.
 bool command_is_plain(const Flags& flags, const std::vector<std::string>& left_over) {
   if (left_over.empty() || left_over == std::vector<std::string>{"--"}) return true;
-  complain(*flags, fail(Code::invalid, "put a command that has flags after '--': " + left_over.front()));
+  complain(*flags, fail(Code::invalid, "a command that has flags must follow '--': " + left_over.front()));
   return false;
 }
 
@@ -261,16 +261,16 @@ void add_up_down(CLI::App& lab_app, const Flags& flags) {
   auto* with = up->add_flag("--controller", flags->controller, "fail unless musterd is installed");
   up->add_flag("--no-controller", flags->no_controller, "do not start musterd")->excludes(with);
   up->add_option("--add", flags->up.add, "add a machine that the spec does not declare (repeatable)");
-  up->add_option("--accel", flags->accel, "kvm or tcg (default: KVM when a probe boot works)");
+  up->add_option("--accel", flags->accel, "kvm or tcg (default: kvm if a probe boot works)");
   up->callback([flags] { run_up(flags); });
 
-  auto* down =
-      verb(lab_app, flags, "down", "stop all processes of the lab and remove its folder; also after a crash");
+  auto* down = verb(lab_app, flags, "down",
+                    "stop all processes of the lab and remove its folder (also works after a crash)");
   down->add_flag("--keep", flags->keep, "keep the folder (drives, images, logs)");
   down->callback([flags] { run_down(flags); });
   auto* restart =
       verb(lab_app, flags, "restart-controller", "stop musterd and start it again with the same state");
-  restart->add_flag("--kill", flags->kill, "stop it with SIGKILL, as in a crash");
+  restart->add_flag("--kill", flags->kill, "stop musterd with SIGKILL, as in a crash");
   restart->callback([flags] { run_restart(flags); });
   verb(lab_app, flags, "status", "show what is running")->callback([flags] { run_status(flags); });
 }
@@ -291,7 +291,7 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   });
   auto* console = verb(lab_app, flags, "console", "open the serial console of a machine (leave with Ctrl-])");
   console->add_option("node", flags->node)->required();
-  console->add_option("--lines", flags->lines, "lines of its log to print first");
+  console->add_option("--lines", flags->lines, "number of lines of the console log to print first");
   console->callback([flags] { run_console(flags); });
   auto* power = verb(lab_app, flags, "power", "operate a machine by hand, without a BMC");
   power->add_option("node", flags->node)->required();
@@ -303,9 +303,10 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
       ->check(CLI::IsMember(kByHand));
   power->callback([flags] { run_power(flags); });
   auto* add = verb(lab_app, flags, "add", "add a machine that is not in the spec to the rack");
-  add->add_option("node", flags->name, "its name in the lab")->required();
-  add->add_flag("--on", flags->on,
-                "press its power button: it boots from the network, since its drives are blank");
+  add->add_option("node", flags->name, "name of the machine in the lab")->required();
+  add->add_flag(
+      "--on", flags->on,
+      "press the machine's power button; since the drives are blank, the machine boots from the network");
   add->callback([flags] { run_control(flags, "/add", {{"name", flags->name}, {"on", flags->on}}); });
 
   std::string help = "break a machine on purpose. Faults:";
@@ -313,16 +314,18 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   auto* broken = verb(lab_app, flags, "break", help.c_str());
   broken->add_option(
       "what", flags->words,
-      "NODE FAULT [ARGUMENT]: a duration, seconds, rate, number or drive, as the fault needs; with "
-      "--switch: SECONDS");
+      "NODE FAULT [ARGUMENT], where ARGUMENT is the duration, seconds, rate, number or drive that the "
+      "fault needs; with --switch: SECONDS");
   broken->add_option("--switch", flags->fault.network_switch,
                      "make the switch of this network (provisioning, storage, rail0) drop all traffic for "
-                     "SECONDS (default 60); BMCs are not on it");
-  broken->add_option("--network", flags->fault.network,
-                     "net-cut, shape, pull-cable, port-errors: which link of the machine (storage, rail0; "
-                     "default provisioning)");
+                     "SECONDS (default 60); BMCs are not on this switch");
+  broken->add_option(
+      "--network", flags->fault.network,
+      "for net-cut, shape, pull-cable and port-errors: the link of the machine (storage, rail0; "
+      "default: provisioning)");
   broken->add_option("--seconds", flags->fault.seconds, "duration of the fault");
-  broken->add_option("--rate", flags->fault.rate, "shape: tc rate (10mbit); slow-drive: bytes per second");
+  broken->add_option("--rate", flags->fault.rate,
+                     "for shape: a tc rate (10mbit); for slow-drive: bytes per second");
   broken->add_option("--drive", flags->fault.drive,
                      "drive of the machine, as in the spec's lab section (fast1)");
   broken->add_option("--fs", flags->fault.file_system, "file system: ext4 or xfs");

@@ -122,7 +122,8 @@ std::string render_nodes(const Json& nodes) {
                                                          : "discovery is off; run `muster node discover on`");
   Rows machines = {{"MACHINE", "SEEN", "SERIAL", "CPUS", "MEMORY", "GPUS", "DRIVES"}};
   for (const Json& machine : unknown) machines.push_back(machine_row(machine));
-  return out + (unknown.empty() ? "none has booted from the network yet\n" : table(machines));
+  return out +
+         (unknown.empty() ? "no undeclared machine has booted from the network yet\n" : table(machines));
 }
 
 std::string render_machine(const Json& node) {

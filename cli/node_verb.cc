@@ -45,8 +45,8 @@ void discover(Context& context, const Flags& flags) {
   show(context, *done, [&] {
     if (flags.state == "off") return fmt::print("discovery of undeclared machines is off\n");
     fmt::print(
-        "discovery of undeclared machines is on until {}.\nBoot them from the network now; `muster node "
-        "list` lists them.\n",
+        "discovery of undeclared machines is on until {}.\nBoot the machines from the network now; `muster "
+        "node list` shows them.\n",
         to_iso8601(done->value("until", int64_t{0})));
   });
 }
@@ -96,7 +96,8 @@ bool declare(Context& context, const Flags& flags) {
   fmt::print("spec revision {}: {} is the machine with MAC {}, address {}, BMC {}\n{}\n",
              done->value("revision", 0), flags.node, done->value("mac", ""), done->value("address", ""),
              done->value("bmc", ""), done->value("diff", ""));
-  fmt::print("Your spec file does not contain it yet: update it with `muster spec show > cluster.yaml`\n\n");
+  fmt::print(
+      "Your spec file does not contain this node yet: update it with `muster spec show > cluster.yaml`\n\n");
   return true;
 }
 
@@ -147,16 +148,16 @@ void add_or_explain(Context& context, const Flags& flags) {
 
 void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
   CLI::App* admit_verb =
-      verb.add_subcommand("admit", "add one new node: one that the spec declares, or an undeclared machine");
+      verb.add_subcommand("admit", "add one new node that the spec declares, or an undeclared machine");
   admit_verb->add_option("NODE", flags->node, "name of the node")->required();
   admit_verb->add_option("--like", flags->like,
-                         "if it is not in the spec yet: declare it with the settings of this node");
+                         "existing node whose settings to copy, if NODE is not in the spec yet");
   admit_verb->add_option(
       "--mac", flags->mac,
-      "MAC of the port that the machine booted from; default: the only undeclared machine");
+      "MAC of the port that the machine booted from; default: the MAC of the only undeclared machine");
   admit_verb->add_option("--machine", flags->machine,
                          "name of the machine in `muster node list` (unknown-<MAC>), instead of --mac");
-  admit_verb->add_option("--power-address", flags->power_address, "address of its BMC");
+  admit_verb->add_option("--power-address", flags->power_address, "address of the machine's BMC");
   admit_verb->add_option("--address", flags->address,
                          "the node's address on the provisioning network; default: the next free one");
   add_approval(admit_verb, flags->approval, "approve the plans");
@@ -172,7 +173,7 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
                   "HOST or HOST:PORT, or several (10.20.0.[31-46],10.20.0.9): connect over SSH, show what "
                   "would change, and change it after approval");
   add->add_option("--like", flags->like,
-                  "if it is not in the spec yet: declare it with the settings of this node");
+                  "existing node whose settings to copy, if NODE is not in the spec yet");
   add->add_option("--address", flags->address,
                   "the node's address on the provisioning network, or one per host; default: HOST");
   add->add_option("--user", flags->user,
@@ -183,12 +184,13 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
   add->add_option("--host-key", flags->host_key,
                   "SHA256:... of the key that the host must present, or a file with the keys of all hosts "
                   "(such as the output of ssh-keyscan); default: shown for confirmation");
-  add_approval(add, flags->approval, "approve what would change");
+  add_approval(add, flags->approval, "approve the changes");
   add->add_option("--report", flags->report, "folder for the report")->capture_default_str();
   add->footer(
-      "Needs systemd, util-linux and Debian on the host (not tested on Ubuntu). Nothing is written to it "
-      "before approval. Its OS disk is never\npartitioned or formatted, its data disks only where the plan "
-      "lists them.\nExamples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 --user admin\n  "
+      "Needs systemd, util-linux and Debian on the host (not tested on Ubuntu). Nothing is written to the "
+      "host before approval. Its OS disk is never\npartitioned or formatted; its data disks are, but only "
+      "where the plan lists them.\nExamples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 "
+      "--user admin\n  "
       "muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "
       "--yes\n  muster node add spare[01-16] --adopt 10.20.0.[31-46] --like node01 --host-key "
       "keys.pub\nExit: 0 accepted or nothing to do, 1 failed, 2 invalid input, 3 quarantined, 4 refused or "
@@ -215,15 +217,16 @@ void add_node(CLI::App& app, Context& context) {
   discover_verb->add_option("STATE", flags->state, "on or off")->required();
   discover_verb
       ->add_option("--for", flags->duration,
-                   "turn it off after this time; a restart of musterd also turns it off")
+                   "turn discovery off after this time; a restart of musterd also turns it off")
       ->capture_default_str();
   discover_verb->callback([flags, &context] { discover(context, *flags); });
   add_admit(*verb, flags, context);
   CLI::App* quarantine_verb =
       verb->add_subcommand("quarantine", "keep a node out of every plan until it is released");
   quarantine_verb->add_option("NODE", flags->node)->required();
-  quarantine_verb->add_option("--reason", flags->reason, "shown in status, why and reports");
-  quarantine_verb->add_flag("--release", flags->release, "include it in plans again");
+  quarantine_verb->add_option("--reason", flags->reason,
+                              "reason to show in `muster status`, `muster why` and reports");
+  quarantine_verb->add_flag("--release", flags->release, "include the node in plans again");
   quarantine_verb->callback([flags, &context] { quarantine(context, *flags); });
   CLI::App* rm = verb->add_subcommand(
       "rm", "remove a node that the spec no longer declares; its agent's certificate is revoked");

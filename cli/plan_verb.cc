@@ -80,7 +80,7 @@ void force_option(CLI::App* verb, Flags& flags) {
   verb->add_option(
       "--force", flags.forced,
       "NODES: include these nodes even if a storage section stops without them, their hardware differs from "
-      "the spec, or a different machine answers under their name; the plan shows which applies");
+      "the spec, or a different machine now uses their name; the plan shows which applies");
 }
 
 void goal_flags(CLI::App* verb, Flags& flags) {
@@ -96,10 +96,10 @@ void add_plan(CLI::App& app, Context& context) {
   verb->add_option("--kind", flags->kind,
                    "auto, discover, install, reimage, rollback, accept, drain, undrain")
       ->capture_default_str();
-  verb->add_option("--limit", flags->nodes, "only these nodes");
+  verb->add_option("--limit", flags->nodes, "plan only these nodes");
   verb->add_option("--force", flags->force,
                    "plan these nodes even if nothing changed, install them even if their hardware differs "
-                   "from the spec or a different machine answers under their name, or start a storage "
+                   "from the spec or a different machine now uses their name, or start a storage "
                    "section from an old copy of its metadata; the plan shows which applies");
   verb->add_flag("--reimage", flags->reimage,
                  "with --kind auto: also re-image accepted nodes that run an older build of their image");
@@ -129,9 +129,9 @@ void add_reimage(CLI::App& app, Context& context) {
   force_option(verb, *flags);
   goal_flags(verb, *flags);
   verb->footer(
-      "Where possible, a node is re-imaged in place: the new system is written while its jobs run and booted "
-      "once, and if it is not accepted, the node rolls back. The plan shows the method for each node, and "
-      "why.\n"
+      "Where possible, a node is re-imaged in place: the new system is written while the node's jobs run, "
+      "then booted once; if it is not accepted, the node rolls back. The plan shows the method for each "
+      "node, and why.\n"
       "Examples:\n  muster reimage gpu03 --yes\n  muster reimage gpu[01-04] --through-ram");
   verb->callback([flags, &context] { carry_out(context, *flags, "reimage"); });
 }
@@ -139,13 +139,13 @@ void add_reimage(CLI::App& app, Context& context) {
 void add_rollback(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb =
-      app.add_subcommand("rollback", "boot the system that nodes ran before; data disks are kept");
+      app.add_subcommand("rollback", "boot the previous system of the nodes; data disks are kept");
   verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
   force_option(verb, *flags);
   goal_flags(verb, *flags);
   verb->footer(
-      "Boots the previous image, configured as the spec now says; it stays only if it is accepted. Refused "
-      "if the other root slot is empty, half written or does not match the spec.\n"
+      "Boots the previous image, configured as the spec now says; that image stays only if it is accepted. "
+      "Rollback is refused if the other root slot is empty, half written or does not match the spec.\n"
       "Example:\n  muster rollback gpu03 --yes");
   verb->callback([flags, &context] { carry_out(context, *flags, "rollback"); });
 }
@@ -176,7 +176,7 @@ std::vector<CLI::Option*> add_hosts_flags(CLI::App* verb, AcceptHostsFlags& flag
       verb->add_flag("--user", flags.user, "do not use sudo; checks that need root are skipped"),
       verb->add_option("--via", flags.via,
                        "command that starts a shell on the host, used instead of ssh; must contain {host}"),
-      verb->add_option("--ssh-config", flags.ssh_config, "configuration file of ssh; default: its own"),
+      verb->add_option("--ssh-config", flags.ssh_config, "configuration file for ssh; default: ssh's own"),
       verb->add_flag(
           "--beside-jobs", flags.beside_jobs,
           "also measure hosts that run jobs: read counters and PCIe links only, without load on the hosts"),
@@ -209,14 +209,15 @@ void add_accept(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   auto hosts = std::make_shared<AcceptHostsFlags>();
   CLI::App* verb = app.add_subcommand(
-      "accept", "run the acceptance tests again, or on running hosts (--hosts); changes no configuration");
+      "accept",
+      "run the acceptance tests on nodes again, or on running hosts (--hosts); changes no configuration");
   verb->add_option("NODES", flags->nodes, "default: all");
   verb->add_option("--limit", flags->limit, "the same as NODES: one node, a rack (gpu[01-32]), ...");
   verb->add_option("--profile", flags->profile,
-                   "quick, standard, burn or another profile in playbooks/acceptance; default: the spec's; "
-                   "with --hosts: standard");
+                   "quick, standard, burn or another profile in playbooks/acceptance; default: the spec's "
+                   "profile, or with --hosts: standard");
   goal_flags(verb, *flags);
-  verb->add_option("--hosts", hosts->hosts, "running hosts: a file, or a list of names");
+  verb->add_option("--hosts", hosts->hosts, "running hosts to test: a file or a list of names");
   const auto only_with_hosts = add_hosts_flags(verb, *hosts);
   verb->footer(kAcceptFooter);
   verb->callback(

@@ -25,12 +25,12 @@ struct Step {
 constexpr Step kSteps[] = {
     {"off", "off", "off"},
     {"off again", "off", "off"},
-    {"network once: set, nothing switched", "network-once", "off"},
+    {"network once: set, power unchanged", "network-once", "off"},
     {"network once again", "network-once", "off"},
     {"on", "on", "on"},
     {"on again", "on", "on"},
-    {"off while it runs", "off", "off"},
-    {"on at once", "on", "on"},
+    {"off while the machine runs", "off", "off"},
+    {"on immediately after", "on", "on"},
     {"shutdown", "shut-down", "off"},
     {"shutdown again", "shut-down", "off"},
 };
@@ -50,7 +50,7 @@ class Test {
     const std::string before = text_at(first, "power");
     if (before == "on" && !hooks_.may_switch_off())
       return fail(Code::denied,
-                  "nothing was switched: the machine is on; pass --yes to allow switching it off");
+                  "power was not changed: the machine is on; pass --yes to allow powering it off");
     note("state", true, before, 0);
     bool passed = describe(before) && again(before);
     for (const Step& step : kSteps) passed = passed && carry_out(step);
@@ -68,10 +68,10 @@ class Test {
     report_["driver"] = *seen;
     const std::string power = text_at(*seen, "power");
     const bool same = power.empty() || power == before;
-    return note(
-        "describe", same,
-        same ? text_at(*seen, "driver") : fmt::format("reported {}, but its state is {}", power, before),
-        hooks_.now() - begin);
+    return note("describe", same,
+                same ? text_at(*seen, "driver")
+                     : fmt::format("the driver reported {}, but the power state is {}", power, before),
+                hooks_.now() - begin);
   }
 
   // Nothing was switched.
@@ -88,7 +88,7 @@ class Test {
     const auto seen = hooks_.call("describe");
     const Json next = seen.ok() ? seen->value("boots_network_next", Json()) : Json(false);
     if (!next.is_boolean()) return true;
-    return note("the network boot is shown", next.get<bool>(),
+    return note("network boot is reported", next.get<bool>(),
                 next.get<bool>() ? "its next boot is from the network"
                 : seen.ok()      ? "its next boot is not from the network"
                                  : seen.error().message,
@@ -104,7 +104,7 @@ class Test {
                        text_at(*seen, "power") == step.power;
     const std::string said = done.ok() ? "done" : done.error().message;
     return note(std::string(step.name) + ": refused", right,
-                right ? "not supported by the driver, nothing done" : said, hooks_.now() - begin);
+                right ? "not supported by the driver; nothing was done" : said, hooks_.now() - begin);
   }
 
   bool carry_out(const Step& step) {
@@ -151,8 +151,8 @@ bool may_switch_off(Context& context, const std::string& node, bool yes) {
   const auto known = api.get("/v1/nodes/" + url_encode(node));
   const std::string state = known.ok() ? text_at(*known, "state") : "";
   return ask(
-      fmt::format("{}{} is on. The test switches it off, twice hard and once by a shutdown of its system, "
-                  "and on again each time. Continue?",
+      fmt::format("{}{} is on. The test powers it off three times, twice hard and once by shutting down "
+                  "its system, and on again each time. Continue?",
                   node, state.empty() ? "" : " (" + clean(state) + ")"));
 }
 
@@ -176,10 +176,10 @@ void run_test(Context& context, const std::string& node, bool yes) {
   const bool passed = report->at("passed").get<bool>();
   context.exit = passed ? kAccepted : kFailed;
   show(context, *report, [&] {
-    fmt::print(
-        "{}: {}\n", node,
-        passed ? "the driver fulfils its contract on this machine; what the machine booted was not checked"
-               : "the driver does not fulfil its contract on this machine");
+    fmt::print("{}: {}\n", node,
+               passed
+                   ? "the driver works as required on this machine; what the machine booted was not checked"
+                   : "the driver does not work as required on this machine");
   });
 }
 
@@ -193,9 +193,10 @@ void add_power_test(CLI::App& power, Context& context) {
   auto node = std::make_shared<std::string>();
   auto yes = std::make_shared<bool>(false);
   CLI::App* test = power.add_subcommand(
-      "test", "test the driver's contract: state, off, network once, on, shutdown, each twice and read back");
-  test->add_option("NODE", *node, "one node; it is switched off and on")->required();
-  test->add_flag("--yes,-y", *yes, "switch it off without a prompt, even if it is in use");
+      "test",
+      "test the power driver: send each order twice (off, network once, on, shutdown) and check the result");
+  test->add_option("NODE", *node, "node to test; the test powers it off and on")->required();
+  test->add_flag("--yes,-y", *yes, "power the node off without a prompt, even if it is in use");
   test->callback([node, yes, &context] { run_test(context, *node, *yes); });
   test->footer("Example:\n  muster power test gpu03");
 }

@@ -37,13 +37,13 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
 }  // namespace
 
 void add_power(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("power", "query or switch a node's power through its BMC");
+  CLI::App* verb = app.add_subcommand("power", "query or change a node's power state through its BMC");
   verb->require_subcommand(1);
   const std::pair<const char*, const char*> actions[] = {
-      {"state", "on or off, as the BMC reports it"},
+      {"state", "show the power state (on or off) that the BMC reports"},
       {"on", "power on"},
       {"off", "hard power off"},
-      {"cycle", "off, then on; the node boots from its disk"},
+      {"cycle", "power off, then on; the node boots from its disk"},
       {"done", "confirm that you did the manual task that `muster status` lists (driver manual)"}};
   for (const auto& [name, help] : actions) {
     auto nodes = std::make_shared<std::string>();

@@ -75,8 +75,8 @@ void import_file(Context& context, const Flags& flags) {
                              {"our_check", v.like}});
   }
   show(context, out, [&] {
-    fmt::print("{}: {}\nimported for comparison only: does not affect any verdict\n\n", read->format,
-               clean(read->title));
+    fmt::print("{}: {}\nimported for comparison only; these values do not affect any verdict\n\n",
+               read->format, clean(read->title));
     fmt::print("{:<42} {:>12} {:<8} {:>10} {:>10}\n", "", "imported", "", "expected", "ours");
     for (size_t i = 0; i < read->values.size(); ++i) {
       const auto& v = read->values[i];
@@ -96,7 +96,7 @@ void import_file(Context& context, const Flags& flags) {
 void add_report_import(CLI::App& report, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = report.add_subcommand("import", "show another tool's output next to muster's own numbers");
-  verb->add_option("FILE", flags->file, "the tool's output")->required();
+  verb->add_option("FILE", flags->file, "file with the tool's output")->required();
   verb->add_option("--format", flags->format,
                    fmt::format("{}; default: detected from the content", fmt::join(import_formats(), ", ")))
       ->check(CLI::IsMember(import_formats()));

@@ -45,8 +45,8 @@ Result<std::string> trusted_key(const Context& context, const std::string& file)
     const auto pem = Api(context).text("/v1/report/key");
     if (!pem.ok())
       return fail(Code::invalid,
-                  "no key to compare with: pass --key FILE (`muster report key` prints it), or run this "
-                  "where the controller is reachable");
+                  "no key to verify with: pass --key FILE (`muster report key` prints the key), or run this "
+                  "command where the controller is reachable");
     return key_line(*pem);
   }
   TRY(const auto pem, Files().read(file));
@@ -98,7 +98,7 @@ void add_report(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("report", "show or write the acceptance report of a run");
   verb->add_option("--run", flags->run, "number of the run; default: the newest");
   verb->add_option("--format", flags->format,
-                   "text, html, json (signed), junit, flat (one JSON object per node and line)")
+                   "text, html, json (signed), junit, flat (one line of JSON per node)")
       ->check(CLI::IsMember({"text", "html", "json", "junit", "flat"}))
       ->capture_default_str();
   verb->add_option("--dir", flags->dir,
@@ -113,7 +113,8 @@ void add_report(CLI::App& app, Context& context) {
     show_key(context);
   });
   add_report_import(*verb, context);
-  CLI::App* verify = verb->add_subcommand("verify", "check that this file is the report that was signed");
+  CLI::App* verify =
+      verb->add_subcommand("verify", "check that a report file is unchanged since it was signed");
   verify->add_option("FILE", flags->file, "report.json")->required();
   verify->add_option("--key", flags->key, "public key to trust; default: the controller's");
   verify->footer(

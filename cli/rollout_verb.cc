@@ -57,7 +57,7 @@ void print_plan_of(const Json& plan) {
                current ? "-" : text_of(node, "way"), batch > 0 ? std::to_string(batch) : "-", why,
                text_of(node, "way_reason").empty() ? "" : ": " + text_of(node, "way_reason"));
   }
-  fmt::print("\none approval covers (spec revision {}):\n",
+  fmt::print("\none approval covers the following (spec revision {}):\n",
              plan["approval"].value("spec_revision", int64_t{0}));
   print_approval(plan["approval"]);
   if (plan.value("approved", false))
@@ -115,7 +115,7 @@ void print_status(const Json& s) {
                batch.value("run", int64_t{0}));
   if (const std::string waits = text_of(s, "waits_for"); !waits.empty())
     fmt::print("  waiting for: {}\n", waits);
-  fmt::print("  accepted on the new image: {}\n", list_of(s, "done").size());
+  fmt::print("  nodes accepted on the new image: {}\n", list_of(s, "done").size());
   print_nodes("failed", list_of(s, "failed"));
   print_nodes("postponed", list_of(s, "postponed"));
   for (const Json& node : list_of(s, "left"))
@@ -155,7 +155,7 @@ void start(Context& context, bool wait) {
     return show(context, *s, [&] {
       const std::string until = to_iso8601(s->value("window_until", int64_t{0}));
       if (s->value("begun", false))
-        fmt::print("started: no batch starts after {}; see `muster rollout status`\n", until);
+        fmt::print("rollout started: no batch will start after {}; see `muster rollout status`\n", until);
       else
         fmt::print("a window is already open, until {}\n", until);
     });
@@ -224,28 +224,31 @@ void add_rollout(CLI::App& app, Context& context) {
                        "show each node's current and target image, method, batch and limit; changes nothing")
       ->callback([&context] { plan(context); });
   auto approval = std::make_shared<Approval>();
-  CLI::App* approving =
-      verb->add_subcommand("approve", "approve the rollout of the planned images, once for all batches");
+  CLI::App* approving = verb->add_subcommand(
+      "approve", "approve the rollout of the planned images; one approval covers all batches");
   add_approval(approving, *approval, "approve without confirmation");
   approving->callback([approval, &context] { approve_rollout(context, *approval); });
   auto wait = std::make_shared<bool>(false);
-  CLI::App* starting = verb->add_subcommand("start", "open a window of `rollout.window`");
+  CLI::App* starting =
+      verb->add_subcommand("start", "open a window of length `rollout.window` in which batches may start");
   starting->add_flag("--wait", *wait,
-                     "wait until nothing more happens in this window; the exit code is the result");
+                     "wait until nothing more will happen in this window; the exit code gives the result");
   starting->callback([wait, &context] { start(context, *wait); });
   verb->add_subcommand("status", "show progress, waiting nodes and reasons")->callback([&context] {
     status(context);
   });
   verb->add_subcommand("pause", "start no batch after the current one")->callback([&context] {
     change(context, "pause",
-           "paused: the current batch will finish, no other starts; continue with `muster rollout resume`\n");
+           "paused: the current batch will finish, but no other will start; continue with `muster rollout "
+           "resume`\n");
   });
   verb->add_subcommand("resume", "end a pause")->callback([&context] {
-    change(context, "resume", "resumed; outside a window, it continues at the next `muster rollout start`\n");
+    change(context, "resume",
+           "resumed; outside a window, the rollout continues at the next `muster rollout start`\n");
   });
   auto id = std::make_shared<int64_t>(0);
   CLI::App* reporting =
-      verb->add_subcommand("report", "show changes, durations and nodes left out, with reasons");
+      verb->add_subcommand("report", "show changes, durations, and the nodes left out with the reasons");
   reporting->add_option("--id", *id, "rollout id (default: the newest)")->check(CLI::PositiveNumber);
   reporting->callback([id, &context] { report(context, *id); });
   verb->footer(

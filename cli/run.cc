@@ -17,9 +17,10 @@ namespace muster::cli {
 namespace {
 
 constexpr char kFooter[] =
-    "First steps:\n  muster spec check cluster.yaml   every error of a spec, without a controller\n  muster "
-    "lab up SPEC               a virtual cluster on this machine to rehearse on\n  muster up cluster.yaml    "
-    "       from racked servers to an accepted cluster\nExit codes: 0 accepted, 1 failed, 2 bad usage or "
+    "First steps:\n  muster spec check cluster.yaml   show every error in a spec, without a controller\n"
+    "  muster lab up SPEC               start a virtual cluster on this machine to rehearse on\n"
+    "  muster up cluster.yaml           turn racked servers into an accepted cluster\nExit codes: 0 "
+    "accepted, 1 failed, 2 bad usage or "
     "invalid input, 3 some nodes quarantined, returned or left out, 4 refused for safety or not approved, 5 "
     "all nodes work and some are degraded, 6 report signed by another key";
 
@@ -37,7 +38,7 @@ void global_flags(CLI::App& app, Context& context) {
   app.add_option("--ca-file", context.ca_file, "file with the controller's CA certificate, for --url")
       ->envname("MUSTER_CA_FILE");
   app.add_flag("--json", context.json,
-               "JSON on standard output, for programs (logs, watch: one value per line)");
+               "print JSON on standard output, for programs (`logs` and `watch`: one value per line)");
   app.add_flag("-v,--verbose", context.verbose, "print more detail");
 }
 

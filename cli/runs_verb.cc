@@ -56,7 +56,7 @@ void add_runs(CLI::App& app, Context& context) {
 void add_cancel(CLI::App& app, Context& context) {
   auto run = std::make_shared<int64_t>(0);
   CLI::App* verb = app.add_subcommand("cancel", "cancel the active run");
-  verb->add_option("RUN", *run, "cancel only if this run is the active one (default: whichever is active)")
+  verb->add_option("RUN", *run, "cancel only if this run is the active one (default: the active run)")
       ->check(CLI::PositiveNumber);
   verb->footer(
       "A machine that is being imaged stays in the RAM system; the next `muster up` images it.\nExample:\n  "

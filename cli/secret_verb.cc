@@ -67,7 +67,9 @@ void add_secret(CLI::App& app, Context& context) {
   CLI::App* set_verb = verb->add_subcommand("set", "read a value from standard input and store it");
   set_verb->add_option("NAME", *name)->required();
   set_verb->callback([name, &context] { set(context, *name); });
-  verb->add_subcommand("list", "list the names, never the values")->callback([&context] { list(context); });
+  verb->add_subcommand("list", "list the names of the secrets, never their values")->callback([&context] {
+    list(context);
+  });
   CLI::App* rm = verb->add_subcommand("rm", "delete a secret");
   rm->add_option("NAME", *name)->required();
   rm->callback([name, &context] { remove(context, *name); });

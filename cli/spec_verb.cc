@@ -77,12 +77,12 @@ void add_spec(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("spec", "check and show the spec, which declares the cluster");
   verb->require_subcommand(1);
   auto path = std::make_shared<std::string>();
-  CLI::App* check_verb = verb->add_subcommand("check", "report every error of a file; needs no controller");
+  CLI::App* check_verb = verb->add_subcommand("check", "report every error in a file; needs no controller");
   check_verb->add_option("SPEC", *path, "cluster.yaml")->required();
   auto playbooks = std::make_shared<std::string>();
   check_verb->add_option(
       "--playbooks", *playbooks,
-      "folder of additional playbooks and acceptance profiles of the controller (musterd --playbooks)");
+      "folder of the controller's additional playbooks and acceptance profiles (musterd --playbooks)");
   check_verb->callback([path, playbooks, &context] { check(context, *path, *playbooks); });
   auto flags = std::make_shared<ShowFlags>();
   CLI::App* show_verb = verb->add_subcommand("show", "show the stored spec");

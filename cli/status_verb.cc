@@ -42,7 +42,7 @@ void which_nodes(CLI::App* verb, Which& which) {
   verb->add_option("--limit", which.names, "only these nodes, e.g. gpu[01-04],gpu07");
   verb->add_option("--state", which.states,
                    "only nodes in these states: quarantined,degraded,silent,returned,...");
-  verb->add_option("--role", which.roles, "only nodes of these roles");
+  verb->add_option("--role", which.roles, "only nodes with these roles");
 }
 
 void show_why(Context& context, const std::string& node) {
@@ -100,10 +100,10 @@ void show_logs(Context& context, const LogFlags& flags) {
 
 void add_status(CLI::App& app, Context& context) {
   auto which = std::make_shared<Which>();
-  CLI::App* verb = app.add_subcommand("status", "show the nodes with their phase and progress, once");
+  CLI::App* verb = app.add_subcommand("status", "show each node's phase and progress once");
   which_nodes(verb, *which);
   verb->add_flag("--all", which->all,
-                 "show every node; otherwise, with more than 40, a terminal shows only those that need "
+                 "show every node; otherwise, with more than 40 nodes, a terminal shows only those that need "
                  "attention and counts the rest, unless --limit, --state or --role is given");
   verb->footer(
       "Examples:\n  muster status\n  muster status --state quarantined,silent\n  muster status --json | jq "
@@ -130,10 +130,10 @@ void add_why(CLI::App& app, Context& context) {
 
 void add_logs(CLI::App& app, Context& context) {
   auto flags = std::make_shared<LogFlags>();
-  CLI::App* verb = app.add_subcommand("logs", "print events of the controller and the nodes");
-  verb->add_option("NODE", flags->node, "only this node; default: all");
+  CLI::App* verb = app.add_subcommand("logs", "print events from the controller and the nodes");
+  verb->add_option("NODE", flags->node, "print only events of this node; default: all nodes");
   verb->add_flag("-f,--follow", flags->follow, "keep printing new events");
-  verb->add_option("--after", flags->after, "only events after this number");
+  verb->add_option("--after", flags->after, "print only events with a higher sequence number");
   verb->footer("Examples:\n  muster logs gpu03\n  muster logs -f --json | jq .");
   verb->callback([flags, &context] { show_logs(context, *flags); });
 }

@@ -62,13 +62,13 @@ void add_up(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb =
       app.add_subcommand("up", "bring the cluster to what SPEC declares, test it, and write a report");
-  verb->add_option("SPEC", flags->spec, "cluster.yaml; default: the stored revision");
-  add_approval(verb, flags->approval, "approve every plan, including what it destroys");
+  verb->add_option("SPEC", flags->spec, "spec file (cluster.yaml); default: the stored revision");
+  add_approval(verb, flags->approval, "approve every plan, including the data that it destroys");
   verb->add_option("--limit", flags->limit, "handle only these nodes, e.g. gpu[01-04],gpu07");
   CLI::Option* reimage = verb->add_flag(
       "--reimage", flags->reimage,
       "also re-image accepted nodes that run an older build of their image; each is drained first");
-  verb->add_flag("--through-ram", flags->through_ram, "re-image them through the RAM system, not in place")
+  verb->add_flag("--through-ram", flags->through_ram, "re-image through the RAM system, not in place")
       ->needs(reimage);
   verb->add_option("--report", flags->report, "folder for report.html, report.json, junit.xml")
       ->capture_default_str();

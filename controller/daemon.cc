@@ -202,9 +202,7 @@ void Core::forget_declared() {
     const std::string mac = mac_of_unknown(name);
     if (mac.empty() || node_of_mac(spec, mac).empty() || !executor.forget(name)) continue;
     store->write({DeleteNode{name}}, [name](Status written) {
-      if (!written.ok())
-        log::error("the row of an undeclared machine was not deleted",
-                   {{"node", name}, {"error", written.error().message}});
+      if (!written.ok()) log::error("row not deleted", {{"node", name}, {"error", written.error().message}});
     });
   }
 }
@@ -291,8 +289,7 @@ std::map<std::string, PowerTarget> Core::serial_consoles() {
   return out;
 }
 
-// Checked before each power-off or reset, whether a plan or an operator requests it: the controller host must
-// never be switched off.
+// Checked before each power-off or reset, by plan or operator: the controller host must never be powered off.
 Status Core::may_take_down(const std::string& name) {
   TRY(const auto current, spec.get());
   const NodeSpec* node = current->spec.node(name);
@@ -303,7 +300,7 @@ Status Core::may_take_down(const std::string& name) {
   if (sign.empty()) return Ok{};
   return fail(
       Code::denied,
-      fmt::format("own-machine: the controller runs on {} ({}); muster never switches it off", name, sign));
+      fmt::format("own-machine: the controller runs on {} ({}); muster never powers it off", name, sign));
 }
 
 // Returns the boot parameters of the RAM system, without the machine's own network settings.
@@ -441,7 +438,7 @@ void RealDaemon::open_network() {
     const auto opened = open_port(door, port, server);
     if (opened.ok()) return;
     core_->problems["listen"] = opened.error().message;
-    log::error("port not open",
+    log::error("the port could not be opened",
                {{"address", address}, {"port", std::to_string(port)}, {"error", opened.error().message}});
   };
   open(api::Door::tls, core_->options.tls_port, tls_);
@@ -454,7 +451,7 @@ Status RealDaemon::start() {
   core_->reopen = [this] { open_network(); };
   core_->vault->make_own_secrets([](Status made) {
     if (!made.ok())
-      log::error("the controller's own secrets were not created", {{"error", made.error().message}});
+      log::error("the controller's own secrets could not be created", {{"error", made.error().message}});
   });
   // Open the ports first, so that agents that reconnect get responses while the run is being resumed.
   core_->reactor.post([this] {
@@ -489,8 +486,8 @@ Result<std::unique_ptr<Daemon>> Daemon::create(RealReactor& reactor, DaemonOptio
   if (error) return fail(Code::denied, options.state + ": " + error.message());
   if (made) ::chmod(options.state.c_str(), 0700);
   options.state = std::filesystem::canonical(options.state).string();
-  TRY(auto lock,
-      LockFile::take(options.state + "/musterd.lock", "another controller runs in " + options.state));
+  TRY(auto lock, LockFile::take(options.state + "/musterd.lock",
+                                "another controller uses the state folder " + options.state));
   std::vector<std::string> addresses = {"127.0.0.1"};
   if (!options.listen.empty()) addresses.push_back(options.listen);
   TRY(auto authority, Authority::open(options.state, addresses, reactor.now()));

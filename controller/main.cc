@@ -46,16 +46,17 @@ void notify_service_manager(const char* state) {
 int main(int argc, char** argv) {
   muster::DaemonOptions options;
   CLI::App app("musterd: installs, tests and maintains a GPU cluster; operated through muster(1)");
-  app.add_option("--state", options.state, "state folder: database, keys, images")
+  app.add_option("--state", options.state, "folder for the database, keys and images")
       ->envname("MUSTER_STATE")
       ->capture_default_str();
   app.add_option("--socket", options.socket, "Unix socket for operators")
       ->envname("MUSTER_SOCKET")
       ->capture_default_str();
-  app.add_option("--listen", options.listen, "address on the provisioning network (default: from the spec)");
+  app.add_option("--listen", options.listen,
+                 "address in the provisioning network to listen on (default: from the spec)");
   app.add_option("--images", options.images, "folder of image recipes");
   app.add_option("--image-cache", options.image_cache,
-                 "folder of built images that several controllers share (default: none)")
+                 "folder through which several controllers share built images (default: none)")
       ->envname("MUSTER_IMAGE_CACHE");
   app.add_option("--playbooks", options.playbooks, "folder of playbooks");
   app.add_option("--agent-binary", options.agent_binary,
@@ -63,7 +64,7 @@ int main(int argc, char** argv) {
   app.add_option("--accept-binary", options.accept_binary, "path of muster-accept for the nodes");
   app.add_option("--kernel-options", options.kernel_options,
                  "extra kernel arguments for the RAM system and for systems installed from now on; they "
-                 "precede those of the spec")
+                 "precede the arguments in the spec")
       ->envname("MUSTER_KERNEL_OPTIONS")
       ->check([](const std::string& given) { return muster::wrong_kernel_options(given); });
   app.add_flag("!--no-dhcp", options.dhcp, "never start dnsmasq");

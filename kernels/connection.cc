@@ -91,7 +91,7 @@ Result<Header> Connection::receive() {
 Result<Header> Connection::receive(uint32_t wanted) {
   TRY(const Header header, receive());
   if (header.type != wanted)
-    return fail(Code::invalid, fmt::format("expected frame {}, got {}", wanted, header.type));
+    return fail(Code::invalid, fmt::format("expected a frame of type {}, got type {}", wanted, header.type));
   return header;
 }
 

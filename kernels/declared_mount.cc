@@ -83,8 +83,9 @@ std::optional<MountEntry> mounted_at(const std::string& mountinfo, const std::st
 }
 
 Status not_declared(const std::string& path, const MountEntry& found, const MountRule& rule) {
-  return fail(Code::denied, fmt::format("{} is {} from {}, but {} from {} is declared; nothing was written",
-                                        path, found.fstype, found.source, rule.fstype, rule.source));
+  return fail(Code::denied,
+              fmt::format("{} is mounted as {} from {}, but {} from {} is declared; nothing was written",
+                          path, found.fstype, found.source, rule.fstype, rule.source));
 }
 
 }  // namespace

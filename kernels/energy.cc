@@ -107,7 +107,8 @@ void EnergyCounter::find_domains() {
   if (of(EnergySource::processors)) return;
   if (!broken.count(EnergySource::processors))
     drop(EnergySource::processors, "the kernel offers no RAPL domain");
-  if (of(EnergySource::memory)) drop(EnergySource::memory, "their processor packages cannot be read");
+  if (of(EnergySource::memory))
+    drop(EnergySource::memory, "the energy of the processor packages cannot be read");
 }
 
 void EnergyCounter::find_gpus(const std::string& library) {

@@ -133,7 +133,7 @@ Status check_room(const Files& files, const FioOptions& options) {
   const uint64_t free_bytes = static_cast<uint64_t>(fs.f_bavail) * fs.f_frsize;
   if (free_bytes < 2 * options.size_bytes)
     return fail(Code::denied,
-                fmt::format("{} has {} bytes free, the test needs twice {}; nothing was written",
+                fmt::format("{} has {} bytes free, but the test needs twice {} bytes; nothing was written",
                             options.mount.path, free_bytes, options.size_bytes));
   return Ok{};
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kNotesShown = 20;
 constexpr size_t kFewestAlike = 3;  // with two GPUs it is unknown which one is right
-constexpr const char* kNoLinks = "no GPU of this node reports it";
+constexpr const char* kNoLinks = "no GPU in this node reports this counter";
 // NVIDIA's names of GPUs on SXM boards: on a board of four or eight, every link of every GPU leads to another
 // GPU or to an NVSwitch. On cards (PCIe, NVL) only bridged links are up.
 constexpr const char* kFullyLinked[] = {"A100-SXM", "H100 80GB HBM3", "NVIDIA H200", "NVIDIA B200"};
@@ -64,12 +64,12 @@ class Movement {
     for (const auto& [part, count] : now) {
       const auto earlier = before.find(part);
       if (earlier == before.end())
-        gap = part + " did not report it before the load";
+        gap = part + " did not report this counter before the load";
       else
         sum += note(metric, part, moved_by(earlier->second, count));
     }
     for (const auto& [part, count] : before)
-      if (!now.count(part)) gap = part + " no longer reports it";
+      if (!now.count(part)) gap = part + " no longer reports this counter";
     tell(metric, sum, now.empty() && before.empty() ? no_links() : gap, "");
   }
 
@@ -83,9 +83,9 @@ class Movement {
     std::string gap = active.empty() ? no_links() : "";
     for (const auto& [gpu, present] : parts_of(now_.counts, "gpu_present"))
       if (is_on_a_board(gpu) && !active.count(gpu))
-        gap = gpu + " reports no link, but its board uses all of them";
+        gap = gpu + " reports no link, although its board connects every link";
     for (const auto& [part, up] : parts_of(before_, "nvlink_active"))
-      if (!count_of(now_.counts, "nvlink_active", part)) gap = part + " no longer reports it";
+      if (!count_of(now_.counts, "nvlink_active", part)) gap = part + " no longer reports its state";
     tell("nvlink_inactive", inactive, gap, "links");
     if (active.empty()) return;
     const auto fewest = std::min_element(active.begin(), active.end(),

@@ -248,7 +248,7 @@ std::string not_told(const SmiGpu& before, const SmiGpu& after, const std::strin
     if (const auto word = gpu->words.find(field); word != gpu->words.end())
       return "nvidia-smi reports '" + word->second + "'";
   if (before.numbers.count(field) != after.numbers.count(field))
-    return "reported by only one of the two readings";
+    return "only one of the two readings contains this counter";
   return "";
 }
 

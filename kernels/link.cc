@@ -112,7 +112,7 @@ Result<Received> receive_stream(Connection& link, Header header, const Flip* fli
     TRY(header, link.receive());
   }
   if (header.type != end || header.value != out.bytes)
-    return fail(Code::corrupt, fmt::format("{} bytes arrived, {} were sent", out.bytes, header.value));
+    return fail(Code::corrupt, fmt::format("{} bytes arrived, but {} were sent", out.bytes, header.value));
   out.seconds = seconds_now() - start;
   return out;
 }
@@ -206,7 +206,7 @@ void judge_direction(const char* what, const Received& received, const std::stri
   if (received.wrong_chunks == 0) return;
   out.outcome = Outcome::corrupt;
   if (out.error.empty())
-    out.error = fmt::format("{}: {} of {} chunks arrived damaged, first wrong byte {}", what,
+    out.error = fmt::format("{}: {} of {} chunks arrived damaged; the first wrong byte is number {}", what,
                             received.wrong_chunks, received.bytes / kChunk, received.first_wrong);
   out.blame.push_back("direction " + path);
 }
@@ -220,7 +220,7 @@ Measurement run_link(const Files& files, const LinkOptions& options) {
   out.detail = {{"to", options.to},
                 {"port", options.port},
                 {"from", options.bind},
-                {"verified", "every byte at its receiver, against a pattern both ends make"}};
+                {"verified", "every byte at its receiver, against a pattern that both ends generate"}};
   if (Json port = own_port(files, options.bind); !port.is_null()) out.detail["own_port"] = std::move(port);
   auto measured = measure(options);
   if (!measured) {

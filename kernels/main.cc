@@ -53,7 +53,7 @@ struct Arguments {
 
 void add_detach(CLI::App& app, Arguments& a) {
   app.add_flag("--detach", a.detach,
-               "print the result as soon as it listens, and keep serving in the background");
+               "print the result once the port is open, and keep serving in the background");
   app.add_option("--with", a.with, "in the background, exit when the process with this PID ends");
 }
 
@@ -61,42 +61,43 @@ void add_mount(CLI::App& app, MountRule& mount) {
   app.add_option("--path", mount.path, "mount point to test")->required();
   app.add_option("--fstype", mount.fstype, "required file system type, as in /proc/self/mountinfo")
       ->required();
-  app.add_option("--source", mount.source, "required source, as in /proc/self/mountinfo")->required();
+  app.add_option("--source", mount.source, "required mount source, as in /proc/self/mountinfo")->required();
 }
 
 void declare_compute(CLI::App& app, Arguments& a) {
-  auto* dgemm =
-      app.add_subcommand("dgemm", "double precision matrix products on every core, verified bit by bit");
+  auto* dgemm = app.add_subcommand(
+      "dgemm", "run double-precision matrix products on every core, and verify them bit by bit");
   dgemm->add_option("--seconds", a.dgemm.seconds, "time budget");
   dgemm->add_option("--n", a.dgemm.n, "matrix edge (at most 1024); 0: chosen by a probe");
   dgemm->add_option("--variant", a.dgemm.variant,
                     "instruction set: " + fmt::format("{}", fmt::join(dgemm_variants(), ", ")));
-  dgemm->add_option("--threads", a.dgemm.threads, "0: one per processor");
+  dgemm->add_option("--threads", a.dgemm.threads, "number of threads; 0: one per processor");
   add_flip(*dgemm, a.flip);
-  auto* stream = app.add_subcommand("stream", "memory bandwidth: copy, scale, add, triad, verified");
+  auto* stream = app.add_subcommand("stream", "measure and verify memory bandwidth: copy, scale, add, triad");
   stream->add_option("--seconds", a.stream.seconds, "time budget");
   stream->add_option("--max-mib", a.stream_mib, "memory limit in MiB; 0: a quarter of the available memory");
-  stream->add_option("--threads", a.stream.threads, "0: one per processor");
+  stream->add_option("--threads", a.stream.threads, "number of threads; 0: one per processor");
   add_flip(*stream, a.flip);
-  auto* sdc =
-      app.add_subcommand("sdc", "silent data corruption: products that must be right to the last bit");
+  auto* sdc = app.add_subcommand(
+      "sdc", "detect silent data corruption with products that must be right to the last bit");
   sdc->add_option("--seconds", a.sdc.seconds, "time budget; at least one product is computed");
   sdc->add_option("--n", a.sdc.n, "matrix edge (at most 4096); 0: 128");
   sdc->add_option("--seed", a.sdc.seed, "seed of the first product's inputs");
-  sdc->add_option("--threads", a.sdc.threads, "0: one per processor");
+  sdc->add_option("--threads", a.sdc.threads, "number of threads; 0: one per processor");
   add_flip(*sdc, a.flip);
 }
 
 void declare_parts(CLI::App& app, Arguments& a) {
-  auto* drives = app.add_subcommand("drives", "read speed of every whole disk on its own; writes nothing");
+  auto* drives =
+      app.add_subcommand("drives", "measure the read speed of each whole disk in turn; writes nothing");
   drives->add_option("--seconds", a.drives.seconds, "seconds per drive");
   drives->add_option("--streams", a.drives.streams, "number of reads in flight");
   drives->add_option(
       "--parallel-seconds", a.drives.parallel_seconds,
       "afterwards read all drives of the same model and size in parallel, for this many seconds");
-  app.add_subcommand("pcie", "width and speed of PCIe links, compared with what both ends support");
+  app.add_subcommand("pcie", "compare the width and speed of PCIe links with what both ends support");
   auto* counters =
-      app.add_subcommand("counters", "error counters of memory, PCIe, network ports, GPUs and NVLink");
+      app.add_subcommand("counters", "read error counters of memory, PCIe, network ports, GPUs and NVLink");
   auto* what = counters->add_option_group("what");
   auto* save = what->add_option("--save", a.counters.save, "save the counters to this file");
   auto* since = what->add_option("--since", a.counters.since,
@@ -111,7 +112,7 @@ void declare_parts(CLI::App& app, Arguments& a) {
 }
 
 void declare_link(CLI::App& app, Arguments& a) {
-  auto* serve = app.add_subcommand("link-serve", "server side of `link`; exits by itself");
+  auto* serve = app.add_subcommand("link-serve", "run the server side of `link`; exits by itself");
   serve->add_option("--bind", a.serve.bind, "numeric address to listen on")->required();
   serve->add_option("--port", a.serve.port, "TCP port")->required();
   serve->add_option("--seconds", a.serve.seconds, "hard time limit in seconds");
@@ -121,7 +122,8 @@ void declare_link(CLI::App& app, Arguments& a) {
   serve->add_option("--from", a.serve.from, "the only address to accept connections from");
   add_flip(*serve, a.flip);
   auto* link = app.add_subcommand(
-      "link", "TCP bandwidth in both directions and round trip time to a `link-serve`, verified");
+      "link",
+      "measure TCP bandwidth in both directions and round-trip time to a `link-serve`, and verify the data");
   link->add_option("--to", a.link.to, "numeric address of the server")->required();
   link->add_option("--port", a.link.port, "TCP port")->required();
   link->add_option("--seconds", a.link.seconds, "time budget for both directions in total");
@@ -133,7 +135,7 @@ void declare_link(CLI::App& app, Arguments& a) {
 }
 
 void declare_rdma(CLI::App& app, Arguments& a) {
-  auto* serve = app.add_subcommand("rdma-serve", "server side of `rdma`; exits by itself");
+  auto* serve = app.add_subcommand("rdma-serve", "run the server side of `rdma`; exits by itself");
   serve->add_option("--bind", a.rdma_serve.bind, "numeric address to listen on")->required();
   serve->add_option("--port", a.rdma_serve.port, "TCP port; perftest uses the ports above it, one per rail")
       ->required();
@@ -143,7 +145,8 @@ void declare_rdma(CLI::App& app, Arguments& a) {
   add_detach(*serve, a);
   serve->add_option("--from", a.rdma_serve.from, "the only address to accept connections from");
   auto* rdma = app.add_subcommand(
-      "rdma", "RDMA bandwidth in both directions and latency to an `rdma-serve`, per rail, by perftest");
+      "rdma",
+      "measure RDMA bandwidth in both directions and latency to an `rdma-serve` per rail, with perftest");
   rdma->add_option("--to", a.rdma.to, "numeric address of the server")->required();
   rdma->add_option("--port", a.rdma.port, "TCP port")->required();
   rdma->add_option("--seconds", a.rdma.seconds, "whole seconds for each direction");
@@ -155,12 +158,12 @@ void declare_rdma(CLI::App& app, Arguments& a) {
   rdma->add_option("--total-seconds", a.rdma.total_seconds,
                    "stop after this many seconds, and report what was measured by then");
   rdma->add_flag("--gpu-memory", a.rdma.gpu_memory,
-                 "measure GPU memory, and compare it with the host's memory");
+                 "measure the RDMA bandwidth of GPU memory, and compare it with that of host memory");
 }
 
 void declare_storage(CLI::App& app, Arguments& a) {
   auto* fio = app.add_subcommand(
-      "fio", "storage speed by fio, verified; refuses a path that is not mounted as declared");
+      "fio", "measure and verify storage speed with fio; refuses a path that is not mounted as declared");
   add_mount(*fio, a.fio.mount);
   fio->add_option("--size", a.fio_mib, "file size in MiB");
   fio->add_option("--random-seconds", a.fio.random_seconds,
@@ -169,14 +172,15 @@ void declare_storage(CLI::App& app, Arguments& a) {
                   "number of jobs for each drive under the file system; 0: one job in total");
   fio->add_option("--timeout", a.fio.timeout, "seconds after which fio is killed");
   fio->add_option("--node", a.fio.node, "node name in the name of the test file; empty: this host's name");
-  fio->add_option("--order", a.fio.order,
-                  "order id in the name of the test file; files left by the node's other orders are removed; "
-                  "empty: for manual runs");
+  fio->add_option(
+      "--order", a.fio.order,
+      "order id in the name of the test file (empty in a manual run); test files left by the node's other "
+      "orders are removed");
   auto* write = app.add_subcommand("checksum-write", "write a seeded file to storage and print its digest");
   add_mount(*write, a.checksum.mount);
   write->add_option("--name", a.checksum.name, "file name")->required();
   write->add_option("--size", a.checksum_mib, "file size in MiB");
-  write->add_option("--seed", a.seed, "content: a number or any word");
+  write->add_option("--seed", a.seed, "seed of the content: a number or any word");
   auto* read =
       app.add_subcommand("checksum-read", "read a file that `checksum-write` wrote, and compare its digest");
   add_mount(*read, a.checksum.mount);
@@ -184,7 +188,7 @@ void declare_storage(CLI::App& app, Arguments& a) {
   read->add_option("--expect", a.checksum.expect,
                    "digest that `checksum-write` printed; empty: computed from --size and --seed");
   read->add_option("--size", a.checksum_mib, "file size in MiB");
-  read->add_option("--seed", a.seed, "content: a number or any word");
+  read->add_option("--seed", a.seed, "seed of the content: a number or any word");
   read->add_flag("--remove", a.checksum.remove_after, "remove the file if its digest is right");
 }
 

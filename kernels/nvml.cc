@@ -92,7 +92,7 @@ class Asking {
   // True if the driver has the function; a missing function is noted once.
   template <typename Function>
   bool has(Function* function, const char* what) {
-    if (!function) note(fmt::format("{}: this driver does not report it", what));
+    if (!function) note(fmt::format("this driver does not report {}", what));
     return function != nullptr;
   }
   // True if the call succeeded. A part without the feature is not an error.

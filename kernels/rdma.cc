@@ -83,7 +83,7 @@ class Session {
                                : "";
     if (op == "hello") return to_json(ability_);
     if (op == "reserve") {
-      if (!lock_.usable()) return fail(Code::failed, "the lock cannot be opened");
+      if (!lock_.usable()) return fail(Code::failed, "the lock file cannot be opened");
       return Json{{"granted", reserved_ = reserved_ || lock_.take()}};
     }
     if (!reserved_) return fail(Code::denied, "not reserved");
@@ -212,14 +212,15 @@ class Pair {
     link_->until(std::min(until_, seconds_now() + seconds));
     auto out = request(*link_, question);
     if (out.ok() || out.error().code == Code::failed) return out;
-    lost_ = fmt::format("the partner was lost during request '{}': {}", question.value("op", ""),
+    lost_ = fmt::format("the partner did not answer request '{}': {}", question.value("op", ""),
                         out.error().message);
     return fail(Code::timeout, lost_);
   }
   // A test only begins if it can finish: a perftest that is killed looks like a link that hangs.
   Status enough_time(const Job& job) {
     if (lost_.empty() && seconds_now() + longest(job) > until_)
-      lost_ = fmt::format("no time left for it within the limit of {:.0f} s", options_.total_seconds);
+      lost_ =
+          fmt::format("no time was left for this test within the limit of {:.0f} s", options_.total_seconds);
     return lost_.empty() ? Status(Ok{}) : fail(Code::timeout, lost_);
   }
   // Reserves both nodes for each other. Never waits for the partner while holding its own lock, so no ring of
@@ -237,7 +238,7 @@ class Pair {
         lock_.release();
       }
       if (seconds_now() > until)
-        return fail(Code::timeout, fmt::format("one of the two nodes was busy with others for {:.0f} s",
+        return fail(Code::timeout, fmt::format("one of the two nodes was busy with other nodes for {:.0f} s",
                                                options_.busy_seconds));
       pause(0.05 + static_cast<double>(random.next() % 200) / 1000);
     }
@@ -400,7 +401,7 @@ Measurement link_measurement(const RailResult& one, const Ability& own, const Rd
   }
   if (!options.gpu_memory)
     out.detail["gpu_direct"] =
-        own.gpu.problem.empty() ? "measured by --gpu-memory" : "not measured: " + own.gpu.problem;
+        own.gpu.problem.empty() ? "measured with `--gpu-memory`" : "not measured: " + own.gpu.problem;
   if (one.outcome == Outcome::failed)
     out.blame.push_back(fmt::format("RDMA link {} - {} of {}", one.rail.here, one.rail.there, options.to));
   return out;

@@ -94,7 +94,7 @@ Result<Job> job_from_json(const Json& json) {
   job.test = latency ? PerfTest::latency : PerfTest::bandwidth;
   if (job.seconds < 1 || job.seconds > kMostSeconds || job.iterations < 10 ||
       job.iterations > kMostIterations || !items.is_array() || items.size() > kMostRails)
-    return fail(Code::invalid, "a value of the job is out of range");
+    return fail(Code::invalid, "a value in the job is out of range");
   for (const auto& one : items) {
     Job::Item item;
     JsonReader i(one, "job.items");

@@ -277,12 +277,13 @@ Measurement run_sdc(const SdcOptions& options) {
   const double flops = 2.0 * 2.0 * static_cast<double>(n * n) * static_cast<double>(n * products);
   out.metrics["products"] = {static_cast<double>(products), "products"};
   out.metrics["gflops"] = {rounded(flops / took / 1e9), "GFLOP/s"};
-  out.detail = {{"n", n},
-                {"seed", options.seed},
-                {"cores", cores.size()},
-                {"alarms", seen},
-                {"verified",
-                 "registers and memory by digest against an integer reference, a repetition, and Freivalds"}};
+  out.detail = {
+      {"n", n},
+      {"seed", options.seed},
+      {"cores", cores.size()},
+      {"alarms", seen},
+      {"verified",
+       "digests of registers and memory against an integer reference, a repetition, and Freivalds' check"}};
   return out;
 }
 

@@ -27,7 +27,7 @@ Result<std::string> address_in(const std::string& cidr, uint32_t offset) {
 Result<std::string> address_after(const std::string& address) {
   in_addr parsed{};
   if (inet_pton(AF_INET, address.c_str(), &parsed) != 1)
-    return fail(Code::invalid, "'" + address + "' is not an address");
+    return fail(Code::invalid, "'" + address + "' is not an IPv4 address");
   parsed.s_addr = htonl(ntohl(parsed.s_addr) + 1);
   char text[INET_ADDRSTRLEN];
   return std::string(inet_ntop(AF_INET, &parsed, text, sizeof text));

@@ -17,7 +17,7 @@ Result<Json> Bmc::chassis(const std::vector<std::string>& words) {
       else if (words[i] == "boot")
         out["boot"] = next_.network_next() ? "pxe" : "default";
       else
-        return fail(Code::invalid, "chassis: there is no " + words[i]);
+        return fail(Code::invalid, "chassis: cannot get " + words[i]);
     }
     return out;
   }

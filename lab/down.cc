@@ -71,7 +71,7 @@ Result<Json> down(Process& process, const DownOptions& options) {
   auto space = recorded_namespace(dir);
   if (space) {
     TRY(const int others, end_namespace_processes(*space));
-    if (others) ended.push_back(fmt::format("{} more in the namespace", others));
+    if (others) ended.push_back(fmt::format("{} more process(es) in the namespace", others));
     TRY_(delete_namespace(process, *space));
     TRY_(files.remove(dir.space()));
   }

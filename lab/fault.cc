@@ -13,7 +13,7 @@ constexpr int64_t kLongestPost = 24 * 60 * 60;  // seconds
 
 Status take_seconds(Break& request, const std::string& what, const std::string& word) {
   if (word.empty() || word.find_first_not_of("0123456789") != std::string::npos || word.size() > 6)
-    return fail(Code::invalid, what + " takes seconds, not '" + word + "'");
+    return fail(Code::invalid, what + " takes a number of seconds, not '" + word + "'");
   request.seconds = std::stoll(word);
   return Ok{};
 }
@@ -31,7 +31,7 @@ Status take_duration(Break& request, const std::string& word) {
 Status take_gpu(Break& request, const std::string& word) {
   if (word.empty() || word.find_first_not_of("0123456789") != std::string::npos || word.size() > 2)
     return fail(Code::invalid,
-                request.fault + " takes the number of a simulated GPU, from 0, not '" + word + "'");
+                request.fault + " takes the number of a simulated GPU (from 0), not '" + word + "'");
   request.gpu = std::stoll(word);
   return Ok{};
 }
@@ -68,13 +68,12 @@ const std::map<std::string, std::string>& fault_list() {
       {"bmc-503", "the BMC answers 503 for --seconds N (default 30)"},
       {"other-guid", "an IPMI BMC reports a different GUID, as if it had been replaced, until --heal"},
       {"never-powers-on", "the BMC accepts power-on but nothing happens, until --heal"},
-      {"api-lost",
-       "the answer to the next order to the provider's API is lost, but the order is carried out"},
+      {"api-lost", "the provider's API carries out the next order, but its confirmation is lost"},
       {"api-locked",
        "the provider's staff is working on the machines, which reject all orders, until --heal"},
       {"api-throttled",
        "the next request to the provider's API is rejected (429, Retry-After: --seconds N, default 60)"},
-      {"api-lies", "the provider reports an installation, but the disk stays as it was, until --heal"},
+      {"api-lies", "the provider reports a finished installation, but the disk is unchanged, until --heal"},
       {"kill", "cuts the power: the machine is off at once"},
       {"net-cut",
        "the machine's link drops all traffic for --seconds N (default 60); --network selects the link"},
@@ -100,8 +99,9 @@ const std::map<std::string, std::string>& fault_list() {
        "and "
        "the simulated driver loses it, until --heal or a restart; the system must be up"},
       {"crash-once",
-       "an uncorrectable machine check in the next system that boots, RAM system or installed one; once"},
-      {"panic-first-boot", "the kernel of the next system that boots from disk panics; once"},
+       "causes one uncorrectable machine check in the next system that boots (RAM system or installed "
+       "system)"},
+      {"panic-first-boot", "the kernel of the next system that boots from disk panics (once)"},
   };
   return faults;
 }
@@ -146,7 +146,8 @@ Result<Break> break_from_json(const Json& json) {
 
 Status take_words(Break& request, const std::vector<std::string>& words) {
   if (!request.network_switch.empty()) {
-    if (words.size() > 1) return fail(Code::invalid, "--switch takes SECONDS and no machine or fault");
+    if (words.size() > 1)
+      return fail(Code::invalid, "--switch takes only SECONDS, without a machine or a fault");
     return words.empty() ? Status(Ok{}) : take_seconds(request, "--switch", words[0]);
   }
   if (words.size() < 2) return fail(Code::invalid, "machine and fault are missing (NODE FAULT [ARGUMENT])");
@@ -157,7 +158,7 @@ Status take_words(Break& request, const std::vector<std::string>& words) {
   if (request.fault == "post" && !request.heal && request.seconds <= 0)
     return fail(Code::invalid, "post takes a duration such as 12m or 90s");
   if (request.fault == "gpu-xid" && request.gpu < 0)
-    return fail(Code::invalid, "gpu-xid takes the number of a simulated GPU, from 0");
+    return fail(Code::invalid, "gpu-xid takes the number of a simulated GPU (from 0)");
   return Ok{};
 }
 

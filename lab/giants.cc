@@ -29,7 +29,7 @@ Result<std::string> giant_frame(const std::string& mac) {
   char more = 0;
   if (mac.size() != 17 || sscanf(mac.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%c", &byte[0], &byte[1], &byte[2],
                                  &byte[3], &byte[4], &byte[5], &more) != 6)
-    return fail(Code::invalid, "'" + mac + "' is not a MAC");
+    return fail(Code::invalid, "'" + mac + "' is not a MAC address");
   std::string out;
   for (const unsigned b : byte) out += static_cast<char>(b);
   out += std::string("\x02\0\0\0\0\x01", 6);  // a locally administered source address

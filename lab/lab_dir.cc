@@ -31,10 +31,12 @@ Result<LabDir> LabDir::at(const std::string& folder) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   if (path.size() < 4) return fail(Code::invalid, "'" + path + "' cannot be a lab's folder");
   if (path.find_first_of(" ,\n\t;\"'") != std::string::npos)  // QEMU and nginx split on these
-    return fail(Code::invalid,
-                "'" + path + "': no space, comma, semicolon or quote in the lab's folder name");
+    return fail(
+        Code::invalid,
+        "'" + path + "': a lab's folder must not contain a space, comma, semicolon or quote in its name");
   if (path.size() > 60)
-    return fail(Code::invalid, "'" + path + "' is too long: Unix sockets in it need a short path (--dir)");
+    return fail(Code::invalid,
+                "'" + path + "' is too long for the Unix sockets in it: choose a shorter path with --dir");
   return LabDir(path);
 }
 

@@ -170,7 +170,8 @@ std::vector<DriveTemplate> drives_from(const YAML::Node& list, Problems& problem
       problems.push_back(fmt::format("{}: lab.drives.size: {}", at(item), size.error().message));
     out.push_back(drive);
   }
-  if (out.empty()) problems.push_back("lab.drives: at least one drive (the first one boots)");
+  if (out.empty())
+    problems.push_back("lab.drives: expected at least one drive (machines boot from the first one)");
   return out;
 }
 
@@ -210,7 +211,7 @@ bool exists_already(const YAML::Node& group) {
 void put_behind_provider(const std::string& api, LabNode& node, LabSpec& spec, Problems& problems) {
   if (api.empty() || (!spec.provider_api.empty() && spec.provider_api != api))
     problems.push_back(
-        fmt::format("node {}: power.api must be the address of the lab's one provider", node.name));
+        fmt::format("node {}: power.api must be the address of the lab's only provider", node.name));
   spec.provider_api = api;
   node.server = node.bmc_address;
   node.bmc_address = api.substr(0, api.find(':'));
@@ -247,7 +248,7 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
       put_behind_provider(scalar(power["api"]), node, spec, problems);
     in_addr parsed{};
     if (!by_hand && inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
-      problems.push_back(fmt::format("node {}: power.address '{}' is not an IPv4 address for its BMC",
+      problems.push_back(fmt::format("node {}: power.address '{}' is not a valid IPv4 address of a BMC",
                                      node.name, node.bmc_address));
     if (find_node(spec, node.name)) problems.push_back(fmt::format("node {} is declared twice", node.name));
     node.profile = spec.profile;
@@ -332,8 +333,8 @@ void apply_overrides(const YAML::Node& overrides, LabSpec& spec, Problems& probl
 // Checks for values that two machines on one network cannot share.
 void refuse_twins(const LabSpec& spec, Problems& problems) {
   if (spec.nodes.size() > kMaxMachines)
-    problems.push_back(
-        fmt::format("nodes: {} machines; a lab has at most {}", spec.nodes.size(), kMaxMachines));
+    problems.push_back(fmt::format("nodes: {} machines are declared, but a lab has at most {}",
+                                   spec.nodes.size(), kMaxMachines));
   std::map<std::string, std::string> owners;
   const auto own = [&](const std::string& what, const std::string& value, const std::string& node) {
     const auto [owner, fresh] = owners.emplace(value, node);
@@ -390,7 +391,7 @@ void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
     for (const auto& group : nodes)
       if (group.IsMap()) add_nodes(group, spec, problems);
   if (problems.empty() && spec.nodes.empty())
-    problems.push_back("nodes: all are adopted hosts (`adopt`), for which a lab has no machines");
+    problems.push_back("nodes: all nodes are adopted hosts (`adopt`), for which a lab has no machines");
   assign_addresses(spec, taken_addresses(network, nodes, spec));
   apply_overrides(section["nodes"], spec, problems);
   refuse_twins(spec, problems);

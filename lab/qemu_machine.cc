@@ -26,7 +26,8 @@ std::string clock_text() {
 Status create_sparse(const std::string& path, int64_t size) {
   if (std::filesystem::exists(path)) return Ok{};
   TRY_(Files("/").write_raw(path, ""));
-  if (truncate(path.c_str(), size) != 0) return fail(Code::failed, path + ": cannot be grown to that size");
+  if (truncate(path.c_str(), size) != 0)
+    return fail(Code::failed, path + ": cannot be extended to the drive's size");
   return Ok{};
 }
 
@@ -151,7 +152,7 @@ Status QemuMachine::add_drive(const LabDrive& drive) {
   std::lock_guard lock(mutex_);
   for (const auto& other : node_.drives)
     if (other.name == drive.name)
-      return fail(Code::conflict, node_.name + " has a drive named " + drive.name);
+      return fail(Code::conflict, node_.name + " already has a drive named " + drive.name);
   TRY_(create_sparse(drive_file(dir_, node_, drive), drive.size_bytes));
   node_.drives.push_back(drive);
   return Ok{};

@@ -160,7 +160,7 @@ Status Rack::save() { return Files("/").write(options_.dir.spec(), dump_json(to_
 Result<Json> Rack::add(const std::string& name, bool on) {
   std::lock_guard lock(mutex_);
   if (provider_)
-    return fail(Code::invalid, "a lab with a provider's API can have only the machines of its spec");
+    return fail(Code::invalid, "a lab with a provider's API can have only the machines in its spec");
   TRY(auto node, make_extra_node(spec_, name));
   TRY_(run_all(process_, node_commands(node, "")));
   auto mounted = join_outages(node);
@@ -268,7 +268,7 @@ Result<std::string> Rack::break_boot(Slot& slot, const Break& request) {
     const std::string words = strike->second == Strike::panic ? "the next system that boots from disk panics"
                                                               : "the next system that boots crashes";
     slot.faults[request.fault] = words;
-    return words + ", once";
+    return words + " (once)";
   }
   const auto declared = request.seconds * kSecond;
   const auto here = static_cast<DurationMs>(static_cast<double>(declared) * spec_.time_scale);
@@ -276,7 +276,7 @@ Result<std::string> Rack::break_boot(Slot& slot, const Break& request) {
   slot.machine->set_firmware_tests(request.heal ? 0 : here);
   if (request.heal) return std::string("no firmware tests");
   auto words = to_human(declared);
-  if (here != declared) words += fmt::format(", {} at time scale {}", to_human(here), spec_.time_scale);
+  if (here != declared) words += fmt::format(" ({} at time scale {})", to_human(here), spec_.time_scale);
   slot.faults[request.fault] = words;
   return fmt::format("firmware tests of {} from the next power-on or reset", words);
 }
@@ -290,8 +290,8 @@ Result<std::string> Rack::break_bmc(Slot& slot, const Break& request) {
   }
   if (request.fault == "never-powers-on") {
     slot.machine->set_dead_power_button(!request.heal);
-    if (!request.heal) slot.faults[request.fault] = "power-on is accepted and does nothing";
-    return std::string(request.heal ? "powers on again" : "power-on is accepted and does nothing");
+    if (!request.heal) slot.faults[request.fault] = "power-on is accepted but has no effect";
+    return std::string(request.heal ? "powers on again" : "power-on is accepted but has no effect");
   }
   if (slot.ipmi && request.fault == "other-guid") {
     TRY_(slot.ipmi->start(!request.heal));
@@ -326,7 +326,8 @@ Result<std::string> Rack::break_drive(Slot& slot, const Break& request) {
   }
   if (request.fault == "pcie-error") return break_pcie(slot, *drive, request.heal);
   if (slot.machine->running())
-    return fail(Code::denied, node.name + " is on: a file system is only written while it is off");
+    return fail(Code::denied,
+                node.name + " is on: a file system can only be written while the machine is off");
   const auto file = drive_file(options_.dir, node, *drive);
   const auto kind = request.file_system.empty() ? "ext4" : request.file_system;
   if (kind != "ext4" && kind != "xfs") return fail(Code::invalid, "--fs takes ext4 or xfs");

@@ -18,8 +18,8 @@ Result<std::string> Rack::break_gpu(Slot& slot, const Break& request) {
   const auto node = slot.machine->node();
   if (request.gpu >= node.gpus)
     return fail(Code::not_found,
-                fmt::format("{} has {} simulated GPUs (lab.gpus), numbered from 0: there is no {}", node.name,
-                            node.gpus, request.gpu));
+                fmt::format("{} has {} simulated GPUs (lab.gpus), numbered from 0: there is no GPU {}",
+                            node.name, node.gpus, request.gpu));
   if (!slot.machine->running()) return fail(Code::conflict, node.name + " is off");
   std::vector<std::string> remote = {"sudo", kFault, request.heal ? "heal" : "xid",
                                      std::to_string(request.gpu)};

@@ -96,7 +96,7 @@ Result<std::string> Rack::port_errors(Slot& slot, const Break& request) {
   const auto sent = send_giants(tap, port->mac, count);
   TRY_(run_all(process_, {mtu_command(tap, kFastMtu)}));
   TRY_(sent);
-  return fmt::format("{} frames that are too long were sent to {} of {}", count, network, node.name);
+  return fmt::format("{} frames that are too long were sent to port {} of {}", count, network, node.name);
 }
 
 Result<Json> Rack::break_switch(const Break& request) {

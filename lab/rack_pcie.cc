@@ -53,14 +53,14 @@ Result<std::string> Rack::break_pcie(Slot& slot, const LabDrive& drive, bool hea
   const auto node = slot.machine->node();
   if (heal) return fail(Code::invalid, "a counted error remains until the machine restarts");
   if (drive_port_id(node, drive).empty())
-    return fail(Code::invalid, drive.name + " is on the root bus, without a port");
+    return fail(Code::invalid, drive.name + " is on the root bus, so there is no port above it");
   if (!slot.machine->running()) return fail(Code::conflict, node.name + " is off");
   TRY(const auto argv,
       ssh_command(options_.dir, node.name, {"sudo", "sh", "-c", quoted(pcie_error_script(drive.serial))}));
   TRY(const auto done, process_.run({.argv = argv, .deadline = 60 * kSecond}));
   if (!done.ok())
     return fail(Code::failed,
-                fmt::format("{}: its kernel did not accept the error: {}{}", node.name, done.out, done.err));
+                fmt::format("{}: the kernel did not accept the error: {}{}", node.name, done.out, done.err));
   return fmt::format("the port of {} reported one corrected error", drive.name);
 }
 

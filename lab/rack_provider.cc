@@ -117,7 +117,8 @@ std::string Rack::install_system(const LabNode& node, const std::string& image,
                                  const std::vector<std::string>& keys) {
   const auto os = std::find_if(node.drives.begin(), node.drives.end(), [](auto& d) { return d.boot; });
   const auto known = description(options_.dir, image);
-  if (os == node.drives.end() || !known.ok() || !known->is_object()) return "no such image, or no disk";
+  if (os == node.drives.end() || !known.ok() || !known->is_object())
+    return "the image does not exist, or the machine has no disk";
   const std::string drive = drive_file(options_.dir, node, *os);
   const std::string raw = folder_of(options_.dir) + "/" + image + ".raw";
   const std::string list = folder_of(options_.dir) + "/" + node.name + ".keys";
@@ -139,7 +140,7 @@ std::string Rack::install_system(const LabNode& node, const std::string& image,
   Command look;
   look.argv = {"debugfs", "-R", "cat " + home + "/authorized_keys", root};
   const auto back = process_.run(look);
-  return back.ok() && back->out == text ? "" : "the keys were not written to its root file system";
+  return back.ok() && back->out == text ? "" : "the keys were not written to the root file system";
 }
 
 Result<std::string> Rack::break_provider(const Break& request) {

@@ -30,7 +30,7 @@ HttpResponse answer(Result<Json> result) {
 
 Result<Json> control_request(Rack& rack, const HttpRequest& request) {
   if (request.method == "GET" && request.path == "/status") return rack.status();
-  if (request.method != "POST") return fail(Code::not_found, "no such control: " + request.path);
+  if (request.method != "POST") return fail(Code::not_found, "unknown control request: " + request.path);
   TRY(auto body, parse_json(request.body));
   if (request.path == "/break") {
     TRY(auto what, break_from_json(body));
@@ -54,7 +54,7 @@ Result<Json> control_request(Rack& rack, const HttpRequest& request) {
     TRY_(reader.finish());
     return rack.add(name, on);
   }
-  return fail(Code::not_found, "no such control: " + request.path);
+  return fail(Code::not_found, "unknown control request: " + request.path);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::string declared_address(const YAML::Node& value, const char* key, const Gro
   if (listed && value.size() != member.count) {
     if (member.index == 0)
       problems.push_back(
-          fmt::format("{}: {}: {} given for {} nodes", at(value), key, value.size(), member.count));
+          fmt::format("{}: {}: {} value(s) for {} nodes", at(value), key, value.size(), member.count));
     return "";
   }
   const YAML::Node own = listed ? value[member.index] : value;

@@ -145,7 +145,7 @@ class Builder {
     for (DurationMs waited = 0; waited < limit; waited += 100) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       if (control(dir_, "GET", "/status", {}, 5 * kSecond).ok()) {
-        options_.say(fmt::format("{} machines with a BMC each, all off", spec_.nodes.size()));
+        options_.say(fmt::format("{} machines, each with a BMC, are ready and off", spec_.nodes.size()));
         return Ok{};
       }
       if (!alive(child)) break;

@@ -313,11 +313,14 @@ StepModule accept_module() {
       {parameter("kernel", "string", true, "name of the kernel"),
        parameter(
            "options", "object", false,
-           "options of the kernel: {seconds: 1} becomes --seconds 1; {folder} in a value is the folder that "
-           "the agent's steps share"),
-       parameter("peers", "list", false, "other nodes; {peer} in an option becomes the name of the next one"),
-       parameter("libs", "string", false, "GPU kernels: folder with NCCL, cuBLASLt and their dependencies"),
-       parameter("deadline_seconds", "int", false, "timeout, after which it is killed", kDeadlineSeconds)});
+           "options of the kernel: {seconds: 1} becomes --seconds 1; {folder} in a value becomes the folder "
+           "that the agent's steps share"),
+       parameter("peers", "list", false,
+                 "other nodes; {peer} in an option becomes the name of the next node"),
+       parameter("libs", "string", false,
+                 "folder with NCCL, cuBLASLt and their dependencies, for GPU kernels"),
+       parameter("deadline_seconds", "int", false, "timeout after which the kernel's program is killed",
+                 kDeadlineSeconds)});
   m.check = has_what_it_measures;
   m.measure = measure_kernel;
   return m;
@@ -328,17 +331,18 @@ StepModule accept_links_module() {
   m.name = "accept_links";
   m.help =
       "Measures TCP bandwidth and round-trip time to every peer, in both directions, and verifies every "
-      "byte. A step of phase cluster: all nodes run it at the same time and serve each other.";
+      "byte. This step belongs to phase `cluster`: all nodes run it at the same time and serve each other.";
   m.parameters = Json::array(
       {parameter("peers", "list", true, "other nodes: {name, address}"),
-       parameter("partners", "int", false, "number of peers to measure, the next ones by name; 0: all", 0),
+       parameter("partners", "int", false,
+                 "number of peers to measure, starting with the next one by name; 0 means all", 0),
        parameter("address", "string", true, "address of this node"),
        parameter("port", "int", false, "TCP port of the servers", kDefaultPort),
        parameter("seconds", "string", false, "seconds per peer, for both directions together", "1"),
        parameter("connect_seconds", "int", false, "how long to wait for a peer's server", 45),
        parameter("serve_seconds", "int", false, "time after which this node's server ends", 120),
-       parameter("deadline_seconds", "int", false, "timeout, after which one peer's measurement is killed",
-                 120)});
+       parameter("deadline_seconds", "int", false,
+                 "timeout after which the measurement of one peer is killed", 120)});
   m.measure = measure_links;
   return m;
 }
@@ -347,26 +351,28 @@ StepModule accept_rdma_module() {
   StepModule m;
   m.name = "accept_rdma";
   m.help =
-      "Measures RDMA bandwidth in both directions and latency to every peer with perftest, port by port "
-      "(rail by rail), all rails of a pair at the same time, one pair of nodes at a time. A step of phase "
-      "cluster: all nodes run it at the same time and serve each other. A node without an RDMA device or "
-      "without perftest does not pass, and its result gives the reason.";
+      "Measures RDMA bandwidth in both directions and latency to every peer with perftest, one pair of nodes "
+      "at a time, rail by rail; all rails of a pair are measured at the same time. This step belongs to "
+      "phase `cluster`: all nodes run it at the same time and serve each other. A node without an RDMA "
+      "device or without perftest does not pass, and its result gives the reason.";
   m.parameters = Json::array(
       {parameter("peers", "list", true, "other nodes: {name, address}"),
-       parameter("partners", "int", false, "number of peers to measure, the next ones by name; 0: all", 0),
+       parameter("partners", "int", false,
+                 "number of peers to measure, starting with the next one by name; 0 means all", 0),
        parameter("address", "string", true, "address of this node"),
        parameter("port", "int", false,
                  "TCP port of the servers; perftest uses the ports above it, one per rail", kRdmaPort),
        parameter("seconds", "int", false, "seconds per peer and direction", 3),
        parameter("iterations", "int", false, "iterations of the latency test", 1000),
-       parameter("gpu_memory", "bool", false, "true: between host memory and GPU memory (GPUDirect)", false),
+       parameter("gpu_memory", "bool", false, "measure between host memory and GPU memory (GPUDirect)",
+                 false),
        parameter("connect_seconds", "int", false, "how long to wait for a peer's server", 45),
-       parameter("busy_seconds", "int", false, "how long to wait for a peer that is measuring with others",
-                 300),
+       parameter("busy_seconds", "int", false,
+                 "how long to wait for a peer that is measuring with another node", 300),
        parameter("serve_seconds", "int", false, "time after which this node's server accepts no more peers",
                  600),
-       parameter("deadline_seconds", "int", false, "timeout, after which one peer's measurement is killed",
-                 600)});
+       parameter("deadline_seconds", "int", false,
+                 "timeout after which the measurement of one peer is killed", 600)});
   m.check = has_what_it_measures;
   m.measure = measure_rdma;
   return m;
@@ -376,26 +382,26 @@ StepModule accept_mpi_module() {
   StepModule m;
   m.name = "accept_mpi";
   m.help =
-      "Runs one load across the listed nodes with MPI, started from this node, one rank per node, every "
-      "result "
-      "checked exactly: an all-reduce, a training-shaped load on 1, 2, 4 ... and all nodes, NCCL's "
-      "collectives across all their GPUs, or the training-shaped load on the GPUs. If it fails or is too "
-      "slow, "
-      "the controller repeats it in pairs of nodes to isolate the faulty one.";
+      "Runs one load across the listed nodes with MPI, started from this node with one rank per node, and "
+      "checks every result exactly. The load is an all-reduce, a training-shaped load on 1, 2, 4 ... and all "
+      "nodes, NCCL's collectives across all GPUs of the nodes, or the training-shaped load on the GPUs. If "
+      "it fails or is too slow, the controller repeats it in pairs of nodes to isolate the faulty node.";
   m.parameters = Json::array(
       {parameter("hosts", "list", true, "nodes: {name, address}"),
        parameter("pairs", "list", false,
-                 "pairs of node names: runs on each of these pairs instead of on all nodes"),
+                 "pairs of node names: run the load on each of these pairs instead of on all nodes"),
        parameter("user", "string", false, "account that can log in to all nodes", "mpi"),
        parameter("network", "string", false, "CIDR that Open MPI must use"),
        parameter("seconds", "string", false, "time budget in seconds", "1"),
        parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
-       parameter("max_bytes", "int", false, "all-reduce, nccl: largest message in bytes", 262144),
-       parameter("options", "object", false,
-                 "options of the load: {model: 1024} becomes --model 1024; GPU loads need gpus (per node)"),
-       parameter("deadline_seconds", "int", false, "timeout, after which it is killed", 180),
+       parameter("max_bytes", "int", false, "largest message in bytes, for the loads `allreduce` and `nccl`",
+                 262144),
+       parameter(
+           "options", "object", false,
+           "options of the load: {model: 1024} becomes --model 1024; GPU loads require `gpus` (per node)"),
+       parameter("deadline_seconds", "int", false, "timeout after which the load is killed", 180),
        parameter("pair_deadline_seconds", "int", false,
-                 "timeout, after which each pair of a repetition is killed", 60)});
+                 "timeout after which the load on one pair of nodes is killed", 60)});
   m.check = has_what_it_measures;
   m.measure = measure_mpi;
   return m;

@@ -162,29 +162,33 @@ StepModule accept_group_module() {
   StepModule m;
   m.name = "accept_group";
   m.help =
-      "Leads one load across the listed nodes, over TCP and without MPI, one rank per node, every result "
-      "checked exactly: an all-reduce, a training-shaped load on 1, 2, 4 ... and all nodes, NCCL's "
-      "collectives across all their GPUs, or the training-shaped load on the GPUs. A profile's step has "
-      "`among: group` and `on: leader`; the planner adds a step for the other nodes (accept_group_serve) in "
-      "the same stage. The result names a member that does not respond, dies or hangs. If the load fails or "
-      "is too slow, the controller repeats it in pairs of nodes.";
+      "Leads one load across the listed nodes, over TCP and without MPI, with one rank per node, and checks "
+      "every result exactly. The load is an all-reduce, a training-shaped load on 1, 2, 4 ... and all nodes, "
+      "NCCL's collectives across all GPUs of the nodes, or the training-shaped load on the GPUs. A profile's "
+      "step has `among: group` and `on: leader`; the planner adds a step for the other nodes, "
+      "accept_group_serve, in the same stage. The result names a member that does not respond, dies or "
+      "hangs. If the load fails or is too slow, the controller repeats it in pairs of nodes.";
   m.parameters = Json::array(
       {parameter("hosts", "list", true, "nodes: {name, address}"),
        parameter("pairs", "list", false,
-                 "pairs of node names: runs on each of these pairs instead of on all nodes"),
-       parameter("bye", "bool", false, "true: no load; the other nodes stop serving", false),
-       parameter("address", "string", false, "address of this node; required if it is not one of `hosts`"),
-       parameter("port", "int", false, "TCP port of all nodes", kPort),
+                 "pairs of node names: run the load on each of these pairs instead of on all nodes"),
+       parameter("bye", "bool", false, "make the other nodes stop serving instead of running a load", false),
+       parameter("address", "string", false,
+                 "address of this node; required if `hosts` does not list this node"),
+       parameter("port", "int", false, "TCP port on all nodes", kPort),
        parameter("seconds", "string", false, "time budget in seconds", "1"),
        parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
-       parameter("max_bytes", "int", false, "all-reduce, nccl: largest message in bytes", 262144),
-       parameter("options", "object", false,
-                 "options of the load: {model: 1024} becomes --model 1024; GPU loads need gpus (per node)"),
-       parameter("libs", "string", false, "GPU loads: folder with NCCL and its dependencies"),
+       parameter("max_bytes", "int", false, "largest message in bytes, for the loads `allreduce` and `nccl`",
+                 262144),
+       parameter(
+           "options", "object", false,
+           "options of the load: {model: 1024} becomes --model 1024; GPU loads require `gpus` (per node)"),
+       parameter("libs", "string", false, "folder with NCCL and its dependencies, for GPU loads"),
        parameter("connect_seconds", "int", false,
                  "how long to wait for the other nodes' servers; at most a third of the deadline", 60),
        parameter("deadline_seconds", "int", false, "time limit of the load in seconds", 180),
-       parameter("pair_deadline_seconds", "int", false, "time limit of each pair of a repetition", 60)});
+       parameter("pair_deadline_seconds", "int", false,
+                 "time limit of the load on one pair of nodes, in seconds", 60)});
   m.check = has_what_it_measures;
   m.measure = lead;
   return m;
@@ -194,14 +198,15 @@ StepModule accept_group_serve_module() {
   StepModule m;
   m.name = "accept_group_serve";
   m.help =
-      "Takes part in a load that a different node leads with accept_group, for as long as the leader needs "
-      "it. Added by the planner; not for use in playbooks.";
+      "Takes part in a load that another node leads with accept_group, for as long as the leader needs this "
+      "node. Added by the planner; not for use in playbooks.";
   m.parameters = Json::array(
-      {parameter("peers", "list", true, "the leader: {name, address}; only its connections are accepted"),
+      {parameter("peers", "list", true,
+                 "the leader: {name, address}; only connections from the leader are accepted"),
        parameter("address", "string", true, "address of this node"),
        parameter("port", "int", false, "TCP port", kPort),
        parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
-       parameter("libs", "string", false, "GPU loads: folder with NCCL and its dependencies"),
+       parameter("libs", "string", false, "folder with NCCL and its dependencies, for GPU loads"),
        parameter("wait_seconds", "int", false, "how long to wait for the leader", kWaitSeconds),
        parameter("linger_seconds", "int", false, "how long to wait for the next load", kLingerSeconds),
        parameter("deadline_seconds", "int", false, "hard time limit", kServeSeconds)});

@@ -14,7 +14,7 @@ Result<CheckResult> has_what_it_measures(StepContext& context, const Json& param
   const auto standins = standin_gpus(context.files);
   if (!standins) return steps::holds();
   return CheckResult{Holds::not_applicable,
-                     fmt::format("{}: {} are the lab's stand-ins, so there is nothing to measure",
+                     fmt::format("{}: {} GPUs are the lab's stand-ins, so there is nothing to measure",
                                  kSimulatedGpu, standins->count)};
 }
 

@@ -75,8 +75,8 @@ Result<Json> in_pairs(StepContext& context, const Json& params, const std::vecto
   }
   std::vector<Result<Json>> results(pairs.size(), Result<Json>(fail(Code::cancelled, "cancelled")));
   for (size_t i = 0; i < pairs.size() && !steps::is_cancelled(context); i += kPairsAtOnce) {
-    steps::say(context,
-               fmt::format("{} in pairs, {} of {}", text_of(params, "load", "allreduce"), i, pairs.size()));
+    steps::say(context, fmt::format("{} in pairs of nodes: {} of {} pairs finished",
+                                    text_of(params, "load", "allreduce"), i, pairs.size()));
     std::vector<std::thread> threads;
     for (size_t k = i; k < std::min(i + kPairsAtOnce, pairs.size()); ++k)
       threads.emplace_back([&, k] { results[k] = load(pairs[k]); });

@@ -24,9 +24,9 @@ Result<BlockDevice> BlockDevice::open(const std::string& path, Access access) {
   if (fd < 0) {
     const int error = errno;
     const Code code = error == ENOENT ? Code::not_found : error == EBUSY ? Code::conflict : Code::failed;
-    return fail(
-        code, fmt::format("opening {}: {}", path,
-                          error == EBUSY ? "it is in use (mounted, in an array, or swap)" : strerror(error)));
+    return fail(code, fmt::format("opening {}: {}", path,
+                                  error == EBUSY ? "it is in use (mounted, part of an array, or used as swap)"
+                                                 : strerror(error)));
   }
   struct stat st = {};
   ::fstat(fd, &st);
@@ -65,7 +65,8 @@ std::string BlockDevice::number() const {
 }
 
 Result<std::string> BlockDevice::read_at(uint64_t offset, size_t size) const {
-  if (offset > size_ || size > size_ - offset) return fail(Code::failed, path_ + ": read beyond the end");
+  if (offset > size_ || size > size_ - offset)
+    return fail(Code::failed, path_ + ": read beyond the end of the device");
   std::string out(size, '\0');
   for (size_t done = 0; done < size;) {
     const ssize_t n = ::pread(fd_, out.data() + done, size - done, static_cast<off_t>(offset + done));
@@ -80,7 +81,7 @@ Result<std::string> BlockDevice::read_at(uint64_t offset, size_t size) const {
 
 Status BlockDevice::write_at(uint64_t offset, std::string_view bytes) const {
   if (offset > size_ || bytes.size() > size_ - offset)
-    return fail(Code::failed, path_ + ": write beyond the end");
+    return fail(Code::failed, path_ + ": write beyond the end of the device");
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t n =
         ::pwrite(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
@@ -93,7 +94,8 @@ Status BlockDevice::write_at(uint64_t offset, std::string_view bytes) const {
 }
 
 Status BlockDevice::zero(uint64_t offset, uint64_t size) const {
-  if (offset > size_ || size > size_ - offset) return fail(Code::failed, path_ + ": write beyond the end");
+  if (offset > size_ || size > size_ - offset)
+    return fail(Code::failed, path_ + ": write beyond the end of the device");
   if (size == 0) return Ok{};
   if (block_) {
     uint64_t range[2] = {offset, size};
@@ -120,7 +122,7 @@ void BlockDevice::begin_sync(uint64_t offset, uint64_t size) const {
 
 Status BlockDevice::reread_partitions() const {
   if (!block_ || ::ioctl(fd_, BLKRRPART) == 0) return Ok{};
-  return fail(Code::failed, fmt::format("{}: the kernel does not accept the new partition table: {}", path_,
+  return fail(Code::failed, fmt::format("{}: the kernel did not accept the new partition table: {}", path_,
                                         strerror(errno)));
 }
 

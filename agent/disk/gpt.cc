@@ -73,9 +73,9 @@ Result<GptTable> read_copy(const BlockDevice& disk, uint64_t lba) {
       h.entries > 1024 || h.at != lba)
     return corrupt("impossible header");
   std::memset(raw.data() + offsetof(Header, crc), 0, 4);
-  if (crc32(raw.substr(0, h.size)) != h.crc) return corrupt("checksum of the header");
+  if (crc32(raw.substr(0, h.size)) != h.crc) return corrupt("the checksum of the header is wrong");
   TRY(const std::string entries, disk.read_at(h.entries_at * block, size_t{h.entries} * kEntrySize));
-  if (crc32(entries) != h.entries_crc) return corrupt("checksum of the entries");
+  if (crc32(entries) != h.entries_crc) return corrupt("the checksum of the entries is wrong");
   GptTable table;
   table.disk_guid = guid_text(h.disk_guid);
   for (uint32_t i = 0; i < h.entries; ++i) {
@@ -83,7 +83,8 @@ Result<GptTable> read_copy(const BlockDevice& disk, uint64_t lba) {
     std::memcpy(&e, entries.data() + i * kEntrySize, sizeof e);
     const std::string type = guid_text(e.type);
     if (type == "00000000-0000-0000-0000-000000000000") continue;
-    if (e.first > e.last || e.last >= disk.size() / block) return corrupt("a partition outside the disk");
+    if (e.first > e.last || e.last >= disk.size() / block)
+      return corrupt("a partition lies outside the disk");
     table.partitions.push_back({static_cast<int>(i) + 1, type, guid_text(e.guid), name_text(e.name),
                                 e.first * block, (e.last - e.first + 1) * block});
   }
@@ -171,7 +172,7 @@ const GptPartition* GptTable::named(const std::string& name) const {
 }
 
 Result<GptTable> read_gpt(const BlockDevice& disk) {
-  if (disk.size() < (1 << 20)) return fail(Code::not_found, "too small for a GPT");
+  if (disk.size() < (1 << 20)) return fail(Code::not_found, "the disk is too small for a GPT");
   auto primary = read_copy(disk, 1);
   if (primary) return primary;
   auto backup = read_copy(disk, disk.size() / disk.logical_block() - 1);

@@ -92,7 +92,7 @@ Result<std::string> block_of(const ImageMarker& m) {
                                           {"slots", slots_json(m)},
                                           {"serial", static_cast<int64_t>(m.serial)}});
   std::string block = "muster-image " + sha256(body) + "\n" + body;
-  if (block.size() >= kMarkerSize) return fail(Code::invalid, "marker too long");
+  if (block.size() >= kMarkerSize) return fail(Code::invalid, "the marker is too long");
   block.resize(kMarkerSize, '\0');
   return block;
 }

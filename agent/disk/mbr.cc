@@ -71,7 +71,7 @@ Status follow(const BlockDevice& disk, uint64_t extended, int& links, int& numbe
 }  // namespace
 
 Result<MbrTable> read_mbr(const BlockDevice& disk) {
-  if (disk.size() < kSector) return fail(Code::not_found, "too small for an MBR");
+  if (disk.size() < kSector) return fail(Code::not_found, "the disk is too small for an MBR");
   TRY(const std::string sector, disk.read_at(0, kSector));
   const Entries entries = entries_of(sector);
   const bool any = std::any_of(entries.begin(), entries.end(),

@@ -32,7 +32,8 @@ Result<OwnSlots> running_system(const Files& files, const SlotCommit& c) {
 Result<std::string> standing_now(const OwnSlots& own, const Files& esp) {
   const std::string standing = standing_slot(esp);
   if (standing.empty())
-    return fail(Code::conflict, "the loader's configuration was not written by muster: left unchanged");
+    return fail(Code::conflict,
+                "the loader's configuration was not written by muster, so it was left unchanged");
   TRY_(slot_is_startable(esp, own.running, own.slot(own.running).guid));
   return standing;
 }

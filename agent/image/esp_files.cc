@@ -91,7 +91,8 @@ Result<std::string> loader_entry(const SeedRequest& r) {
 Result<std::string> trial_entry(const std::string& entry, int64_t seconds) {
   const size_t at = entry.find("\noptions ");
   const size_t end = at == std::string::npos ? at : entry.find('\n', at + 1);
-  if (end == std::string::npos) return fail(Code::conflict, "the slot's entry has no options");
+  if (end == std::string::npos)
+    return fail(Code::conflict, "the slot's boot loader entry has no `options` line");
   // init=: if it cannot be executed, the kernel panics and restarts. Without it, the kernel would fall back
   // to a shell, which waits at the console forever.
   std::string more =
@@ -111,7 +112,7 @@ Status slot_is_startable(const Files& esp, const std::string& slot, const std::s
   const std::string options = entry_value(*entry, "options");
   if (kernel_argument(options, "root") != "root=PARTUUID=" + partition_guid ||
       kernel_argument(options, "muster.slot") != "muster.slot=" + slot)
-    return missing("its entry does not start this partition");
+    return missing("its boot loader entry does not start the slot's partition");
   if (entry_value(*entry, "linux") != kernel_path(slot) || size_of(esp, kernel_path(slot)) == 0)
     return missing("its kernel is missing");
   const std::string initrd = entry_value(*entry, "initrd");
@@ -152,7 +153,7 @@ Status change_standing(const Files& esp, const std::string& from, const std::str
   if (found != before)
     out = fail(Code::conflict, found == after ? "loader.conf already names slot " + to
                                               : "loader.conf was not written by muster for slot " + from +
-                                                    ": left unchanged");
+                                                    ", so the file was left unchanged");
   else if (::pwrite(fd, after.data() + at, 1, static_cast<off_t>(at)) != 1)
     out = failed("writing");
   else if (::fdatasync(fd) != 0)

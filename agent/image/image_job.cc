@@ -30,7 +30,7 @@ class Progress {
     emit_("progress", {{"done", done},
                        {"total", total},
                        {"unit", "bytes"},
-                       {"text", fmt::format("writing image, {:.0f} MB/s", rate)}});
+                       {"text", fmt::format("writing the image, {:.0f} MB/s", rate)}});
   }
 
  private:
@@ -47,7 +47,7 @@ class TimedSeeder : public Seeder {
   Status drop_firmware_default() override { return inner_->drop_firmware_default(); }
   Status seed(const SeedRequest& r) override {
     started = now_ms();
-    emit_("progress", {{"text", "writing identity and network of the new system"}});
+    emit_("progress", {{"text", "writing the identity and network settings of the new system"}});
     return inner_->seed(r);
   }
   Status install_loader(const SeedRequest& r) override { return inner_->install_loader(r); }

@@ -22,8 +22,8 @@ Result<GptTable> make_layout(uint64_t disk_size, uint64_t raw_size, uint64_t roo
   uint64_t root = root_size ? root_size : std::min(left / 2, 64 * kGiB);
   root = root / kAlign * kAlign;
   if (root > left / 2 || root < raw_size + raw_size / 8)
-    return fail(Code::invalid, fmt::format("the image ({} MiB) needs a root slot of its size plus an eighth; "
-                                           "this disk has space for two of {} MiB",
+    return fail(Code::invalid, fmt::format("the image ({} MiB) needs a root slot one eighth larger than the "
+                                           "image, but this disk only has space for two slots of {} MiB",
                                            raw_size / kMiB, std::min(root, left / 2) / kMiB));
   GptTable t;
   t.disk_guid = random_guid();

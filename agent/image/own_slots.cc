@@ -68,9 +68,9 @@ Result<OwnSlots> own_slots(const Files& files) {
     if (number == static_cast<uint64_t>(own.slot(name).number)) own.running = name;
   if (own.running.empty()) return fail(Code::not_found, "/ is not on one of muster's root slots");
   if (!is_at(files, partition, own.slot(own.running)))
-    return fail(Code::conflict,
-                fmt::format("the kernel's position of /dev/{} differs from the partition table of its disk",
-                            partition));
+    return fail(
+        Code::conflict,
+        fmt::format("the kernel's view of /dev/{} differs from the partition table of its disk", partition));
   return own;
 }
 
@@ -96,7 +96,7 @@ Result<std::string> partition_of(const Files& files, const OwnSlots& own, const 
   const std::string name = partition_path(own.disk, partition.number);
   if (disk_of_partition(files, name) == own.disk && is_at(files, name, partition)) return name;
   return fail(Code::conflict,
-              fmt::format("the kernel's view of partition {} of {} differs from the disk's table",
+              fmt::format("the kernel's view of partition {} of {} differs from the disk's partition table",
                           partition.number, own.disk));
 }
 
@@ -143,9 +143,10 @@ void unmount_left_over(const Files& files, const Unmount& unmount) {
 Status is_committed(const OwnSlots& own, const std::string& standing) {
   if (own.running == standing && standing == own.marker.current) return Ok{};
   const auto or_none = [](const std::string& slot) { return slot.empty() ? std::string("none") : slot; };
-  return fail(Code::conflict, fmt::format("this system is not committed: slot {} is running, the loader's "
-                                          "configuration names {}, and the disk's marker {}",
-                                          own.running, or_none(standing), or_none(own.marker.current)));
+  return fail(Code::conflict,
+              fmt::format("this system is not committed: slot {} is running, but the default "
+                          "slot is {} in the loader's configuration and {} in the disk's marker",
+                          own.running, or_none(standing), or_none(own.marker.current)));
 }
 
 }  // namespace muster

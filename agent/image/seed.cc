@@ -129,14 +129,15 @@ Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, co
     const auto layout = read_gpt(*device);
     if (!layout.ok() || !is_layout(*layout)) continue;
     if (!found.device.empty())
-      return fail(Code::conflict, found.device + " and " + path + " both contain this image of " + node);
+      return fail(Code::conflict,
+                  found.device + " and " + path + " both contain this image for node " + node);
     const GptPartition& esp = *layout->named("muster-esp");
     const uint64_t block = device->logical_block();
     found = {path,
              static_cast<uint32_t>(layout->named("muster-state")->number),
              {esp.number, esp.start / block, esp.size / block, esp.guid}};
   }
-  if (found.device.empty()) return fail(Code::not_found, "no disk contains this image of " + node);
+  if (found.device.empty()) return fail(Code::not_found, "no disk contains this image for node " + node);
   return found;
 }
 

@@ -26,7 +26,7 @@ Status check_note(const OwnSlots& own, const wire::BootSlotJob& job) {
     return refuse(fmt::format("contains image {}, but the order is for {}", note->digest, job.digest));
   if (!note->trial)
     return refuse(
-        "contains an image that cannot roll back automatically, according to the marker: re-image it");
+        "contains an image that cannot roll back automatically, according to the marker: re-image the node");
   return Ok{};
 }
 
@@ -57,7 +57,8 @@ Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job) {
   TRY(const OwnSlots own, own_slots(files));
   TRY_(efi::came_from(files, own.esp().guid));
   if (job.slot == own.running || (job.slot != "a" && job.slot != "b"))
-    return fail(Code::conflict, "this system runs from slot " + own.running + ", but the order is for " +
+    return fail(Code::conflict, "this system runs from slot " + own.running +
+                                    ", so the order must name the other slot, but it names " +
                                     (job.slot.empty() ? "none" : job.slot));
   TRY_(check_note(own, job));
   TRY(const auto esp, open_own_esp(files, own, kEspPlace, Mounted::Way::write));

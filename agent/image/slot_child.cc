@@ -123,7 +123,7 @@ Status stop_unit(Process& process) {
   TRY(const std::string said, run_ok(process, stop));
   TRY(const std::string after, state_of_unit(process));
   if (has_ended(after)) return Ok{};
-  return fail(Code::conflict, std::string("an earlier ") + kWriteSlotUnit + " does not stop");
+  return fail(Code::conflict, std::string("an earlier ") + kWriteSlotUnit + " did not stop");
 }
 
 std::string own_program(const Files& files) {
@@ -194,7 +194,7 @@ Result<Json> result_of_child(const Output& output) {
     if (json->contains("result")) return (*json)["result"];
     return fail(code_from_string(json->value("code", "")), json->value("message", "no reason given"));
   }
-  return fail(Code::failed, fmt::format("{} exited with {} without a result: {}", kWriteSlotUnit,
+  return fail(Code::failed, fmt::format("{} exited with status {} and no result: {}", kWriteSlotUnit,
                                         output.exit_code, output.err.substr(0, output.err.find('\n'))));
 }
 

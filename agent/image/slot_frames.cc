@@ -139,7 +139,7 @@ Status SlotFrames::fetch(BlobSource& source, void* zstd, const Batch& batch) {
     const size_t n = ZSTD_decompressDCtx(static_cast<ZSTD_DCtx*>(zstd), raw.data(), raw.size(), bytes.data(),
                                          bytes.size());
     if (ZSTD_isError(n) || n != f.raw_bytes)
-      return fail(Code::corrupt, fmt::format("frame {} does not decompress", i));
+      return fail(Code::corrupt, fmt::format("frame {} could not be decompressed", i));
     TRY_(device_.write_at(place(f), raw));
     // A power cut loses what is still in memory, which the next attempt would fetch again.
     device_.begin_sync(place(f), raw.size());

@@ -29,7 +29,7 @@ Status stays_inside(const Files& root, const std::string& path) {
       error ? fs::path() : fs::weakly_canonical(fs::path(root.real(path)).parent_path(), error);
   const auto out = folder.lexically_relative(base);
   if (!error && !out.empty() && *out.begin() != "..") return Ok{};
-  return fail(Code::denied, fmt::format("{} of the image points outside it", path));
+  return fail(Code::denied, fmt::format("{} in the image points outside the image", path));
 }
 
 Status check_program_path(const std::string& path) {
@@ -71,9 +71,10 @@ Result<std::map<std::string, std::string>> carried_network(const Files& running,
   if (!layered) return std::map<std::string, std::string>();
   const std::string own = out[std::string(kNetworkFolder) + "/" + kOwnNetwork];
   if (own.find("Address=" + job.address_cidr + "\n") == std::string::npos)
-    return fail(Code::conflict, fmt::format("this node's network is on a bond or a VLAN, and its address is "
-                                            "not {}: only a re-image through the RAM system sets that up",
-                                            job.address_cidr));
+    return fail(Code::conflict,
+                fmt::format("this node's network is on a bond or a VLAN, and its address is "
+                            "not {}: only a re-image through the RAM system can set up that address",
+                            job.address_cidr));
   return out;
 }
 

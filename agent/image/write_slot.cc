@@ -58,7 +58,7 @@ Status find_own_disk_of(Work& w) {
   const wire::ImageJob& job = w.job.image;
   const std::string host = w.deps.files.read_line("/proc/sys/kernel/hostname");
   if (host != job.hostname)
-    return fail(Code::denied, fmt::format("this is {}, but the order is for {}", host, job.hostname));
+    return fail(Code::denied, fmt::format("this host is {}, but the order is for {}", host, job.hostname));
   TRY(const DiskFacts disk, find_local_disk(job, w.deps.disks()));
   TRY(w.own, own_slots(w.deps.files));
   if (w.own.disk != disk.name)
@@ -167,7 +167,7 @@ Result<BlockDevice> hold_slot(const Work& w) {
   TRY(BlockDevice slot, BlockDevice::open(slot_path(w), BlockDevice::Access::exclusive_write));
   const std::string number = w.deps.files.read_line("/sys/class/block/" + w.partition + "/dev");
   if ((!slot.number().empty() && slot.number() != number) || slot.size() != w.own.slot(w.job.slot).size)
-    return fail(Code::conflict, fmt::format("/dev/{} is not the partition {} of {}", w.partition,
+    return fail(Code::conflict, fmt::format("/dev/{} is not partition {} of {}", w.partition,
                                             w.own.slot(w.job.slot).number, w.own.disk));
   return slot;
 }
@@ -182,7 +182,7 @@ Status write_frames(const Work& w, const BlockDevice& slot, WriteSlotResult& res
 }
 
 Status seed_and_check(const Work& w) {
-  say(w, "writing identity and network of the new system");
+  say(w, "writing the identity and network settings of the new system");
   const SeedRequest request = w.request();
   const uint64_t size = w.own.slot(w.job.slot).size;
   {

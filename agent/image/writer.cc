@@ -185,7 +185,7 @@ Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps
   {
     TRY(const BlockDevice disk, BlockDevice::open(w.path, BlockDevice::Access::exclusive_write));
     if (disk.size() != static_cast<uint64_t>(job.disk_size_bytes))
-      return fail(Code::conflict, w.path + ": its size differs from its description");
+      return fail(Code::conflict, w.path + ": its size differs from the size in the order");
     TRY(const DiskContent content, probe_disk(disk));
     if (is_finished(job, deps.order, content, marker_of(content))) {
       w.result.slot = content.marker->current;

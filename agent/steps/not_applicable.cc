@@ -8,8 +8,8 @@ StepModule not_applicable_module() {
   StepModule m;
   m.name = "not_applicable";
   m.help =
-      "Does nothing. The planner inserts it in place of a step that has `otherwise` and whose `for_each` is "
-      "empty or whose `when` is false.";
+      "Does nothing. The planner inserts it in place of a step that has `otherwise` if its `for_each` is "
+      "empty or its `when` is false.";
   m.parameters = Json::array({parameter("reason", "string", true, "reason shown in the report")});
   m.check = [](StepContext&, const Json& params) -> Result<CheckResult> {
     return CheckResult{Holds::not_applicable, text_of(params, "reason")};

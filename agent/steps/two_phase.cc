@@ -43,7 +43,7 @@ Status end_timer(Process& process, const std::string& name) {
   const auto until = std::chrono::steady_clock::now() + kLongestRollback;
   while (any_active(process, {unit_of(name) + ".service"})) {
     if (std::chrono::steady_clock::now() >= until)
-      return fail(Code::timeout, "an earlier change of " + name + " is still being rolled back (" +
+      return fail(Code::timeout, "an earlier change to " + name + " is still being rolled back (" +
                                      unit_of(name) + ".service)");
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
@@ -52,7 +52,7 @@ Status end_timer(Process& process, const std::string& name) {
 
 Error taken_back(const std::string& name) {
   return fail(Code::failed,
-              "the change of " + name + " was not confirmed in time and was rolled back by its timer");
+              "the change to " + name + " was not confirmed in time and was rolled back by its timer");
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ StepModule wait_for_module() {
   m.parameters =
       Json::array({parameter("path", "string", false, "path that must exist"),
                    parameter("path_gone", "string", false, "path that must not exist"),
-                   parameter("host", "string", false, "numeric address, with `port`"),
+                   parameter("host", "string", false, "numeric address; requires `port`"),
                    parameter("port", "int", false, "TCP port that must be open"),
                    parameter("command", "list", false, "program that must succeed"),
                    parameter("deadline_seconds", "int", false, "how long to wait for the conditions", 60)});

@@ -147,8 +147,9 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
       diff.add("missing pool " + wanted);
     else if (pool->value("size", 0) != int_of(params, "copies", 2) ||
              pool->value("min_size", 0) != int_of(params, "min_copies", 1))
-      diff.add(fmt::format("pool {} keeps {} copies and accepts writes with {}, which differs from the spec",
-                           wanted, pool->value("size", 0), pool->value("min_size", 0)));
+      diff.add(fmt::format(
+          "pool {} keeps {} copies and accepts writes with at least {}: the spec has other values", wanted,
+          pool->value("size", 0), pool->value("min_size", 0)));
   }
   TRY(const Json dump, ceph_json(context, {"fs", "dump"}));
   bool there = false, works = false;
@@ -162,7 +163,7 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
       works = works || server.value("state", "") == "up:active";
   }
   if (!there)
-    diff.add("missing file system " + name);
+    diff.add("file system " + name + " does not exist");
   else if (active && !works)
     diff.add("no metadata server is active");
   return diff.result().diff;
@@ -263,7 +264,7 @@ Result<CheckResult> check_left(StepContext& context, const Json& params) {
   Diff diff;
   for (const auto& mon : left.mons) diff.add("monitor " + mon + " is not declared");
   for (const auto& [host, osds] : left.hosts)
-    diff.add(fmt::format("{} OSDs of {}, which is not declared", osds.size(), host));
+    diff.add(fmt::format("{} OSDs are on {}, which is not declared", osds.size(), host));
   return diff.result();
 }
 
@@ -394,8 +395,8 @@ StepModule ceph_fs_module() {
   StepModule m;
   m.name = "ceph_fs";
   m.help =
-      "Creates a CephFS with one pool for data and one for metadata, each with this number of copies, and "
-      "waits for an active metadata server.";
+      "Creates a CephFS with one pool for data and one for metadata, each with the given number of copies, "
+      "and waits for an active metadata server.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "name of the file system"),
        parameter("copies", "int", false, "number of copies of all data", 2),
@@ -411,10 +412,10 @@ StepModule ceph_members_module() {
   StepModule m;
   m.name = "ceph_members";
   m.help =
-      "Tests that every member's OSDs are up, in, and below the root of the placement map, and that the "
-      "cluster is healthy as far as these members are concerned. Changes nothing.";
+      "Tests that every member's OSDs are `up` and `in` and are below the root of the placement map, and "
+      "that the cluster is healthy as far as these members are concerned. Changes nothing.";
   m.parameters = Json::array({parameter("members", "list", true, "[{name}]"),
-                              parameter("declared", "int", true, "number of declared members in total"),
+                              parameter("declared", "int", true, "total number of declared members"),
                               parameter("deadline_seconds", "int", false,
                                         "how long to wait for the cluster to become healthy", 300)});
   m.check = check_members;
@@ -430,7 +431,7 @@ StepModule ceph_left_module() {
   m.parameters = Json::array(
       {parameter("members", "list", true, "[{name}] of all declared members"),
        parameter("mons", "list", true, "[{name}] of all declared monitors"),
-       parameter("deadline_seconds", "int", false, "how long to wait for their data to be copied", 600)});
+       parameter("deadline_seconds", "int", false, "how long to wait for the OSDs' data to be copied", 600)});
   m.check = check_left;
   m.apply = apply_left;
   return m;
@@ -440,8 +441,8 @@ StepModule ceph_drain_module() {
   StepModule m;
   m.name = "ceph_drain";
   m.help =
-      "Drains a node's OSDs until every copy is elsewhere and they are safe to destroy, or puts them back "
-      "into use. Fails before any data moves if the other nodes are too few or too full.";
+      "Drains a node's OSDs until every copy is on other nodes and the OSDs are safe to destroy, or puts "
+      "them back into use. Fails before any data moves if the other nodes are too few or too full.";
   m.parameters = Json::array(
       {parameter("node", "string", true, "node name"), parameter("state", "string", true, "out | in"),
        parameter("copies", "int", false, "number of copies in the file system", 2),

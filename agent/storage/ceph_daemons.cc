@@ -59,7 +59,7 @@ StepModule ceph_daemons_module() {
   m.name = "ceph_daemons";
   m.help =
       "Runs a manager and a metadata server, with their keys from the monitors. One of each is active in the "
-      "cluster, the others are on standby.";
+      "cluster; the others are on standby.";
   m.parameters = Json::array({parameter("name", "string", true, "name of the node")});
   m.check = check_daemons;
   m.apply = apply_daemons;

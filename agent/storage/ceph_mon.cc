@@ -106,20 +106,22 @@ Result<CheckResult> check_mon(StepContext& context, const Json& params) {
 // A monitor without a store joins the existing quorum and gets its maps from there. Without a quorum it would
 // create a new cluster: never if OSDs exist, because they prove that there was a cluster.
 Status may_begin(StepContext& context, const Monitor& want, const Json& params) {
-  std::string sign = params.value("may_create", false) ? "" : "disks of this storage contain its OSDs";
+  std::string sign = params.value("may_create", false) ? "" : "there are disks with OSDs of this cluster";
   if (sign.empty()) {
     TRY(const auto own, ceph_stores(context, params));
     for (const auto& store : own) {
       TRY(const DiskContent content, ceph_content_of(context, store));
-      if (is_ceph_store(content, store)) sign = store.device + " contains an OSD of it";
+      if (is_ceph_store(content, store)) sign = store.device + " contains an OSD of this cluster";
     }
   }
   if (sign.empty() || ceph_json(context, {"quorum_status"}).ok()) return Ok{};
-  return fail(Code::denied,
-              fmt::format("{} does not contain a monitor's store and no monitor responds, but {}: a new "
-                          "cluster would lose that data, so none is created. Restore the other monitors, or "
-                          "this one's store, and run it again; see docs/storage.md: losing the metadata",
-                          want.folder, sign));
+  return fail(
+      Code::denied,
+      fmt::format(
+          "{} does not contain a monitor's store and no monitor responds, but {}: a new "
+          "cluster would lose the OSDs' data and is not created. Restore the other monitors or "
+          "the store of this one, then run the playbook again; see docs/storage.md: losing the metadata",
+          want.folder, sign));
 }
 
 Status apply_mon(StepContext& context, const Json& params) {
@@ -143,9 +145,9 @@ StepModule ceph_mon_module() {
   StepModule m;
   m.name = "ceph_mon";
   m.help =
-      "Runs a monitor with its store in /state/ceph, which is kept if present, and waits until it is in the "
-      "quorum. Without a store it joins the monitors that respond; if none responds, a new cluster is "
-      "created only if no OSDs exist.";
+      "Runs a monitor with its store in /state/ceph (an existing store is kept) and waits until the monitor "
+      "is in the quorum. Without a store, it joins the monitors that respond; if none responds, a new "
+      "cluster is created only if no OSDs exist.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "name of the node"),
        parameter("fsid", "string", true, "fsid of the cluster"),
@@ -154,8 +156,8 @@ StepModule ceph_mon_module() {
        parameter("mon_key", "string", true, "secret:ceph-mon-key"),
        parameter("admin_key", "string", true, "secret:ceph-admin-key"),
        parameter("client_key", "string", true, "secret:ceph-client-key"),
-       parameter("may_create", "bool", true, "no OSD of this cluster was found on any member's disk"),
-       parameter("disks", "list", true, "as in ceph_osds"), ceph_deadline(300)});
+       parameter("may_create", "bool", true, "true if no OSD of this cluster was found on any member's disk"),
+       parameter("disks", "list", true, "disks, as in the step `ceph_osds`"), ceph_deadline(300)});
   m.check = check_mon;
   m.apply = apply_mon;
   return m;

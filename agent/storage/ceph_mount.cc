@@ -27,7 +27,8 @@ std::string mount_problem(const Files& files, const CephMount& want) {
   const auto entry = find_mount(files, want.target);
   if (!entry) return want.target + " is not mounted";
   if (entry->fs == "ceph" && entry->source == want.source) return "";
-  return fmt::format("{} is {} ({}), not {} (ceph)", want.target, entry->source, entry->fs, want.source);
+  return fmt::format("{} is mounted from {} ({}), not from {} (ceph)", want.target, entry->source, entry->fs,
+                     want.source);
 }
 
 // A service, because systemd does not retry a failed mount unit, and a node may be up before the monitors
@@ -75,8 +76,8 @@ StepModule ceph_mount_module() {
   StepModule m;
   m.name = "ceph_mount";
   m.help =
-      "Mounts CephFS with the kernel client, now and at every boot; checked against the kernel's mounts. "
-      "Requires Ceph 17 or later.";
+      "Mounts CephFS with the kernel client, now and at every boot, and checks the mount in the kernel's "
+      "mount table. Requires Ceph 17 or later.";
   m.parameters = Json::array({parameter("name", "string", true, "name of the file system"),
                               parameter("fsid", "string", true, "fsid of the cluster"),
                               parameter("target", "string", true, "mount point"), ceph_deadline(120)});

@@ -33,7 +33,8 @@ Result<std::string> ceph_key_of(StepContext& context, const std::string& who,
 }
 
 Json ceph_deadline(int seconds) {
-  return parameter("deadline_seconds", "int", false, "how long to wait for it to take effect", seconds);
+  return parameter("deadline_seconds", "int", false, "how long to wait for the change to take effect",
+                   seconds);
 }
 
 Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Json& params) {
@@ -43,7 +44,7 @@ Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Jso
   for (size_t i = 0; i < wanted.size(); ++i) {
     out.push_back({wanted[i], text_of(params["disks"][i], "uuid"), device_path(disks[i].name), disks[i]});
     if (out.back().uuid.empty())
-      return fail(Code::invalid, "ceph_osds: disk " + wanted[i].serial + " has no uuid");
+      return fail(Code::invalid, "ceph_osds: disk " + wanted[i].serial + " has no `uuid`");
   }
   return out;
 }

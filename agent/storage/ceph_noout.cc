@@ -77,15 +77,15 @@ StepModule ceph_noout_module() {
   StepModule m;
   m.name = "ceph_noout";
   m.help =
-      "Sets or clears the noout flag of a node. While it is set, the node's OSDs stay members although the "
-      "node is away: their data is not copied to other nodes. Data that only they have cannot be read "
-      "during that time, so the flag is set only once `ceph osd ok-to-stop` succeeds, and not at all if that "
-      "takes "
-      "too long.";
-  m.parameters = Json::array({parameter("node", "string", true, "node name in the placement map"),
-                              parameter("state", "string", true, "set | unset"),
-                              parameter("deadline_seconds", "int", false,
-                                        "how long to wait until other nodes have its data", kPatience)});
+      "Sets or clears the noout flag of a node. While the flag is set, the node's OSDs remain members even "
+      "when the node is down, and their data is not copied to other nodes. Data that only these OSDs have "
+      "cannot be read during that time, so the flag is set only once `ceph osd ok-to-stop` succeeds, and not "
+      "at all if that takes too long.";
+  m.parameters =
+      Json::array({parameter("node", "string", true, "node name in the placement map"),
+                   parameter("state", "string", true, "set | unset"),
+                   parameter("deadline_seconds", "int", false,
+                             "how long to wait until other nodes have the node's data", kPatience)});
   m.check = check_noout;
   m.apply = apply_noout;
   m.verify = verify_noout;

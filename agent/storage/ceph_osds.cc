@@ -63,14 +63,13 @@ Result<CephOsd> registered(StepContext& context, const CephStore& store) {
   TRY(const auto all, ceph_osds(context, false));
   for (const auto& osd : all)
     if (osd.uuid == store.uuid) return osd;
-  return fail(Code::not_found, "the monitors have no entry for the OSD of disk " + store.wanted.serial);
+  return fail(Code::not_found, "the monitors have no entry for the OSD on disk " + store.wanted.serial);
 }
 
 Result<CheckResult> check_store(StepContext& context, const CephStore& store) {
   TRY(const OnDisk on, look_at(context, store));
   if (on.found == Found::foreign)
-    return differs(
-        fmt::format("{} is to become an OSD, but currently contains: {}", store.device, on.summary));
+    return differs(fmt::format("{} should be an OSD, but contains: {}", store.device, on.summary));
   if (on.found == Found::begun) return differs("the OSD on " + store.device + " is not complete");
   const auto known = registered(context, store);
   if (!known.ok()) return differs(known.error().message);
@@ -78,7 +77,7 @@ Result<CheckResult> check_store(StepContext& context, const CephStore& store) {
   if (!osd.up || !osd.in) return differs(fmt::format("osd.{} is {}", osd.id, osd.up ? "out" : "down"));
   if (kernel_name(context.files, context.files.read_link(store_folder(osd.id) + "/block").value_or("")) !=
       store.disk.name)
-    return differs(store_folder(osd.id) + " does not lead to " + store.device);
+    return differs(store_folder(osd.id) + " does not point to " + store.device);
   TRY(const std::string key, ceph_key_of(context, fmt::format("osd.{}", osd.id)));
   return check_parts(context, store_parts(osd.id, key));
 }
@@ -169,7 +168,7 @@ StepModule ceph_osds_module() {
   StepModule m;
   m.name = "ceph_osds";
   m.help =
-      "Runs one OSD per disk. An OSD that muster created earlier is used again with its data; anything else "
+      "Runs one OSD per disk. An OSD that muster created earlier is reused with its data; anything else "
       "on a disk is replaced only if the approved plan says so.";
   m.parameters = Json::array(
       {parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy, uuid}]"),

@@ -87,13 +87,13 @@ std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& mo
   std::map<std::string, double> weights;
   for (const auto& store : staying) {
     if (store.size <= 0)
-      return fmt::format("`ceph osd df` has no size for osd.{} of {}", store.id, store.host);
+      return fmt::format("`ceph osd df` reports no size for osd.{} on {}", store.id, store.host);
     weights[store.host] += store.weight;
   }
   const double moved = sum(leaving, &Store::data), all = moved + sum(staying, &Store::data);
   const auto share = shares(weights, all, move.copies);
   if (share.empty())
-    return fmt::format("{} copies need as many other nodes whose OSDs have a weight", move.copies);
+    return fmt::format("{} copies need that many other nodes whose OSDs have a weight above 0", move.copies);
   const double weight = sum(staying, &Store::weight);
   for (const auto& store : staying) {
     if (store.weight <= 0) continue;
@@ -104,7 +104,7 @@ std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& mo
     const double filled = (store.used - store.data + data) / store.size;
     if (filled > limit)
       return fmt::format(
-          "{:.0f} GiB do not fit on the other nodes: osd.{} of {} would be {:.0f} % full, and Ceph moves "
+          "{:.0f} GiB do not fit on the other nodes: osd.{} on {} would be {:.0f} % full, and Ceph moves "
           "nothing onto an OSD above {:.0f} %",
           moved / (1 << 20), store.id, store.host, 100 * filled, 100 * limit);
   }

@@ -92,9 +92,9 @@ std::string lacks_client(const Files& files, const Wanted& want) {
     const bool loaded = known.ok() && known->find("\tlustre\n") != std::string::npos;
     if (!loaded && (!modules.ok() || modules->find("/lustre.ko") == std::string::npos))
       return fmt::format(
-          "there is no module 'lustre' for this node's kernel {}: no distribution includes it. Build or buy "
-          "the client's packages for this kernel, and install them with a playbook of your own that comes "
-          "before storage-external",
+          "there is no module 'lustre' for this node's kernel {}, and no distribution includes that module. "
+          "Build or buy the client's packages for this kernel, and install them with a playbook of your own "
+          "that comes before storage-external",
           kernel);
   }
   const std::string helper = "mount." + want.fstype;
@@ -143,7 +143,7 @@ std::string no_answer(StepContext& context, const Wanted& want) {
 
 CheckResult as_declared() {
   CheckResult out = holds();
-  out.note = "storage of the site: the profile's minimum speeds do not apply";
+  out.note = "site storage: the profile's minimum speeds do not apply";
   return out;
 }
 
@@ -265,17 +265,17 @@ StepModule external_mount_module() {
   StepModule m;
   m.name = "external_mount";
   m.help =
-      "Mounts a file system of the site, now and at every boot, and checks its type, its source and that its "
-      "server responds. It is never created or changed; if it is declared writable, a few bytes are written, "
-      "read and removed. A server that does not respond is an error within two minutes.";
+      "Mounts a file system of the site, now and at every boot, and checks its type and source, and that its "
+      "server responds. The file system is never created or changed; if it is declared writable, a few bytes "
+      "are written, read and removed. A server that does not respond is an error within two minutes.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "name of the storage"),
        parameter("fstype", "string", true, "nfs4 | ceph | lustre"),
        parameter("source", "string", true, "source, as the kernel shows it when mounted"),
-       parameter("server", "string", true, "name of the server in errors"),
+       parameter("server", "string", true, "server name to show in error messages"),
        parameter("target", "string", true, "mount point"),
        parameter("options", "string", false, "mount options besides hard, noatime, nosuid, nodev", ""),
-       parameter("writable", "bool", false, "true: tested by writing to it", false)});
+       parameter("writable", "bool", false, "true: test the storage by writing to it", false)});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

@@ -163,14 +163,14 @@ Result<Volume> look_at_volume(StepContext& context, const Json& params) {
   TRY(const std::string chunks, moosefs_wrong(out));
   if (!chunks.empty()) now.lacking.add(chunks);
   if (disks != params.at("disks").size())
-    now.lacking.add(fmt::format("the master has {} of this node's disks", disks));
+    now.lacking.add(fmt::format("the master lists {} of this node's disks", disks));
   return now;
 }
 
 Result<CheckResult> check_drained(StepContext& context, const Json& params) {
   TRY(const auto disks, wanted_disks(params));
   const auto list = context.files.read(kDiskList);
-  if (!list.ok() || *list != disk_list(disks, true)) return differs("its disks are in use");
+  if (!list.ok() || *list != disk_list(disks, true)) return differs("this node's disks are in use");
   TRY(const Volume now, look_at_volume(context, params));
   return now.lacking.result();
 }
@@ -181,7 +181,7 @@ Status apply_drained(StepContext& context, const Json& params) {
   const int64_t copies = int_of(params, "copies", 2);
   if (before.others < copies)
     return fail(Code::conflict,
-                fmt::format("{} copies need as many other chunk servers, but {} are connected", copies,
+                fmt::format("{} copies need that many other chunk servers, but {} are connected", copies,
                             before.others));
   if (before.others_free < before.own_used)
     return fail(Code::conflict,
@@ -199,25 +199,26 @@ Status apply_drained(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule moosefs_disks_module() {
-  return made_of("moosefs_disks",
-                 "Creates one XFS per bulk disk, mounted at /srv/mfs/SERIAL. A disk that already has "
-                 "muster's label is kept with its chunks.",
-                 Json::array({parameter("disks", "list", true,
-                                        "[{serial, wwid, model, size_bytes, content_hash, policy}]")}),
-                 disk_parts);
+  return made_of(
+      "moosefs_disks",
+      "Creates one XFS file system per bulk disk, mounted at /srv/mfs/SERIAL. A disk that already has "
+      "muster's label is kept with its chunks.",
+      Json::array(
+          {parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")}),
+      disk_parts);
 }
 
 StepModule moosefs_metalogger_module() {
-  return made_of("moosefs_metalogger", "Runs a metadata logger: a continuous copy of the master's metadata.",
-                 Json::array({parameter("master", "string", true, "address of the master")}),
-                 metalogger_parts);
+  return made_of(
+      "moosefs_metalogger", "Runs a metadata logger, which keeps a continuous copy of the master's metadata.",
+      Json::array({parameter("master", "string", true, "address of the master")}), metalogger_parts);
 }
 
 StepModule moosefs_chunkserver_module() {
   return made_of("moosefs_chunkserver",
                  "Runs this node's chunk server, which does not start unless all its disks are mounted.",
                  Json::array({parameter("master", "string", true, "address of the master"),
-                              parameter("disks", "list", true, "as in moosefs_disks")}),
+                              parameter("disks", "list", true, "same list as in moosefs_disks")}),
                  chunkserver_parts);
 }
 
@@ -225,12 +226,12 @@ StepModule moosefs_members_module() {
   StepModule m;
   m.name = "moosefs_members";
   m.help =
-      "Tests that a chunk server of every member is connected to the master, and that all its disks are "
-      "healthy. Changes nothing.";
-  m.parameters =
-      Json::array({parameter("master", "string", true, "address of the master"),
-                   parameter("members", "list", true, "[{name, address}]"),
-                   parameter("deadline_seconds", "int", false, "how long to wait for them to register", 60)});
+      "Tests that every member's chunk server is connected to the master and that all disks of these "
+      "servers are healthy. Changes nothing.";
+  m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
+                              parameter("members", "list", true, "[{name, address}]"),
+                              parameter("deadline_seconds", "int", false,
+                                        "how long to wait for the chunk servers to register", 60)});
   m.check = check_members;
   return m;
 }
@@ -239,12 +240,13 @@ StepModule moosefs_drain_module() {
   StepModule m;
   m.name = "moosefs_drain";
   m.help =
-      "Empties this node's disks, until the master reports that each can be removed and no chunk of the "
-      "volume lacks a copy. Fails before any data moves if the other nodes are too few or too full.";
+      "Moves all data off this node's disks, and waits until the master reports that every disk can be "
+      "removed and no chunk of the volume lacks a copy. Fails before any data moves if there are too few "
+      "other nodes or they are too full.";
   m.parameters = Json::array(
       {parameter("master", "string", true, "address of the master"),
        parameter("address", "string", true, "address of this node"),
-       parameter("disks", "list", true, "as in moosefs_disks"),
+       parameter("disks", "list", true, "same list as in moosefs_disks"),
        parameter("copies", "int", false, "number of copies in the volume", 2),
        parameter("deadline_seconds", "int", false, "how long to wait for the data to move", 86400)});
   m.check = check_drained;

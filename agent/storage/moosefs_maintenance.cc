@@ -89,8 +89,8 @@ StepModule moosefs_maintenance_module() {
   StepModule m;
   m.name = "moosefs_maintenance";
   m.help =
-      "Switches maintenance mode of this node's chunk server on or off. While it is on, the master does not "
-      "copy this node's chunks to other nodes, although the node is away. The mode is switched on only once "
+      "Turns maintenance mode on or off for this node's chunk server. While it is on, the master does not "
+      "copy this node's chunks to other nodes, even when the node is down. The mode is turned on only once "
       "no chunk is missing, endangered or undergoal, and not at all if that takes too long.";
   m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
                               parameter("address", "string", true, "address of this node"),

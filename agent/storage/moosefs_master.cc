@@ -102,7 +102,7 @@ Result<std::string> sign_of_data(StepContext& context, const Json& params) {
       return copies + " contains a copy of the metadata";
   if (latest_moosefs_copy(context.files)) return all + " contains metadata from this node's time as master";
   if (!params.value("may_create", false))
-    return std::string("disks of this storage have the label of its data");
+    return std::string("some disks have the label of this storage's data");
   TRY(const auto wanted, wanted_disks(params));
   TRY(const auto disks, resolve_disks(context.files, wanted));
   for (size_t i = 0; i < disks.size(); ++i) {
@@ -111,7 +111,7 @@ Result<std::string> sign_of_data(StepContext& context, const Json& params) {
     TRY(const DiskContent content, probe_disk(device));
     for (const auto& signature : content.signatures)
       if (signature.label == moosefs_label(wanted[i].serial))
-        return fmt::format("disk {} has the label of its data", wanted[i].serial);
+        return fmt::format("disk {} has the label of this storage's data", wanted[i].serial);
   }
   return std::string();
 }
@@ -156,7 +156,7 @@ Result<Origin> own_metadata(StepContext& context, const Json& params) {
           "the metadata in {}/master was last written {} ago, the master is not running, and {} has "
           "a master's metadata as well: later changes there would be lost. Name the node with the later "
           "metadata as the server (see docs/storage.md: another MooseFS master); to start with this "
-          "one, run `muster plan --force {}` and `muster approve`",
+          "node's metadata, run `muster plan --force {}` and `muster approve`",
           moosefs_folder(context.files), age_of(written), names, context.node));
 }
 
@@ -171,7 +171,7 @@ Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
         Code::denied,
         fmt::format("the copy of the metadata in {} was last written {} ago (version {}): later changes "
                     "would be lost. Compare it with the other nodes' copies (see docs/storage.md: another "
-                    "MooseFS master); to use this one, run `muster plan --force {}` and `muster approve`",
+                    "MooseFS master); to use this copy, run `muster plan --force {}` and `muster approve`",
                     copy->folder, age_of(copy->written), copy->version, context.node));
   }
   TRY(const std::string sign, sign_of_data(context, params));
@@ -180,8 +180,8 @@ Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
       Code::denied,
       fmt::format(
           "{} contains no metadata, but {}: an empty file system would lose that data, so none is created. "
-          "Copy metadata_ml.mfs.back and changelog_ml* of a metadata logger ({}/metalogger of another node), "
-          "or a backup, to {} and run it again; see docs/storage.md: losing the metadata",
+          "Copy metadata_ml.mfs.back and changelog_ml* of a metadata logger ({}/metalogger on another node), "
+          "or a backup, to {} and repeat the run; see docs/storage.md: losing the metadata",
           folder, sign, moosefs_folder(context.files), folder));
 }
 
@@ -249,9 +249,10 @@ Status no_other_master(StepContext& context) {
   if (out.ok()) return Ok{};
   return fail(
       Code::conflict,
-      fmt::format("{}: two masters would each lose the other's changes. To stop the former one, use a plan "
-                  "that includes it (run `muster up` without --limit)",
-                  out.out.empty() ? "a different master is running" : out.out.substr(0, out.out.find('\n'))));
+      fmt::format(
+          "{}: two masters would each lose the other's changes. To stop the former master, use a plan "
+          "that includes its node (run `muster up` without --limit)",
+          out.out.empty() ? "a different master is running" : out.out.substr(0, out.out.find('\n'))));
 }
 
 Status apply_master(StepContext& context, const Json& params) {
@@ -268,7 +269,7 @@ Status apply_master(StepContext& context, const Json& params) {
     return fail(
         Code::denied,
         fmt::format("the master is running, but {}/master does not contain its metadata: its state is in "
-                    "memory only. Nothing is changed; stop it cleanly, and check what it writes",
+                    "memory only. Nothing was changed; stop the master cleanly, and check what it writes",
                     moosefs_folder(context.files)));
   TRY_(apply_parts(context, parts));
   TRY(const CheckResult runs, service.module.check(context, service.params));
@@ -287,7 +288,7 @@ Result<CheckResult> check_master(StepContext& context, const Json& params) {
   TRY(const auto parts, master_parts(context, params));
   TRY(const CheckResult all, check_parts(context, parts));
   if (all.holds == Holds::no || !moosefs_metadata_is_new(context.files)) return all;
-  return differs("the master has not written an image of its metadata, so there can be no copy");
+  return differs("the master has not written an image of its metadata, so no copy of it can exist");
 }
 
 Result<CheckResult> check_heir(StepContext& context, const Json& params) {
@@ -305,7 +306,7 @@ Part master_off() {
 Result<CheckResult> check_retired(StepContext& context, const Json&) {
   TRY(const CheckResult off, check_parts(context, {master_off()}));
   if (off.holds == Holds::no) return off;
-  return has_moosefs_metadata(context.files) ? differs("still contains metadata of a master") : holds();
+  return has_moosefs_metadata(context.files) ? differs("this node still has a master's metadata") : holds();
 }
 
 // Stops the master cleanly, so that it writes all its state, and moves the metadata aside, so that it is
@@ -319,29 +320,33 @@ Status apply_retired(StepContext& context, const Json&) {
 
 Json metadata_parameters() {
   return Json::array(
-      {parameter("may_create", "bool", true, "no data of this storage was found on any member's disk"),
-       parameter("disks", "list", true, "as in moosefs_disks"),
-       parameter("take_over", "bool", false, "this node is the declared server: a copy may be used", false),
-       parameter("accept_old", "bool", false, "also a copy that is older than two hours", false),
+      {parameter("may_create", "bool", true, "true: no data of this storage was found on any member's disk"),
+       parameter("disks", "list", true, "same list as in moosefs_disks"),
+       parameter("take_over", "bool", false,
+                 "true: this node is the declared server, so a copy of the metadata may be used", false),
+       parameter("accept_old", "bool", false, "true: also accept a copy that is older than two hours", false),
        parameter("other_masters", "list", false,
-                 "names of the other nodes that had a master's metadata at last contact: with take_over, "
-                 "this node's own then counts as a copy, unless its master is running",
+                 "names of the other nodes that had a master's metadata at last contact; if there are "
+                 "any, `take_over` treats this node's own metadata as a copy, unless its master is running",
                  Json::array())});
 }
 
 }  // namespace
 
 StepModule moosefs_master_module() {
-  auto m = made_of("moosefs_master",
-                   "Runs the metadata server. Its metadata is in /state/mfs and is kept if present; "
-                   "otherwise, with take_over, the latest copy of a former master's is used. An empty file "
-                   "system is not created if a disk label or a copy shows that there was one, and no master "
-                   "starts while a different node answers as master.",
-                   metadata_parameters(), master_parts);
+  auto m = made_of(
+      "moosefs_master",
+      "Runs the metadata server. Its metadata is in /state/mfs and is kept if present; "
+      "otherwise, with `take_over`, the latest copy of a former master's metadata is used. An empty file "
+      "system is not created if a disk label or a copy shows that one existed, and the master "
+      "does not start while a different node runs one.",
+      metadata_parameters(), master_parts);
   m.parameters.push_back(
-      parameter("address", "string", true, "address of this node: only its root is root in the file system"));
-  m.parameters.push_back(parameter("clients", "list", true,
-                                   "other clients that may mount, with root as `nobody`: [{name, address}]"));
+      parameter("address", "string", true,
+                "address of this node, the only client whose root user is root in the file system"));
+  m.parameters.push_back(parameter(
+      "clients", "list", true,
+      "other clients that may mount the file system, with root mapped to `nobody`: [{name, address}]"));
   m.parameters.push_back(parameter("members", "list", false,
                                    "nodes that may be the master, same form as `clients`; each is checked "
                                    "for a running master; default: the clients"));
@@ -355,7 +360,7 @@ StepModule moosefs_heir_module() {
   m.name = "moosefs_heir";
   m.help =
       "Tests that this node has the metadata, or a complete copy that is at most two hours old, or that "
-      "there was none yet. Changes nothing; runs before the former master is stopped.";
+      "no metadata existed yet. Changes nothing; runs before the former master is stopped.";
   m.parameters = metadata_parameters();
   m.check = check_heir;
   return m;

@@ -43,7 +43,8 @@ std::string mount_problem(const Files& files, const SharedMount& want) {
   const bool fits = source.size() >= end.size() &&
                     source.compare(source.size() - end.size(), end.size(), end) == 0 &&
                     (source.size() == end.size() || source[source.size() - end.size() - 1] == '#');
-  return fits ? "" : fmt::format("{} is {}, not a mount from master {}", want.target, source, want.master);
+  return fits ? ""
+              : fmt::format("{} is mounted from {}, not from master {}", want.target, source, want.master);
 }
 
 // The result of an access to a mount of the correct source, by a separate process, because an access that
@@ -154,7 +155,7 @@ Result<std::string> attribute(StepContext& context, const char* tool, const std:
   TRY(const std::string out, run_tool(context, {tool, target}));
   const auto colon = out.find(": ");
   if (colon == std::string::npos)
-    return fail(Code::failed, std::string(tool) + " printed an unexpected answer: " + out.substr(0, 100));
+    return fail(Code::failed, std::string(tool) + " printed unexpected output: " + out.substr(0, 100));
   std::string value = out.substr(colon + 2);
   while (!value.empty() && isspace(static_cast<unsigned char>(value.back()))) value.pop_back();
   return value;
@@ -204,7 +205,7 @@ Json with(Json parameters, std::initializer_list<Json> more) {
 StepModule moosefs_mount_module() {
   StepModule m;
   m.name = "moosefs_mount";
-  m.help = "Mounts the shared file system from this master, now and at every boot.";
+  m.help = "Mounts the shared file system from the given master, now and at every boot.";
   m.parameters = with(kMountParameters,
                       {parameter("deadline_seconds", "int", false, "how long to wait for the mount", 60)});
   m.check = check_mounted;

@@ -178,8 +178,8 @@ StepModule nfs_server_module() {
   StepModule m;
   m.name = "nfs_server";
   m.help =
-      "Exports a mounted file system over NFSv4 to these nodes only, and only while it is mounted; a "
-      "client's root becomes `nobody`. Checked against the server's current exports.";
+      "Exports a mounted file system over NFSv4 to the given clients only, and only while it is mounted; a "
+      "client's root user becomes `nobody`. The result is checked against the server's current exports.";
   m.parameters =
       Json::array({parameter("name", "string", true, "name of the storage"),
                    parameter("path", "string", true, "mount point to export"),

@@ -60,9 +60,10 @@ Status write(StepContext& context, const Json& params) {
 Json parameters() {
   return Json::array(
       {parameter("target", "string", true, "mount point"),
-       parameter("fstype", "string", true, "glob of the file system type that must be mounted there"),
+       parameter("fstype", "string", true, "glob that the mounted file system's type must match"),
        parameter("source", "string", true,
-                 "glob of its source, a link below /dev/disk/by-id, or the disks it is on (disks:...)"),
+                 "glob that the mounted source must match, a link below /dev/disk/by-id, or the disks that "
+                 "the source must be on (disks:...)"),
        parameter("file", "string", true, "file name"), parameter("content", "string", true, "content")});
 }
 
@@ -72,8 +73,8 @@ StepModule shared_write_module() {
   StepModule m;
   m.name = "shared_write";
   m.help =
-      "Writes a small file to the shared file system, only if the correct one is mounted. A second node "
-      "reads it with shared_read.";
+      "Writes a small file to the shared file system, only if the correct file system is mounted. A second "
+      "node reads it with shared_read.";
   m.parameters = parameters();
   m.check = check;
   m.apply = write;

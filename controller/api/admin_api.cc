@@ -18,8 +18,8 @@ void get_version(const CallPtr& call) {
 // as root.
 void make_backup(const CallPtr& call) {
   if (call->door != Door::local)
-    return call->error(
-        fail(Code::denied, "a backup is made on the controller host, through the controller's socket"));
+    return call->error(fail(
+        Code::denied, "a backup can be made only on the controller host, through the controller's socket"));
   const auto body = parse_json(call->request.body);
   if (!body.ok()) return call->error(body.error());
   JsonReader r(*body, "request");

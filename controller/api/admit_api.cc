@@ -43,7 +43,7 @@ Result<Admission> admission_from(const std::string& body) {
   const std::string mac = normal_mac(a.node.mac);
   a.node.mac = mac_of_unknown(unknown_name(mac));
   if (!is_station_address(a.node.mac))
-    return fail(Code::invalid, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:04", mac));
+    return fail(Code::invalid, fmt::format("'{}' is not a MAC address (example: 52:54:00:20:00:04)", mac));
   return a;
 }
 
@@ -144,7 +144,7 @@ Status nothing_changed(Services& services, const Tried& tried) {
   if (services.bringup.executor().active())
     return fail(
         Code::conflict,
-        fmt::format("run {} is under way; the spec can be changed after it has ended (see `muster watch`)",
+        fmt::format("run {} is under way: change the spec after the run has ended (see `muster watch`)",
                     services.bringup.executor().run_id()));
   TRY(const auto newest, services.store.spec(0));
   if (newest.revision != tried.before.revision)
@@ -240,10 +240,9 @@ void set_discovery(const CallPtr& call) {
   if (!spec.ok()) return call->error(spec.error());
   const std::string image = discovery_image((*spec)->spec);
   if (!call->services.images.built((*spec)->spec).count(image))
-    return call->error(fail(
-        Code::invalid,
-        fmt::format("image '{}', whose RAM system they would boot, is not built: run `muster image build {}`",
-                    image, image)));
+    return call->error(fail(Code::invalid, fmt::format("image '{}', whose RAM system undeclared machines "
+                                                       "boot, is not built: run `muster image build {}`",
+                                                       image, image)));
   call->services.images.prepare_ram({image}, [call, how_long, answer](Status ready) {
     if (!ready.ok()) return call->error(std::move(ready).error().with("the RAM system"));
     call->services.discovery.on(how_long);
@@ -266,10 +265,10 @@ void admit_machine(const CallPtr& call) {
     return call->ok({{"name", admission->node.name}, {"unchanged", true}, {"revision", row->revision}});
   Executor& executor = services.bringup.executor();
   if (executor.active())
-    return call->error(fail(
-        Code::conflict,
-        fmt::format("run {} is under way; the spec can be changed after it has ended (see `muster watch`)",
-                    executor.run_id())));
+    return call->error(
+        fail(Code::conflict,
+             fmt::format("run {} is under way: change the spec after the run has ended (see `muster watch`)",
+                         executor.run_id())));
   const auto machine = machine_for(services, *admission);
   if (!machine.ok()) return call->error(machine.error());
   admission->node.mac = mac_of_unknown(machine->name);

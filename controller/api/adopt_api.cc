@@ -137,7 +137,7 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
     if (node.like.empty())
       return fail(Code::invalid,
                   fmt::format("{} is not in the spec: name a similar declared node with --like, or declare "
-                              "it there with 'adopt: {{ host: {}, host_key: \"{}\" }}'",
+                              "the host in the spec with 'adopt: {{ host: {}, host_key: \"{}\" }}'",
                               node.name, node.adopt.host, node.adopt.host_key));
     if (d.text.empty()) {
       TRY(const SpecRow row, services.store.spec(0));
@@ -264,12 +264,12 @@ void approved(const CallPtr& call, const Asked& asked, const Bringup::Made& made
   if (services.bringup.executor().active())
     return call->error(
         fail(Code::conflict,
-             fmt::format("run {} is under way; a host can be adopted after it has ended (see `muster watch`)",
+             fmt::format("run {} is under way: adopt hosts after the run has ended (see `muster watch`)",
                          services.bringup.executor().run_id())));
   if (asked.digest != made.digest)
     return call->error(
         fail(Code::conflict,
-             "the cluster changed since this was planned: nothing was done; run the command again"));
+             "the cluster changed since the plan was made: nothing was done; run the command again"));
   const auto declared = declaration(services, asked.hosts);
   if (!declared.ok()) return call->error(declared.error());
   const auto same = services.bringup.still_holds(

@@ -41,7 +41,7 @@ Status check_operator(const Services& services, Door door, const HttpRequest& re
   if (!request.headers.count("Authorization"))
     return fail(Code::denied, "an operator's bearer token is required");
   if (!shows_token(request, services.authority.operator_token()))
-    return fail(Code::denied, "not the operator's token");
+    return fail(Code::denied, "the bearer token is not the operator's");
   return Ok{};
 }
 

@@ -37,7 +37,7 @@ class ArchiveAnswers {
     CallPtr call;
     Make make;
     std::shared_ptr<RunArchive> archive = nullptr;
-    Result<HttpResponse> answer = fail(Code::failed, "nothing was read: see musterd's log");
+    Result<HttpResponse> answer = fail(Code::failed, "the stored run was not read: see musterd's log");
   };
   void next();
 

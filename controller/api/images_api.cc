@@ -46,8 +46,9 @@ struct JobLines {
 // Paths are on the controller host, so only local clients may give them.
 Result<Json> local_request(const CallPtr& call) {
   if (call->door != Door::local)
-    return fail(Code::denied,
-                "images are imported and exported on the controller host, through the controller's socket");
+    return fail(
+        Code::denied,
+        "images can be imported and exported only on the controller host, through the controller's socket");
   return parse_json(call->request.body);
 }
 
@@ -77,7 +78,7 @@ void build_image(const CallPtr& call) {
   for (const auto& name : {order.name, order.recipe})
     if ((!name.empty() && name.front() == '.') || name.find('/') != std::string::npos)
       return call->error(fail(Code::invalid, "not a valid image or recipe name: '" + name + "'"));
-  if (order.name.empty()) return call->error(fail(Code::invalid, "an image needs a name"));
+  if (order.name.empty()) return call->error(fail(Code::invalid, "an image name is required"));
   const auto spec = call->services.spec.get();
   // `muster up` builds before it plans. For a spec that this controller cannot plan, building would waste
   // minutes.

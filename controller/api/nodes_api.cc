@@ -82,7 +82,7 @@ void remove_node(const CallPtr& call) {
     return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto spec = call->services.spec.get();
   if (spec.ok() && (*spec)->spec.node(name))
-    return call->error(fail(Code::conflict, name + " is in the spec: remove it there first"));
+    return call->error(fail(Code::conflict, name + " is in the spec: remove the node from the spec first"));
   if (!call->services.bringup.executor().forget(name))
     return call->error(fail(Code::conflict, name + " takes part in the active run"));
   call->services.power.forget(name);

@@ -18,8 +18,8 @@ PowerPort::Done answer_with_state(const CallPtr& call) {
 bool refuse_by_hand(const CallPtr& call) {
   const std::string node = call->arg("node");
   if (!call->services.power.by_hand(node)) return false;
-  call->error(fail(Code::invalid, node + " is switched by hand (driver manual): switch it yourself; `muster "
-                                         "status` lists what a run needs done on it"));
+  call->error(fail(Code::invalid, node + " has no remote power control (driver manual): control its power "
+                                         "yourself; `muster status` lists the tasks that a run waits for"));
   return true;
 }
 
@@ -76,7 +76,8 @@ void power_network_once(const CallPtr& call) {
 void power_done(const CallPtr& call) {
   const std::string node = call->arg("node");
   if (!call->services.power.by_hand(node))
-    return call->error(fail(Code::invalid, node + " is not switched by hand (driver manual)"));
+    return call->error(
+        fail(Code::invalid, node + " does not use driver manual: there is no manual task to confirm"));
   const auto task = call->services.power.hands().said_done(node);
   if (!task.ok()) return call->error(task.error());
   const std::string done(to_string(*task));

@@ -52,10 +52,12 @@ Status keeps_addresses(const Spec& before, const Spec& after, const Executor& ex
   }
   if (count == 0) return Ok{};
   if (count > 8) moved += fmt::format("\n  and {} more", count - 8);
-  return fail(Code::denied,
-              fmt::format("the addresses of installed nodes would change, because they are not declared and "
-                          "follow the order of names. Declare the present ones, or change the order back:{}",
-                          moved));
+  return fail(
+      Code::denied,
+      fmt::format("the addresses of installed nodes would change, because they are not declared and "
+                  "are assigned in the order of node names. Declare the present addresses, or restore "
+                  "the order of names:{}",
+                  moved));
 }
 
 // Rejects playbooks named by path: the controller cannot read the operator's files, so the spec must contain
@@ -64,7 +66,7 @@ Result<std::vector<SpecError>> refused_playbooks(const Call& call, const Spec& s
   if (!spec.playbook_paths.empty())
     return fail(Code::invalid,
                 fmt::format("playbooks: '{}' is a path, and the controller does not read the operator's "
-                            "files: `muster up FILE` puts their texts into the spec",
+                            "files: use `muster up FILE`, which puts their texts into the spec",
                             spec.playbook_paths.front()));
   return call.services.bringup.check_playbooks(spec);
 }
@@ -104,10 +106,10 @@ void put_spec(const CallPtr& call) {
   // During a run, addresses of BMCs, MACs and images are taken from the newest revision: with a changed spec,
   // the run could switch a machine that is not in its plan.
   if (const Executor& executor = call->services.bringup.executor(); executor.active())
-    return call->error(fail(
-        Code::conflict,
-        fmt::format("run {} is under way; the spec can be changed after it has ended (see `muster watch`)",
-                    executor.run_id())));
+    return call->error(
+        fail(Code::conflict,
+             fmt::format("run {} is under way: change the spec after the run has ended (see `muster watch`)",
+                         executor.run_id())));
   SpecRow row;
   row.revision = call->services.store.next_spec_revision();
   row.time = call->services.reactor.now();

@@ -15,7 +15,7 @@ bool shows_token(const HttpRequest& request, const std::string& token) {
 Status check_certificate(const HttpRequest& request, const Result<CertificateRow>& row) {
   if (request.peer.empty()) return fail(Code::denied, "an agent's certificate is required");
   if (request.peer_organization != Authority::kAgentOrganization)
-    return fail(Code::denied, "not an agent's certificate");
+    return fail(Code::denied, "the certificate is not an agent's");
   if (!row.ok()) return fail(Code::denied, "unknown certificate");
   if (row->revoked) return fail(Code::denied, "this certificate was revoked");
   if (row->contested)

@@ -160,7 +160,7 @@ void BootService::tell_refused(const std::string& text, const std::string& remot
   if (refused_ == kRefusedPerMinute + 1)
     tell("", "join",
          {{"action", "flood"},
-          {"text", "too many joins are being rejected: further ones in this minute are not logged"}});
+          {"text", "too many joins are being rejected: further rejections in this minute are not logged"}});
 }
 
 void BootService::discover_unknown(bool on) {
@@ -185,7 +185,7 @@ bool BootService::may_discover(const std::string& mac) {
   const bool room = unknown_tokens_.count(unknown_name(mac)) || unknown_tokens_.size() < kUnknownMacsKept;
   if (room && unknown_scripts_ < kUnknownScripts) return ++unknown_scripts_ > 0;
   if (!std::exchange(unknown_full_, true))
-    log::warning("discovery has issued the maximum number of tokens: switch it off and on again",
+    log::warning("discovery has issued the maximum number of tokens: turn discovery off and on again",
                  {{"mac", mac}});
   return false;
 }
@@ -209,7 +209,7 @@ void BootService::discovery_script(const std::string& mac, const Script& answer)
     // Discovery may have ended while the token was written.
     if (!discover_unknown_) return answer(std::string(kBootFromDisk));
     unknown_tokens_[name] = sha256(*token);
-    log::info("RAM system handed out", {{"node", name}, {"mac", mac}});
+    log::info("boot script of the RAM system sent", {{"node", name}, {"mac", mac}});
     answer(std::move(script));
   });
 }
@@ -242,7 +242,7 @@ void BootService::say(const Asker& asker, const char* action, const std::string&
 void BootService::note_script(const Asker& asker, PowerOn& power_on) const {
   constexpr int kOften = 16;
   if (power_on.armed && ++power_on.scripts == kOften)
-    return say(asker, "often", "the boot script is requested repeatedly");
+    return say(asker, "often", "the boot script is being requested repeatedly");
   const bool recent = reactor_.steady() < power_on.expires;
   if (!power_on.armed && !power_on.left && !power_on.joined.empty() && recent &&
       !std::exchange(power_on.asked_again, true))
@@ -261,7 +261,7 @@ void BootService::hand_out(const Asker& asker, const std::string& token) {
       say(asker, "unable",
           "no boot script, so the machine does not boot the RAM system: " + script.error().message);
   } else if (!std::exchange(power_on.handed_out, true)) {
-    say(asker, "script", "RAM system handed out");
+    say(asker, "script", "boot script of the RAM system sent");
   }
   asker.answer(std::move(script));
 }
@@ -307,7 +307,7 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
   if (token.purpose == "discover") {
     if (!discover_unknown_) return fail(Code::denied, "discovery is off");
     if (!hooks_.node_of_mac(mac_of_unknown(token.node)).empty())
-      return fail(Code::denied, "this machine is declared now");
+      return fail(Code::denied, "this machine is now declared");
     const auto newest = unknown_tokens_.find(token.node);
     if (newest == unknown_tokens_.end() || newest->second != token.digest)
       return fail(Code::denied, "a newer token was issued for this machine");
@@ -322,8 +322,8 @@ Status BootService::check_machine(const wire::JoinRequest& request) const {
   if (bound.empty() || bound == request.product_uuid) return Ok{};
   const std::string shows = request.product_uuid.empty() ? "that reports no product UUID"
                                                          : "(" + plain_word(request.product_uuid) + ")";
-  return fail(Code::denied, fmt::format("a different machine {} answered as {}, which is bound to {}", shows,
-                                        request.node, bound));
+  return fail(Code::denied, fmt::format("a different machine {} tried to join as {}, which is bound to {}",
+                                        shows, request.node, bound));
 }
 
 void BootService::join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
@@ -349,7 +349,7 @@ void BootService::consider(const wire::JoinRequest& request,
   }
   if (const auto allowed = check(request, *token); !allowed.ok()) return answer(allowed.error());
   const auto public_key = pki::public_key_fingerprint(request.csr_pem);
-  if (!public_key.ok()) return answer(fail(Code::invalid, "the request for a certificate cannot be read"));
+  if (!public_key.ok()) return answer(fail(Code::invalid, "the certificate request cannot be read"));
   if (in_flight_.count(digest)) return answer(fail(Code::unavailable, "this token is in use, try again"));
   if (token->public_key == *public_key) return answer(answer_known(request, *token));
   if (!token->public_key.empty() && token->purpose == "discover")
@@ -383,14 +383,15 @@ void BootService::second_join(const std::string& node, const std::string& serial
       known->mode != wire::to_string(wire::Mode::ram) && !known->mode.empty()) {
     tell(node, "join",
          {{"action", "late"},
-          {"text", "another machine presented a token of a power-on that has ended"},
+          {"text", "another machine presented a token from a power-on that has ended"},
           {"remote", remote}});
     return answer(refused);
   }
   row->contested = true;
   store_.write({*row}, [node, refused, answer](Status written) {
     if (!written.ok())
-      log::error("certificate not marked as contested", {{"node", node}, {"error", written.error().message}});
+      log::error("the certificate could not be marked as contested",
+                 {{"node", node}, {"error", written.error().message}});
     answer(refused);
   });
   const std::string text = fmt::format(

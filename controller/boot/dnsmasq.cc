@@ -119,8 +119,8 @@ Status Dnsmasq::apply(BootNetwork network) {
   if (!carrier) return fail(Code::denied, "DHCP is not started: " + carrier.error().message);
   if (network.interface.empty()) network.interface = *carrier;
   if (network.interface != *carrier)
-    return fail(Code::denied, fmt::format("DHCP is not started: {} is on {}, not on {}", network.address,
-                                          *carrier, network.interface));
+    return fail(Code::denied, fmt::format("DHCP is not started: address {} is on interface {}, not on {}",
+                                          network.address, *carrier, network.interface));
   network.run_dir = std::filesystem::absolute(network.run_dir).string();
   TRY_(Files("/").make_directories(network.run_dir + "/tftp"));
   network.user = pick_user(network.run_dir);

@@ -180,7 +180,7 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Exe
     followed = true;
   }
   if (group && next == results.size())
-    return FollowUp{order_of_goodbye(action, group->id), nullptr, "the nodes that serve are released"};
+    return FollowUp{order_of_goodbye(action, group->id), nullptr, "releasing the serving nodes"};
   followed = followed || group;
   return followed ? std::optional(FollowUp{nullptr, std::move(settled)}) : std::nullopt;
 }

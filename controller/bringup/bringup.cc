@@ -36,13 +36,13 @@ Result<PlanRequest> planner_request(const Bringup::Request& request) {
   if (request.batch && request.kind != RequestKind::reimage)
     return fail(Code::invalid, "a batch of a rollout must be a re-image");
   if (!request.profile.empty() && request.kind != RequestKind::accept && !request.batch)
-    return fail(Code::invalid, "a profile can be given for `accept` only; otherwise the spec's is used");
+    return fail(Code::invalid, "a profile can be given only for `accept`; other requests use the spec's");
   for (const auto& name : request.force)
     if (std::find(out.nodes.begin(), out.nodes.end(), name) == out.nodes.end())
       return fail(Code::invalid, "--force names " + name + ", which is not in this plan");
   if (request.reimage && request.kind != RequestKind::up)
     return fail(Code::invalid,
-                "`reimage` requires `up`: it re-images nodes that run an older build of their image");
+                "`reimage`, which re-images nodes that run an older build of their image, requires `up`");
   if (request.through_ram && request.kind != RequestKind::reimage && !request.reimage)
     return fail(Code::invalid, "`through_ram` requires `reimage`: only a re-image can be done in place");
   return out;
@@ -195,7 +195,7 @@ Result<PlanningSnapshot> Bringup::look(SpecPtr spec, const Request& request) {
   // If they were treated as empty, no node would seem to have been installed.
   if (!parts_.executor.machines())
     return fail(Code::unavailable,
-                "the state of the nodes cannot be read from the store: nothing is planned");
+                "the state of the nodes cannot be read from the store: nothing was planned");
   TRY(PlanningSnapshot out, surroundings(std::move(spec)));
   const auto newest = parts_.store.run(0);
   if (!newest.ok() && newest.error().code != Code::not_found) return newest.error();
@@ -258,7 +258,7 @@ void Bringup::find_ways(const Request& request, WaysFound done) {
     auto seen = look(request);
     if (!seen.ok()) return done(seen.error());
     const auto ways = std::make_shared<Result<std::vector<NodeWay>>>(
-        fail(Code::failed, "this could not be determined: see the controller's log"));
+        fail(Code::failed, "the nodes' re-image methods could not be determined: see the controller's log"));
     parts_.offload([ways, snapshot = std::make_shared<const PlanningSnapshot>(
                               std::move(seen).value())] { *ways = ways_of(planner_input(*snapshot)); },
                    [alive = alive_, ways, done] {
@@ -272,7 +272,7 @@ Status Bringup::still_holds(const Made& made, const Under& under) {
   const auto changed = changed_inputs(made.inputs, inputs_of(now));
   if (changed.empty()) return Ok{};
   return fail(Code::conflict,
-              fmt::format("the cluster changed since this was planned ({}): nothing was done, plan again",
+              fmt::format("the cluster changed since the plan was made ({}): nothing was done, plan again",
                           in_one_line(changed)));
 }
 
@@ -315,11 +315,11 @@ void Bringup::plan_and_store(const Request& request, Show show, Done done) {
   const auto store = [this, request, done](Result<MadePtr> made) {
     if (!made.ok() || !(*made)->refusals.empty() || (*made)->plan->empty()) return done(std::move(made));
     if ((*made)->json.size() > kLongestRow)
-      return done(
-          fail(Code::invalid,
-               fmt::format(
-                   "this plan is {} MB, but the database can store at most {}: plan fewer nodes with --limit",
-                   (*made)->json.size() / 1'000'000, kLongestRow / 1'000'000)));
+      return done(fail(
+          Code::invalid,
+          fmt::format(
+              "this plan is {} MB, but the database can store at most {} MB: plan fewer nodes with --limit",
+              (*made)->json.size() / 1'000'000, kLongestRow / 1'000'000)));
     PlanRow row;
     row.digest = (*made)->digest;
     row.kind = to_string((*made)->plan->kind);
@@ -401,7 +401,7 @@ void Bringup::approve(const std::string& digest, const std::string& by, Started 
             "this plan is too old: the controller was restarted or made {} newer plans since; plan again",
             kMostKept)));
   const auto approval = std::make_shared<Approval>(Approval{head->digest, by, std::move(done), kept->second});
-  hold_against_now(approval, "since " + head->digest + " was planned", [this, approval] {
+  hold_against_now(approval, "since plan " + head->digest + " was made", [this, approval] {
     if (!approval->kept.plan) return read(approval);
     approval->read = Ok{};
     prepare(approval);
@@ -436,7 +436,7 @@ void Bringup::prepare(const ApprovalPtr& approval) {
 // Checks again: reading the plan and preparing the RAM system may have taken minutes, in which a spec was
 // stored or a node was quarantined.
 void Bringup::begin(const ApprovalPtr& approval) {
-  hold_against_now(approval, "while the run was prepared", [this, approval] {
+  hold_against_now(approval, "while the run was being prepared", [this, approval] {
     parts_.executor.start(approval->kept.plan, approval->digest, approval->by,
                           [this, alive = alive_, approval](Result<int64_t> run) {
                             if (*alive && run.ok()) kept_.erase(approval->digest);  // used up

@@ -153,7 +153,7 @@ History history_of(const std::vector<ReportRow>& before, const AddedToRun& known
   History history;
   for (const auto& row : before)
     if (const auto added = add_history(history, row.run, row.measured); !added.ok())
-      log::warning("run left out of the history",
+      log::warning("the run was left out of the history",
                    {{"run", std::to_string(row.run)}, {"error", added.error().message}});
   for (const auto& [node, last] : known.history_after) drop_until(history, node, last);
   return history;
@@ -313,7 +313,7 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
   const auto public_key = key_line(key.certificate_pem);
   const auto signature = pki::sign(key.key_pem, body);
   if (!public_key.ok() || !signature.ok()) {
-    log::error("the report is not signed",
+    log::error("the report could not be signed",
                {{"error", (signature.ok() ? public_key.error() : signature.error()).message}});
     return out;
   }

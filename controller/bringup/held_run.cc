@@ -85,12 +85,13 @@ Status HeldRun::go_on(const RunRow& run) {
 
 void HeldRun::end(const RunRow& run, const Error& error) {
   problems_[kTopic] = fmt::format("run {} cannot be continued: {}", run.id, error.message);
-  log::error("run not continued", {{"run", std::to_string(run.id)}, {"error", error.message}});
+  log::error("the run could not be continued", {{"run", std::to_string(run.id)}, {"error", error.message}});
   RunRow ended = run;
   ended.state = RunState::failed;
   ended.ended = reactor_.now();
   store_.write({ended}, [](Status written) {
-    if (!written.ok()) log::error("run not ended", {{"error", written.error().message}});
+    if (!written.ok())
+      log::error("the end of the run could not be recorded", {{"error", written.error().message}});
   });
 }
 

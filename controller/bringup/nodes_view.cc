@@ -143,7 +143,7 @@ Json NodesView::status() const {
         parts_.storage.status(spec, [&](const std::string& node) { return executor.silent_since(node) > 0; });
   }
   if (const std::string why = executor.unwritten(); !why.empty())
-    status["problems"]["store"] = "the store cannot be written; it is retried every second: " + why;
+    status["problems"]["store"] = "the store cannot be written; writing is retried every second: " + why;
   const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};
   std::map<std::string, const Json*> of_node;
   for (const auto& p : progress["nodes"]) of_node[p.value("node", "")] = &p;

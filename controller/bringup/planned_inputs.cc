@@ -119,7 +119,7 @@ constexpr std::string_view kHeldBy = "held_by";
 constexpr Said kOfNode[] = {{"facts", "its inventory is different"},
                             {"machine", "its inventory is different"},
                             {"mode", "its agent now runs in system '{0}', not '{1}'"},
-                            {"state", "it is now {0}, not {1}"},
+                            {"state", "its state is now {0}, not {1}"},
                             {"image", "it runs a different image"},
                             {"config", "it is configured differently"},
                             {"uuid", "the name is bound to a different machine"},
@@ -152,7 +152,7 @@ std::string in_words(const std::string& part, std::string_view field, const std:
     return field == "revision" ? fmt::format("revision {} is now stored", now) : "its text has changed";
   if (part == "newest run") return "a new run has begun";
   if (part == "lab")
-    return now == "yes" ? "it is now a lab's controller" : "it is no longer a lab's controller";
+    return now == "yes" ? "this is now a lab's controller" : "this is no longer a lab's controller";
   if (kind == "image")
     return field == "trial" ? "its automatic rollback is different" : "it is a different build";
   if (kind == "program") return "it is a different build";

@@ -41,7 +41,8 @@ NodeEnd end_of_node(const RunRow& run, const RunRecords& records, const std::str
   const bool works = row.state == NodeState::accepted || row.state == NodeState::degraded;
   if (works && row.accepted_run == run.id) return {Outcome::accepted, row.reason};
   if (cancelled) return {Outcome::unfinished, "its run was cancelled"};
-  return {Outcome::quarantined, row.reason.empty() ? "its run has no result for this node" : row.reason};
+  return {Outcome::quarantined,
+          row.reason.empty() ? "the batch's run has no result for this node" : row.reason};
 }
 
 }  // namespace

@@ -98,13 +98,13 @@ bool RolloutService::load() {
   if (loaded_) return true;
   const auto row = store_.rollout(0);
   if (!row.ok() && row.error().code != Code::not_found) {
-    later("its record cannot be read: " + row.error().message);
+    later("the rollout's record cannot be read: " + row.error().message);
     return false;
   }
   if (row.ok()) {
     auto record = record_from_text(row->text);
     if (!record.ok()) {
-      trouble_ = "its record is damaged: " + record.error().message;
+      trouble_ = "the rollout's record is damaged: " + record.error().message;
       log::error("rollout", {{"error", trouble_}});
       return false;
     }
@@ -158,7 +158,8 @@ void RolloutService::save(Record next, Work then) {
   RolloutRow row{next.id, reactor_.now(), to_text(next)};
   store_.write({std::move(row)},
                guarded([this, next = std::move(next), then = std::move(then)](Status written) mutable {
-                 if (!written.ok()) return later("its record cannot be written: " + written.error().message);
+                 if (!written.ok())
+                   return later("the rollout's record cannot be written: " + written.error().message);
                  record_ = std::move(next);
                  port_.changed(*record_);
                  then();
@@ -211,7 +212,8 @@ void RolloutService::finish_batch(const Underway& batch) {
     const auto found = port_.tagged(run_tag(record_->id, batch.number));
     if (!found.ok()) return later(found.error().message);
     if (*found) return started(batch.number, **found);
-    return started(batch.number, fail(Code::failed, "it was not started before the controller stopped"));
+    return started(batch.number,
+                   fail(Code::failed, "the batch was not started before the controller stopped"));
   }
   const auto over = port_.ended(batch.run);
   if (!over.ok()) return later(over.error().message);
@@ -226,7 +228,7 @@ void RolloutService::judge(Result<RunEnd> end) {
   auto row = judged(*next.row, *end);
   if (!row.ok()) return later(row.error().message);
   if (end->cancelled && !next.row->paused)
-    next.why_paused = fmt::format("run {} of its batch was cancelled", end->run);
+    next.why_paused = fmt::format("run {} of the batch was cancelled", end->run);
   next.row = std::move(row).value();
   save(std::move(next), [this] { go_on(); });
 }
@@ -293,13 +295,13 @@ void RolloutService::planned(const SeenCluster& seen, const Answer& answer, Resu
       !made.ok() && (made.error().code == Code::unavailable || made.error().code == Code::conflict ||
                      made.error().code == Code::timeout);
   if (again) return later(made.error().message);
-  if (!made.ok()) return hold("its next batch cannot be planned: " + made.error().message);
+  if (!made.ok()) return hold("the next batch cannot be planned: " + made.error().message);
   if (!made->refusals.empty()) return refused(answer, seen.view, made->refusals);
   BatchNodes nodes;
   for (const auto& name : names_of(seen.view, answer.batch.nodes)) nodes.nodes.insert(name);
   for (const auto& name : names_of(seen.view, answer.batch.prefetch)) nodes.prefetch.insert(name);
   const std::string why = beyond(seen.now, *made->plan, nodes);
-  if (!why.empty()) return hold("the plan of its next batch exceeds the approval: " + why);
+  if (!why.empty()) return hold("the plan of the next batch exceeds the approval: " + why);
   begin_run(seen, answer, made->digest);
 }
 
@@ -311,7 +313,8 @@ void RolloutService::refused(const Answer& answer, const View& view, const std::
         reasons.emplace(refusal.node, refusal.rule + ": " + refusal.message);
   if (reasons.empty()) {
     const Refusal& first = refusals.front();
-    return hold(fmt::format("its next batch is refused ({}): {}: {}", first.rule, first.node, first.message));
+    return hold(
+        fmt::format("the next batch was refused ({}): {}: {}", first.rule, first.node, first.message));
   }
   Record next = *record_;
   next.row = refused_in(std::move(*next.row), reasons, next.night);
@@ -381,7 +384,7 @@ Json RolloutService::plan_shown(SeenCluster& seen) const {
   fill_in(seen, row);
   Json out = forecast_shown(seen.view, forecast(seen.view, row));
   out["approval"] = approval_shown(seen.now);
-  const std::string why = !record_                   ? "nothing is approved"
+  const std::string why = !record_                   ? "no approval has been given yet"
                           : !spent(*record_).empty() ? spent(*record_)
                                                      : not_covered(record_->approval, seen.now);
   out["approved"] = why.empty();
@@ -395,7 +398,7 @@ void RolloutService::approve(const std::string& digest, const std::string& by, D
     const auto seen = port_.look();
     if (!seen.ok()) return answer(seen.error());
     if (digest_of(seen->now) != digest)
-      return answer(fail(Code::conflict, "what would be rolled out has changed: see `muster rollout plan`"));
+      return answer(fail(Code::conflict, "the rollout to approve has changed: see `muster rollout plan`"));
     if (record_ && record_->row && record_->row->batch)
       return answer(
           fail(Code::conflict,

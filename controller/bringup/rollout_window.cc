@@ -12,7 +12,7 @@ Result<Record> opened(const std::optional<Record>& record, const SeenCluster& se
   if (!record) return fail(Code::denied, "no rollout is approved: run `muster rollout approve`");
   if (const std::string why = spent(*record); !why.empty())
     return fail(Code::denied, fmt::format("rollout {} was stopped: {}. `muster rollout status` shows what "
-                                          "failed; `muster rollout approve` starts a new one",
+                                          "failed; `muster rollout approve` creates a new one",
                                           record->id, why));
   if (const std::string why = not_covered(record->approval, seen.now); !why.empty())
     return fail(

@@ -145,7 +145,7 @@ void RolloutWorld::read_end(int64_t run, std::function<void(Result<RunEnd>)> don
   if (!row.ok()) return done(row.error());
   const auto nodes =
       std::make_shared<const std::map<std::string, NodeRow>>(parts_.bringup.executor().node_rows());
-  const auto end = std::make_shared<Result<RunEnd>>(fail(Code::failed, "its result was not read"));
+  const auto end = std::make_shared<Result<RunEnd>>(fail(Code::failed, "the result of the run was not read"));
   parts_.offload(
       [end, row = *row, nodes, archive = parts_.store.archive()] {
         auto read = read_run(*archive, row, RunRows::turns);

@@ -16,14 +16,14 @@ namespace muster {
 namespace {
 
 Error nothing_here(const std::string& node) {
-  return fail(Code::invalid, node + " is a running host: muster does not switch or boot it");
+  return fail(Code::invalid, node + " is a running host: muster does not control its power or boot it");
 }
 
 Status make_private(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
-    return fail(Code::denied, fmt::format("{}: {}: history and the signing key are kept there; set "
+    return fail(Code::denied, fmt::format("{}: {}: history and the signing key are kept in this folder; set "
                                           "XDG_STATE_HOME to use a different folder",
                                           folder, error.message()));
   if (::chmod(folder.c_str(), 0700) != 0)
@@ -62,8 +62,8 @@ Result<std::unique_ptr<AcceptCore>> AcceptCore::open(RealReactor& reactor, const
   DaemonOptions options = given;
   options.state = std::filesystem::canonical(given.state).string();
   TRY(auto lock, LockFile::take(options.state + "/accept.lock",
-                                "another `muster accept` is running under this name; use --name for a "
-                                "separate one with its own history"));
+                                "another `muster accept` is running under this name; use --name to run "
+                                "a separate one with its own history"));
   TRY(auto key, kept_pair(Files(std::filesystem::canonical(keys).string()), {"/report.key", "/report.pub"},
                           [] { return pki::make_signing_key(); }));
   TRY(auto store, open_sqlite_store(options.state + "/muster.db", reactor));
@@ -110,7 +110,8 @@ void AcceptCore::end_interrupted() {
   row.time = ended.ended;
   row.data = {{"state", to_string(ended.state)}, {"reason", "the command ended during the run"}};
   store->write({ended, row}, [](Status written) {
-    if (!written.ok()) log::error("run not ended", {{"error", written.error().message}});
+    if (!written.ok())
+      log::error("the end of the run could not be recorded", {{"error", written.error().message}});
   });
 }
 

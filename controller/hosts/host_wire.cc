@@ -157,7 +157,7 @@ class RealHostWire : public HostWire {
       const size_t end = bytes.find('\n');
       line_.append(bytes.substr(0, end));
       if (stage_ != Stage::talks && (start_up_ += std::min(end, bytes.size())) > kMostStartUp)
-        return lose(fail(Code::invalid, "its start-up files print more than 1 MiB"));
+        return lose(fail(Code::invalid, "the host's shell start-up files print more than 1 MiB"));
       if (line_.size() > kLongestLine)
         return lose(fail(Code::invalid, "the host sent a line that is too long"));
       if (end == std::string_view::npos) return;

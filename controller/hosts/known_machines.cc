@@ -38,7 +38,7 @@ Result<KnownMachines> KnownMachines::read(const std::string& folder) {
   if (!json.ok()) return broken(json.error().message);
   if (!json->is_object()) return broken("not an object");
   for (const auto& [host, known] : json->items()) {
-    if (!known.is_object() || !known.contains("parts")) return broken(host + " has no parts");
+    if (!known.is_object() || !known.contains("parts")) return broken(host + " has no `parts`");
     const auto parts = machine_parts_from_json(known["parts"]);
     if (!parts.ok()) return broken(host + ": " + parts.error().message);
     const Json run = known.value("history_after", Json(0));

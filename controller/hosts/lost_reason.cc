@@ -17,9 +17,11 @@ struct Words {
 };
 constexpr std::array<Words, 15> kWords = {{
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", Code::denied,
-     "its host key differs from the one in known_hosts: a different machine answered, or it was reinstalled"},
+     "its host key differs from the one in known_hosts: a different machine answered, or the host was "
+     "reinstalled"},
     {"host key is known for", Code::denied,
-     "its host key is not in known_hosts: connect once by hand and confirm it, or add it"},
+     "its host key is not in known_hosts: connect once by hand and confirm the key, or add the key to the "
+     "file"},
     {"Host key verification failed", Code::denied,
      "its host key is missing from known_hosts, or differs from the one there"},
     {"Permission denied (", Code::denied, ""},
@@ -72,7 +74,8 @@ Error lost_reason(const EndedCommand& ended) {
     if (!found.empty()) return fail(words.code, *words.text ? words.text : found);
   }
   if (line.empty()) line = last_line(ended.last_out);
-  if (line.empty()) line = "the command to reach it ended with status " + std::to_string(ended.status);
+  if (line.empty())
+    line = "the command that connects to the host ended with status " + std::to_string(ended.status);
   const bool no_shell = ended.status == kNotExecutable || ended.status == kNoCommand;
   return fail(no_shell ? Code::failed : Code::unavailable, line);
 }

@@ -21,13 +21,13 @@ Status refused(const Action& action, const std::string& what) {
 
 Status measures_only(const Action& action) {
   if (action.kind != ActionKind::check)
-    return refused(action, fmt::format("the plan has an action '{}'", to_string(action.kind)));
+    return refused(action, fmt::format("the plan has an action of kind '{}'", to_string(action.kind)));
   for (const Json& step : action.params.value("steps", Json::array())) {
     const std::string module = step.is_object() ? step.value("module", "") : "";
-    if (!is_measurement(module)) return refused(action, fmt::format("a step of module '{}'", module));
+    if (!is_measurement(module)) return refused(action, fmt::format("a step uses module '{}'", module));
     const Json verify = step.value("verify", Json());
     if (verify.is_object() && !is_measurement(verify.value("module", "")))
-      return refused(action, fmt::format("a step verified by module '{}'", verify.value("module", "")));
+      return refused(action, fmt::format("a step is verified by module '{}'", verify.value("module", "")));
   }
   return Ok{};
 }

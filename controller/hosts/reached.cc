@@ -39,7 +39,7 @@ void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::str
       std::vector<std::string> others;
       for (const auto& other : one.names)
         if (other != name) others.push_back(other);
-      out[name] = fmt::format("the same machine as {}: list it once", some_of(others));
+      out[name] = fmt::format("this is the same machine as {}: list the machine once", some_of(others));
     }
   }
 }
@@ -50,7 +50,8 @@ void refuse_one_address(const std::vector<ReachedHost>& hosts, std::map<std::str
     if (out.count(host.name)) continue;
     if (host.address.empty() && hosts.size() == 1) continue;
     if (host.address.empty())
-      out[host.name] = "the address by which other hosts reach it is unknown: add `address=` in the list";
+      out[host.name] =
+          "the address at which other hosts reach this host is unknown: add `address=` in the list";
     else
       at[host.address].push_back(host.name);
   }
@@ -138,8 +139,7 @@ std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts) {
   for (const auto& [words, names] : shares)
     out.push_back(fmt::format("only a share of the machine is measured ({}): {}", words, some_of(names)));
   for (const auto& [words, names] : unseen)
-    out.push_back(
-        fmt::format("not everything could be checked for other work ({}): {}", words, some_of(names)));
+    out.push_back(fmt::format("the check for other work is incomplete ({}): {}", words, some_of(names)));
   return out;
 }
 

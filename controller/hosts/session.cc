@@ -184,7 +184,7 @@ void Session::on_hello(const std::string& name, const HostHello& hello) {
   const std::string before = host.hello.boot_id;
   host.hello = hello;
   if (phase_ == Phase::running && !before.empty() && before != hello.boot_id)
-    fail_in_run(name, "it was restarted during the measurement");
+    fail_in_run(name, "the host was restarted during the measurement");
 }
 
 void Session::on_looked(const std::string& name, const HostLooked& looked) {
@@ -194,9 +194,9 @@ void Session::on_looked(const std::string& name, const HostLooked& looked) {
   reached->address = host.given.address;
   reached->group = host.given.group;
   if (host.reached && compare_machines(host.reached->parts, reached->parts).same == SameMachine::no)
-    return phase_ == Phase::running
-               ? fail_in_run(name, "another machine now answers under its name")
-               : refuse(name, HostVerdict::refused, "two machines answer alternately under its name");
+    return phase_ == Phase::running ? fail_in_run(name, "a different machine now answers for this host")
+                                    : refuse(name, HostVerdict::refused,
+                                             "two different machines answer alternately for this host");
   const bool again = host.reached.has_value();
   host.reached = std::move(*reached);
   if (again) return;
@@ -449,7 +449,7 @@ HostOutcome Session::outcome_of_host(const Host& host) const {
   out.how = host.hello.how;
   out.why_user = host.hello.why_user;
   out.verdict = HostVerdict::cancelled;
-  out.reason = cancelled_ ? "interrupted before it was measured" : "not measured";
+  out.reason = cancelled_ ? "interrupted before the host was measured" : "not measured";
   return out;
 }
 

@@ -64,7 +64,8 @@ Result<std::vector<std::string>> via_command(const std::string& via, const std::
   size_t hosts = 0;
   for (size_t at = via.find_first_not_of(kEnds); at < via.size(); at = via.find_first_not_of(kEnds, at)) {
     auto word = next_word(via, at);
-    if (!word) return fail(Code::invalid, "--via: a quote is not closed, or there is a backslash at the end");
+    if (!word)
+      return fail(Code::invalid, "--via: a quote is not closed, or the command ends with a backslash");
     hosts += put_in_host(*word, host);
     argv.push_back(std::move(*word));
   }

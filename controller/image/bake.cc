@@ -42,7 +42,7 @@ Result<PlaybookStep> rendered(PlaybookStep step, const Json& context) {
   if (done.ok()) done = put_in(step.verify);
   if (!done.ok())
     return fail(Code::invalid,
-                fmt::format("a step of phase image can use the spec's 'vars' but no values of a node: {}",
+                fmt::format("a step of phase image can use the spec's 'vars', but not node values: {}",
                             done.error().message));
   return step;
 }

@@ -57,7 +57,7 @@ Status read_at(int fd, std::string& out, uint64_t offset) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0)
       return fail(Code::failed, fmt::format("reading the raw image: {}",
-                                            n < 0 ? strerror(errno) : "it is shorter than before"));
+                                            n < 0 ? strerror(errno) : "the file has become shorter"));
     done += static_cast<size_t>(n);
   }
   return Ok{};

@@ -56,7 +56,7 @@ std::vector<std::string> as_root(std::vector<std::string> argv) {
 Result<std::string> host_codename() {
   TRY(const std::string release, Files("/").read("/etc/os-release"));
   const size_t at = release.find("VERSION_CODENAME=");
-  if (at == std::string::npos) return fail(Code::not_found, "/etc/os-release names no VERSION_CODENAME");
+  if (at == std::string::npos) return fail(Code::not_found, "/etc/os-release does not set VERSION_CODENAME");
   const size_t from = at + 17;
   return release.substr(from, release.find('\n', from) - from);
 }
@@ -341,7 +341,7 @@ Status build_tree(const Build& b, ImageManifest& files) {
     return pack(b, files);
   });
   if (!packed.ok() && packed.error().code == Code::denied)
-    return std::move(packed).error().with("layers need root");
+    return std::move(packed).error().with("building image layers requires root");
   TRY_(std::move(packed));
   remove_tree(b, b.stage + "/upper");
   layers.prune(keys);
@@ -404,7 +404,7 @@ Result<ImageInfo> load_image(const std::string& state_dir, const std::string& na
   auto manifest = manifest_from_text(text);
   if (!manifest) return std::move(manifest).error().with("image " + name);
   if (manifest->digest.substr(7) != folder.filename())
-    return fail(Code::corrupt, "image " + name + ": folder and digest differ");
+    return fail(Code::corrupt, "image " + name + ": its folder name differs from its digest");
   return ImageInfo{name, manifest->digest, folder.string(), std::move(manifest).value(), true};
 }
 

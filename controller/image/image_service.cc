@@ -115,8 +115,8 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec,
   if (spec && spec->images.count(order.name)) {
     image = spec->images.at(order.name);
     if (!order.bake.empty() || !order.recipe.empty())
-      return fail(Code::conflict,
-                  "the spec declares the image " + order.name + ": change it there, or choose another name");
+      return fail(Code::conflict, "the spec declares the image " + order.name +
+                                      ": change it in the spec or choose another name");
   } else {
     image.name = order.name;
     image.bake = order.bake;
@@ -149,7 +149,7 @@ void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>
 void ImageService::start(const ImageRequest& request, Progress progress, Built done) {
   const std::string& name = request.name;
   if (const auto running = building_.find(name); running != building_.end()) {
-    reactor_.post([progress] { progress("waiting for another build of it", 0.01); });
+    reactor_.post([progress] { progress("waiting for another build of this image", 0.01); });
     return running->second.push_back([this, request, progress, done] { start(request, progress, done); });
   }
   building_[name];
@@ -170,8 +170,8 @@ void ImageService::start(const ImageRequest& request, Progress progress, Built d
 
 void ImageService::in_pool(Progress progress, Built done,
                            std::function<Result<Image>(const Progress&)> work) {
-  auto result =
-      std::make_shared<Result<Image>>(fail(Code::failed, "the image was not made: see musterd's log"));
+  auto result = std::make_shared<Result<Image>>(
+      fail(Code::failed, "the image could not be built or imported: see musterd's log"));
   const Progress report = [this, progress](const std::string& what, double fraction) {
     reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
@@ -223,7 +223,7 @@ void ImageService::pack_all(std::vector<std::string> folders, const Status& so_f
 void ImageService::pack(const std::string& folder, std::vector<Packed> asked) {
   packing_[folder];
   const auto result =
-      std::make_shared<Status>(fail(Code::failed, "the RAM systems were not packed: see musterd's log"));
+      std::make_shared<Status>(fail(Code::failed, "the RAM systems could not be packed: see musterd's log"));
   reactor_.offload(
       [request = ram_request(options_, folder), result] {
         const auto ram = build_ram_system(request);

@@ -66,7 +66,7 @@ std::string file_change(const Json& before, const Json& after) {
 
 std::string recipe_change(const std::string& key, const Json& before, const Json& after) {
   if (key == "files") return file_change(before, after);
-  if (key == "run") return "commands that run in it";
+  if (key == "run") return "the commands in `run` changed";
   if (after.is_array()) return list_change(key, before, after);
   if (before.is_string() && after.is_string())
     return fmt::format("{}: {} -> {}", key, before.get<std::string>(), after.get<std::string>());

@@ -189,7 +189,7 @@ Status Layers::unmount(const std::string& at) const {
       std::string names;
       for (const auto& [pid, name] : left) names += fmt::format(" {} ({})", pid, name);
       return fail(Code::failed, fmt::format("unmounting {}: {}{}{}", at, strerror(error),
-                                            names.empty() ? "" : "; still in it:", names));
+                                            names.empty() ? "" : "; processes that still use it:", names));
     }
     // A package's script may leave a daemon running, such as gpg-agent: end the process; its files stay in
     // the layer.
@@ -232,7 +232,8 @@ Status Layers::run(const ImageLayer& layer, const std::string& agent, const std:
   const std::string kept = fmt::format("{}/failed-{}.log", folder_, layer.name);
   fs::rename(log, kept, ec);
   return ec ? ended
-            : fail(ended.error().code, ended.error().message + "\nthe log of all its commands: " + kept);
+            : fail(ended.error().code,
+                   ended.error().message + "\nlog of all commands of this layer: " + kept);
 }
 
 }  // namespace muster

@@ -96,14 +96,14 @@ void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
   if (root["security_mirror"]) {
     out.security_mirror = without_slash(r.text(root["security_mirror"], "security_mirror"));
     if (out.security_mirror.empty())
-      r.problem(root["security_mirror"], "security_mirror: expected a URL, or none");
+      r.problem(root["security_mirror"], "security_mirror: expected a URL or `none`");
     return;
   }
   if (!root["mirror"]) return;  // the mirror and pockets of the base recipe apply
   out.security_mirror = has_pockets(out.suite) ? security_beside(out.mirror) : kNoMirror;
   if (out.security_mirror.empty())
     r.problem(root["mirror"],
-              fmt::format("mirror: {1} does not imply where the security updates of {0} are: give "
+              fmt::format("mirror: the mirror for security updates of {0} cannot be derived from {1}: give "
                           "`security_mirror: URL`, or `security_mirror: none` if the mirror has none",
                           out.suite, out.mirror));
 }
@@ -113,7 +113,7 @@ void check_firmware(Reader& r, const YAML::Node& node, const ImageRecipe& recipe
   for (const auto& name : recipe.firmware)
     if (name.size() < 2 ||
         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+.-") != std::string::npos)
-      r.problem(node, fmt::format("firmware: '{}' is not the name of a package", name));
+      r.problem(node, fmt::format("firmware: '{}' is not a package name", name));
   if (!recipe.firmware.empty())
     for (const char* old : {"buster", "bullseye", "oldoldstable"})
       if (recipe.suite == old)
@@ -133,7 +133,7 @@ ImageRecipe read_recipe(Reader& r, const YAML::Node& root, const ImageRecipe* ba
     r.known_keys(root["kernel"], {"cloud", "full"});
     for (const auto& pair : root["kernel"]) out.kernel[pair.first.Scalar()] = r.text(pair.second, "kernel");
   }
-  if (out.kernel.empty()) r.problem(root, "kernel: needs at least one of cloud, full");
+  if (out.kernel.empty()) r.problem(root, "kernel: at least one of `cloud` and `full` is required");
   const std::pair<const char*, std::vector<std::string>*> lists[] = {
       {"packages", &out.packages}, {"firmware", &out.firmware}, {"exclude", &out.exclude},
       {"mask", &out.mask},         {"disable", &out.disable},   {"enable", &out.enable}};
@@ -183,7 +183,7 @@ Result<ImageRecipe> load_recipe(const std::string& folder, const std::string& na
   auto base_text = files.read(below);
   if (!base_text) return std::move(base_text).error().with(path + ": from");
   TRY(const std::string third, base_of(*base_text, below));
-  if (!third.empty()) return fail(Code::invalid, fmt::format("{}: from: {} has a `from` itself", path, from));
+  if (!third.empty()) return fail(Code::invalid, fmt::format("{}: from: {} itself has a `from`", path, from));
   TRY(const ImageRecipe base, parse_recipe(*base_text, below));
   return parse_recipe(text, path, &base);
 }
@@ -194,7 +194,7 @@ Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& sou
     const YAML::Node root = YAML::Load(text);
     if (!root.IsMap()) return fail(Code::invalid, source + ": expected a mapping");
     Reader r(source);
-    if (root["from"] && !base) r.problem(root["from"], "from: allowed only in a file in a folder of recipes");
+    if (root["from"] && !base) r.problem(root["from"], "from: allowed only in a file in a recipe folder");
     ImageRecipe recipe = read_recipe(r, root, base);
     TRY_(r.finish());
     return recipe;
@@ -281,8 +281,8 @@ Result<std::string> sources_for(const std::vector<AptSource>& host, const std::s
       found[{suffix, s.uri}].insert(s.component);
   }
   if (found.empty() || !found.begin()->first.first.empty())
-    return fail(Code::not_found, "the host's apt has no repository of Debian " + host_suite +
-                                     ": give the recipe a `mirror:` to build images from");
+    return fail(Code::not_found, "the host's apt sources contain no repository for Debian " + host_suite +
+                                     ": set `mirror` in the recipe");
   std::string out;
   for (const auto& [key, components] : found) {
     out += fmt::format("deb {}{} {}{}", keyring.empty() ? "" : "[signed-by=" + keyring + "] ", key.second,

@@ -69,7 +69,7 @@ Result<Json> ram_entry(const fs::directory_entry& entry, const std::string& path
       return Json{{"path", path}, {"kind", "file"}, {"mode", mode}, {"sha256", digest}};
     }
     default:
-      return fail(Code::invalid, "ram/" + path + ": neither a file, a link nor a folder");
+      return fail(Code::invalid, "ram/" + path + ": not a file, link or folder");
   }
 }
 
@@ -118,7 +118,7 @@ Status check_frames(const std::string& folder, const ImageManifest& m, const Ima
     tell(progress, "verifying", 0.5 + 0.3 * frame.index / static_cast<double>(m.frames.size()));
   }
   if (in.peek() != std::ifstream::traits_type::eof())
-    return fail(Code::corrupt, fmt::format("{}: longer than its frames", kFrames));
+    return fail(Code::corrupt, fmt::format("{}: contains data after the last frame", kFrames));
   return Ok{};
 }
 
@@ -179,10 +179,9 @@ Result<Head> parse_head(const std::string& text) {
     return fail(Code::invalid, "its digest is not a SHA-256");
   if (!head.ram.is_object()) return fail(Code::invalid, "the RAM system's tree must be a map");
   if (ram_version != ram_tree_version())
-    return fail(
-        Code::invalid,
-        fmt::format("its RAM system has version {} (muster {}), but this muster needs {}: rebuild the image",
-                    ram_version, made_by, ram_tree_version()));
+    return fail(Code::invalid, fmt::format("its RAM system has version {} (from muster {}), but this muster "
+                                           "needs version {}: rebuild the image",
+                                           ram_version, made_by, ram_tree_version()));
   return head;
 }
 
@@ -222,7 +221,7 @@ Status check_room(const std::string& path, const std::string& folder) {
   if (fs::is_regular_file(path, ec)) need += fs::file_size(path, ec);
   const auto space = fs::space(folder, ec);
   if (ec || space.available >= need) return Ok{};
-  return fail(Code::unavailable, fmt::format("{} has {} MiB free, the image needs {} MiB", folder,
+  return fail(Code::unavailable, fmt::format("{} has {} MiB free, but the image needs {} MiB", folder,
                                              space.available >> 20, need >> 20));
 }
 
@@ -239,7 +238,7 @@ Status check_names(const std::string& stage, const ImageManifest& m) {
 Result<ImageManifest> check_stage(const std::string& stage, const Head& head, const ImageProgress& progress) {
   TRY(ImageManifest m, check_image(stage, progress));
   if (m.digest != head.digest || m.name != head.name)
-    return fail(Code::corrupt, fmt::format("the manifest is that of {} {}, not of {} {}", m.name, m.digest,
+    return fail(Code::corrupt, fmt::format("the manifest belongs to {} {}, not to {} {}", m.name, m.digest,
                                            head.name, head.digest));
   TRY_(check_names(stage, m));
   tell(progress, "verifying the RAM system", 0.8);

@@ -17,7 +17,7 @@ void EventLog::add(int64_t run, const std::string& node, const std::string& kind
   row.kind = kind;
   row.json = dump_json(data);
   store_.write({row}, [this](Status done) {
-    if (!done.ok()) log::error("event not stored", {{"error", done.error().message}});
+    if (!done.ok()) log::error("the event could not be stored", {{"error", done.error().message}});
     poke();
   });
 }

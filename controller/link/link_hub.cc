@@ -52,7 +52,7 @@ LinkHub::~LinkHub() {
 
 void LinkHub::offer(const std::string& node, wire::WorkOrder order) {
   if (order.kind != wire::OrderKind::inventory && !mac_of_unknown(node).empty())
-    return log::error("internal: an order other than inventory for an undeclared machine",
+    return log::error("internal error: an undeclared machine can receive only inventory orders",
                       {{"node", node}, {"order", order.id}});
   const std::string id = order.id;
   offers_[node][id] = std::move(order);

@@ -50,8 +50,9 @@ void set_floor(Case& c, const LinkRule& rule) {
     if (c.measured[i].mbps) rates.push_back({c.ends[i].first, c.ends[i].second, *c.measured[i].mbps});
   c.out.reference = healthy_rate(c.names.size(), rates);
   if (c.out.reference)
-    c.out.derivation = fmt::format(
-        "healthy pair {:.4g} MB/s (median of the tests near the typical best rate)", *c.out.reference);
+    c.out.derivation =
+        fmt::format("rate of a healthy pair: {:.4g} MB/s (median of the tests near the typical best rate)",
+                    *c.out.reference);
   if (rule.expected && *rule.expected > c.out.reference.value_or(0)) {
     c.out.reference = rule.expected;
     c.out.derivation = fmt::format("expected {:.4g} MB/s", *rule.expected);
@@ -80,8 +81,9 @@ void set_share(const Case& c, const std::vector<size_t>& bad, LinkSuspect& suspe
 }
 
 std::string how_slow(const LinkSuspect& suspect) {
-  return suspect.share.value_or(0) > 0 ? fmt::format("at {:.0f} % of a healthy pair", *suspect.share * 100)
-                                       : "without a measurement";
+  return suspect.share.value_or(0) > 0
+             ? fmt::format("at {:.0f} % of the rate of a healthy pair", *suspect.share * 100)
+             : "without a measurement";
 }
 
 LinkSuspect node_suspect(const Case& c, const Conviction& conviction) {
@@ -136,8 +138,8 @@ void add_pairs(Case& c, const Decoded& decoded) {
     for (const size_t i : failures) suspect.evidence.push_back(line(c.measured[i], c.out));
     suspect.summary =
         suspect.kind == LinkSuspect::Kind::pair
-            ? fmt::format("path between {} and {}: {}, both are fast with others", suspect.nodes[0],
-                          suspect.nodes[1], how_slow(suspect))
+            ? fmt::format("path between {} and {}: {}; both nodes are fast with other nodes",
+                          suspect.nodes[0], suspect.nodes[1], how_slow(suspect))
             : fmt::format("{}, {} or the path between them: {}; the measurements do not show which",
                           suspect.nodes[0], suspect.nodes[1], how_slow(suspect));
     c.out.suspects.push_back(std::move(suspect));

@@ -25,7 +25,7 @@ std::string holds(const DiskFacts& d) {
   const std::string content = d.content.empty() ? (d.blank ? "blank" : "unknown") : d.content;
   if (d.muster_node.empty()) return content;
   return fmt::format(
-      "{}; the system of node {} of {}{}", content, d.muster_node,
+      "{}; contains the system of node {} of {}{}", content, d.muster_node,
       d.muster_cluster.empty() ? "an unnamed cluster" : "cluster " + d.muster_cluster,
       d.muster_authority.empty() ? "" : ", written by the controller whose CA is " + d.muster_authority);
 }
@@ -124,13 +124,14 @@ class Chooser {
     if (static_cast<int>(found.size()) != group.match.count) {
       std::string list;
       for (const auto& d : found) list += (list.empty() ? ": " : ", ") + people(d);
-      refuse("disk-count", fmt::format("group '{}' declares {} disk{} and its selector matches {}{}{}",
+      refuse("disk-count", fmt::format("group '{}' declares {} disk{}, but its selector matches {}{}{}",
                                        group.name, group.match.count, group.match.count == 1 ? "" : "s",
                                        found.size(), list, array_hint(group, found.size())));
     }
     for (const auto& disk : found) {
       if (identity(disk).empty())
-        refuse("disk-identity", people(disk) + " has neither serial nor wwid and cannot be identified");
+        refuse("disk-identity",
+               people(disk) + " has neither a serial number nor a WWID and cannot be identified");
       if (const auto [it, fresh] = taken_.emplace(identity(disk) + "/" + disk.wwid, group.name); !fresh)
         refuse("disk-overlap",
                people(disk) + " is matched by group '" + it->second + "' and by group '" + group.name + "'");
@@ -147,7 +148,7 @@ class Chooser {
     if (!storage || !is_redundant(storage->level) || found >= static_cast<size_t>(group.match.count))
       return "";
     return fmt::format(
-        ". If a drive failed, the {} of storage '{}' continues without it; to replace it, see "
+        ". If a drive failed, the {} of storage '{}' continues without the drive; to replace the drive, see "
         "docs/storage.md",
         storage->level, storage->name);
   }
@@ -184,12 +185,12 @@ class Chooser {
       }
     const std::string who = fmt::format("the disks of group '{}' hold ", group.name);
     if (uuids.size() > 1)
-      return refuse("array-mixed", fmt::format("{}{} different arrays named '{}'; keep the disks of only "
-                                               "one, or wipe them by hand (blkdiscard -z)",
+      return refuse("array-mixed", fmt::format("{}{} different arrays named '{}'; keep the disks of "
+                                               "only one array, or wipe them by hand (blkdiscard -z)",
                                                who, uuids.size(), storage.name));
     if (!levels.empty() && levels != std::set<std::string>{storage.level})
       return refuse("array-level",
-                    fmt::format("{}array '{}' of level {}, but the section declares {}; declare the existing "
+                    fmt::format("{}array '{}' of level {}, but the spec declares {}; declare the existing "
                                 "level, or wipe the disks by hand (blkdiscard -z)",
                                 who, storage.name, *levels.begin(), storage.level));
     // Spares are not counted as members.
@@ -250,13 +251,14 @@ class Chooser {
       return refuse("disk-in-use", people(disk) + " is in use by the running system: " + disk.content);
     if (group.policy == DiskPolicy::keep)
       return refuse("disk-keep", fmt::format("the OS disk {} ({}) would have to be formatted for image {}, "
-                                             "but its policy is keep; declare policy: format-if-blank",
+                                             "but its policy is `keep`; declare `policy: format-if-blank`",
                                              people(disk), holds(disk), use_.image));
     if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
-      return refuse("disk-foreign",
-                    fmt::format("the OS disk {} is not blank ({}) and its policy is format-if-blank; if its "
-                                "data may be lost, declare policy: format",
-                                people(disk), holds(disk)));
+      return refuse(
+          "disk-foreign",
+          fmt::format("the OS disk {} is not blank ({}) and its policy is `format-if-blank`; if its "
+                      "data may be lost, declare `policy: format`",
+                      people(disk), holds(disk)));
     out_.destroys.push_back(destruction(node_, group.name, disk, "operating system image " + use_.image));
   }
 
@@ -267,10 +269,10 @@ class Chooser {
       return;
     refuse("disk-foreign",
            fmt::format(
-               "{} of group '{}' holds data of storage '{}' ({}), and nothing shows that it was made for "
-               "this node of this cluster: this controller never installed {}, and its OS disk does "
+               "{} of group '{}' holds data of storage '{}' ({}), and nothing shows that the data belongs "
+               "to this node of this cluster: this controller has never installed {}, and its OS disk does "
                "not belong to cluster {}. To keep the data, install without that storage, then "
-               "declare it; to discard the data, run `blkdiscard -z` by hand",
+               "declare the storage; to discard the data, run `blkdiscard -z` by hand",
                people(disk), group.name, storage.name, disk.content, node_.name, spec_.cluster));
   }
 
@@ -286,11 +288,11 @@ class Chooser {
                                                people(disk), group.name, disk.content));
     if (group.policy == DiskPolicy::keep)
       return refuse("disk-keep", fmt::format("{} of group '{}' ({}) would have to be formatted for {}, but "
-                                             "its policy is keep; declare policy: format-if-blank",
+                                             "its policy is `keep`; declare `policy: format-if-blank`",
                                              people(disk), group.name, disk.content, why));
     if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
       return refuse("disk-foreign",
-                    fmt::format("{} of group '{}' holds {}; its policy is format-if-blank", people(disk),
+                    fmt::format("{} of group '{}' holds {}; its policy is `format-if-blank`", people(disk),
                                 group.name, disk.content.empty() ? "something unknown" : disk.content));
     out_.destroys.push_back(destruction(node_, group.name, disk, why));
   }

@@ -96,7 +96,7 @@ void hold_to_results(const GpuResults& results, const NodeSpec& node, const Hard
   else
     problems.push_back(
         fmt::format("{}: acceptance.gpu is mandatory, but the signed results for {} lack {}: measure one "
-                    "node with this model and this profile, or use the profile of those results",
+                    "node with this GPU model and this profile, or use the profile of those results",
                     node.name, fmt::join(models, ", "), fmt::join(missing, ", ")));
 }
 

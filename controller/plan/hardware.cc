@@ -25,7 +25,8 @@ std::vector<std::string> unlike_hardware(const HardwareSpec& declared, const Har
     out.push_back(fmt::format("{} processors declared, {} found", *declared.cpus, found.cpus.count));
   if (!declared.cpu_model.empty() && !found.cpus.model.empty() &&
       !glob_match(declared.cpu_model, found.cpus.model))
-    out.push_back(fmt::format("processors are {}, declared {}", found.cpus.model, declared.cpu_model));
+    out.push_back(
+        fmt::format("processors are {}, but the spec declares {}", found.cpus.model, declared.cpu_model));
   if (declared.memory_bytes_min > 0 && found.memory_bytes > 0 &&
       static_cast<double>(found.memory_bytes) < least_memory(declared.memory_bytes_min))
     out.push_back(fmt::format("{:.2f} GiB of memory declared, {:.2f} GiB found",
@@ -42,7 +43,8 @@ std::vector<std::string> unlike_hardware(const HardwareSpec& declared, const Har
   if (!declared.gpu_model.empty())
     for (const GpuFacts& gpu : found.gpus)
       if (is_named(gpu) && !glob_match(declared.gpu_model, gpu.model))
-        out.push_back(fmt::format("GPU {} is {}, declared {}", gpu.pci, gpu.model, declared.gpu_model));
+        out.push_back(
+            fmt::format("GPU {} is {}, but the spec declares {}", gpu.pci, gpu.model, declared.gpu_model));
   return out;
 }
 

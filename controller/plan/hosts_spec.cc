@@ -90,7 +90,7 @@ void note_groups(const std::vector<Group>& groups, std::vector<std::string>& not
     if (!group.product.empty())
       made.push_back(fmt::format("{} is {} ({})", group.name, group.product, group.hosts.size()));
   if (made.size() > 1)
-    notes.push_back(fmt::format("hosts without a group are compared with those of the same product: {}",
+    notes.push_back(fmt::format("hosts without a group are compared with hosts of the same product: {}",
                                 fmt::join(made, ", ")));
 }
 
@@ -314,8 +314,9 @@ Result<HostsSpec> hosts_spec(const std::string& cluster, const std::string& prof
   if (!wrong.empty()) return fail(Code::invalid, fmt::format("{}", fmt::join(wrong, "; ")));
   const auto network = network_of(addresses);
   if (!network)
-    return fail(Code::invalid,
-                "no network of /8 to /30 contains the addresses of all hosts: measure them in several runs");
+    return fail(
+        Code::invalid,
+        "no network of /8 to /30 contains the addresses of all hosts: measure the hosts in several runs");
   const std::vector<Group> groups = make_groups(hosts);
   HostsSpec out;
   note_groups(groups, out.notes);

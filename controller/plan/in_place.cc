@@ -57,7 +57,7 @@ Slots slots_of(const Draft& d) {
 // in service, in a known slot, and installed by muster on this machine.
 std::string why_no_trial(const Planning& p, const Draft& d, Slots& slots) {
   if (d.spec->adopt.declared()) return "it was adopted with its existing operating system";
-  if (!own_sign(p, *d.spec).empty()) return "the controller runs on it";
+  if (!own_sign(p, *d.spec).empty()) return "the controller runs on this machine";
   if (!d.seen->online || d.seen->mode != wire::Mode::installed) return "its installed system is not online";
   if (d.seen->doubtful)
     return "its agent has not reported which system it runs since the database was restored";
@@ -65,7 +65,7 @@ std::string why_no_trial(const Planning& p, const Draft& d, Slots& slots) {
   const NodeState state = d.seen->state;
   const bool works = state == NodeState::accepted || state == NodeState::degraded ||
                      (p.rolls_back() && state == NodeState::quarantined);
-  if (!works) return fmt::format("it is {}, not accepted", to_string(state));
+  if (!works) return fmt::format("its state is {}, not accepted", to_string(state));
   if (!imaged_here(d, *d.seen->facts)) return "muster has no record of installing this machine";
   slots = slots_of(d);
   if (!slots.why.empty()) return slots.why;
@@ -91,7 +91,7 @@ std::string why_not_in_place(const Planning& p, const Draft& d, Slots& slots) {
   const SlotFacts* running = slot_of(d.seen->facts->boot, slots.running);
   const std::string declared = installed_address(p.spec, *d.spec);
   if (running && !running->address.empty() && running->address != declared)
-    return fmt::format("its address is now {}, but {} in the spec", running->address, declared);
+    return fmt::format("its address is now {}, but the spec declares {}", running->address, declared);
   return "";
 }
 
@@ -104,8 +104,8 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
     return fmt::format("its other root slot ({}) is only partly written ({})", slots.other, other->stage);
   if (other->image.empty())
     return fmt::format(
-        "its other root slot ({}) was written by an earlier muster, whose systems do not roll back by "
-        "themselves",
+        "its other root slot ({}) was written by an earlier version of muster, whose systems do not roll "
+        "back by themselves",
         slots.other);
   if (!other->trial) {
     // A re-image writes that slot, and the slot that runs now becomes the other one, so the running system
@@ -121,7 +121,7 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
                        other->image, d.spec->image);
   const std::string declared = installed_address(p.spec, *d.spec);
   if (!other->address.empty() && other->address != declared)
-    return fmt::format("its address in the other root slot ({}) is {}, but {} in the spec", slots.other,
+    return fmt::format("its address in the other root slot ({}) is {}, but the spec declares {}", slots.other,
                        other->address, declared);
   return "";
 }
@@ -130,10 +130,11 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
 void refuse_short_trial(Planning& p, const Draft& d) {
   if (d.slot.empty() || d.seen->proving_took <= p.spec.limits.trial) return;
   p.refuse(d.spec->name, "trial-short",
-           fmt::format("limits.trial is {}, but its last configuration and acceptance took {}: every new "
-                       "system would be rolled back before it is committed; raise limits.trial{}",
-                       to_human(p.spec.limits.trial), to_human(d.seen->proving_took),
-                       p.rolls_back() ? "" : ", or use `--through-ram`"));
+           fmt::format(
+               "limits.trial is {}, but the last configuration and acceptance of the node took {}: every new "
+               "system would be rolled back before it is committed; raise limits.trial{}",
+               to_human(p.spec.limits.trial), to_human(d.seen->proving_took),
+               p.rolls_back() ? "" : ", or use `--through-ram`"));
 }
 
 // Returns the time limit for writing the whole partition at half the allowed rate.
@@ -238,7 +239,7 @@ bool may_prefetch(Planning& p, const std::string& name, Draft& d) {
 
 void note_way(Planning& p, const Draft& d) {
   p.plan.notes.push_back(fmt::format(
-      "{} is {} in place: one reboot{}", d.spec->name, p.rolls_back() ? "rolled back" : "re-imaged",
+      "{} is {} in place with one reboot{}", d.spec->name, p.rolls_back() ? "rolled back" : "re-imaged",
       ends_a_hang(*d.spec).empty() ? "; if the new system hangs, an operator has to reset the node" : ""));
 }
 
@@ -254,7 +255,7 @@ void choose_way(Planning& p, Draft& d) {
     if (p.rolls_back())
       p.refuse(d.spec->name, "rollback", why);
     else
-      p.plan.notes.push_back(fmt::format("{} goes through the RAM system: {}", d.spec->name, why));
+      p.plan.notes.push_back(fmt::format("{} is re-imaged through the RAM system: {}", d.spec->name, why));
   } else {
     d.slot = slots.other;
     const auto& held = d.seen->facts->boot.slots;

@@ -55,7 +55,7 @@ void check_actions(const Plan& plan, Problems& problems) {
       problems.push_back(a.id + ": timeout and attempts must be positive");
   }
   for (const auto& node : plan.unchanged)
-    if (nodes.count(node)) problems.push_back(node + ": both unchanged and part of the plan");
+    if (nodes.count(node)) problems.push_back(node + ": is listed as unchanged, but is part of the plan");
 }
 
 // `when_failed` actions come after the node's ordinary actions, and no other action waits for them.
@@ -84,7 +84,8 @@ void check_when_failed(const Plan& plan, Problems& problems) {
   }
   for (const auto& barrier : plan.barriers)
     for (const auto& id : barrier)
-      if (apart.count(id)) problems.push_back(id + ": it is a `when_failed` action, but others wait for it");
+      if (apart.count(id))
+        problems.push_back(id + ": it is a `when_failed` action, but other actions wait for it");
 }
 
 // Finds cycles in the declared dependencies and the order of each node's actions (Kahn's algorithm).
@@ -159,7 +160,8 @@ void check_step_disks(const Action& action, const Json& json, const Destroyed& d
 void check_whole_machines(const Plan& plan, Problems& problems) {
   std::set<std::string> lost;
   for (const auto& d : plan.destroys)
-    if (d.every_disk && !lost.insert(d.node).second) problems.push_back(d.node + ": is destroyed twice");
+    if (d.every_disk && !lost.insert(d.node).second)
+      problems.push_back(d.node + ": is in the destruction list twice");
   std::set<std::string> installed;
   for (const auto& node : installed_by_provider(plan)) installed.insert(node);
   for (const auto& node : installed)
@@ -177,16 +179,18 @@ void check_destruction(const Plan& plan, Texts& texts, Problems& problems) {
   for (const auto& d : plan.destroys) {
     if (d.every_disk) continue;
     const std::string identity = disk_title(d.serial, d.wwid);
-    if (identity.empty()) problems.push_back(d.node + ": a disk without serial and wwid would be destroyed");
+    if (identity.empty())
+      problems.push_back(d.node + ": a disk with neither serial number nor WWID would be destroyed");
     if (d.content_hash.empty())
       problems.push_back(d.node + ": disk " + identity + " is not bound to its current content");
     if (!destroyed.insert({d.node, disk_key(d.serial, d.wwid)}).second)
-      problems.push_back(d.node + ": disk " + identity + " is destroyed twice");
+      problems.push_back(d.node + ": disk " + identity + " is in the destruction list twice");
     const std::string medium = medium_of(d.serial, d.wwid, d.model);
     if (const auto [it, fresh] = node_of.emplace(medium, d.node);
         !fresh && !medium.empty() && it->second != d.node)
-      problems.push_back(fmt::format("{}: disk {} would be destroyed, and also on {}: {} is the same disk",
-                                     d.node, identity, it->second, medium));
+      problems.push_back(
+          fmt::format("{}: disk {} would be destroyed on this node and on {}: {} is the same disk on both",
+                      d.node, identity, it->second, medium));
   }
   for (const auto& a : plan.actions) {
     if (a.kind != ActionKind::image) check_step_disks(a, a.params.own(), destroyed, problems);

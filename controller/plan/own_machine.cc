@@ -29,7 +29,7 @@ std::string sign_of_own_machine(const OwnMachine& own, const NodeSpec& node, con
     if (!at.empty() && own.addresses.count(at)) return fmt::format("its address {} is the controller's", at);
   // A declared MAC may be assigned by software, as in a lab, so its kind is not checked.
   if (!node.mac.empty() && own.macs.count(lower(node.mac)))
-    return fmt::format("its MAC {} is one of the controller's ports", node.mac);
+    return fmt::format("its MAC {} belongs to one of the controller's ports", node.mac);
   for (const std::string& uuid : {bound_uuid, facts ? facts->system.uuid : std::string()})
     if (is_own_uuid(own, uuid)) return fmt::format("its product UUID {} is the controller's", uuid);
   if (facts)

@@ -50,7 +50,7 @@ Error joined(const std::vector<std::string>& problems) {
 }
 
 NodeWay way_of(const Planning& p, const std::string& name) {
-  NodeWay out{name, NodeWay::By::none, "it cannot be planned at present"};
+  NodeWay out{name, NodeWay::By::none, "it cannot be included in a plan at present"};
   const auto refused = std::find_if(p.refusals.begin(), p.refusals.end(),
                                     [&](const Refusal& refusal) { return refusal.node == name; });
   if (refused != p.refusals.end()) {
@@ -125,7 +125,7 @@ Result<PlanOutcome> make_plan(const PlannerInput& input) {
     for (const auto& problem : lint_plan(p.plan)) p.problems.push_back(problem);
   if (p.refusals.empty()) check_adopted_are_kept(p);
   if (!p.problems.empty())
-    return fail(Code::failed, "internal: the plan failed its own check: " + p.problems.front());
+    return fail(Code::failed, "internal error: the plan failed its own check: " + p.problems.front());
   return PlanOutcome{std::move(p.plan), std::move(p.refusals)};
 }
 

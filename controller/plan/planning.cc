@@ -155,14 +155,14 @@ void add_netboot(Planning& p, Draft& d) {
        Json::object(), p.spec.limits.netboot, 3});
   if (by_hand(*d.spec))
     p.plan.notes.push_back(fmt::format(
-        "an operator must switch the power of {}{} by hand: the run shows when, and waits up to {}",
+        "an operator must control the power of {}{} by hand: the run shows when, and waits up to {}",
         d.spec->name, d.spec->power.address.empty() ? "" : " (" + d.spec->power.address + ")",
         to_human(d.spec->power.within)));
   if (own)
-    p.plan.notes.push_back(d.spec->name +
-                           (rented(*d.spec) ? " cannot be booted from the network" : " has no BMC") +
-                           ": its own system starts the RAM system, which returns to it if it cannot reach "
-                           "the controller; a later fault requires an operator at the machine");
+    p.plan.notes.push_back(
+        d.spec->name + (rented(*d.spec) ? " cannot be booted from the network" : " has no BMC") +
+        ": its own system starts the RAM system, which returns to that system if it cannot reach "
+        "the controller; a later fault requires an operator at the machine");
 }
 
 void group_by_node(Planning& p) {

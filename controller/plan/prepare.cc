@@ -19,17 +19,16 @@ void check_identity(Planning& p, const Draft& d, const HardwareFacts& facts) {
   const bool swapped = !bound.empty() && !facts.system.uuid.empty() && bound != facts.system.uuid;
   const bool allowed = p.forced(d) && (p.kind() == RequestKind::admit || p.kind() == RequestKind::reimage);
   if (swapped && allowed)
-    p.plan.notes.push_back(fmt::format(
-        "{} is installed because of --force, although a different machine answers under this name: "
-        "product UUID {} instead of {}",
-        d.spec->name, facts.system.uuid, bound));
+    p.plan.notes.push_back(
+        fmt::format("{} is installed because of --force, although a different machine now has this name: "
+                    "product UUID {} instead of {}",
+                    d.spec->name, facts.system.uuid, bound));
   if (swapped && !allowed)
-    p.refuse(
-        d.spec->name, "node-swapped",
-        fmt::format(
-            "a different machine answers under this name: product UUID {} instead of {}; if it was replaced "
-            "on purpose, remove {} from the spec, run `muster node rm {}`, and declare it again",
-            facts.system.uuid, bound, d.spec->name, d.spec->name));
+    p.refuse(d.spec->name, "node-swapped",
+             fmt::format(
+                 "a different machine now has this name: product UUID {} instead of {}; if it was replaced "
+                 "on purpose, remove {} from the spec, run `muster node rm {}`, and declare it again",
+                 facts.system.uuid, bound, d.spec->name, d.spec->name));
 }
 
 // On the controller's machine a disk that holds data is never formatted, even with policy `format`: the data
@@ -47,7 +46,7 @@ void refuse_own_disks(Planning& p, const Draft& d) {
       p.refuse(
           d.spec->name, "own-machine",
           fmt::format("the controller runs on this machine ({}), and disk {} holds {}: on the controller "
-                      "host only blank disks are formatted; wipe it by hand if its data may be lost",
+                      "host only blank disks are formatted; wipe the disk by hand if its data may be lost",
                       sign, lost.serial, lost.content));
   }
 }
@@ -57,10 +56,10 @@ void note_labels(Planning& p, const Draft& d, const HardwareFacts& facts) {
   const LabelLines lines = label_lines(p.spec, *d.spec, facts);
   for (const auto* list : {&lines.of_system, &lines.of_storage})
     for (const auto& line : *list)
-      p.plan.notes.push_back(
-          fmt::format("{} has {}, written by an earlier version: a second disk could have that label, so the "
-                      "UUID replaces it",
-                      d.spec->name, line));
+      p.plan.notes.push_back(fmt::format(
+          "{} has {}, written by an earlier version of muster: a second disk could have that label, so the "
+          "UUID replaces the label",
+          d.spec->name, line));
 }
 
 // True if the node's image is written, in place or through the RAM system.
@@ -127,8 +126,8 @@ void drop_unlike(Planning& p) {
     p.leaving.erase(name);
     p.pausing.erase(name);
     const std::string what = fmt::format(
-        "{}. Correct `hardware` in the spec or the machine, or install it anyway with `muster plan {}--limit "
-        "{} --force {}`",
+        "{}. Correct the machine or its `hardware` in the spec, or install it anyway with `muster plan "
+        "{}--limit {} --force {}`",
         d.unlike, p.kind() == RequestKind::reimage ? "--kind reimage " : "", name, name);
     if (std::find(named.begin(), named.end(), name) != named.end()) {
       p.refuse(name, "hardware-unlike", what);
@@ -136,8 +135,7 @@ void drop_unlike(Planning& p) {
     }
     p.plan.left_out.push_back(name);
     p.plan.left_out_rules[name] = "hardware-unlike";
-    p.plan.notes.push_back(
-        fmt::format("{} is left out: it is not installed (hardware-unlike): {}", name, what));
+    p.plan.notes.push_back(fmt::format("{} is left out and not installed (hardware-unlike): {}", name, what));
   }
   p.drafts = std::move(rest);
 }

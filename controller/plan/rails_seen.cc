@@ -43,7 +43,8 @@ std::string rails_seen(const Spec& spec, const NodeSpec& node, const HardwareFac
   question.count = node.rails.size();
   question.gpus_declared = node.hardware.gpus.value_or(0);
   const auto answer = choose_rails(question);
-  if (!answer) return "cannot be derived from the inventory, so the node decides: " + answer.error().message;
+  if (!answer)
+    return "cannot be derived from the inventory, so the node chooses the ports: " + answer.error().message;
   std::vector<std::string> parts;
   for (size_t i = 0; i < answer->ports.size(); ++i)
     parts.push_back(fmt::format("rail {} = {}", i, addresses[answer->ports[i]]));

@@ -14,7 +14,7 @@ bool refuse_own(Planning& p, const Draft& d) {
   const std::string sign = own_sign(p, *d.spec);
   if (sign.empty()) return false;
   p.refuse(d.spec->name, "own-machine",
-           fmt::format("the controller runs on this machine ({}): muster never installs it or switches it "
+           fmt::format("the controller runs on this machine ({}): muster never installs it or powers it "
                        "off. To manage it with its existing system, declare it with 'adopt' and without "
                        "image, mac and power: run `muster node add {} --adopt HOST`",
                        sign, d.spec->name));
@@ -84,7 +84,7 @@ bool may_reach(Planning& p, const Draft& d, bool named) {
   return out_of_reach(
       p, name,
       d.seen->mode.has_value()
-          ? "its agent does not answer, and muster cannot switch its power (power driver ssh)"
+          ? "its agent does not answer, and muster cannot control its power (power driver ssh)"
           : fmt::format("it has no BMC (power driver ssh) and no agent yet; adopt its running system with "
                         "`muster node add {} --adopt HOST`, then declare it with image, mac, power and the "
                         "disk group 'os' instead of 'adopt'",
@@ -99,7 +99,7 @@ bool may_roll_back(Planning& p, const Draft& d) {
   if (!d.seen->online || d.seen->mode != wire::Mode::installed)
     why = "its installed system is not online";
   else if (d.seen->doubtful || !d.seen->facts)
-    why = "it is not known which system it runs; run `muster up` to find out";
+    why = "the system that it runs is not known; run `muster up` to find out";
   if (!why.empty()) p.refuse(d.spec->name, "rollback", why);
   return why.empty();
 }
@@ -110,14 +110,15 @@ void hold(Planning& p, const std::string& node, const std::string& reason, bool 
                     fmt::format("quarantined {}; to release it, run `muster node quarantine {} --release`",
                                 reason, node));
   p.plan.left_out.push_back(node);
-  p.plan.notes.push_back(fmt::format("{} is left out: quarantined {}", node, reason));
+  p.plan.notes.push_back(fmt::format("{} is left out: it is quarantined {}", node, reason));
 }
 
 // A node on trial is left out, because changes to its system are lost if it rolls back.
 void leave_on_trial(Planning& p, const Draft& d, bool named) {
   const std::string& name = d.spec->name;
   const std::string why = fmt::format(
-      "runs {} on trial, which rolls back by itself unless it is committed; run `muster up` after that",
+      "runs {} on trial and rolls back by itself unless the system is committed; run `muster up` after the "
+      "trial",
       d.seen->slot.empty() ? "its new system" : "slot " + d.seen->slot);
   if (named) return p.refuse(name, "on-trial", "it " + why);
   p.plan.left_out.push_back(name);

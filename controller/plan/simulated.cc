@@ -101,7 +101,7 @@ std::vector<std::string> Simulated::notes(const std::string& profile) const {
   sort(what_.options);
   std::string text =
       fmt::format("profile {} as changed by the spec's lab section for simulated hardware", profile);
-  if (what_.time_scale < 1) text += fmt::format("; times and sizes x {:g}", what_.time_scale);
+  if (what_.time_scale < 1) text += fmt::format("; times and sizes multiplied by {:g}", what_.time_scale);
   if (!what_.compare) text += "; no comparison with other machines, earlier runs or derived values";
   if (!changed.empty()) text += fmt::format("; {}", fmt::join(changed, ", "));
   out.push_back(text);
@@ -117,7 +117,7 @@ std::string simulated_gpu_note(const std::map<std::string, const HardwareFacts*>
     if (const int count = simulated_gpus(*facts); count > 0)
       those.push_back(fmt::format("{} ({})", name, count));
   if (those.empty()) return "";
-  return fmt::format("{}: provided by the lab on {}; they are not measured", kSimulatedGpu,
+  return fmt::format("{}: provided by the lab on {}; these GPUs are not measured", kSimulatedGpu,
                      fmt::join(those, ", "));
 }
 

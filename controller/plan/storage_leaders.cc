@@ -59,7 +59,8 @@ void keep_former_master(Planning& p, const StorageSpec& s) {
           d.spec->name, "storage-leader",
           fmt::format(
               "it may be the current master of storage '{}'; the spec declares {} as master, but this plan "
-              "does not make it the master, so there would be none. Run `muster up` without --limit",
+              "does not make that node the master, so the storage would have no master. Run `muster up` "
+              "without --limit",
               s.name, s.server));
 }
 
@@ -78,10 +79,10 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
   d.serves = true;
   const auto& facts = seen.facts ? seen.facts : seen.machine;
   if (!in_installed(d) || !facts || seen.on_trial || seen.held_by == HeldBy::an_operator) {
-    p.plan.notes.push_back(
-        fmt::format("{} serves storage '{}' but is not part of this plan: a new node cannot mount it until "
-                    "`muster up` has configured {}",
-                    node.name, storage, node.name));
+    p.plan.notes.push_back(fmt::format(
+        "{} serves storage '{}' but is not part of this plan: a new node cannot mount the storage until "
+        "`muster up` has configured {}",
+        node.name, storage, node.name));
     return;
   }
   d.disks = choose_disks(p.spec, node, *facts, {false, imaged_here(d, *facts), "", p.in.authority});
@@ -133,13 +134,13 @@ void check_storage_leaders(Planning& p) {
     if (leader == p.drafts.end() || leader->serves) keep_former_master(p, s);
     if (leader == p.drafts.end() || !lacks_metadata(p, s, *leader)) continue;
     const std::string& name = leader->spec->name;
-    const std::string what = fmt::format("it leads storage '{}' but has no {}, although {} of it", s.name,
-                                         engine_of(s).metadata_word, data_on(p, s));
+    const std::string what = fmt::format("it leads storage '{}' but has no {}, although {} of this storage",
+                                         s.name, engine_of(s).metadata_word, data_on(p, s));
     const auto& named = p.in.request.nodes;
     if (std::find(named.begin(), named.end(), name) != named.end())
       p.plan.notes.push_back(fmt::format(
-          "{}: {}; it will not start with empty metadata: see docs/storage.md (Losing the metadata)", name,
-          what));
+          "{}: {}; the storage will not start with empty metadata: see docs/storage.md (Losing the metadata)",
+          name, what));
     else
       p.refuse(
           name, "storage-leader",

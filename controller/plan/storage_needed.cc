@@ -38,7 +38,7 @@ bool is_away(const Planning& p, const std::string& node) {
 std::string shown(const Planning& p, const std::string& away) {
   const auto seen = p.in.nodes.find(away);
   const bool on_trial = seen != p.in.nodes.end() && seen->second.on_trial;
-  return away + (on_trial ? " (on trial, it may restart by itself)" : "");
+  return away + (on_trial ? " (on trial: the node may restart by itself)" : "");
 }
 
 // `up` has no --force, so the text also suggests leaving the node out.
@@ -73,8 +73,8 @@ void refuse_too_many(Planning& p, const StorageSpec& s, const std::vector<const 
                                                      away.size() == 1 ? "is" : "are");
   for (const auto& node : taken)
     say(p, node,
-        fmt::format("storage '{}' can do without {} of its {} at a time, but {} would be away{}", s.name,
-                    most, what, missing, now));
+        fmt::format("storage '{}' can do without at most {} of its {} at a time, but {} would be away{}",
+                    s.name, most, what, missing, now));
 }
 
 void refuse_of(Planning& p, const StorageSpec& s) {
@@ -83,7 +83,7 @@ void refuse_of(Planning& p, const StorageSpec& s) {
   const NodeSpec* leader = has_quorum(p, s) ? nullptr : storage_leader(p.spec, s);
   if (leader && p.leaving.count(leader->name) && others_use(p, s, *leader))
     say(p, leader->name,
-        fmt::format("it is the {} of storage '{}', which other nodes use and which stops without it",
+        fmt::format("it is the {} of storage '{}', which other nodes use and which stops without this node",
                     engine.leader_word, s.name));
   if (!std::any_of(members.begin(), members.end(), [&](const NodeSpec* n) { return others_use(p, s, *n); }))
     return;
@@ -100,9 +100,9 @@ void refuse_needed(Planning& p) {
   for (const auto& s : p.spec.storage)
     if (engine_of(s).reach == Reach::shared) refuse_of(p, s);
   if (const NodeSpec* slurm = p.spec.leader_of("scheduler"); slurm && p.leaving.count(slurm->name))
-    p.plan.notes.push_back(
-        slurm->name +
-        " runs Slurm's controller: jobs on the other nodes continue, but no new job starts until it is back");
+    p.plan.notes.push_back(slurm->name +
+                           " runs Slurm's controller: jobs on the other nodes continue, but no new job "
+                           "starts until this node is back");
 }
 
 }  // namespace muster

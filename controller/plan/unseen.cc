@@ -30,7 +30,7 @@ bool wake(Planning& p) {
     } else if (by_hand(*d.spec) && !names(named, name)) {
       p.plan.left_out.push_back(name);
       p.plan.notes.push_back(fmt::format(
-          "{} is left out: its agent is silent, and an operator has to switch it on; run `muster up "
+          "{} is left out: its agent is silent, and an operator has to power it on; run `muster up "
           "--limit {}` to include it",
           name, name));
     } else {
@@ -45,10 +45,10 @@ bool wake(Planning& p) {
     p.plan.notes.push_back(fmt::format(
         "{}: {}", d.spec->name,
         d.seen->doubtful
-            ? "its agent has not reported since the database was restored: it is not known which system it "
-              "runs"
-            : "its agent is silent: muster powers it on if it is off and waits for it; nothing is written to "
-              "it"));
+            ? "its agent has not reported since the database was restored: the system that it runs is not "
+              "known"
+            : "its agent is silent: muster powers the node on if it is off and waits for it; nothing is "
+              "written to the node"));
     add(p, d,
         {"wake", ActionKind::wake, "power", "power on if off, wait for its agent", Json::object(),
          p.spec.limits.boot, 1});
@@ -70,7 +70,7 @@ void write_discovery(Planning& p, std::vector<Draft> unseen) {
   }
   const bool provider_writes = std::any_of(p.drafts.begin(), p.drafts.end(), provider_installs);
   p.plan.notes.push_back(std::string(provider_writes ? "apart from what the provider does, " : "") +
-                         "nothing is written to any disk; the install plan is made from what is found");
+                         "nothing is written to any disk; the install plan is based on this inventory");
 }
 
 bool discover(Planning& p) {

@@ -16,7 +16,7 @@ constexpr int kAnyWindow = 15 + 32;  // zlib detects whether it is gzip or its o
 Result<std::string> unpack(std::string_view packed, size_t most) {
   z_stream stream = {};
   if (inflateInit2(&stream, kAnyWindow) != Z_OK)
-    return fail(Code::failed, "not enough memory to decompress it");
+    return fail(Code::failed, "not enough memory to decompress the response");
   // zlib takes it as not const, and does not write there.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());

@@ -7,11 +7,11 @@ std::string_view to_string(ByHand::Task task) {
     case ByHand::Task::netboot:
       return "restart it and boot it from the network";
     case ByHand::Task::on:
-      return "switch it on";
+      return "power it on";
     case ByHand::Task::off:
       break;
   }
-  return "switch it off";
+  return "power it off";
 }
 
 void ByHand::ask(const std::string& node, Task task, Done done) {

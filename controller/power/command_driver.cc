@@ -30,7 +30,7 @@ std::string text_at(const Json& json, const char* key) {
 Status must_be_ours(const std::string& path, bool folder) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0)
-    return fail(Code::invalid, fmt::format("{} does not exist: the driver `command` runs it", path));
+    return fail(Code::invalid, fmt::format("{} does not exist; the driver `command` requires it", path));
   if (folder ? !S_ISDIR(info.st_mode) : !S_ISREG(info.st_mode))
     return fail(Code::invalid, fmt::format("{} is not a {}", path, folder ? "folder" : "regular file"));
   if ((info.st_uid != 0 && info.st_uid != ::geteuid()) || (info.st_mode & (S_IWGRP | S_IWOTH)))
@@ -187,7 +187,7 @@ Result<Json> CommandPower::see() {
   TRY_(check_identity(text_at(answer, "uuid")));
   const std::string power = text_at(answer, "power");
   if (power == "on" || power == "off" || power == "unknown") return answer;
-  return fail(Code::failed, fmt::format("{} state: 'power' is neither on, off nor unknown", target_.program));
+  return fail(Code::failed, fmt::format("{} state: 'power' must be on, off or unknown", target_.program));
 }
 
 Result<PowerState> CommandPower::look() {
@@ -200,14 +200,14 @@ Status CommandPower::check_identity(const std::string& uuid) {
   if (machine_of(uuid).empty()) return Ok{};
   const std::string expected = machine_of(target_.expected_uuid);
   const std::string whose =
-      fmt::format("{} at {} switches machine {}", target_.program, target_.address, first_bytes(uuid, 40));
+      fmt::format("{} at {} controls machine {}", target_.program, target_.address, first_bytes(uuid, 40));
   if (!expected.empty() && !same_uuid(uuid, expected))
     return fail(Code::denied,
                 fmt::format("{}, but {} is machine {}: nothing was done", whose, target_.node, expected));
   const std::string other = expected.empty() && target_.machines ? target_.machines->node_of(uuid) : "";
   if (other.empty()) return Ok{};
-  return fail(Code::denied, fmt::format("{}, which is {}, but {} was never seen: nothing was done", whose,
-                                        other, target_.node));
+  return fail(Code::denied, fmt::format("{}, which is node {}, but {} was never seen: nothing was done",
+                                        whose, other, target_.node));
 }
 
 // Polls until the state was read back, stopping `reserve` before the deadline. Only the state counts.
@@ -234,10 +234,10 @@ Status CommandPower::wait_for(PowerState wanted, DurationMs reserve) {
     const auto now = look();
     if (now.ok() && *now == wanted) return Ok{};
     if (!now.ok() && now.error().code == Code::denied) return now.error();
-    last = now.ok() ? std::string(to_string(*now)) : "state not readable: " + now.error().message;
+    last = now.ok() ? std::string(to_string(*now)) : "unreadable: " + now.error().message;
     pause(kPoll);
   }
-  return fail(Code::timeout, fmt::format("{} accepted the order, but the machine is not {} (it reports {})",
+  return fail(Code::timeout, fmt::format("{} accepted the order, but the machine is not {} (last state: {})",
                                          target_.program, to_string(wanted), last));
 }
 
@@ -278,7 +278,7 @@ Status CommandPower::confirm_network() {
   const std::string next = text_at(seen, "next");
   if (next.empty() || next == "network") return Ok{};
   return fail(Code::failed,
-              fmt::format("{} accepted the order for a network boot, but reports '{}' as next boot",
+              fmt::format("{} accepted the order for a network boot, but reports '{}' as the next boot",
                           target_.program, first_bytes(next, 40)));
 }
 
@@ -304,16 +304,17 @@ std::unique_ptr<Power> make_command_power(PowerTarget target, Waiter waiter, std
 }
 
 PowerDriver command_driver() {
-  return {"command",
-          "Runs your own program in /etc/muster/power.d to switch the machine (PDU, virsh, a provider's "
-          "API). Needs program and address; for the contract see docs/drivers.md#command.",
-          [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
-            if (!is_plain_name(target.program))
-              return fail(Code::invalid, "command: '" + target.program + "' is not a program name");
-            const char* folder = std::getenv("MUSTER_POWER_PROGRAMS");
-            return make_command_power(std::move(target), real_waiter(), folder && *folder ? folder : kFolder,
-                                      make_process());
-          }};
+  return {
+      "command",
+      "Runs your own program in /etc/muster/power.d to control the machine's power (PDU, virsh, a provider's "
+      "API). Needs `program` and `address`; for the contract, see docs/drivers.md#command.",
+      [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
+        if (!is_plain_name(target.program))
+          return fail(Code::invalid, "command: '" + target.program + "' is not a program name");
+        const char* folder = std::getenv("MUSTER_POWER_PROGRAMS");
+        return make_command_power(std::move(target), real_waiter(), folder && *folder ? folder : kFolder,
+                                  make_process());
+      }};
 }
 
 }  // namespace muster

@@ -10,19 +10,21 @@ class InBand : public Power {
   // The agent's reports give more information and are handled elsewhere.
   Result<PowerState> state(DurationMs) override { return PowerState::unknown; }
   Status on(DurationMs) override { return impossible("powered on"); }
-  Status off(DurationMs, bool) override { return impossible("powered off, which nothing could undo"); }
+  Status off(DurationMs, bool) override {
+    return impossible("powered off, because nothing could power it on again");
+  }
   Status boot_once_network(DurationMs) override { return impossible("booted from the network"); }
   Result<Json> describe(DurationMs) override {
     return Json{
         {"driver", "ssh"},
         {"switches", false},
-        {"note", "reached through the system it runs; `muster reimage` starts the RAM system by kexec"}};
+        {"note", "controlled through the system it runs; `muster reimage` starts the RAM system with kexec"}};
   }
 
  private:
   Status impossible(const std::string& what) const {
     return fail(Code::invalid, node_ + " has no BMC (driver ssh): it cannot be " + what +
-                                   "; `muster reimage " + node_ + "` uses the system it runs instead");
+                                   "; `muster reimage " + node_ + "` uses its running system instead");
   }
   std::string node_;
 };
@@ -32,7 +34,7 @@ class InBand : public Power {
 PowerDriver in_band_driver() {
   PowerDriver driver;
   driver.name = "ssh";
-  driver.help = "no BMC: the RAM system is started from the running system, by its agent";
+  driver.help = "no BMC: the agent starts the RAM system from the running system";
   driver.make = [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
     return std::unique_ptr<Power>(std::make_unique<InBand>(std::move(target.node)));
   };

@@ -118,10 +118,11 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
   const std::string whose = fmt::format("BMC {} has {}", target_.address,
                                         guid_.empty() ? "no GUID" : fmt::format("the GUID {}", pin));
   if (!target_.pin_sha256.empty() && target_.pin_sha256 != pin)
-    return fail(Code::denied,
-                fmt::format("{}, but the BMC of {} has {}: nothing was done. If the BMC was replaced, set "
-                            "power.pin, or run `muster node rm {}` to have it pinned again",
-                            whose, target_.node, target_.pin_sha256, target_.node));
+    return fail(
+        Code::denied,
+        fmt::format("{}, but the BMC pinned for {} has {}: nothing was done. If the BMC was replaced, set "
+                    "power.pin, or run `muster node rm {}` to have it pinned again",
+                    whose, target_.node, target_.pin_sha256, target_.node));
   if (guid_.empty()) return Ok{};  // BMCs without a GUID cannot be distinguished
   const std::string expected = machine_of(target_.expected_uuid);
   const bool same = same_uuid(shown, expected) || same_uuid(reversed, expected);
@@ -134,7 +135,7 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
     if (other.empty()) other = target_.machines->node_of(reversed);
     if (!other.empty())
       return fail(Code::denied,
-                  fmt::format("{}, which is machine {}, but {} was never seen: nothing was done. Find out "
+                  fmt::format("{}, which is node {}, but {} was never seen: nothing was done. Find out "
                               "which machine has that address and correct power.address of {}",
                               whose, other, target_.node, target_.node));
   }
@@ -184,11 +185,11 @@ Status Ipmi::wait_for(PowerState wanted, DurationMs reserve) {
     const auto now = look();
     if (now.ok() && *now == wanted) return Ok{};
     if (!now.ok() && now.error().code == Code::denied) return now.error();
-    last = now.ok() ? std::string(to_string(*now)) : "state not readable: " + now.error().message;
+    last = now.ok() ? std::string(to_string(*now)) : "unreadable: " + now.error().message;
     tool_.pause(kPoll);
   }
   return fail(Code::timeout,
-              fmt::format("BMC {} accepted the order, but the machine is not {} (it reports {})",
+              fmt::format("BMC {} accepted the order, but the machine is not {} (last state: {})",
                           target_.address, to_string(wanted), last));
 }
 
@@ -254,10 +255,10 @@ std::unique_ptr<Power> make_ipmi(PowerTarget target, Waiter waiter, std::shared_
 
 PowerDriver ipmi_driver() {
   return {"ipmi",
-          "Switches power and sets a one-time network boot through a BMC with IPMI 2.0 (RMCP+), using "
-          "Debian's ipmitool. Needs address and secret (user:password); the GUID is pinned on first use.",
+          "Controls power and sets a one-time network boot through a BMC with IPMI 2.0 (RMCP+), using "
+          "Debian's ipmitool. Needs `address` and `secret` (user:password); the GUID is pinned on first use.",
           [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
-            if (target.address.empty()) return fail(Code::invalid, "ipmi: no address");
+            if (target.address.empty()) return fail(Code::invalid, "ipmi: `address` is missing");
             Waiter waiter = waiter_of(target);
             return make_ipmi(std::move(target), std::move(waiter), make_process());
           }};

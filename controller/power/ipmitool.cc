@@ -173,7 +173,7 @@ Status IpmiTool::failed_login(const std::string& why) {
   return fail(Code::denied,
               fmt::format("BMC {} rejects the user and password ({}){}", target_.address, why,
                           target_.as_operator ? ""
-                                              : "; some BMCs answer this when the user is not an "
+                                              : "; some BMCs return this error when the user is not an "
                                                 "administrator: try `power.privilege: operator`"));
 }
 
@@ -264,8 +264,9 @@ Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& comma
   if (target_.password.size() > kLongestPassword || target_.user.size() > kLongestUser)
     return fail(
         Code::invalid,
-        fmt::format("IPMI user names have at most {} characters and passwords {}: the secret of {} is longer",
-                    kLongestUser, kLongestPassword, target_.node));
+        fmt::format(
+            "IPMI user names have at most {} characters and passwords at most {}: the secret of {} is longer",
+            kLongestUser, kLongestPassword, target_.node));
   std::string script;
   for (const auto& command : commands) {
     script += "raw";
@@ -284,7 +285,8 @@ Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& comma
   }
   auto answers = parse(output.out);
   if (!answers || answers->size() < commands.size() || has(output.err, "rsp=0x"))
-    return fail(Code::timeout, fmt::format("BMC {}: unparsable ipmitool output", target_.address));
+    return fail(Code::timeout,
+                fmt::format("BMC {}: the output of ipmitool could not be parsed", target_.address));
   answers->resize(commands.size());
   return *answers;
 }

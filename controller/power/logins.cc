@@ -83,7 +83,7 @@ std::optional<Error> Logins::find(const PowerTarget& target) const {
         fmt::format(
             "BMC {} rejected this user and password twice, {} minutes after it accepted them. The next login "
             "is tried in {} minutes, because BMCs lock an account after a few failed logins. If the password "
-            "was changed there, run `muster secret set`; after that the next call tries at once",
+            "was changed on the BMC, run `muster secret set`; after that the next call tries at once",
             target.address, minutes(now_() - *one->let_in), left));
   return fail(Code::denied,
               fmt::format("BMC {} rejected this user and password. No login is tried for {} minutes, because "

@@ -35,7 +35,7 @@ class Logins {
   Status failed_login(const PowerTarget& target);
   // Records a final rejection that the driver itself established.
   void refused(const PowerTarget& target);
-  // Returns the error to return instead of a login; nullopt if a login is allowed.
+  // Returns the error to report instead of logging in; nullopt if a login is allowed.
   std::optional<Error> find(const PowerTarget& target) const;
   // True if a login succeeded less than ten minutes ago and none has been rejected since.
   bool took(const PowerTarget& target) const;

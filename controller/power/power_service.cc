@@ -105,7 +105,7 @@ bool PowerService::netboots(const std::string& node) const {
 void PowerService::reinstall(const std::string& node, const Json& order, Done done) {
   Status may = may_switch_(node);
   if (may.ok() && install_) return install_(node, order, std::move(done));
-  if (may.ok()) may = fail(Code::invalid, node + ": its driver cannot reinstall machines");
+  if (may.ok()) may = fail(Code::invalid, node + ": its power driver cannot reinstall machines");
   reactor_.post([done = std::move(done), may] { done(may); });
 }
 
@@ -211,7 +211,7 @@ void PowerService::start(const std::string& address, Job job) {
         }
         if (reactor_.steady() - job.asked > times_.turn) {
           *failure = fail(Code::unavailable,
-                          "the controller was busy with other BMCs for too long; this one was not contacted");
+                          "the controller was busy with other BMCs for too long; this BMC was not contacted");
           return;
         }
         auto power = driver->make(target);
@@ -256,13 +256,13 @@ void PowerService::learn_pin(const std::string& node, const std::string& fingerp
   pins_[node] = fingerprint;
   log::info("BMC pinned on first use", {{"node", node}, {"fingerprint", fingerprint}});
   const auto written = files_.write(kPins, dump_json(Json(pins_), 2) + "\n", 0600);
-  if (!written.ok()) log::error("BMC pins not stored", {{"error", written.error().message}});
+  if (!written.ok()) log::error("BMC pins could not be stored", {{"error", written.error().message}});
 }
 
 void PowerService::forget_pin(const std::string& node) {
   if (!pins_.erase(node)) return;
   const auto written = files_.write(kPins, dump_json(Json(pins_), 2) + "\n", 0600);
-  if (!written.ok()) log::error("BMC pins not stored", {{"error", written.error().message}});
+  if (!written.ok()) log::error("BMC pins could not be stored", {{"error", written.error().message}});
 }
 
 }  // namespace muster

@@ -217,8 +217,8 @@ Result<System> Redfish::read_system() {
       !other.empty())
     return fail(
         Code::denied,
-        fmt::format("BMC {} controls machine {}, which is {}, but {} was never seen: nothing was "
-                    "done. Find out where that address leads and correct power.address of {}; if that "
+        fmt::format("BMC {} controls machine {}, which is node {}, but {} was never seen: nothing was "
+                    "done. Find out which machine has that address and correct power.address of {}; if that "
                     "machine is meant to be {}, remove {} from the spec, then run `muster node rm {}`",
                     address_, lower(system.uuid()), other, node_, node_, node_, other, other));
   return system;
@@ -305,12 +305,12 @@ Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
     else if (system.error().code == Code::denied)
       return system.error();
     else
-      last = "state not readable: " + system.error().message;
+      last = "unreadable: " + system.error().message;
     client_.pause(poll);
   }
   return fail(Code::timeout,
-              fmt::format("BMC {} accepted the order, but the machine is not {} (it reports {})", address_,
-                          to_string(wanted), last.empty() ? "nothing" : last));
+              fmt::format("BMC {} accepted the order, but the machine is not {} (last state: {})", address_,
+                          to_string(wanted), last.empty() ? "unknown" : last));
 }
 
 // ---- boot ----
@@ -453,10 +453,10 @@ std::unique_ptr<Power> make_redfish(PowerTarget target, Waiter waiter) {
 
 PowerDriver redfish_driver() {
   return {"redfish",
-          "Switches power and sets a one-time network boot through a BMC with Redfish over HTTPS. Needs "
-          "address and secret (user:password); the certificate is pinned on first use.",
+          "Controls power and sets a one-time network boot through a BMC with Redfish over HTTPS. Needs "
+          "`address` and `secret` (user:password); the certificate is pinned on first use.",
           [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
-            if (target.address.empty()) return fail(Code::invalid, "redfish: no address");
+            if (target.address.empty()) return fail(Code::invalid, "redfish: `address` is missing");
             return make_redfish(target, waiter_of(target));
           }};
 }

@@ -154,7 +154,7 @@ Status RedfishClient::open_session() {
   session_.clear();
   TRY_(make_client(false));
   TRY(const std::string sessions, sessions_path());
-  if (sessions.empty()) return fail(Code::not_found, target_.address + " has no sessions");
+  if (sessions.empty()) return fail(Code::not_found, target_.address + " has no session service");
   TRY(const RedfishAnswer answer, log_in(sessions));
   token_ = header(answer, "X-Auth-Token");
   session_ = redfish_path(header(answer, "Location"));
@@ -176,11 +176,11 @@ Result<RedfishAnswer> RedfishClient::log_in(const std::string& sessions) {
     const RedfishRefusal why(answer.body);
     const bool passes = why.passes();
     if ((status == 404 || status == 405) && !passes && !basic_off_)
-      return fail(Code::not_found, target_.address + " has no sessions");
+      return fail(Code::not_found, target_.address + " has no session service");
     // Temporary: a full session table, or a service that is starting.
     if ((status != 400 && status != 401 && status != 403) || passes)
       return fail(Code::unavailable,
-                  fmt::format("BMC {}: opening a session: {} {}", target_.address, status, why.text()));
+                  fmt::format("BMC {} did not open a session: {} {}", target_.address, status, why.text()));
     TRY_(logins_->failed_login(target_));
   }
 }
@@ -235,8 +235,8 @@ Result<RedfishAnswer> RedfishClient::admitted(const std::string& method, const s
     if (status == 403 && refused > 0) return answer;
     if (refused >= kRefusedTries || left() <= kRefusedPause)
       return fail(Code::unavailable,
-                  fmt::format("BMC {}: {} {}: {} although it accepts the user and password", target_.address,
-                              method, path, status));
+                  fmt::format("BMC {}: {} {}: {} although the BMC accepts the user and password",
+                              target_.address, method, path, status));
     pause(kRefusedPause);
     if (status == 403) close_session();
   }
@@ -300,7 +300,7 @@ Result<RedfishAnswer> RedfishClient::readable(RedfishAnswer answer, const std::s
     return fail(Code::unavailable, fmt::format("BMC {}: GET {}: {} {}", target_.address, path, answer.status,
                                                RedfishRefusal(answer.body).text()));
   if (answer.status == 404 && path == kRoot)
-    return fail(Code::not_found, fmt::format("{} does not speak Redfish", target_.address));
+    return fail(Code::not_found, fmt::format("{} does not support Redfish", target_.address));
   TRY(answer, judge(std::move(answer), "GET " + path));
   if (!answer.body.is_object())
     return fail(Code::failed, fmt::format("BMC {}: {} is not a JSON object{}{}", target_.address, path,
@@ -331,7 +331,7 @@ Result<RedfishAnswer> RedfishClient::follow_task(RedfishAnswer accepted) {
     if (latest.status / 100 == 5) continue;
     const std::string state = json_text(latest.body, "TaskState");
     if (state == "Exception" || state == "Killed" || state == "Cancelled")
-      return fail(Code::failed, fmt::format("BMC {}: its task ended as {}", target_.address, state));
+      return fail(Code::failed, fmt::format("BMC {}: its task ended with state {}", target_.address, state));
     const bool running = latest.status == 202 || state == "Running" || state == "New" ||
                          state == "Starting" || state == "Pending";
     if (!running) return latest;

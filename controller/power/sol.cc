@@ -190,7 +190,8 @@ void SolReader::open(Session& session, TimeMs now) {
                          session.target.password);
   if (held >= 0) ::close(held);
   if (session.pid <= 0) {
-    log::error("a console is not read: " + program_ + " does not start", {{"node", session.target.node}});
+    log::error("a console cannot be read: " + program_ + " could not be started",
+               {{"node", session.target.node}});
     session.given_up = true;
     ::close(fd);
     return;

@@ -117,7 +117,7 @@ Check guilty_check(const MeasuredStep& step, const Outcome& outcome, const std::
   Check out = located(step, outcome);
   out.verdict = outcome.verdict;
   out.blame = {name};
-  out.derivation = "failed with partners that passed in pairs without it";
+  out.derivation = "failed with partners that passed when paired with other nodes";
   size_t failed = 0, all = 0;
   for (const auto& t : tests)
     if (t.a == name || t.b == name) ++all, failed += !t.passed;
@@ -129,7 +129,7 @@ Check guilty_check(const MeasuredStep& step, const Outcome& outcome, const std::
   }
   out.measured_text = fmt::format("failed in {} of {} pairs", failed, all);
   out.reason =
-      fmt::format("{} failed in {} of {} pairs with this node (partners {}, which pass with others): {}",
+      fmt::format("{} failed in {} of {} pairs with this node (partners {}, which pass with other nodes): {}",
                   step.group, failed, all, with, why);
   return out;
 }
@@ -151,13 +151,13 @@ Open open_of(const MeasuredStep& step, const std::vector<PairTest>& tests, const
     }
   const auto passed = std::count_if(tests.begin(), tests.end(), [](const PairTest& t) { return t.passed; });
   if (tests.empty())
-    out.words = "it was not repeated in pairs";
+    out.words = "the test was not repeated in pairs";
   else if (passed == 0)
-    out.words = fmt::format("no pair passes, and {} started all of them", step.node);
+    out.words = fmt::format("no pair passes, and {} started every pair's test", step.node);
   else if (!pairs.empty())
     out.words = "these pairs fail, for an unknown reason: " + pairs;
   else
-    out.words = fmt::format("all of {} pairs pass", tests.size());
+    out.words = fmt::format("all {} pairs pass", tests.size());
   if (out.nodes.empty() || passed == 0) out.nodes = {step.members.begin(), step.members.end()};
   return out;
 }
@@ -228,8 +228,8 @@ void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
     for (const auto& name : open.nodes.empty() ? std::set<std::string>{step.node} : open.nodes) {
       Check check = located(step, outcome);
       check.verdict = Verdict::degraded;
-      check.derivation = "a test of several nodes together does not show which of them is at fault";
-      check.reason = fmt::format("not located: {} over {} nodes: {}; {}", step.group, step.members.size(),
+      check.derivation = "a test across several nodes does not show which node is at fault";
+      check.reason = fmt::format("not located: {} across {} nodes: {}; {}", step.group, step.members.size(),
                                  outcome.reason, open.words);
       checks[name].push_back(std::move(check));
     }

@@ -145,11 +145,11 @@ std::string what_differs(const DriftProperty& property) {
       return fmt::format("{} on {}, but {}", shown(values[0].value), counted(values[0].hosts.size()),
                          values_text(property, 1));
     case Agreement::tie:
-      return "a tie, no majority: " + values_text(property, 0);
+      return "no majority, because of a tie: " + values_text(property, 0);
     case Agreement::split:
       return "no majority: " + values_text(property, 0);
     case Agreement::few:
-      return "no majority among fewer than three hosts: " + values_text(property, 0);
+      return "fewer than three hosts, so no majority: " + values_text(property, 0);
     case Agreement::unseen:
       break;
   }
@@ -300,7 +300,7 @@ std::string render_drift(const Drift& drift) {
         lines += "  " + property_line(property) + "\n";
     }
     const std::string title = group.name.empty() ? "all hosts" : "group " + group.name;
-    out += markup::plain(fmt::format("{} ({}): {} of {} properties are equal on all", title,
+    out += markup::plain(fmt::format("{} ({}): {} of {} properties are equal on all hosts", title,
                                      counted(group.hosts.size()), alike, group.properties.size()));
     out += "\n" + lines;
   }

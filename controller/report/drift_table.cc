@@ -52,15 +52,16 @@ std::string table(const DriftGroup& group) {
     alike +=
         fmt::format("<dt>{}</dt><dd>{}</dd>", escape(property.name), escape(property.values.front().value));
   }
-  std::string out = fmt::format("<h3>{} ({}): {} of {} properties are equal on all</h3>", escape(group.name),
-                                counted(group.hosts.size()), equal, group.properties.size());
+  std::string out =
+      fmt::format("<h3>{} ({}): {} of {} properties are equal on all hosts</h3>", escape(group.name),
+                  counted(group.hosts.size()), equal, group.properties.size());
   if (!rows.empty())
     out +=
         "<div class=\"scroll\"><table class=\"stack\"><thead><tr><th>Property</th><th>Most</th><th>Others"
         "</th><th>Not looked at</th></tr></thead><tbody>" +
         rows + "</tbody></table></div>";
   if (!alike.empty())
-    out += "<details><summary>what is equal</summary><dl class=\"facts\">" + alike + "</dl></details>";
+    out += "<details><summary>equal properties</summary><dl class=\"facts\">" + alike + "</dl></details>";
   return out;
 }
 
@@ -69,8 +70,8 @@ std::string table(const DriftGroup& group) {
 std::string drift(const Report& report) {
   if (report.drift.empty()) return "";
   std::string out =
-      "<p class=\"muted\">Compares nodes of one role and product. The majority does not prove what is right: "
-      "nothing in this section is a verdict.</p>";
+      "<p class=\"muted\">This section compares nodes of the same role and product. The majority may be "
+      "wrong: nothing here is a verdict.</p>";
   for (const DriftGroup& group : report.drift) out += table(group);
   return out;
 }

@@ -53,12 +53,13 @@ Derived one_drive(const std::string& metric, const DriveFound& drive, const std:
   const DriveModel* known = find_drive_model(table, drive.model);
   const double figure = known ? figure_of(*known, metric) : 0;
   if (figure <= 0)
-    return {std::nullopt, fmt::format("the drive table has no {} for {} (set acceptance.drives in the spec)",
-                                      metric == "parallel_mbps" ? "read_mbps" : metric, drive.model)};
+    return {std::nullopt,
+            fmt::format("the drive table has no {} for {} (set `acceptance.drives` in the spec)",
+                        metric == "parallel_mbps" ? "read_mbps" : metric, drive.model)};
   const double link = metric == "random_read_iops" ? 0 : link_payload(drive.link);
   if (link > 0 && link < figure)
-    return {link, fmt::format("{:.0f}, limited by its link {} ({}: {:.0f})", link, drive.link, known->source,
-                              figure)};
+    return {link, fmt::format("{:.0f}, limited by its link {} (the drive alone, according to {}: {:.0f})",
+                              link, drive.link, known->source, figure)};
   return {figure, fmt::format("{:.0f} according to {}", figure, known->source)};
 }
 
@@ -115,14 +116,14 @@ Derived drive_value(const MeasuredStep& step, const std::string& metric, const s
   const double n = static_cast<double>(serials.size()), used = data_drives(level, n);
   if (used <= 0) return {std::nullopt, fmt::format("nothing is known about arrays of level '{}'", level)};
   if (!level.empty()) words += fmt::format("; {}", level);
-  if (used < n) words += fmt::format(", {:g} of {:g} with data", used, n);
+  if (used < n) words += fmt::format(", with data on {:g} of {:g} drives", used, n);
   double value = sum * used / n;
   if (metric == "random_read_iops") {
     const Json& jobs = field(detail, "random_jobs");
     const double in_flight = jobs.is_number() && jobs.get<double>() >= 1 ? jobs.get<double>() : 1;
     if (in_flight * kReadsEach < value) {
       value = in_flight * kReadsEach;
-      words += fmt::format("; {:g} at a time, {:g} each", in_flight, kReadsEach);
+      words += fmt::format("; {:g} reads at a time, {:g} per second each", in_flight, kReadsEach);
     }
   }
   return {value, fmt::format("{} = {:.0f}", words, value)};

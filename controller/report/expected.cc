@@ -49,7 +49,8 @@ Derived cpu_peak(const Json& result) {
   const Json& d = detail_of(result);
   double cores = number_in(d, "physical_cores"), flops = number_in(d, "flops_per_cycle");
   const double mhz = number_in(d, "cpu_mhz"), threads = number_in(d, "threads");
-  if (cores <= 0 || flops <= 0) return without("the kernel did not report what it ran on");
+  if (cores <= 0 || flops <= 0)
+    return without("the measurement does not report its cores and FLOP per cycle");
   if (mhz <= 0) return without("this machine does not report its processors' clock rate");
   const double all = std::max(cores, number_in(d, "machine_cores"));
   if (threads > 0) cores = std::min(cores, threads);
@@ -59,7 +60,7 @@ Derived cpu_peak(const Json& result) {
   const double peak = cores * flops * mhz / 1000 * share;
   return {peak, fmt::format("{:.0f}{} cores x {:.0f} FLOP/cycle x {:.2f} GHz{} = {:.4g} GFLOP/s", cores,
                             cores < all ? fmt::format(" of {:.0f}", all) : "", flops, mhz / 1000,
-                            share < 1 ? fmt::format(" x {} (all cores at work)", share) : "", peak)};
+                            share < 1 ? fmt::format(" x {} (clock with all cores busy)", share) : "", peak)};
 }
 
 // The minimum number of channels for these modules, if the machine does not report it: two modules may share
@@ -82,8 +83,9 @@ Derived dimm_bandwidth(const Json& result) {
   if (cores < all) return without(fmt::format("only {:.0f} of {:.0f} cores could be used", cores, all));
   const double channels = told > 0 ? std::min(told, count) : fewest_channels(count, rate);
   const double bound = channels * rate * 8;
-  return {bound, fmt::format("{:.0f} channels{} x {:.0f} MT/s x 8 bytes = {:.0f} MB/s", channels,
-                             told > 0 ? "" : fmt::format(" at least ({:.0f} modules)", count), rate, bound)};
+  return {bound,
+          fmt::format("{:.0f} channels{} x {:.0f} MT/s x 8 bytes = {:.0f} MB/s", channels,
+                      told > 0 ? "" : fmt::format(" (the fewest for {:.0f} modules)", count), rate, bound)};
 }
 
 // TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. For the port that the test used,
@@ -121,8 +123,8 @@ Derived rdma_payload(const Json& result) {
   const auto layer = d.find("link_layer");
   const double headers = layer != d.end() && *layer == "InfiniBand" ? 26 : 82;
   const double bound = rate * mtu / (mtu + headers);
-  return {bound, fmt::format("{:.4g} Gb/s x {:.0f}/{:.0f} (payload of a packet) = {:.4g} Gb/s", rate, mtu,
-                             mtu + headers, bound)};
+  return {bound, fmt::format("{:.4g} Gb/s x {:.0f}/{:.0f} (payload share of a packet) = {:.4g} Gb/s", rate,
+                             mtu, mtu + headers, bound)};
 }
 
 Derived gpu_value(const std::string& name, const HardwareFacts* facts) {
@@ -132,7 +134,7 @@ Derived gpu_value(const std::string& name, const HardwareFacts* facts) {
     if (row.quantity == name && glob_match(row.model, model))
       return {row.value, fmt::format("healthy {} reach {:.4g} ({}{})", model, row.value, row.source,
                                      row.peak > 0 ? fmt::format("; data sheet {:.4g}", row.peak) : "")};
-  return without(fmt::format("the table has no {} for {}", name, model));
+  return without(fmt::format("the GPU table has no {} for {}", name, model));
 }
 
 double table_value(const std::string& quantity, const std::string& model) {
@@ -158,7 +160,7 @@ Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
   shape.intra_ring_gbps = table_value("gpu_node_ring_gbps", model);
   if (shape.intra_ring_gbps <= 0) shape.intra_ring_gbps = shape.intra_switch_gbps;
   if (shape.intra_ring_gbps <= 0)
-    return without(fmt::format("the table has no all-reduce figure inside a node for {}", model));
+    return without(fmt::format("the GPU table has no all-reduce figure within one node for {}", model));
   const auto it = result.find("detail");
   if (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring")
     shape.algorithm = CollectiveShape::Algorithm::ring;
@@ -248,7 +250,7 @@ Derived collective_bound(const CollectiveShape& s) {
                             : s.intra_ring_gbps;
   if (s.nodes == 1) return {inside, fmt::format("inside one node: {:.4g} GB/s", inside)};
   const double nics = s.nics_per_node * s.nic_gbps;
-  if (nics <= 0) return without("no network port between the nodes");
+  if (nics <= 0) return without("no network port connects the nodes");
   const double n = s.nodes, ranks = n * s.gpus_per_node;
   if (s.algorithm == CollectiveShape::Algorithm::ring) {
     const double bound = std::min(inside, nics);
@@ -261,7 +263,9 @@ Derived collective_bound(const CollectiveShape& s) {
   if (s.algorithm == CollectiveShape::Algorithm::sharp)
     return {
         inside,
-        fmt::format("reduction in the switches: inside one node {:.4g} GB/s at any number of nodes", inside)};
+        fmt::format(
+            "reduction in the switches: {:.4g} GB/s as inside one node, independent of the number of nodes",
+            inside)};
   // Each port transfers S/ports x 2(N-1)/N; busbw counts 2(ranks-1)/ranks x S.
   const double across = nics * n / (n - 1) * (ranks - 1) / ranks;
   const double bound = std::min(inside, across);

@@ -76,12 +76,12 @@ std::vector<std::string> question_floors(std::map<std::string, std::vector<Check
           fmt::format("; so are the values of all {} measured nodes ({}): the floor may be wrong",
                       floor.nodes.size(), range);
     }
-    questions.push_back(fmt::format(
-        "Is the threshold right? All {} measured nodes are below the floor for {} ({}); measured: {}. No "
-        "node is quarantined for that, and none is accepted. If the machines are as they should be, lower "
-        "`min` (or `fail_ratio`) of '{}' in profile {}, or use a different profile: in the spec (acceptance) "
-        "or with --profile",
-        floor.nodes.size(), what, least, range, name, profile));
+    questions.push_back(
+        fmt::format("Is the threshold right? All {} measured nodes are below the floor for {} ({}); "
+                    "measured: {}. No node is quarantined because of this floor, and no node is accepted. If "
+                    "the machines are as they should be, lower `min` (or `fail_ratio`) of '{}' in profile "
+                    "{}, or use a different profile (`acceptance` in the spec, or `--profile`)",
+                    floor.nodes.size(), what, least, range, name, profile));
   }
   return questions;
 }

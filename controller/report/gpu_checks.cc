@@ -81,11 +81,11 @@ Check unrun_check(const MeasuredStep& step, const std::string& name, const Json*
   out.title = step.title.empty() ? step.group : step.title;
   out.mandatory = true;
   out.expected_text = "runs";
-  out.derivation = "a test over all GPUs must have run";
+  out.derivation = "the test across all GPUs must run";
   if (!answer) {
     out.verdict = Verdict::degraded;
     out.reason = fmt::format(
-        "it did not run over this node's GPUs because of {}; once that is repaired, run `muster accept`",
+        "the test did not run on this node's GPUs because of {}; after the repair, run `muster accept`",
         because);
     return out;
   }
@@ -93,8 +93,8 @@ Check unrun_check(const MeasuredStep& step, const std::string& name, const Json*
   own.result = *answer;
   const std::string error = text_of(field(*answer, "error"));
   out.verdict = Verdict::skipped;
-  out.reason =
-      fmt::format("{}; to fix it: {}", error.empty() ? "it could not take part" : error, remedy(own, name));
+  out.reason = fmt::format("{}; to fix it: {}", error.empty() ? "the node could not take part" : error,
+                           remedy(own, name));
   return out;
 }
 
@@ -202,24 +202,25 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
   const bool adopted = std::count(step.adopted.begin(), step.adopted.end(), node) > 0;
   const std::string package = fmt::format("`apt install ./build-packages/{}_*.deb`", kGpuProgram);
   const std::string install =
-      adopted ? fmt::format("{} on {} itself (it installs to /usr/lib/muster there), then {}", package, node,
-                            again)
+      adopted ? fmt::format("{} on {} itself (the package installs to /usr/lib/muster), then {}", package,
+                            node, again)
               : fmt::format("{} on the controller host, then {}", package, reimage);
   if (missing == kGpuProgram)
     return fmt::format(
-        "run `scripts/build-gpu-package.sh` (for a CUDA version other than 12: with `--here`, on a machine "
-        "that has it), {}",
+        "run `scripts/build-gpu-package.sh` (for a CUDA version other than 12, with `--here` on a machine "
+        "that has that version), {}",
         install);
   if (missing.rfind(kCublaslt, 0) == 0 && found.rfind(kCublaslt, 0) == 0)
     return fmt::format(
-        "run `scripts/build-gpu-package.sh --here` on a machine with CUDA {}, which this node has, {}",
+        "run `scripts/build-gpu-package.sh --here` on a machine with CUDA {}, this node's version, {}",
         found.substr(std::string(kCublaslt).size()), install);
   const std::string bake =
       adopted
-          ? fmt::format("install it there by hand (an adopted node has no muster image), then run {}", again)
+          ? fmt::format("install it on the node by hand (an adopted node has no muster image), then run {}",
+                        again)
           : fmt::format(
-                "add the playbook gpu or gpu-vendor, which installs it, to `bake` of the node's image; run "
-                "`muster up` with that spec, then {}",
+                "add the playbook `gpu` or `gpu-vendor`, which installs it, to `bake` of the node's image; "
+                "run `muster up` with that spec, then {}",
                 reimage);
   if (missing.rfind("lib", 0) == 0) return bake;
   if (missing == "driver")

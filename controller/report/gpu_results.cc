@@ -41,15 +41,16 @@ Result<GpuResults> read_gpu_results(const std::string& text, const std::string& 
   const auto parts = split_signature(text);
   if (!parts.ok()) return useless("not a signed report: " + parts.error().message);
   if (parts->public_key != *trusted)
-    return useless(fmt::format("signed by key {}, but gpu_results_key is {}",
+    return useless(fmt::format("the report is signed by key {}, but `gpu_results_key` is {}",
                                key_fingerprint(parts->public_key), key_fingerprint(*trusted)));
   if (!check(public_pem, parts->body, parts->value))
-    return useless("its signature does not match its content");
+    return useless("the report's signature does not match its content");
   const auto json = parse_json(parts->body);
   if (!json.ok()) return useless(json.error().message);
   const auto report = report_from_json(*json);
   if (!report.ok()) return useless(report.error().message);
-  if (report->simulated) return useless("it is of SIMULATED HARDWARE, which proves nothing about a GPU");
+  if (report->simulated)
+    return useless("the report is about SIMULATED HARDWARE, which proves nothing about a GPU");
   std::map<std::string, std::map<std::string, std::vector<double>>> values;
   for (const auto& node : report->nodes) {
     if (!handed_over(node)) continue;
@@ -66,7 +67,7 @@ Result<GpuResults> read_gpu_results(const std::string& text, const std::string& 
     for (const auto& [name, list] : checks)
       out.models[model][name] = {median_of(list), static_cast<int>(list.size())};
   if (out.models.empty())
-    return useless("it contains no GPU that was measured and passed, on an accepted node");
+    return useless("the report contains no GPU that was measured and passed on an accepted node");
   return out;
 }
 

@@ -95,7 +95,7 @@ std::string measured_text(const Report& report) {
 Status add_history(History& history, int64_t run, const std::string& text) {
   const auto json = parse_json(text);
   if (!json.ok() || !json->is_object())
-    return fail(Code::corrupt, fmt::format("what run {} measured cannot be read", run));
+    return fail(Code::corrupt, fmt::format("the measurements of run {} cannot be read", run));
   for (const auto& [node, list] : json->items())
     for (const Json& item : list) {
       History::Key key;
@@ -124,12 +124,12 @@ void compare_hardware(NodeReport& node, const History& history) {
     const bool memory = check.unit == "GiB";
     check.expected = memory ? (1 - kSameMemory) * good->value : good->value;
     check.expected_text = amount(good->value, check.unit);
-    check.derivation =
-        fmt::format("what it had in run {}; no majority among the hosts of its group", good->run);
+    check.derivation = fmt::format(
+        "what the node had in run {}; there is no majority among the hosts in its group", good->run);
     check.mandatory = true;
     check.verdict = *check.measured < *check.expected ? Verdict::degraded : Verdict::pass;
     if (check.verdict == Verdict::degraded)
-      check.reason = fmt::format("{} of {}, which it had in run {}", amount(*check.measured, ""),
+      check.reason = fmt::format("{} of the {} that the node had in run {}", amount(*check.measured, ""),
                                  amount(good->value, check.unit), good->run);
   }
 }

@@ -308,14 +308,14 @@ std::string destroyed_card(const Report& report) {
     return "<div class=\"card\"><h2>Data destroyed</h2><p class=\"muted\">None: no disk was named for "
            "writing in the approved plan.</p></div>";
   std::string out =
-      "<div class=\"card\"><h2>Data destroyed</h2><p class=\"muted\">Every disk the approved plan named, and "
-      "what was on it before. No other disk was written.</p><table "
-      "class=\"stack\"><thead><tr><th>Node</th><th>Disk</th><th>Size</th><th>Was on "
-      "it</th><th>For</th></tr></thead><tbody>";
+      "<div class=\"card\"><h2>Data destroyed</h2><p class=\"muted\">Every disk that the approved plan named "
+      "for writing, with its previous content. No other disk was written.</p><table "
+      "class=\"stack\"><thead><tr><th>Node</th><th>Disk</th><th>Size</th><th>Previous "
+      "content</th><th>Purpose</th></tr></thead><tbody>";
   for (const auto& d : report.destroyed)
     out += fmt::format(
         "<tr><td><b>{}</b> {}</td><td data-l=\"Disk\">{}<br><code>{}</code></td><td data-l=\"Size\" "
-        "class=\"num\">{}</td><td data-l=\"Was on it\">{}</td><td data-l=\"For\">{}</td></tr>",
+        "class=\"num\">{}</td><td data-l=\"Previous content\">{}</td><td data-l=\"Purpose\">{}</td></tr>",
         escape(d.node), escape(d.group), escape(d.model), escape(d.serial.empty() ? d.wwid : d.serial),
         markup::size(static_cast<uint64_t>(std::max<int64_t>(d.size_bytes, 0))), escape(d.content),
         escape(d.why));

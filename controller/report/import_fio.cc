@@ -23,17 +23,17 @@ void add_side(const Json& job, const std::string& name, const char* side, Import
 Result<Imported> import_fio(const std::string& text) {
   const size_t brace = text.find('{');  // fio prints notes before
   if (brace == std::string::npos)
-    return fail(Code::invalid, "fio output without JSON: run it with --output-format=json");
+    return fail(Code::invalid, "the fio output contains no JSON: run fio with --output-format=json");
   const auto json = parse_json(std::string_view(text).substr(brace));
   if (!json.ok()) return fail(Code::invalid, "fio output: " + json.error().message);
   if (!json->is_object() || !json->contains("jobs") || !(*json)["jobs"].is_array() || (*json)["jobs"].empty())
-    return fail(Code::invalid, "fio output without jobs");
+    return fail(Code::invalid, "the fio output contains no jobs");
   Imported out;
   out.format = "fio";
   for (const Json& job : (*json)["jobs"]) {
     const auto named = job.is_object() ? job.find("jobname") : job.end();
     if (!job.is_object() || named == job.end() || !named->is_string())
-      return fail(Code::invalid, "fio output: a job without a name");
+      return fail(Code::invalid, "fio output: a job has no name");
     const std::string name = named->get<std::string>();
     if (const auto error = job.find("error"); error != job.end() && *error != 0)
       out.problems.push_back(fmt::format("job {} ended with error {}", name, dump_json(*error)));

@@ -64,11 +64,13 @@ Result<Imported> import_gpu_burn(const std::string& text) {
   collect(text, "errors:", "temps:", "", errors);
   const size_t tested = text.rfind("Tested ");
   if (tested == std::string::npos)
-    return fail(Code::invalid, "gpu-burn output without its verdict (\"Tested N GPUs\"): it did not finish");
+    return fail(Code::invalid,
+                "the gpu-burn output has no verdict (\"Tested N GPUs\"): gpu-burn did not finish");
   const auto lines = lines_of(text.substr(tested));
   const auto head = words_of(lines.front());
   const auto count = head.size() > 1 ? number_of(head[1]) : std::nullopt;
-  if (!count || *count < 1) return fail(Code::invalid, "gpu-burn output: no number of GPUs in its verdict");
+  if (!count || *count < 1)
+    return fail(Code::invalid, "gpu-burn output: the verdict does not state the number of GPUs");
   for (const auto& line : lines_of(text))
     if (line.rfind("Couldn't init a GPU", 0) == 0) out.problems.push_back(line);
   const auto idle = idle_gpus(text, std::min(static_cast<size_t>(*count), lines.size()));
@@ -85,7 +87,7 @@ Result<Imported> import_gpu_burn(const std::string& text) {
   }
   if (judged < static_cast<size_t>(*count))
     return fail(Code::invalid,
-                fmt::format("gpu-burn output: {} of {:.0f} GPUs have a verdict", judged, *count));
+                fmt::format("gpu-burn output: only {} of {:.0f} GPUs have a verdict", judged, *count));
   for (const auto& [gpu, value] : gflops)
     if (value > 0) out.values.push_back({"best", fmt::format("GPU {}", gpu), value, "GFLOP/s", "", 1});
   for (const auto& [gpu, value] : errors)

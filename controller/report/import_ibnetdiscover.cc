@@ -57,16 +57,16 @@ Result<Fabric> read_fabric(const std::string& text) {
     if (line.rfind("Switch", 0) == 0 || line.rfind("Ca", 0) == 0) {
       const size_t quote = line.find('"'),
                    end = quote == std::string::npos ? quote : line.find('"', quote + 1);
-      if (end == std::string::npos) return malformed(kName, number, "a node without its identifier");
+      if (end == std::string::npos) return malformed(kName, number, "the node has no identifier");
       node = line.substr(quote + 1, end - quote - 1);
       (line[0] == 'S' ? out.switches : out.adapters).insert(node);
       out.labels[node] = label_in(line);
     } else if (!line.empty() && line[0] == '[') {
-      if (node.empty()) return malformed(kName, number, "a port before its node");
+      if (node.empty()) return malformed(kName, number, "a port is listed before any node");
       const size_t close = line.find(']');
       const auto to = close == std::string::npos ? std::nullopt : port_in(line.substr(close));
       if (!to || !digits(line.substr(1, close - 1)))
-        return malformed(kName, number, "a port without its other end");
+        return malformed(kName, number, "the other end of the port is missing");
       out.cables[{node, std::atoi(line.c_str() + 1)}] = {*to, width_in(line)};
     } else if (line.empty()) {
       continue;
@@ -79,7 +79,7 @@ Result<Fabric> read_fabric(const std::string& text) {
 
 Result<Imported> import_ibnetdiscover(const std::string& text) {
   TRY(const Fabric fabric, read_fabric(text));
-  if (fabric.cables.empty()) return fail(Code::invalid, "ibnetdiscover output without any cable");
+  if (fabric.cables.empty()) return fail(Code::invalid, "the ibnetdiscover output contains no cable");
   Imported out;
   out.format = kName;
   std::set<std::pair<Port, Port>> links;
@@ -103,7 +103,7 @@ Result<Imported> import_ibnetdiscover(const std::string& text) {
     if (usual.empty() || count > widths[usual]) usual = width;
   for (const auto& [from, cable] : fabric.cables)
     if (cable.width != usual)
-      out.problems.push_back(fmt::format("{} runs at {}, most run at {}", name(from),
+      out.problems.push_back(fmt::format("{} runs at {}, but most ports run at {}", name(from),
                                          cable.width.empty() ? "an unknown rate" : cable.width, usual));
   out.title =
       fmt::format("{} switches, {} adapters, {}", fabric.switches.size(), fabric.adapters.size(), usual);

@@ -23,7 +23,7 @@ Result<Row> read_row(const std::vector<std::string>& words, size_t line) {
     const size_t at = first + 4 * side;
     const auto time = number_of(words[at]), bus = number_of(words[at + 2]);
     if (!time || !bus || !number_of(words[at + 1]))
-      return malformed(kName, line, "time and bandwidths are not numbers");
+      return malformed(kName, line, "the time or a bandwidth is not a number");
     row.time[side] = *time;
     row.busbw[side] = *bus;
     row.wrong[side] = number_of(words[at + 3]).value_or(0);  // N/A: not checked
@@ -77,10 +77,10 @@ Result<Imported> import_nccl_tests(const std::string& text) {
     TRY(const Row row, read_row(words, number));
     if (row.size > 0) rows.push_back(row);
   }
-  if (rows.empty()) return fail(Code::invalid, "nccl-tests output without a row of measurements");
+  if (rows.empty()) return fail(Code::invalid, "the nccl-tests output contains no row of measurements");
   if (!ended)
     return fail(Code::invalid,
-                "nccl-tests output without its last line (\"Avg bus bandwidth\"): it did not finish" +
+                "the nccl-tests output has no last line (\"Avg bus bandwidth\"): the test did not finish" +
                     (failure.empty() ? "" : ": " + failure));
   if (!failure.empty()) out.problems.push_back(failure);
   out.title = fmt::format("{} ranks{}", ranks, model.empty() ? "" : " on " + model);

@@ -78,8 +78,8 @@ Result<Imported> import_nvbandwidth(const std::string& text) {
       test.unit = unit;
     } else if (words[0] == "SUM") {
       if (words.size() != 3 || !number_of(words[2]))
-        return malformed(kName, number, "a sum that is not a number");
-      if (test.cells.empty()) return malformed(kName, number, "a sum without its matrix");
+        return malformed(kName, number, "the sum is not a number");
+      if (test.cells.empty()) return malformed(kName, number, "there is no matrix above this sum");
       finish(test, model, out);
       test = {};
     } else if (!test.name.empty() && digits(words[0])) {
@@ -90,7 +90,7 @@ Result<Imported> import_nvbandwidth(const std::string& text) {
       }
       if (words.size() != test.columns + 1)
         return malformed(kName, number,
-                         fmt::format("{} values in a row of {}", words.size() - 1, test.columns));
+                         fmt::format("the row has {} values instead of {}", words.size() - 1, test.columns));
       for (size_t i = 1; i < words.size(); ++i) {
         if (words[i] == "N/A") continue;
         const auto value = number_of(words[i]);
@@ -99,8 +99,9 @@ Result<Imported> import_nvbandwidth(const std::string& text) {
       }
     }
   }
-  if (out.values.empty()) return fail(Code::invalid, "nvbandwidth output without a complete matrix");
-  if (!test.cells.empty()) return malformed(kName, number, "the output ends in the matrix of " + test.name);
+  if (out.values.empty()) return fail(Code::invalid, "the nvbandwidth output contains no complete matrix");
+  if (!test.cells.empty())
+    return malformed(kName, number, "the output ends within the matrix of " + test.name);
   out.title = fmt::format("{} device{}, {}", devices, devices == 1 ? "" : "s", model);
   return out;
 }

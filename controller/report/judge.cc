@@ -133,7 +133,8 @@ Check judge_data(const MeasuredStep& step) {
     set_failed(check, step.message.empty() ? "the step failed without a message" : step.message);
   } else {
     check.verdict = Verdict::skipped;
-    const char* why = outcome == "measured" ? "it measured none of the expected values" : "it did not run";
+    const char* why =
+        outcome == "measured" ? "the test measured none of the expected values" : "the test did not run";
     check.reason = !error.empty() ? error : !step.message.empty() ? step.message : why;
   }
   if (unrun && !bad) check.reason += "; to fix it: " + remedy(step, step.node);
@@ -223,8 +224,8 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
   if (name.empty()) return;
   if (is_underivable(name, step))
     return bounds.say(
-        "no value derived: only part of the node was usable; compared only with equal shares and with "
-        "history");
+        "no value derived: only part of the node was usable; compared only with equally large shares of "
+        "nodes and with history");
   const bool by_model = name == kDriveModels;
   const auto facts = with.facts.find(step.node);
   Derived derived = by_model ? drive_value(step, metric, with.drives, fleet.drives)
@@ -232,7 +233,8 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
   // Many drives share their connection. The raw drives' own floor shows whether each is slow by itself.
   if (by_model && derived.value && expectation.contains("of_raw_reads"))
     if (const Derived raw = array_reads(step, metric, fleet.raw); raw.value && *raw.value < *derived.value)
-      derived = {raw.value, fmt::format("{}; no more than its raw drives ({})", derived.text, raw.text)};
+      derived = {raw.value,
+                 fmt::format("{}; limited to what its raw drives reach ({})", derived.text, raw.text)};
   if (!derived.value && by_model)
     return bounds.say("no floor by model: " + derived.text + "; the profile's other rules apply");
   if (!derived.value)
@@ -273,7 +275,7 @@ std::string add_proven(Bounds& bounds, const Json& expectation, const MeasuredSt
   const Json& of_model = field(field(proven, "models"), model.c_str());
   const auto value = number(of_model, "value"), ratio = number(proven, "ratio");
   if (!value || !ratio)
-    return fmt::format("acceptance.gpu is mandatory, but the signed results {} have nothing for {}",
+    return fmt::format("`acceptance.gpu` is mandatory, but the signed results {} contain no value for {}",
                        text_of(field(proven, "by")), model.empty() ? "a GPU without a name" : model);
   const std::string whose =
       fmt::format("{}, median of {:.0f} {} in the signed results {}", amount(*value, bounds.unit()),
@@ -288,8 +290,8 @@ void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet
   if (!ratio) return;
   const std::vector<double> values = fleet.all();
   if (values.size() < kFleetMinimum)
-    return bounds.say(fmt::format("fleet rule not applied: {} value{}, needs {}", values.size(),
-                                  values.size() == 1 ? "" : "s", kFleetMinimum));
+    return bounds.say(fmt::format("fleet rule not applied: {} value{}, but at least {} are needed",
+                                  values.size(), values.size() == 1 ? "" : "s", kFleetMinimum));
   const double median = median_of(values);
   std::vector<double> distances;
   for (const double v : values) distances.push_back(std::fabs(v - median));
@@ -317,9 +319,10 @@ void add_link_fleet(Bounds& bounds, const Json& expectation, double healthy, siz
   const auto ratio = number(expectation, "fleet_min_ratio");
   if (!ratio) return;
   const double floor = *ratio * healthy;
-  bounds.floor(Verdict::degraded, floor,
-               fmt::format("{:.3g} x {}, which a healthy pair reaches (each end's best of {} values) = {}",
-                           *ratio, amount(healthy, bounds.unit()), values, amount(floor, bounds.unit())));
+  bounds.floor(
+      Verdict::degraded, floor,
+      fmt::format("{:.3g} x {}, which a healthy pair reaches (from the best of {} values at each end) = {}",
+                  *ratio, amount(healthy, bounds.unit()), values, amount(floor, bounds.unit())));
 }
 
 void add_own_history(Bounds& bounds, Check& check, const Json& expectation, const MeasuredStep& step,
@@ -433,7 +436,7 @@ Check not_looked_at(const MeasuredStep& step) {
   Check check = begin_check(step, "data");
   check.verdict = Verdict::not_looked_at;
   check.reason = step.message;
-  check.derivation = "it proves nothing, and does not count against the node";
+  check.derivation = "the check proves nothing and does not count against the node";
   return check;
 }
 

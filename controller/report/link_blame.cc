@@ -210,8 +210,8 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
   out.unit = first.unit;
   out.mandatory = first.mandatory;
   out.verdict = Verdict::degraded;
-  out.derivation = "slow with every partner, while the partners reach what is expected with other nodes";
-  if (!guilt.alone) out.derivation = "these measurements do not show which of the ends it is";
+  out.derivation = "slow with every partner, while the partners reach the expected value with other nodes";
+  if (!guilt.alone) out.derivation = "these measurements do not show which end is at fault";
   std::set<std::string> partners;
   Findings findings;
   Json evidence = Json::array();

@@ -103,8 +103,9 @@ void confirm_links(std::map<std::string, std::vector<Check>>& checks,
       if (!again || *again < *check.expected) continue;
       check.verdict = Verdict::pass;
       check.reason.clear();
-      check.derivation += fmt::format("; measured twice, {} from {}: a transient, not a slow link",
-                                      amount(*again, check.unit), other->node);
+      check.derivation +=
+          fmt::format("; a second measurement reached {} (from {}): a transient, not a slow link",
+                      amount(*again, check.unit), other->node);
     }
   }
 }

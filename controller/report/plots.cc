@@ -215,8 +215,8 @@ std::string heat_map(const Report& report) {
   out += "</g></svg></div>";
   return out + fmt::format(
                    "<p class=\"muted\">From row to column, MB/s of verified data (10<sup>6</sup> bytes){}. A "
-                   "red frame is a failed link, an amber one is slower than expected, a dashed one was not "
-                   "measured.</p>",
+                   "red frame marks a failed link, an amber frame a link slower than expected, a dashed "
+                   "frame a link that was not measured.</p>",
                    range.high > 0 ? fmt::format(", {:.4g} to {:.4g}", range.low, range.high) : "");
 }
 

@@ -29,7 +29,7 @@ Status check_limit(const std::string& metric, const Json& expectation) {
   if (min > max) return fail(Code::invalid, fmt::format("min {} is above max {}", min, max));
   for (const auto& [name, ratio] : ratios)
     if (!(ratio > 0 && ratio <= 1))
-      return fail(Code::invalid, fmt::format("{} {} is not above 0 and at most 1", name, ratio));
+      return fail(Code::invalid, fmt::format("{} is {}, but must be above 0 and at most 1", name, ratio));
   const auto& names = derivable();
   if (!derived.empty() && std::find(names.begin(), names.end(), derived) == names.end()) {
     const std::string near = nearest_spelling(derived, names);
@@ -43,7 +43,7 @@ Status check_limit(const std::string& metric, const Json& expectation) {
   if (expectation.contains("of_raw_reads") != expectation.contains("otherwise_min"))
     return fail(Code::invalid, "`of_raw_reads` and `otherwise_min` must be given together");
   if (derived.empty() == (expectation.contains("ratio") || expectation.contains("fail_ratio")))
-    return fail(Code::invalid, "`derive` and `ratio` or `fail_ratio` must be given together");
+    return fail(Code::invalid, "`derive` requires `ratio` or `fail_ratio`, and vice versa");
   return Ok{};
 }
 

@@ -45,7 +45,7 @@ Derived array_reads(const MeasuredStep& step, const std::string& metric, const R
   if (used <= 0) return {std::nullopt, fmt::format("nothing is known about arrays of level '{}'", level)};
   const std::string array = level.empty() ? "" : fmt::format(", {}", level);
   return {sum * used / n, fmt::format("{:.0f} drive{} read {:.0f} MB/s{}{}", n, n == 1 ? "" : "s", sum, array,
-                                      used < n ? fmt::format(", {:g} of them with data", used) : "")};
+                                      used < n ? fmt::format(", {:g} of them holding data", used) : "")};
 }
 
 }  // namespace muster

@@ -309,8 +309,9 @@ Result<Report> report_from_json(const Json& json) {
   TRY_(read_list(r, "destroyed", "report", out.destroyed, read_destroyed));
   TRY_(r.finish());
   if (version != kVersion)
-    return fail(Code::invalid,
-                fmt::format("report.version: {} is not supported (this is {})", version, kVersion));
+    return fail(
+        Code::invalid,
+        fmt::format("report.version: {} is not supported (the supported version is {})", version, kVersion));
   settle(out);
   return out;
 }

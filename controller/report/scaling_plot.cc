@@ -83,7 +83,7 @@ std::string energy_table(const ScalingStudy& study) {
   const std::string covers = energy_covers(study);
   if (covers.empty()) return "";
   std::string out =
-      "<div class=\"scroll\"><table><thead><tr><th>Partition</th><th>Nodes</th><th>Step</th><th>Energy of a "
+      "<div class=\"scroll\"><table><thead><tr><th>Partition</th><th>Nodes</th><th>Step</th><th>Energy per "
       "step, all nodes</th><th>Work per energy</th><th>Covers</th></tr></thead><tbody>";
   for (const auto& curve : study.curves)
     for (size_t i = 0; i < curve.points.size(); ++i) {
@@ -121,7 +121,7 @@ std::string scaling(const Report& report) {
   if (out.empty()) return "";
   return out +
          "<p class=\"muted\">strong: the same work on more nodes; weak: the same work per node; tensor and "
-         "pipeline: one step shared by that many nodes. Points are measured, dashed lines are fitted.</p>";
+         "pipeline: one step split across that many nodes. Points are measured, dashed lines are fitted.</p>";
 }
 
 }  // namespace muster::markup

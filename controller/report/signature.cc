@@ -40,7 +40,7 @@ std::string sign_block(const std::string& body, const std::string& public_key, c
 
 Result<SignedReport> split_signature(const std::string& text) {
   const size_t at = text.rfind(kBlock);
-  if (at == std::string::npos) return changed("there is no signature at its end");
+  if (at == std::string::npos) return changed("there is no signature at the end of the report");
   SignedReport out;
   const auto json = parse_json("{" + text.substr(at + 1));
   if (!json.ok()) return changed("the signature block is not well-formed");
@@ -58,8 +58,7 @@ Result<SignedReport> split_signature(const std::string& text) {
   if (!strict_base64(out.value, kValueBytes).ok())
     return changed("signature.value is not an Ed25519 signature");
   out.body = text.substr(0, at) + std::string(kEnd);
-  if (sha256(out.body) != out.digest)
-    return changed("its content does not have the digest it was signed with");
+  if (sha256(out.body) != out.digest) return changed("the report's content does not match the signed digest");
   return out;
 }
 

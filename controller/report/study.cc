@@ -97,9 +97,9 @@ std::string describe(const ScalingCurve& curve) {
   const int nodes = curve.points[last].nodes;
   const double efficiency = curve.efficiency[last];
   const StepEnergy& energy = curve.energy[last];
-  std::string out =
-      fmt::format("{}: {} node{} {} {:.2f} times one node's work, {:.0f} % each", curve.kind, nodes,
-                  nodes == 1 ? "" : "s", nodes == 1 ? "does" : "do", nodes * efficiency, 100 * efficiency);
+  std::string out = fmt::format("{}: {} node{} {} {:.2f} times one node's work, an efficiency of {:.0f} %",
+                                curve.kind, nodes, nodes == 1 ? "" : "s", nodes == 1 ? "does" : "do",
+                                nodes * efficiency, 100 * efficiency);
   if (!energy.covers.empty())
     out += fmt::format(", {:.3g} J a step, {:.3g} GFLOP/J ({})", energy.joules, energy.gflop_per_joule,
                        energy.covers);
@@ -110,8 +110,8 @@ std::string describe(const ScalingCurve& curve) {
                                 ? fmt::format("worthwhile up to at least {} nodes", at)
                                 : fmt::format("not worthwhile beyond {} node{}", at, at == 1 ? "" : "s");
   return out + fmt::format(
-                   "; {} (fit of compute {:.3g} s, per doubling {:.3g} s, transfer {:.3g} s; off by at most "
-                   "{:.1f} %)",
+                   "; {} (fitted: compute {:.3g} s, each doubling of the nodes {:.3g} s, transfer {:.3g} s; "
+                   "error at most {:.1f} %)",
                    where, curve.fit.compute, curve.fit.latency, curve.fit.transfer,
                    100 * curve.fit.worst_error);
 }

@@ -81,7 +81,7 @@ Check judge_pcie(const std::string& declared, const HardwareFacts& facts) {
   Check check = hardware_check("pcie", "PCIe links of the GPUs");
   const std::string wanted = trained_link(declared);
   check.expected_text = declared;
-  check.derivation = fmt::format("declared {}, that is {}: the trained link counts, not the capability",
+  check.derivation = fmt::format("declared {}, which means {}: the trained link counts, not the capability",
                                  declared, wanted.empty() ? "?" : wanted);
   std::set<std::string> seen;
   bool unknown = false;
@@ -103,7 +103,7 @@ Check judge_pcie(const std::string& declared, const HardwareFacts& facts) {
   } else if (unknown || wanted.empty()) {
     check.verdict = Verdict::skipped;
     check.reason = wanted.empty() ? fmt::format("'{}' is not a PCIe link", declared)
-                                  : "the agent could not read the link";
+                                  : "the agent could not read the PCIe link";
   }
   return check;
 }
@@ -152,7 +152,7 @@ Check judge_memory(int64_t declared, uint64_t found_bytes) {
 }
 
 Check judge_nics(const std::map<std::string, int>& declared, const HardwareFacts& facts) {
-  Check check = hardware_check("nics", "Network ports with link");
+  Check check = hardware_check("nics", "Network ports with a link");
   int wanted = 0;
   for (const auto& [kind, count] : declared) wanted += count;
   int up = 0;
@@ -165,7 +165,7 @@ Check judge_nics(const std::map<std::string, int>& declared, const HardwareFacts
   check.measured = up;
   check.expected = wanted;
   check.unit = "ports";
-  check.measured_text = fmt::format("{} of {} ports with link", up, facts.nics.size());
+  check.measured_text = fmt::format("{} of {} ports have a link", up, facts.nics.size());
   check.expected_text = "at least " + amount(wanted, "ports");
   check.derivation = "at least the sum of the counts declared in the spec";
   if (up >= wanted) {
@@ -173,16 +173,16 @@ Check judge_nics(const std::map<std::string, int>& declared, const HardwareFacts
     return check;
   }
   check.verdict = Verdict::fail;
-  check.reason = fmt::format("{} with link, {} declared", amount(up, "ports"), wanted);
+  check.reason = fmt::format("{} with a link, {} declared", amount(up, "ports"), wanted);
   return check;
 }
 
 Check judge_disks(const DiskGroup& group, const HardwareFacts& facts) {
-  Check check = hardware_check(("disks/" + group.name).c_str(), "Disks of group " + group.name);
+  Check check = hardware_check(("disks/" + group.name).c_str(), "Disks in group " + group.name);
   const auto found = std::count_if(facts.disks.begin(), facts.disks.end(),
                                    [&](const DiskFacts& d) { return disk_matches(group.match, d); });
   judge_count(check, static_cast<double>(found), group.match.count, "disks");
-  check.derivation = "exactly as many disks match the group's selector as it declares";
+  check.derivation = "the number of disks that match the group's selector must equal its declared count";
   return check;
 }
 

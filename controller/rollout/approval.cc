@@ -128,12 +128,12 @@ std::vector<std::string> effects_of(const Approval& approval) {
     images.push_back(fmt::format("{} ({})", name, image.digest.substr(0, 19)));
   return {fmt::format("nodes of {} {}: {}", approval.roles.size() == 1 ? "role" : "roles",
                       fmt::join(approval.roles, ", "), fmt::join(images, ", ")),
-          "written: the unused root slot of their OS disks, and the EFI system partition",
-          "they are drained, rebooted once, configured as declared in the spec, and tested; those that are "
-          "not accepted roll back",
+          "written: the unused root slot of these nodes' OS disks, and the EFI system partition",
+          "the nodes are drained, rebooted once, configured as declared in the spec, and tested; nodes that "
+          "are not accepted roll back",
           "not changed: data disks, /state, nodes of other roles (except that storage servers may allow "
           "nodes to mount)",
-          approval.rebuilt_images ? "images rebuilt from the same recipe are covered"
+          approval.rebuilt_images ? "this approval covers images rebuilt from the same recipe"
                                   : "a rebuilt image needs a new approval"};
 }
 
@@ -147,9 +147,9 @@ std::string not_covered(const Approval& approved, const Approval& now) {
 }
 
 std::string beyond(const Approval& now, const Plan& plan, const BatchNodes& batch) {
-  if (plan.kind != PlanKind::reimage) return fmt::format("it is a plan of kind {}", to_string(plan.kind));
+  if (plan.kind != PlanKind::reimage) return fmt::format("the plan is of kind {}", to_string(plan.kind));
   if (plan.spec_revision != now.spec_revision)
-    return fmt::format("it is for revision {} of the spec", plan.spec_revision);
+    return fmt::format("the plan is for revision {} of the spec", plan.spec_revision);
   if (!plan.destroys.empty()) {
     const Destruction& lost = plan.destroys.front();
     return fmt::format("{}: disk {} would be written ({})", lost.node,
@@ -158,7 +158,7 @@ std::string beyond(const Approval& now, const Plan& plan, const BatchNodes& batc
   for (const auto& [name, digest] : plan.images) {
     const auto image = now.images.find(name);
     if (image == now.images.end() || image->second.digest != digest)
-      return fmt::format("image '{}' is not the one approved", name);
+      return fmt::format("image '{}' differs from the approved image", name);
   }
   for (const Action& action : plan.actions)
     if (!is_within(plan, batch, action)) return fmt::format("{}: {}", action.id, action.title);

@@ -71,7 +71,7 @@ std::string spent(const Record& record) {
     case StopReason::budget:
       return "more nodes failed than `failure_budget` allows";
     case StopReason::no_canary:
-      return "no node could serve as canary";
+      return "no node could serve as a canary";
     case StopReason::replaced:
       return "a newer rollout was approved";
   }

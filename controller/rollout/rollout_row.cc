@@ -77,7 +77,7 @@ Row refused_in(Row row, const std::map<std::string, std::string>& reasons, int64
 Result<Row> judged(Row row, const RunEnd& end) {
   if (!row.batch || row.batch->run == 0) return fail(Code::conflict, "no batch is under way");
   if (row.batch->run != end.run) return fail(Code::conflict, "the batch belongs to a different run");
-  static const NodeEnd kUnknown{Outcome::quarantined, "its run has no result for this node"};
+  static const NodeEnd kUnknown{Outcome::quarantined, "the batch's run has no result for this node"};
   for (const auto& [node, image] : row.batch->images) {
     const auto found = end.nodes.find(node);
     judge(row, node, end, found == end.nodes.end() ? kUnknown : found->second);

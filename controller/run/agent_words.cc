@@ -26,7 +26,7 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
       withdraw_stop();
       return got_ram();
     }
-    if (new_boot) end_stop("was restarted meanwhile");  // the order was for the system that ran before
+    if (new_boot) end_stop("was restarted in the meantime");  // the order was for the system that ran before
     return;
   }
   if (s.awaiting_ram) {
@@ -56,7 +56,7 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
   if (mode_needed(action.kind) == wire::Mode::ram && ram && new_boot && s.offered)
     return lose_attempt("the RAM system was restarted", false);
   if (action.kind == ActionKind::boot_disk && ram && new_boot && s.departed)
-    return lose_attempt("it came back to the RAM system instead of its disk", false);
+    return lose_attempt("it booted the RAM system again instead of its disk", false);
   consider();
 }
 

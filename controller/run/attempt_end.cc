@@ -60,7 +60,7 @@ void NodeTurn::advance_to_next() {
   const Action& action = s.action();
   add(effect::Proven{action.id});
   for (const auto& [other, why] : std::exchange(s.without, {}))
-    add(effect::Quarantine{other, fmt::format("{} failed on {} with it, and succeeded without it: {}",
+    add(effect::Quarantine{other, fmt::format("{} failed on {} with this node, and succeeded without it: {}",
                                               action.title, s.name, why)});
   s.excused.clear();
   s.results.clear();
@@ -103,7 +103,7 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
   // What was done is lost when the system rolls back.
   const bool on_trial = agent.trial && !committed();
   const std::string doubt = on_trial ? "it runs a system on trial, which is not committed and rolls back by "
-                                       "itself: run `muster up` after that"
+                                       "itself: run `muster up` after the rollback"
                                      : reservation(last);
   const NodeState state = discovered      ? NodeState::discovered
                           : drained       ? NodeState::drained
@@ -173,7 +173,7 @@ void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
 void NodeTurn::give_up(const std::string& reason, bool for_good) {
   std::string why = (s.acts() ? s.action().title + ": " : "") + reason;
   if (!for_good && may_go_back()) return go_back(why);
-  if (s.returning) why = fmt::format("{}; and the return failed: {}", s.reason, why);
+  if (s.returning) why = fmt::format("{}; and the return to the old system failed: {}", s.reason, why);
   if (tried() && !committed()) why += trial_text();
   why += left_behind();
   end_attempt();

@@ -92,8 +92,8 @@ void NodeTurn::weigh() {
                     error.message, "retry, or quarantine of " + blame.node, probe.failed, blame.until},
                    Next::weigh);
     case ProbeVerdict::What::quarantine:
-      add(effect::Quarantine{blame.node, fmt::format("{} while {} ran a step with it: {}", blame.reason,
-                                                     s.name, error.message)});
+      add(effect::Quarantine{blame.node, fmt::format("{} while {} ran a step with this node: {}",
+                                                     blame.reason, s.name, error.message)});
       add(effect::Absent{blame.node});
       s.stage = Stage::pausing;  // until the faulty node is quarantined
       s.next = Next::weigh;

@@ -9,10 +9,10 @@ namespace muster {
 ProbeVerdict judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
   using What = ProbeVerdict::What;
   for (const auto& n : p.others)
-    if (n.gone) return {What::excuse, n.name, n.name + " left the run meanwhile"};
+    if (n.gone) return {What::excuse, n.name, n.name + " left the run in the meantime"};
   for (const auto& n : p.others)
     if (n.returned > p.started) {
-      if (n.excuses < kMostExcuses) return {What::excuse, n.name, n.name + " was away meanwhile"};
+      if (n.excuses < kMostExcuses) return {What::excuse, n.name, n.name + " was away in the meantime"};
       return {What::quarantine, n.name, fmt::format("away during {} attempts in a row", n.excuses + 1)};
     }
   for (const auto& n : p.others) {
@@ -28,9 +28,10 @@ ProbeVerdict judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
     for (const auto& n : p.others)
       if (n.excuses < kMostExcuses)
         return {What::excuse, n.name,
-                "the controller was down, and " + n.name + " may have been away meanwhile"};
+                "the controller was down, and " + n.name + " may have been away in the meantime"};
   if (!p.tries_left && !p.next.empty())
-    return {What::repeat, p.next, "the step is repeated with a different node before one is quarantined"};
+    return {What::repeat, p.next,
+            "the step is repeated with a different node before any node is quarantined"};
   return {What::stands, "", ""};
 }
 

@@ -190,7 +190,7 @@ void Executor::feed(Node& node, Input input) {
   const bool was_in = node.run.stage != Stage::quarantined;
   Turn turn = take(node.run, std::move(input), around());
   if (turn.refused)
-    return log::error("internal: an input that does not fit this state", {{"node", node.run.name}});
+    return log::error("internal error: an input does not fit the node's state", {{"node", node.run.name}});
   node.run = std::move(turn.state);
   stands(node, before);
   if (was_in && node.run.stage == Stage::quarantined)

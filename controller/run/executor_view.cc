@@ -44,18 +44,18 @@ std::string Executor::kept_wrong(size_t turn) const {
     tally.move({}, now);
     if (now.heeded) heeded.insert(node->at);
   }
-  if (!(tally == tally_)) return "the counters of the run are not those of its nodes";
+  if (!(tally == tally_)) return "the run's counters do not match the states of its nodes";
   if (heeded != heeded_) return "the set of nodes whose agents should report is wrong";
   if (!active() || !kicked_ || ending_ || look_posted_ || order_.empty()) return "";
   const Node& node = *order_[turn % order_.size()];
   if (node.run.stage != Stage::pending) return "";
-  if (ready_.has(node.at)) return node.run.name + " is ready, and no look is scheduled";
+  if (ready_.has(node.at)) return node.run.name + " is ready, but no pass over the nodes is scheduled";
   const bool waits = node.run.acts() && gate_.waits(node.run.action(), [this](const std::string& name) {
     return state_of(name);
   });
   // Capacity is passed on when its release is durable, which may be later.
   if (waits || ready_.waits_for_place(node.at)) return "";
-  return node.run.name + " could begin, and is not considered";
+  return node.run.name + " could begin, but is not considered";
 }
 
 // True if at least two agents should report and none does: it is more likely that the controller is cut off

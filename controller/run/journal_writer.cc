@@ -134,7 +134,8 @@ void JournalWriter::refused(const std::string& node, const Error& error) {
   refused_.insert(node);
   troubles_[node] = error.message;
   if (complaints_.insert(error.message).second)
-    log::error("the store cannot be written; retry every second", {{"node", node}, {"error", error.message}});
+    log::error("the store cannot be written; retrying every second",
+               {{"node", node}, {"error", error.message}});
   if (std::exchange(timer_runs_, true)) return;
   reactor_.after(kSecond, [this, alive = alive_] {
     if (!*alive) return;

@@ -383,7 +383,7 @@ void NodeTurn::consider() {
       offer();
       const SteadyMs silent = agent.heard + w.timing.silent_after;
       decision.wait = {s.action().title, "the agent's result",
-                       s.text,           "if it is silent, its power state is read",
+                       s.text,           "if the agent is silent, the power state is read",
                        s.started,        std::min(silent, s.deadline)};
       break;
     }
@@ -432,7 +432,7 @@ void NodeTurn::offer() {
     step_row({{"step", step},
               {"name", step},
               {"status", "incomplete"},
-              {"message", "no other node is reachable to run it with"},
+              {"message", "no other node that the step needs is reachable"},
               {"ms", 0}});
   add(effect::Offer{std::move(order)});
 }

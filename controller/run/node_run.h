@@ -268,7 +268,7 @@ struct Absent {  // marks another node as absent from now on
 };
 struct Committed {};  // the system that it runs is no longer a trial boot, whatever its agent reported before
 struct GoOn {};       // feed input::Timer to the node right after the preceding effects
-struct Kick {};       // something may have become possible for others
+struct Kick {};       // other nodes may now be able to proceed: check them again
 }  // namespace effect
 using Effect =
     std::variant<effect::Commit, effect::Publish, effect::Call, effect::Offer, effect::Withdraw,

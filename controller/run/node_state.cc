@@ -15,7 +15,7 @@ std::string in_the_end(const Situation& s) { return s.may_go_back ? "back to its
 // Returns the next state, and the reason, for a failed node that muster cannot restart.
 std::string last_resort(const Situation& s) {
   return in_the_end(s) +
-         (s.rented ? ": its provider cannot boot it from the network" : ": muster cannot switch it");
+         (s.rented ? ": its provider cannot boot it from the network" : ": muster cannot control its power");
 }
 
 std::string by_a_person(const Situation& s) {
@@ -57,15 +57,15 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
 Decision await_ram_by_hand(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
-               "it was switched by hand, but no agent reported from the RAM system within " +
+               "it was restarted by hand, but no agent reported from the RAM system within " +
                    to_human(s.deadline - s.power_asked),
                true);
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
   if (other_system && s.contact >= s.power_answered + t.cycle_shows)
     return act(What::netboot,
-               "it was not switched, or did not boot the RAM system: a different system answers");
+               "it was not restarted, or did not boot the RAM system: a different system answers");
   return wait_for("booting the RAM system from the network", "the RAM system's agent",
-                  "it was switched by hand", s.power_asked, s.deadline,
+                  "it was restarted by hand", s.power_asked, s.deadline,
                   "a person restarts it again, then quarantine");
 }
 
@@ -76,9 +76,9 @@ Decision await_handover(const Situation& s, const ExecutorTiming& t) {
     return act(
         What::again,
         s.power_certain
-            ? "it handed over to the RAM system, but neither that nor the old system reported within " +
+            ? "it handed over to the RAM system, but neither that system nor the old one reported within " +
                   to_human(s.deadline - s.power_asked)
-            : "its agent did not answer the order to hand over to the RAM system within " +
+            : "its agent did not confirm the order to hand over to the RAM system within " +
                   to_human(s.deadline - s.power_asked),
         true);
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
@@ -86,7 +86,7 @@ Decision await_handover(const Situation& s, const ExecutorTiming& t) {
     return act(What::again, "it was ordered to hand over to the RAM system, but its old system still answers",
                true);
   if (!s.power_certain)
-    return wait_for("its own system hands over to the RAM system", "the answer of its agent", power_text(s),
+    return wait_for("its own system hands over to the RAM system", "its agent's confirmation", power_text(s),
                     s.power_asked, s.deadline, "retry, then quarantine");
   return wait_for("handing over to the RAM system (kexec)", "the RAM system's agent",
                   "its old system reported that it is handing over", s.power_answered, s.deadline,
@@ -256,8 +256,8 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline) {
     const std::string span = to_human(s.deadline - s.started);
     const std::string late =
-        s.departed ? "no agent from the installed system within " + span + " of the order to restart; " +
-                         power_text(s) +
+        s.departed ? "no agent reported from the installed system within " + span +
+                         " of the order to restart; " + power_text(s) +
                          (s.panic.empty() ? ": its console shows whether it hangs or its kernel panicked"
                                           : console_text(s))
                    : "not finished within " + span + "; last contact with its agent " +

@@ -87,7 +87,7 @@ struct Situation {
   SteadyMs looked = {};
   std::string panic;         // on its console in this attempt
   bool may_go_back = false;  // if this fails for good, it returns to its old system
-  bool rented = false;       // its provider switches it, and cannot boot it from the network
+  bool rented = false;  // its power is controlled through the provider, which cannot boot it from the network
   // For boot_slot and return_slot only:
   bool cycled = false;     // its power was cycled in this attempt, which boots the default slot
   bool may_cut = false;    // it may be in a trial boot: its power is cycled if it is silent

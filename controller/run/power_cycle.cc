@@ -101,7 +101,7 @@ void NodeTurn::stop_in_order() {
 void NodeTurn::await_stop() {
   s.stage = Stage::looking;
   set_wait({fmt::format("shutting {} down, for up to {}", s.name, to_human(w.timing.stop_wait)),
-            "power is off", "", "it is switched off", s.stop_asked, s.stop_asked + w.timing.stop_wait});
+            "power is off", "", "its power is cut", s.stop_asked, s.stop_asked + w.timing.stop_wait});
   add(effect::Call::look);
 }
 
@@ -134,7 +134,7 @@ void NodeTurn::leave() {
   s.awaiting_ram = true;
   s.power_certain = false;
   set_wait({"its own system hands over to the RAM system", "the boot service", s.power_error,
-            "the order to its agent", w.now, w.now + w.timing.power_call});
+            "its agent is sent the order", w.now, w.now + w.timing.power_call});
   add(effect::Call::arm);
 }
 
@@ -205,7 +205,7 @@ void NodeTurn::ask_person(const std::string& task, SteadyMs since, effect::Call 
   add(effect::Leave{Limits::lane_of(s.action().kind)});
   set_wait({fmt::format("by hand until {}: {}{}", to_iso8601(w.wall + (until - w.now)), task,
                         where.empty() ? "" : " (" + where + ")"),
-            "its effect, or `muster power done " + s.name + "`", s.power_error,
+            "the effect of the task, or `muster power done " + s.name + "`", s.power_error,
             "quarantine: not done in time", since, until});
   add(call);
   set_timer(until - w.now, Next::manual_task_expired);
@@ -233,7 +233,7 @@ void NodeTurn::on(const input::Cycled& cycled) {
   if (cycled.status.ok()) {
     s.power_asked = w.now;
     s.deadline = s.power_asked + w.plan.limits.netboot;
-    publish("power", {{"action", "switched by hand"}});
+    publish("power", {{"action", "restarted by hand"}});
     if (w.log.of(s.action().id).state == ActionState::intent)
       transition(ActionState::started, {{"by_hand", true}});
   }
@@ -260,16 +260,17 @@ void NodeTurn::reinstall() {
   if (has_image())
     return fail_attempt(
         fail(Code::denied,
-             fmt::format("its image is written, but its provider could start it only by installing over it: "
-                         "look at its console; to start again from the beginning, run `muster reimage {}`",
-                         s.name)),
+             fmt::format(
+                 "its image is written, but its provider could restart the machine only by overwriting that "
+                 "image: look at the console; to start again from the beginning, run `muster reimage {}`",
+                 s.name)),
         Json());
   // The plan was made for a machine on which no agent of this cluster ran.
   if (agent.contact && agent.mode && *agent.mode != wire::Mode::ram &&
       w.now - agent.contact < w.timing.silent_after)
     return fail_attempt(fail(Code::denied,
-                             "an installed system now answers on the machine, and its provider would install "
-                             "over it: plan again"),
+                             "an installed system now answers on the machine, and the provider would "
+                             "overwrite that system: plan again"),
                         Json());
   set_wait({"its provider installs a system, from which the RAM system is started",
             "the new system, over SSH", s.power_error, "retry, then quarantine", s.power_asked,
@@ -307,7 +308,7 @@ void NodeTurn::on_powered(const Status& result) {
 
 void NodeTurn::power_off() {
   ++s.epoch;
-  if (s.person) return ask_person("switch it off", s.started, effect::Call::switch_off);
+  if (s.person) return ask_person("power it off", s.started, effect::Call::switch_off);
   s.stage = Stage::powering;
   set_wait({"power off", switched_by() + "'s answer", s.power_error, "the power state is read", w.now,
             w.now + w.timing.power_call});
@@ -347,15 +348,15 @@ void NodeTurn::wake() {
   if (!s.person && (!s.looked || w.now >= s.looked + w.timing.wake_look)) return look();
   if (s.power == PowerState::off && s.stayed_off < w.timing.power_tries) return power_on();
   const SteadyMs until = s.person ? s.deadline : std::min(s.deadline, s.looked + w.timing.wake_look);
-  set_wait({"it is silent", "a message from its agent", power_text(situation()), "quarantine", s.started,
-            s.deadline});
+  set_wait({"the agent is silent", "a message from its agent", power_text(situation()), "quarantine",
+            s.started, s.deadline});
   set_timer(until - w.now, Next::consider);
 }
 
 void NodeTurn::wake_by_hand() {
   ++s.epoch;
   ++s.stayed_off;
-  ask_person("switch it on", s.started, effect::Call::switch_on);
+  ask_person("power it on", s.started, effect::Call::switch_on);
 }
 
 void NodeTurn::power_on() {
@@ -397,7 +398,8 @@ void NodeTurn::on(const input::PowerSeen& seen) {
     if (seen.state.ok() && *seen.state == PowerState::off) return end_stop("shut down");
     const DurationMs left = s.stop_asked + w.timing.stop_wait - w.now;
     if (left <= 0)
-      return end_stop(fmt::format("did not shut down within {}: switched off", to_human(w.timing.stop_wait)));
+      return end_stop(
+          fmt::format("did not shut down within {}: its power is cut", to_human(w.timing.stop_wait)));
     return pause(std::min(left, w.timing.stop_look), s.wait, Next::await_stop);
   }
   s.stage = Stage::awaiting;

@@ -54,12 +54,12 @@ std::string abandoned(TimeMs last_sign, TimeMs now, const ExecutorTiming& timing
   if (away > timing.abandoned_after)
     return fmt::format(
         "the controller was away for {} during the run, or its database was restored from an older backup: "
-        "such a run is not resumed automatically; plan it again",
+        "the run is not resumed automatically; plan again",
         to_human(away));
   if (away < -timing.abandoned_after)
     return fmt::format(
-        "the controller's clock is {} behind its journal: such a run is not resumed automatically; set the "
-        "clock and plan it again",
+        "the controller's clock is {} behind its journal: the run is not resumed automatically; set the "
+        "clock and plan again",
         to_human(-away));
   return "";
 }

@@ -39,7 +39,7 @@ class PowerPort {
   // restart of the controller, continues the installation that is under way.
   virtual void reinstall(const std::string& node, const Json& order, Done done) {
     (void)order;
-    done(fail(Code::invalid, node + ": its driver cannot reinstall machines"));
+    done(fail(Code::invalid, node + ": its power driver cannot reinstall machines"));
   }
   // If the node has such a person, netboot, power_off and power_on create a manual task: `done` is called
   // when the effect was seen or reported, perhaps hours later, or never; and state() is unknown.

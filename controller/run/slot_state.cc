@@ -16,7 +16,7 @@ bool has_power(const Situation& s) { return !s.by_hand && (!s.in_band || s.rente
 
 std::string why_next(const Situation& s) {
   if (s.cycled || !s.may_cut)
-    return s.kind == ActionKind::boot_slot ? "back to the default slot" : "quarantine";
+    return s.kind == ActionKind::boot_slot ? "a return to the default slot" : "quarantine";
   return has_power(s) ? "a power cycle, which boots the default slot"
                       : "a person must cycle its power, which boots the default slot";
 }
@@ -41,13 +41,14 @@ Decision late(const Situation& s, const ExecutorTiming& t) {
     return wait_for("restarting", "its agent's report",
                     "an agent answers, but has not reported which system it runs", s.started,
                     std::min(s.heard + t.silent_after, s.deadline + t.lost_after), why_next(s));
-  if (heard) return act(What::fail, "not finished within " + span + ", although its agent answers");
+  if (heard)
+    return act(What::fail, "the restart did not finish within " + span + ", although the agent answers");
   const std::string seen = power_text(s) + console_text(s);
   if (s.cycled) return act(What::fail, "its power was cycled, but no agent has answered since; " + seen);
   const std::string silent = "no agent answered within " + span + "; " + seen;
   if (!s.may_cut) return act(What::fail, silent);
   if (has_power(s)) return act(What::cycle, silent);
-  return act(What::fail, silent + ": a person must cycle its power, muster cannot");
+  return act(What::fail, silent + ": a person must cycle its power, because muster cannot");
 }
 
 // While it restarts, silence is expected.
@@ -99,8 +100,8 @@ Decision advance_slot(const Situation& s, const ExecutorTiming& t) {
                     std::min(s.deadline, s.heard + t.silent_after), "the power state is read");
   if (s.in_doubt) {
     Decision d =
-        wait_for("unknown which system it runs, and whether it stays in it", "a report from its agent",
-                 power_text(s), s.started, s.deadline, "the order to restart");
+        wait_for("it is unknown which system the node runs, and whether it will stay in that system",
+                 "a report from its agent", power_text(s), s.started, s.deadline, "the order to restart");
     d.check_at = s.now + t.look_again;
     return d;
   }
@@ -108,8 +109,8 @@ Decision advance_slot(const Situation& s, const ExecutorTiming& t) {
     // No network boot is served to it, so after a power cycle it boots from its disk.
     if (s.kind == ActionKind::return_slot && has_power(s))
       return act(What::cycle, "it runs the RAM system instead of its installed one");
-    return wait_for("the node is in the wrong system", "the installed system's agent", "agent in mode ram",
-                    s.started, s.deadline, why_next(s));
+    return wait_for("the node is in the wrong system", "the installed system's agent",
+                    "the RAM system's agent", s.started, s.deadline, why_next(s));
   }
   return act(What::offer, "");
 }

@@ -93,10 +93,11 @@ bool NodeTurn::leaves_its_state() const {
 
 std::string NodeTurn::trial_text() const {
   const Json& params = trial()->params.own();
-  return fmt::format(
-      "; it may run slot {} on trial: {} it rolls back by itself within {}", text_of(params, "slot"),
-      commit_ordered() ? "it is unknown whether it was committed; if not," : "it is not committed, and",
-      to_human(static_cast<DurationMs>(number_of(params, "trial"))));
+  return fmt::format("; it may run slot {} on trial: {} the node rolls back by itself within {}",
+                     text_of(params, "slot"),
+                     commit_ordered() ? "it is unknown whether the slot was committed; if not,"
+                                      : "the slot is not committed, and",
+                     to_human(static_cast<DurationMs>(number_of(params, "trial"))));
 }
 
 // True if it was drained, or may have been, and was not resumed.
@@ -111,8 +112,8 @@ std::string NodeTurn::left_behind() const {
   if (!any(s.actions, kPausePhase, begun) || any(s.actions, kResumePhase, done) ||
       any(s.rescue, kResumePhase, done))
     return "";
-  return "; it was not returned to service in the scheduler and storage: run `muster up` to resume it; if it "
-         "does not come back, see \"Left behind\" in docs/reimage.md";
+  return "; the node was not returned to service in the scheduler and storage: run `muster up` to resume it; "
+         "if the node does not come back, see \"Left behind\" in docs/reimage.md";
 }
 
 // Returns true if the attempt was failed because the system that it was meant for no longer runs: the trial
@@ -226,7 +227,7 @@ void NodeTurn::on_slot_finished(bool good, const Error& told) {
   if (!good) {
     const bool switchable = !s.person && (!s.in_band || s.rented);
     if (!back || !switchable || s.cycled || !situation().may_cut) return fail_attempt(told, Json());
-    return cut_power("it does not restart as ordered: " + told.message);
+    return cut_power("the node did not restart as ordered: " + told.message);
   }
   if (back)
     withdraw();
@@ -247,8 +248,8 @@ void NodeTurn::cut_power(const std::string& why) {
   s.stage = Stage::powering;
   add(effect::StopTimer{});
   publish("power", {{"action", "power cycle into the default slot: " + why}});
-  set_wait({"power cycle into the default slot", switched_by() + "'s answer", why, "a wait for its agent",
-            w.now, w.now + w.timing.power_call});
+  set_wait({"power cycle into the default slot", switched_by() + "'s answer", why,
+            "muster waits for the agent", w.now, w.now + w.timing.power_call});
   add(effect::Call::switch_off);
 }
 
@@ -323,7 +324,7 @@ void NodeTurn::turn_back() {
 // It turns out on the way back that the commit was carried out: a restart would start the new slot again.
 void NodeTurn::stay_committed() {
   stand_down(fmt::format(
-      "slot {} is committed, but the answer to that order came too late: run `muster up` to continue",
+      "slot {} is committed, but the confirmation of the commit came too late: run `muster up` to continue",
       text_of(trial()->params.own(), "slot")));
   add(effect::Kick{});
 }

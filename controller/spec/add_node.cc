@@ -187,9 +187,9 @@ Status check_rest(const std::string& before_text, const Spec& before, const Adde
   if (after.spec.nodes.front().name == node.name || first->name == node.name)
     return fail(
         Code::invalid,
-        fmt::format(
-            "'{}' sorts before {}, the lead node (time, storage master): choose a name that sorts after it",
-            node.name, std::find_if(before.nodes.begin(), before.nodes.end(), same_role)->name));
+        fmt::format("'{}' would sort before {} and replace it as lead node (time, storage master): choose a "
+                    "name that sorts later",
+                    node.name, std::find_if(before.nodes.begin(), before.nodes.end(), same_role)->name));
   return Ok{};
 }
 
@@ -231,7 +231,7 @@ Status check_request(const Spec& spec, const NewNode& node) {
     return fail(Code::invalid,
                 fmt::format("'{}' is already in the spec: choose a different name", node.name));
   if (node.name.find_first_of("[]") != std::string::npos)
-    return fail(Code::invalid, "one node at a time, not a range");
+    return fail(Code::invalid, "only one node can be added at a time: give a name, not a range");
   if (!spec.node(node.like)) {
     std::vector<std::string> names;
     for (const auto& n : spec.nodes) names.push_back(n.name);
@@ -255,10 +255,9 @@ Result<AddedNode> add_node(const std::string& text, const NewNode& node) {
                 fmt::format("{} was adopted and has no image: name a node that muster installs", node.like));
   const bool has_bmc = !like.power.driver.empty() && like.power.driver != "ssh";
   if (!adopted && node.power_address.empty() && has_bmc)
-    return fail(
-        Code::invalid,
-        fmt::format("{} is powered on by {}: give the address of the new machine's BMC with --power-address",
-                    node.like, like.power.driver));
+    return fail(Code::invalid, fmt::format("{} is powered on by the driver {}: give the address of the new "
+                                           "machine's BMC with --power-address",
+                                           node.like, like.power.driver));
   const ParsedYaml tree = parse_yaml(text);
   TRY(const YamlNode* model, entry_of(tree.root, node.like));
   if (!adopted && node.address.empty() && model->find("address"))

@@ -37,7 +37,8 @@ Result<Cidr> parse_cidr(const std::string& text, int shortest, int longest) {
     return fail(Code::invalid, fmt::format("'{}' is not a network such as 10.20.0.0/24", text));
   Cidr out{*address, std::atoi(prefix.c_str())};
   if (out.prefix < shortest || out.prefix > longest)
-    return fail(Code::invalid, fmt::format("'{}': the prefix must be {} to {}", text, shortest, longest));
+    return fail(Code::invalid,
+                fmt::format("'{}': the prefix must be between {} and {}", text, shortest, longest));
   if ((out.base & out.mask()) != out.base)
     return fail(Code::invalid, fmt::format("'{}' is an address, not a network; did you mean '{}/{}'?", text,
                                            format_ipv4(out.base & out.mask()), out.prefix));

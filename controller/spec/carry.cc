@@ -100,7 +100,8 @@ Result<std::string> carry_playbooks(const std::string& text, const std::vector<O
   for (const OwnPlaybook& own : files) {
     texts.push_back({own.file, own.file, own.text});
     if (own.text.size() > kLargestPlaybook)
-      return fail(Code::invalid, fmt::format("{}: larger than {} KiB", own.file, kLargestPlaybook / 1024));
+      return fail(Code::invalid,
+                  fmt::format("{}: the file is larger than {} KiB", own.file, kLargestPlaybook / 1024));
     TRY_(check_text(texts.back()));
   }
   const ParsedYaml yaml = parse_yaml(text);
@@ -121,10 +122,11 @@ Result<std::string> carry_playbooks(const std::string& text, const std::vector<O
   for (const auto& line : lines) out += line + "\n";
   out += "\n" + section_of(kKey, texts);
   if (!same_spec(yaml.root, out, kKey, texts))
-    return fail(Code::invalid,
-                fmt::format("{}: the texts of the playbooks cannot be embedded in this spec: write it in "
-                            "block style, with `playbooks:` at the beginning of its own line",
-                            first));
+    return fail(
+        Code::invalid,
+        fmt::format("{}: the texts of the playbooks cannot be embedded in this spec: write the spec in "
+                    "block style, with `playbooks:` at the beginning of its own line",
+                    first));
   return out;
 }
 

@@ -56,8 +56,9 @@ std::vector<DriveModel> read_drive_models(const YamlNode& list, const std::strin
           first->model, model.model));
     const bool tried = line.find("read_mbps") || line.find("write_mbps") || line.find("random_read_iops");
     if (!tried)
-      errors.push_back({line.line, line.column, where,
-                        "gives no figure for these drives: add read_mbps, write_mbps or random_read_iops"});
+      errors.push_back(
+          {line.line, line.column, where,
+           "gives no values for these drives: add `read_mbps`, `write_mbps` or `random_read_iops`"});
     out.push_back(model);
   }
   return out;

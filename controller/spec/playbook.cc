@@ -61,30 +61,32 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
         {at ? at->line : map.line, at ? at->column : map.column, path + "." + key, std::move(message)});
   };
   if (!step.name.empty() && !names.insert(step.name).second)
-    add("name", fmt::format("a second step has the name '{}'", step.name));
+    add("name", fmt::format("duplicate step name '{}'", step.name));
   if (step.phase != "cluster") {
     if (map.find("stage"))
-      add("stage", fmt::format("only steps of phase cluster have stages, this one has phase {}", step.phase));
+      add("stage",
+          fmt::format("only steps of phase cluster may have `stage`; this step has phase {}", step.phase));
     if (map.find("on"))
-      add("on", fmt::format("only steps of phase cluster may have `on`, this one has phase {}", step.phase));
+      add("on", fmt::format("only steps of phase cluster may have `on`; this step has phase {}", step.phase));
     if (map.find("among"))
       add("among",
-          fmt::format("only steps of phase cluster may have `among`, this one has phase {}", step.phase));
+          fmt::format("only steps of phase cluster may have `among`; this step has phase {}", step.phase));
   }
   if (const bool may_not_apply =
           !step.for_each.empty() || !step.among.empty() || (step.phase == "cluster" && !step.when.empty());
       !step.otherwise.empty() && !may_not_apply)
     add("otherwise",
-        "needs `for_each`, `among`, or (in phase cluster) `when`: it states why the list is empty, why there "
-        "are too few nodes, or why the step does not apply to this node");
+        "needs `for_each`, `among`, or (in phase cluster) `when`: `otherwise` states why the list is empty, "
+        "why there are too few nodes, or why the step does not apply to this node");
   if ((step.among == kGroup) != (step.module == kGroupModule) || step.module == "accept_group_serve")
     add("module",
-        "accept_group and `among: group` must be used together, and with nothing else; the planner adds the "
-        "steps of the nodes that serve");
+        "`accept_group` and `among: group` require each other; the planner adds the steps of the nodes that "
+        "serve");
   if (step.among == kGroup && (step.on != "leader" || !step.for_each.empty()))
     add("among", "`among: group` requires `on: leader` and no `for_each`");
   if (step.when.find("{{") == std::string::npos && !step.when.empty() && !yaml_is_boolean(*map.find("when")))
-    add("when", fmt::format("'{}' contains no {{{{variable}}}}: it would always be true", step.when));
+    add("when",
+        fmt::format("'{}' contains no {{{{variable}}}}, so the condition would always be true", step.when));
 }
 
 // Limits that the schema accepts but that make no sense.
@@ -118,8 +120,9 @@ void check_overlay(const YamlNode& root, const Playbook& playbook, std::vector<S
     if (std::none_of(playbook.steps.begin(), playbook.steps.end(), is_it))
       errors.push_back(
           {replaced.line, replaced.column, "replaces",
-           fmt::format("this file has no step '{}' as the replacement; use `removes` to drop a step",
-                       replaced.name)});
+           fmt::format(
+               "this file has no step '{}' to replace the shipped step with; use `removes` to drop a step",
+               replaced.name)});
     if (std::any_of(playbook.removes.begin(), playbook.removes.end(), is_it))
       errors.push_back({replaced.line, replaced.column, "replaces",
                         fmt::format("'{}' is also listed in `removes`", replaced.name)});

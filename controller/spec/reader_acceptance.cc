@@ -35,11 +35,11 @@ void SpecReader::read_gpu_acceptance() {
     if (!out.mandatory) return;
     if (file.empty())
       return error(*child(acceptance, "gpu"), "acceptance.gpu",
-                   fmt::format("mandatory needs `{}: FILE`, {}", key, what));
+                   fmt::format("`gpu: mandatory` requires `{}: FILE`, {}", key, what));
     if (content.empty())
       error(*child(acceptance, key), path,
             fmt::format("the text of {} is not embedded in the spec: `muster up SPEC` and `muster spec check "
-                        "SPEC` embed it (carried.{})",
+                        "SPEC` embed it as `carried.{}`",
                         file, key));
   };
   check("gpu_results", out.results_file, out.results,

@@ -59,8 +59,8 @@ void SpecReader::check_options(const YamlNode& at, const std::string& path, cons
   const std::string where = path + ".options";
   if (("," + storage.options).find(",secret=") != std::string::npos)
     error(at, where,
-          "a key in the spec would also appear in plans and logs: write it to a file on the nodes (module "
-          "file, 'secret:NAME' as its content) and name that file with secretfile=");
+          "a key in the spec would also appear in plans and logs: write the key to a file on the nodes "
+          "(module `file` with the content 'secret:NAME') and name that file in `secretfile=`");
   for (const char* word : {"bg", "noauto", "remount", "bind"})
     if (has_word(storage.options, word))
       error(at, where, fmt::format("'{}' is not allowed: muster makes and retries this mount itself", word));
@@ -74,7 +74,7 @@ void SpecReader::check_external(const YamlEntry& entry, const std::string& path,
   if (storage.mount == "/home")
     error(*child(&entry.value, "mount"), path + ".mount",
           "/home holds the home directories and keys of the spec's users and must not depend on a server: "
-          "mount it below, for example at /home/site");
+          "mount this storage below /home, for example at /home/site");
   if (nodes_incomplete_) return;
   const YamlNode* role = child(child(&entry.value, "nodes"), "role");
   std::set<std::string> roles;
@@ -86,8 +86,8 @@ void SpecReader::check_external(const YamlEntry& entry, const std::string& path,
     return must_be_known(*role, path + ".nodes.role", "role", storage.role, {roles.begin(), roles.end()});
   if (!role) return;  // there are no nodes, which is reported elsewhere
   error(*role, path + ".nodes.role",
-        fmt::format("no node would mount it: role '{}' does not have the playbook '{}'", storage.role,
-                    engine_playbook(storage.engine)));
+        fmt::format("no node would mount this storage: role '{}' does not have the playbook '{}'",
+                    storage.role, engine_playbook(storage.engine)));
 }
 
 }  // namespace muster

@@ -91,7 +91,7 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
     error(entry, path,
           fmt::format("missing disk group 'os': it selects the disk for image '{}'", node.image));
   if (!node.image.empty() && !child(&entry, "mac"))
-    error(entry, path, "missing key 'mac': the node is recognised by it when it netboots");
+    error(entry, path, "missing key 'mac': a node that netboots is recognised by its MAC address");
   return node;
 }
 
@@ -102,7 +102,7 @@ void SpecReader::read_manual(const YamlNode& power, const std::string& path, Pow
   for (const char* key : {"secret", "pin", "program", "cipher_suite", "privilege", "api", "install"})
     if (const YamlNode* found = child(&power, key))
       error(*found, path + "." + key,
-            "has no effect with driver manual: a person switches the node, there is no BMC");
+            "has no effect with driver manual: a person controls the node's power, and there is no BMC");
   if (const YamlNode* within = child(&power, "within")) {
     const auto parsed = parse_duration(within->text);
     if (!parsed.ok())
@@ -176,9 +176,9 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   // 12 does both, but ipmitool 1.8.19 ends with a failed assertion when it sends the first command.
   if (out.driver == "ipmi" && suite && suite != 3 && suite != 8 && suite != 17)
     error(*child(&power, "cipher_suite"), path + ".cipher_suite",
-          fmt::format(
-              "{} is not a suite that authenticates, encrypts and is supported by ipmitool: use 17, 3 or 8",
-              suite));
+          fmt::format("{} does not name a cipher suite that authenticates and encrypts and that ipmitool "
+                      "supports: use 17, 3 or 8",
+                      suite));
   const char* kind = out.driver == "ipmi" ? "guid:" : "sha256:";
   if (bmc && !out.pin.empty() && out.pin.rfind(kind, 0) != 0)
     error(*child(&power, "pin"), path + ".pin",
@@ -208,7 +208,8 @@ void SpecReader::read_adopt(const YamlNode& entry, const std::string& path, Node
 void SpecReader::check_adopted(const YamlNode& entry, const std::string& path, size_t count, NodeSpec& node) {
   const YamlNode& adopt = *child(&entry, "adopt");
   if (count > 1)
-    return error_once(adopt, path + ".adopt", "one host at a time, not a range: each has its own key");
+    return error_once(adopt, path + ".adopt",
+                      "an entry with `adopt` describes one host, not a range: each host has its own key");
   if (!node.address.empty()) return;
   if (parse_ipv4(node.adopt.host))
     node.address = node.adopt.host;
@@ -225,7 +226,7 @@ void SpecReader::read_hardware(const YamlNode* hardware, const std::string& path
   out.gpu_model = text(hardware, "gpu_model");
   out.cpu_model = text(hardware, "cpu_model");
   if (!out.gpu_model.empty() && !child(hardware, "gpus"))
-    error(*child(hardware, "gpu_model"), path + ".gpu_model", "is given without the number of GPUs (`gpus`)");
+    error(*child(hardware, "gpu_model"), path + ".gpu_model", "requires `gpus`, the number of GPUs");
   if (const YamlNode* nics = child(hardware, "nics"); nics && nics->is_map() && nics->find("any"))
     out.nics["any"] = static_cast<int>(integer(nics, "any", 0));
   std::string memory = text(hardware, "memory");
@@ -299,7 +300,7 @@ DiskGroup SpecReader::read_disk_group(const YamlEntry& entry, const std::string&
       integer(match, "count", m.serials.empty() ? 1 : static_cast<int64_t>(m.serials.size())));
   if (!m.serials.empty() && child(match, "count") && m.count != static_cast<int>(m.serials.size()))
     error(*child(match, "count"), path + ".match.count",
-          fmt::format("{} serials are listed, but count is {}", m.serials.size(), m.count));
+          fmt::format("{} serials are listed, but `count` is {}", m.serials.size(), m.count));
   if (const YamlNode* size = child(match, "size"); size && size->is_text()) {
     const Result<int64_t> bytes = parse_size(size->text);
     if (!bytes.ok())
@@ -313,7 +314,7 @@ DiskGroup SpecReader::read_disk_group(const YamlEntry& entry, const std::string&
       std::all_of(match->entries.begin(), match->entries.end(),
                   [](const auto& e) { return e.key == "count"; }))
     error(*match, path + ".match",
-          "would match any disk: give serial, serials, wwid, model, size or transport");
+          "would match any disk: give `serial`, `serials`, `wwid`, `model`, `size` or `transport`");
   if (entry.key == "os" && m.count != 1 && child(match, "count"))
     error(*child(match, "count"), path + ".match.count",
           "the operating system is installed on exactly one disk");

@@ -74,8 +74,9 @@ void SpecReader::read_own_playbook(const YamlEntry& entry, std::map<std::string,
   const OwnPlaybook own = {entry.key, entry.value.text};
   const auto [other, first] = files.emplace(key_of_file(own.file), own.file);
   if (!first)
-    errors_.push_back({entry.line, entry.column, "playbooks." + entry.key,
-                       fmt::format("{} is already a playbook '{}'", other->second, other->first)});
+    errors_.push_back(
+        {entry.line, entry.column, "playbooks." + entry.key,
+         fmt::format("duplicate playbook name '{}', already used by {}", other->first, other->second)});
   ParsedPlaybook parsed = parse_own_playbook(own);
   for (SpecError& error : parsed.errors) errors_.push_back(std::move(error));
   for (const PlaybookStep& step : parsed.playbook.steps)

@@ -65,10 +65,11 @@ bool SpecReader::check_port(const YamlNode& at, const std::string& path, bool on
     return false;
   }
   if (!is_mac(out) || one_node) return true;
-  error(at, path,
-        fmt::format("{} belongs to one node, but this entry covers several: name ports by PCI address or "
-                    "interface, or declare the node in an entry of its own",
-                    out));
+  error(
+      at, path,
+      fmt::format("{} belongs to one node, but this entry covers several nodes: name ports by PCI address or "
+                  "interface, or declare the node in an entry of its own",
+                  out));
   return false;
 }
 
@@ -112,7 +113,7 @@ void SpecReader::read_qos(const YamlNode* qos) {
   const std::string path = "network.rails.qos";
   if (!qos || !qos->is_map()) return;
   if (spec_.network.rails.kind == "infiniband")
-    return error(*qos, path, "has no effect for kind 'infiniband': its subnet manager controls this");
+    return error(*qos, path, "has no effect for kind 'infiniband', where the subnet manager controls QoS");
   if (const YamlNode* pfc = child(qos, "pfc"); pfc && pfc->is_list())
     for (size_t i = 0; i < pfc->items.size(); ++i) {
       if (!yaml_is_integer(pfc->items[i])) continue;
@@ -140,7 +141,7 @@ void SpecReader::make_rail_networks(const YamlNode& rails) {
   const bool numbered = r.cidr.find('{') != std::string::npos;
   if (numbered && r.prefix > 0)
     return error(*child(&rails, "prefix"), "network.rails.prefix",
-                 "applies to one network for all rails; with {rail}, each rail has its own");
+                 "applies to one network for all rails; with {rail}, each rail has its own network");
   if (!numbered && r.prefix == 0 && r.count > 1)
     return error(
         *cidr, path,
@@ -207,7 +208,7 @@ void SpecReader::read_rails() {
     must_have_playbook(*port, "network.storage.port", "networks", "");
     if (storage_ && provisioning_ && storage_->overlaps(*provisioning_))
       error(*port, "network.storage.port",
-            "the storage network is the provisioning network and uses its port");
+            "the storage network is the provisioning network and uses the provisioning port");
   }
   const YamlNode* rails = child(network, "rails");
   if (!rails || !rails->is_map()) return;
@@ -220,15 +221,15 @@ void SpecReader::read_rails() {
   out.gateway = text(rails, "gateway");
   if (out.kind == "infiniband" && out.mtu > kDatagramMtu)
     error(*child(rails, "mtu"), "network.rails.mtu",
-          fmt::format("{} is more than the maximum of IPoIB in datagram mode, {}", out.mtu, kDatagramMtu));
+          fmt::format("{} is more than {}, the maximum of IPoIB in datagram mode", out.mtu, kDatagramMtu));
   const YamlNode* ports = child(rails, "ports");
   read_rail_ports(ports, "network.rails.ports", false, out.ports);
   if (ports && ports->is_text() && ports->text != kAutomatic)
     error(*ports, "network.rails.ports",
-          fmt::format("'{}' is neither a list of ports nor auto", ports->text));
+          fmt::format("'{}' is neither a list of ports nor `auto`", ports->text));
   if (ports && ports->is_list() && static_cast<int>(ports->items.size()) != out.count)
     error(*ports, "network.rails.ports",
-          fmt::format("{} ports for {} rails", ports->items.size(), out.count));
+          fmt::format("{} ports are listed for {} rails", ports->items.size(), out.count));
   read_qos(child(rails, "qos"));
   make_rail_networks(*rails);
   check_rail_networks(*rails);
@@ -251,10 +252,10 @@ SpecReader::NicWishes SpecReader::read_wishes(const YamlNode* map, const std::st
     const YamlNode& at = count ? *count : ports ? *ports : *rails;
     if (out.rails && *out.rails > all.count && all.declared())
       error(at, path + (count ? ".rails.count" : ".rails.ports"),
-            fmt::format("{} rails are more than the {} of network.rails", *out.rails, all.count));
+            fmt::format("{} rails are more than the {} in network.rails", *out.rails, all.count));
     if (count && ports && static_cast<int>(ports->items.size()) != *out.rails)
       error(*ports, path + ".rails.ports",
-            fmt::format("{} ports for {} rails", ports->items.size(), *out.rails));
+            fmt::format("{} ports are listed for {} rails", ports->items.size(), *out.rails));
   }
   if (port && port->is_text()) {
     if (!child(child(&root_, "network"), "storage"))
@@ -275,7 +276,7 @@ std::string SpecReader::address_in(const Cidr& network, const NodeSpec& node, co
   const uint32_t host = *own & ~provisioning_->mask();
   if (host < (uint32_t{1} << (32 - network.prefix)) - 1) return format_ipv4(network.base + host);
   error_once(at, path,
-             fmt::format("{}/{} is too small: {} ({}) would be host {} in it; a /{} is required",
+             fmt::format("{}/{} is too small: {} ({}) would be host number {}; a /{} is required",
                          format_ipv4(network.base), network.prefix, node.name, node.address, host,
                          prefix_for(host)));
   return "";
@@ -290,7 +291,7 @@ void SpecReader::check_same_port(const NodeSpec& node, const YamlNode& at, const
                       fmt::format("{} is the provisioning port of {}", node.storage.port, node.name));
   for (size_t i = 0; i < node.rails.size(); ++i) {
     if (node.rails[i].port.empty()) continue;
-    const auto [other, first] = seen.emplace(node.rails[i].port, fmt::format("rail {}", i));
+    const auto [other, first] = seen.emplace(node.rails[i].port, fmt::format("the port of rail {}", i));
     if (!first)
       error_once(at, path,
                  fmt::format("rail {} of {}: {} is already {}", i, node.name, other->first, other->second));
@@ -310,7 +311,7 @@ void SpecReader::give_storage(NodeSpec& node, const YamlNode& at, const std::str
   if (both_found && spec_.network.rails.kind == "ethernet")
     error_once(at, path,
                fmt::format("the storage port of {} is not defined, and the rails take all remaining ports: "
-                           "give network.storage.port, or storage_port of the role or node",
+                           "give network.storage.port, or `storage_port` in the role or node",
                            node.name));
   if (!out.address.empty()) node.storage = std::move(out);
 }

@@ -53,9 +53,13 @@ void SpecReader::read_max_unavailable(const YamlNode& rollout, RolloutSpec& out)
   while (!number.empty() && number.back() == ' ') number.pop_back();
   const bool digits =
       !number.empty() && number.size() <= 4 && number.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits) return error(*at, path, fmt::format("'{}' is not a number such as 2, or \"10 %\"", at->text));
+  if (!digits)
+    return error(
+        *at, path,
+        fmt::format("'{}' is neither a number such as 2 nor a percentage such as \"10 %\"", at->text));
   const int value = std::stoi(number);
-  if (value == 0) return error(*at, path, "0 leaves no node for a batch: the minimum and default is 1");
+  if (value == 0)
+    return error(*at, path, "0 would leave every batch empty: the minimum, and the default, is 1");
   if (percent && value > 100) return error(*at, path, fmt::format("'{}' is more than 100 %", at->text));
   (percent ? out.max_unavailable_percent : out.max_unavailable) = value;
 }
@@ -64,11 +68,11 @@ void SpecReader::check_rollout_times(const YamlNode& rollout, const RolloutSpec&
   if (out.trial <= out.window) return;
   const bool own = child(&rollout, "trial") != nullptr;
   const YamlNode* at = child(&rollout, own ? "trial" : "window");
-  error(
-      at ? *at : rollout, own ? "rollout.trial" : "rollout.window",
-      fmt::format("a trial may take {}{}, longer than the window of {} in which batches start: a batch could "
-                  "still be running when the next rollout start is due; shorten `trial` or lengthen `window`",
-                  to_human(out.trial), own ? "" : " (limits.trial)", to_human(out.window)));
+  error(at ? *at : rollout, own ? "rollout.trial" : "rollout.window",
+        fmt::format(
+            "a trial may take {}{}, longer than the window of {} in which batches start: a batch could "
+            "still be running when the next rollout is due to start; shorten `trial` or lengthen `window`",
+            to_human(out.trial), own ? "" : " (limits.trial)", to_human(out.window)));
 }
 
 void SpecReader::read_rollout_roles(const YamlNode& rollout, RolloutSpec& out) {
@@ -94,8 +98,9 @@ void SpecReader::read_rollout_roles(const YamlNode& rollout, RolloutSpec& out) {
     std::sort(out.roles.begin(), out.roles.end());
     if (out.roles.empty() && !nodes_incomplete_)
       error(rollout, kSection,
-            spec_.images.empty() ? "no image is declared: there is nothing to roll out"
-                                 : "no role has an image and the playbook `scheduler`: name `roles`");
+            spec_.images.empty()
+                ? "no image is declared: there is nothing to roll out"
+                : "no role has an image and the playbook `scheduler`: list the roles in `roles`");
     for (const std::string& role : out.roles) check_rollout_role(rollout, kSection, role);
   }
   if (errors == errors_.size() && !out.roles.empty() && !nodes_incomplete_)
@@ -127,8 +132,8 @@ void SpecReader::check_rollout_role(const YamlNode& at, const std::string& path,
     error(at, path, fmt::format("role '{}' has no node with an image: there is nothing to roll out", role));
   else if (!free)
     error(at, path,
-          fmt::format("storage '{}' would stop if any node of role '{}' were away, so a rollout could never "
-                      "take one: add copies (or servers), or use a different role",
+          fmt::format("storage '{}' would stop if any node of role '{}' were down, so a rollout could never "
+                      "re-image one: add copies (or servers), or use a different role",
                       needed, role));
 }
 
@@ -151,9 +156,10 @@ void SpecReader::check_canaries(const YamlNode& at, const RolloutSpec& rollout) 
               ? fmt::format("image '{}' has no node that could be its canary: each node with a BMC serves "
                             "storage that others use, is a lead node, or runs Slurm's controller",
                             image)
-              : fmt::format("image '{}' has no node that could be its canary: none has a BMC, which is "
-                            "needed to reset a hung node",
-                            image));
+              : fmt::format(
+                    "image '{}' has no node that could be its canary: none of its nodes has a BMC, which is "
+                    "needed to reset a hung node",
+                    image));
   }
 }
 

@@ -66,8 +66,8 @@ void SpecReader::check_server_name(const std::string& name, const ValuePlace& pl
   if (digits ? name.size() == 12 : plain && name.size() <= 64) return;
   error_once(
       *place.at, place.path,
-      fmt::format("'{}' is neither a server's id (12 digits) nor a nickname (letters, digits, '.', '_' "
-                  "and '-', 64 at most)",
+      fmt::format("'{}' is neither a server's id (12 digits) nor a nickname (at most 64 letters, digits, "
+                  "'.', '_' and '-')",
                   name));
 }
 
@@ -144,7 +144,8 @@ void SpecReader::check_leads() {
     std::vector<std::string> playbooks;
     for (const YamlNode& item : leads->items) playbooks.push_back(item.text);
     error(*leads, fmt::format("roles.{}.leads", entry.key),
-          fmt::format("no node has role '{}': no node would lead {}", entry.key, fmt::join(playbooks, ", ")));
+          fmt::format("no node has role '{}', so no node would lead {}", entry.key,
+                      fmt::join(playbooks, ", ")));
   }
   check_accounting(*roles);
 }
@@ -168,19 +169,20 @@ void SpecReader::check_accounting(const YamlNode& roles) {
   for (const YamlEntry& role : roles.entries) {
     each(role, "playbooks", [&](const YamlNode& at, const std::string& path) {
       if (!slurm)
-        error(at, path, "accounting is part of Slurm: it needs the playbook scheduler");
+        error(at, path, "accounting is part of Slurm and requires the playbook `scheduler`");
       else if (!spec_.plays(*slurm, "accounting"))
         error(at, path,
-              fmt::format("Slurm is led by {} of role '{}', which does not have the playbook accounting: add "
-                          "it there, or make a role that has both playbooks lead scheduler",
+              fmt::format("Slurm is led by {} of role '{}', which does not have the playbook `accounting`: "
+                          "add it there, or make a role that has both playbooks lead `scheduler`",
                           slurm->name, slurm->role));
     });
     each(role, "leads", [&](const YamlNode& at, const std::string& path) {
       if (slurm && slurm->role != role.key)
         error(at, path,
-              fmt::format("accounting must be led by the same node as scheduler, {} of role '{}': make this "
-                          "role lead scheduler as well, or remove accounting here",
-                          slurm->name, slurm->role));
+              fmt::format(
+                  "`accounting` must be led by the same node as `scheduler`, {} of role '{}': make this "
+                  "role lead `scheduler` as well, or remove `accounting` here",
+                  slurm->name, slurm->role));
     });
   }
 }
@@ -324,7 +326,7 @@ bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, c
   const bool one_server = engine_of(storage).one_server;
   if (!at && !one_server) return true;
   if (!at) {
-    error(entry.value, path, "missing key 'server': the node that serves it");
+    error(entry.value, path, "missing key 'server': the node that serves this storage");
     return false;
   }
   std::vector<std::string> names;
@@ -332,8 +334,7 @@ bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, c
   if (const NodeSpec* node = spec_.node(storage.server)) {
     if (one_server || is_member(storage, *node)) return true;
     error(*at, path + ".server",
-          fmt::format("{} holds no data of this storage, and only a node that does can be its master",
-                      node->name));
+          fmt::format("{} holds no data of this storage, so it cannot be the storage's master", node->name));
     return false;
   }
   must_be_known(*at, path + ".server", "node", storage.server, names);
@@ -352,8 +353,8 @@ bool SpecReader::check_engine_playbook(const YamlEntry& entry, const std::string
   if (holder == spec_.nodes.end()) return true;  // reported elsewhere
   const char* key = engine_of(storage).one_server ? "server" : "disks";
   error(*child(&entry.value, key), fmt::format("{}.{}", path, key),
-        fmt::format("no node would create it: role '{}' of {} does not have the playbook '{}'", holder->role,
-                    holder->name, engine_playbook(storage.engine)));
+        fmt::format("no node would create this storage: role '{}' of {} does not have the playbook '{}'",
+                    holder->role, holder->name, engine_playbook(storage.engine)));
   return false;
 }
 
@@ -366,7 +367,7 @@ void SpecReader::check_level(const YamlEntry& entry, const std::string& path, co
     if (group == node->disks.end() || group->second.match.count >= fewest_drives(storage.level)) continue;
     return error(
         *at, path + ".level",
-        fmt::format("{} needs at least {} drives, and group '{}' of {} has {}", storage.level,
+        fmt::format("{} needs at least {} drives, but group '{}' of {} has {}", storage.level,
                     fewest_drives(storage.level), storage.disks, node->name, group->second.match.count));
   }
 }
@@ -400,8 +401,8 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
     if (group == node->disks.end()) continue;
     if (group->second.policy == DiskPolicy::keep && !storage.engine.empty()) {
       error(at, path + ".disks",
-            fmt::format("engine '{}' has to format disks, but group '{}' of {} has policy keep; use "
-                        "format-if-blank or format",
+            fmt::format("engine '{}' has to format disks, but group '{}' of {} has policy 'keep'; use "
+                        "'format-if-blank' or 'format'",
                         storage.engine, storage.disks, node->name));
       break;
     }
@@ -424,7 +425,7 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
   if (storage.copies < engine.fewest_copies)
     error(copies, path + ".copies",
           fmt::format(
-              "engine '{}' needs at least {} copies; for data that may be lost with its node use engine "
+              "engine '{}' needs at least {} copies; for data that may be lost with its node, use engine "
               "'moosefs' or 'local'",
               storage.engine, engine.fewest_copies));
   if (!engine.once) return;

@@ -143,7 +143,7 @@ void SpecReader::read_rule(const YamlNode& entry, const std::string& path) {
     const Result<Cidr> network = parse_cidr(rule.from, 0, 32);
     if (!parse_ipv4(rule.from) && !network.ok()) error(*from, path + ".from", network.error().message);
   }
-  if (port && ports) error(*ports, path + ".ports", "give either 'port' or 'ports'");
+  if (port && ports) error(*ports, path + ".ports", "give 'port' or 'ports', not both");
   if (port && yaml_is_integer(*port)) rule.ports = std::to_string(integer(&entry, "port", 0));
   if (ports && ports->is_text() && check_ports(*ports, path + ".ports")) rule.ports = ports->text;
   const bool everywhere = !from || rule.from == "0.0.0.0/0";

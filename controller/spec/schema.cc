@@ -149,7 +149,7 @@ class Walker {
   void scalar(const YamlNode& node, const Json& schema, const std::string& path) {
     const size_t most = schema.value("maxLength", kMaxScalar);
     if (node.text.size() > most)
-      return add(node.line, node.column, path, fmt::format("longer than {} characters", most));
+      return add(node.line, node.column, path, fmt::format("is longer than {} characters", most));
     if (schema.contains("minLength") && node.text.size() < schema["minLength"].get<size_t>())
       return add(node.line, node.column, path, node.text.empty() ? "must not be empty" : "is too short");
     if (schema.contains("enum")) check_enum(node, schema, path);
@@ -185,7 +185,8 @@ class Walker {
 
   void list(const YamlNode& node, const Json& schema, const std::string& path) {
     if (schema.contains("minItems") && node.items.size() < schema["minItems"].get<size_t>())
-      add(node.line, node.column, path, fmt::format("needs at least {}", dump_json(schema["minItems"])));
+      add(node.line, node.column, path,
+          fmt::format("has too few entries: at least {} required", dump_json(schema["minItems"])));
     if (schema.value("uniqueItems", false)) unique(node, path);
     if (!schema.contains("items")) return;
     for (size_t i = 0; i < node.items.size(); ++i)

@@ -164,7 +164,7 @@ void SpecReader::must_be_known(const YamlNode& at, const std::string& path, cons
   const std::string near = nearest_spelling(name, known);
   if (!near.empty())
     return error(at, path, fmt::format("unknown {} '{}', did you mean '{}'?", what, name, near));
-  if (known.empty()) return error(at, path, fmt::format("unknown {} '{}'; none is declared", what, name));
+  if (known.empty()) return error(at, path, fmt::format("unknown {0} '{1}': no {0} is declared", what, name));
   error(at, path, fmt::format("unknown {} '{}'; known: {}", what, name, fmt::join(known, ", ")));
 }
 
@@ -285,7 +285,7 @@ void SpecReader::read_users() {
     const std::string path = "users." + entry.key;
     if (entry.key == "root")
       errors_.push_back(
-          {entry.line, entry.column, path, "root is locked on every node; declare a user with sudo: true"});
+          {entry.line, entry.column, path, "root is locked on every node; declare a user with `sudo: true`"});
     if (const YamlNode* sudo = child(&entry.value, "sudo"))
       user.sudo = yaml_is_boolean(*sudo) && yaml_boolean(*sudo);
     user.uid = integer(&entry.value, "uid", 0);
@@ -366,8 +366,7 @@ void SpecReader::read_leads(const YamlEntry& role, const std::vector<std::string
     } else if (item.text.rfind("storage-", 0) == 0) {
       error(item, path,
             "a storage section is led by its server (engines nfs, moosefs) or by the first node that holds "
-            "its data, "
-            "and a role cannot change that");
+            "its data, and a role cannot change that");
     } else if (const auto [other, first] = spec_.leads.emplace(item.text, role.key); !first) {
       error(item, path,
             other->second == role.key

@@ -29,7 +29,7 @@ Status add_part(const std::string& pattern, const std::string& prefix, const std
   const int first = std::atoi(from.c_str()), last = std::atoi(to.c_str());
   if (first > last) return fail(Code::invalid, fmt::format("'{}': the range is reversed", pattern));
   if (out.size() + static_cast<size_t>(last - first) >= kMaxNames)
-    return fail(Code::invalid, fmt::format("'{}': more than {} names", pattern, kMaxNames));
+    return fail(Code::invalid, fmt::format("'{}': the range has more than {} names", pattern, kMaxNames));
   for (int n = first; n <= last; ++n)
     out.push_back({fmt::format("{}{:0{}}{}", prefix, n, from.size(), suffix), n});
   return Ok{};

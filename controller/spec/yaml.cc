@@ -91,8 +91,8 @@ ParsedYaml parse_yaml(const std::string& text) {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
     if (documents.size() > 1) {
       const YAML::Mark mark = documents[1].Mark();
-      out.errors.push_back(
-          {mark.line + 1, mark.column + 1, "", "this is a second YAML document; put everything into one"});
+      out.errors.push_back({mark.line + 1, mark.column + 1, "",
+                            "this is a second YAML document; put everything into one document"});
       return out;
     }
     if (!documents.empty()) out.root = Copier(out.errors).copy(documents[0], 1, 1, 0);

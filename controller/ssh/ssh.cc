@@ -113,7 +113,8 @@ constexpr size_t kMaxOutput = 4 << 20;
 
 Status send(ssh_channel channel, std::string_view input, Clock::time_point until) {
   while (!input.empty()) {
-    if (Clock::now() > until) return fail(Code::timeout, "ssh: input not accepted before the deadline");
+    if (Clock::now() > until)
+      return fail(Code::timeout, "ssh: the host did not accept the input before the deadline");
     const auto piece = input.substr(0, kChunk);
     const int n = ssh_channel_write(channel, piece.data(), static_cast<uint32_t>(piece.size()));
     if (n <= 0)
@@ -306,7 +307,7 @@ Result<SessionPtr> connected(const SshTarget& target, DurationMs deadline) {
   if (shown.key != target.host_key)
     return fail(Code::denied, "ssh " + target.address + ": the host key is " + shown.key + ", but " +
                                   target.host_key +
-                                  " is pinned; a different machine answers, or it was reinstalled");
+                                  " is pinned; a different machine answers, or this machine was reinstalled");
   return std::move(shown.session);
 }
 
@@ -327,8 +328,9 @@ Result<std::vector<std::string>> keys_to_offer(const SshTarget& target) {
     return fail(Code::denied, who(target) + ": the SSH agent has no keys (see `ssh-add -l`)");
   if (target.agent_key.empty()) return keys;
   if (std::find(keys->begin(), keys->end(), target.agent_key) == keys->end())
-    return fail(Code::denied,
-                who(target) + ": the SSH agent does not have that key (`ssh-add -L` lists its keys)");
+    return fail(
+        Code::denied,
+        who(target) + ": the SSH agent does not have the specified key (`ssh-add -L` lists its keys)");
   return std::vector<std::string>{target.agent_key};
 }
 
@@ -465,7 +467,7 @@ Status put_agent(SshSession& session, const std::string& agent_binary, DurationM
                            shell_quote(digest + "  " + path + ".new") +
                            " | sha256sum -c --quiet; chmod 755 " + path + ".new; mv " + path + ".new " + path;
   TRY(const auto sent, session.run(take, agent_binary, deadline));
-  if (!sent.ok()) return fail(Code::failed, "agent not installed: " + last_words(sent));
+  if (!sent.ok()) return fail(Code::failed, "the agent could not be installed: " + last_words(sent));
   return Ok{};
 }
 

@@ -170,7 +170,7 @@ Result<std::vector<std::string>> ssh_agent_keys() {
   if (write_all(fd, framed(std::string(1, static_cast<char>(kRequestIdentities))))) answer = receive(fd);
   ::close(fd);
   const auto found = answer ? identities_in(*answer) : std::nullopt;
-  if (!found) return fail(Code::unavailable, "the SSH agent at SSH_AUTH_SOCK does not list its keys");
+  if (!found) return fail(Code::unavailable, "the SSH agent at SSH_AUTH_SOCK did not list its keys");
   std::vector<std::string> keys;
   for (const auto& one : *found) keys.push_back(to_base64(one.key));
   return keys;

@@ -82,8 +82,8 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text, const std
       if (said == SSH_AGAIN) continue;
       if (said != SSH_OK)
         return fail(Code::invalid, "'" + line.substr(0, line.find(' ')) +
-                                       " ...' is neither a fingerprint (SHA256:...) nor a public key, nor a "
-                                       "line of known_hosts");
+                                       " ...' is not a fingerprint (SHA256:...), a public key or a line of "
+                                       "known_hosts");
     }
     (is_revoked ? revoked : found).push_back(fingerprint);
   }
@@ -91,7 +91,7 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text, const std
     return std::find(revoked.begin(), revoked.end(), one) != revoked.end();
   });
   if (found.empty())
-    return fail(Code::invalid, others ? "no host key of " + host + " is listed, only those of other hosts"
+    return fail(Code::invalid, others ? "no host key of " + host + " is listed, only host keys of other hosts"
                                       : "no host key is listed");
   return found;
 }

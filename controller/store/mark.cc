@@ -19,7 +19,7 @@ constexpr size_t kBytes = 256;  // constant size, padded with spaces
 // Returns why this is not the database that the controller last used; "" if it is.
 std::string mismatch(const std::string& start, int64_t commits, const std::optional<Mark::Reading>& mark) {
   if (!mark && start.empty()) return "";  // a new database, or one of a version without marks
-  if (!mark) return "there is no journal.mark next to it, so it was copied from elsewhere";
+  if (!mark) return "there is no journal.mark next to the database, so it was copied from elsewhere";
   if (start != mark->start && start != mark->next)
     return "the controller has been started since this copy was made";
   if (commits < mark->commits)
@@ -32,7 +32,7 @@ std::string mismatch(const std::string& start, int64_t commits, const std::optio
 // begins a new history.
 Status disown(sqlite::Connection& db, const std::string& why, TimeMs now) {
   const std::string reason =
-      "the database is an older copy of itself, so no run is continued: plan again (" + why + ")";
+      "the database is an older copy, so no run is continued: plan again (" + why + ")";
   const std::string running(to_string(RunState::running)), cancelled(to_string(RunState::cancelled));
   const Json ended = {{"state", cancelled}, {"reason", reason}};
   TRY_(

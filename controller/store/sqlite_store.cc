@@ -229,7 +229,7 @@ class SqliteStore : public Store {
     start_.entered.commits = *commits;
     const Status left = start_.mark.write(start_.entered, sync);
     if (!left.ok() && !std::exchange(complained_, true))
-      log::error("journal.mark not written: an older copy of the database could not be recognised",
+      log::error("journal.mark could not be written: an older copy of the database would not be recognised",
                  {{"error", left.error().message}});
     if (left.ok()) complained_ = false;
   }

@@ -52,8 +52,9 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
   while (!a.operator_token_.empty() && a.operator_token_.back() == '\n') a.operator_token_.pop_back();
   // An empty token would give all clients access.
   if (a.operator_token_.size() < kShortestToken)
-    return fail(Code::corrupt,
-                state + "/operator-token is shorter than 32 characters; remove it, and a new one is created");
+    return fail(
+        Code::corrupt,
+        state + "/operator-token is shorter than 32 characters; remove the file, and a new token is created");
   TRY(a.ca_fingerprint_, pki::certificate_fingerprint(a.ca_.certificate_pem));
   return a;
 }

@@ -136,9 +136,9 @@ Result<std::string> unseal(const std::string& key, const std::string& name, cons
                     hidden = blob->substr(kNonce, blob->size() - kNonce - kTag);
   std::string tag = blob->substr(blob->size() - kTag), value;
   if (!gcm(false, {raw, nonce, name}, hidden, tag, value))
-    return fail(
-        Code::corrupt,
-        "secret '" + name + "' cannot be opened: it was changed, or sealed under another name or master key");
+    return fail(Code::corrupt,
+                "secret '" + name +
+                    "' cannot be opened: it was changed, or sealed with a different name or master key");
   return value;
 }
 

@@ -25,7 +25,7 @@ Result<std::string> make_ssh_key() {
   char* text = nullptr;
   if (ssh_pki_generate(SSH_KEYTYPE_ED25519, 0, &made.key) != SSH_OK ||
       ssh_pki_export_privkey_base64(made.key, nullptr, nullptr, nullptr, &text) != SSH_OK)
-    return fail(Code::failed, "making an SSH key failed");
+    return fail(Code::failed, "an SSH key could not be created");
   std::string pem = text;
   ssh_string_free_char(text);
   if (pem.empty() || pem.back() != '\n') pem += '\n';

@@ -284,7 +284,7 @@ Result<Measurement> measure(const CollectiveOptions& options) {
   const Meeting& meeting = options.meeting;
   if (const char* why = unfit(meeting, options.gpus)) return fail(Code::invalid, why);
   if (options.repeats < 1 || options.bytes < 64 || !(options.seconds > 0))
-    return fail(Code::invalid, "repeats or size is out of range");
+    return fail(Code::invalid, "the number of repeats, the size or the time budget is too small");
   set_environment(meeting);
   TRY(const std::vector<Gpu> gpus, find_gpus(options.gpus));
   TRY(const Nccl nccl, Nccl::open());

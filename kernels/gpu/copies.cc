@@ -62,7 +62,8 @@ class PinnedMemory {
   static Result<PinnedMemory> open(size_t bytes) {
     PinnedMemory out;
     void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return fail(Code::unavailable, fmt::format("no {} MiB of memory", bytes >> 20));
+    if (p == MAP_FAILED)
+      return fail(Code::unavailable, fmt::format("{} MiB of memory could not be allocated", bytes >> 20));
     out.pages_ = std::unique_ptr<void, Unmap>(p, Unmap{bytes});
     std::memset(p, 0, bytes);
     TRY_(cuda(cudaHostRegister(p, bytes, cudaHostRegisterDefault), "cudaHostRegister"));
@@ -182,7 +183,7 @@ Result<PeerRate> to_peer(const Gpu& gpu, const Gpu& peer, const CopiesOptions& o
 }
 
 void raise(Measurement& out, const std::string& path) {
-  if (out.outcome == Outcome::measured) out.error = fmt::format("data copied {} was changed", path);
+  if (out.outcome == Outcome::measured) out.error = fmt::format("data changed while it was copied {}", path);
   out.outcome = Outcome::corrupt;
   out.blame.push_back("path " + path);
 }

@@ -81,9 +81,10 @@ void judge_data(Measurement& out, const Run& run, const Gpu& gpu) {
   if (run.different + run.not_finite == 0) return;
   out.outcome = Outcome::corrupt;
   out.blame = {"GPU " + gpu.uuid};
-  out.error = run.not_finite > 0 ? fmt::format("{} results are not finite numbers", run.not_finite)
-                                 : fmt::format("{} samples of the same product differ bitwise from the first",
-                                               run.different);
+  out.error =
+      run.not_finite > 0
+          ? fmt::format("{} results are not finite numbers", run.not_finite)
+          : fmt::format("{} samples of the same product differ bitwise from the first sample", run.different);
 }
 
 // Measures the other implementation in the same run, and the own kernel with its digest.
@@ -126,8 +127,8 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const Gemm
     out.detail["series"] = run.series.json(kSeries);
     out.detail["samples"] = run.series.values.size();
     out.detail["verified"] =
-        "every sample's last product has the same bits as the first product, and no NaN; exactness is "
-        "checked by sdc";
+        "every sample's last product has the same bits as the first product and contains no NaN; `sdc` "
+        "checks exactness";
     judge_data(out, run, gpu);
   }
   if (options.compare) TRY_(compare_makers(out, gpu, format, options));

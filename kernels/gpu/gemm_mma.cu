@@ -124,8 +124,8 @@ __global__ void __launch_bounds__(kMmaThreads) gemm_kernel(const Product p) {
     copies_commit();
   }
   for (int s = 0; s < steps; ++s) {
-    copies_wait<kMmaStages - 2>();  // stage s is there, for this thread's copies
-    __syncthreads();  // and for all others'; and no thread still reads the stage that is loaded next
+    copies_wait<kMmaStages - 2>();  // this thread's copies for stage s have landed
+    __syncthreads();  // so have all other threads', and no thread is still reading the stage to load next
     if (const int next = s + kMmaStages - 1; next < steps)
       load_stage(base + next % kMmaStages * kMmaStageBytes, a + static_cast<size_t>(next) * kRowBytes,
                  b + static_cast<size_t>(next) * kRowBytes, row_bytes);

@@ -135,7 +135,7 @@ Status examine(Session& s, uint64_t seed, const sdc::Digest& right, size_t round
 Result<Session> open_session(Maker maker, Format format, size_t n) {
   const int most = exact_most(format, maker, n);
   if (most == 0)
-    return fail(Code::invalid, fmt::format("with an edge of {}, sums in this format are not exact", n));
+    return fail(Code::invalid, fmt::format("with a matrix edge of {}, sums in this format are not exact", n));
   TRY(ProductBench bench, ProductBench::open(maker, format, n, true));
   TRY(DigestSlots slots, DigestSlots::open(4));
   Session s{std::move(bench), std::move(slots), most};

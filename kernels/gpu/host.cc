@@ -83,7 +83,7 @@ Result<std::vector<Gpu>> find_gpus(const Selection& selection) {
                                                cudaGetErrorName(error)));
   if (count == 0) return fail(Code::unavailable, "no GPU");
   if (selection.expect > 0 && count != selection.expect)
-    return fail(Code::not_found, fmt::format("{} GPUs answer, {} are expected", count, selection.expect));
+    return fail(Code::not_found, fmt::format("{} GPUs answer, but {} are expected", count, selection.expect));
   std::vector<int> wanted = selection.devices;
   if (wanted.empty())
     for (int i = 0; i < count; ++i) wanted.push_back(i);

@@ -37,8 +37,9 @@ CLI::App* add(CLI::App& app, Arguments& a, const char* name, const char* help) {
 }
 void add_product(CLI::App& sub, std::string& format, std::string& maker, size_t& n, double& seconds) {
   sub.add_option("--format", format, "number format: " + format_names());
-  sub.add_option("--kernel", maker, "own, cublaslt, or auto (sdc: own where it is proven, else cublaslt)");
-  sub.add_option("--n", n, "matrix edge: a multiple of 16; of 256 for own kernels");
+  sub.add_option("--kernel", maker,
+                 "kernel to use: own, cublaslt or auto (for sdc, auto is own where proven, else cublaslt)");
+  sub.add_option("--n", n, "matrix edge: a multiple of 16, or of 256 for muster's own kernels");
   sub.add_option("--seconds", seconds, "time budget");
 }
 
@@ -51,35 +52,38 @@ void add_meeting(CLI::App& sub, Meeting& meeting) {
 }
 
 void declare(CLI::App& app, Arguments& a) {
-  auto* gemm = add(app, a, "gemm", "speed of matrix products, as a time series per GPU");
+  auto* gemm = add(app, a, "gemm", "measure the speed of matrix products, as a time series per GPU");
   add_product(*gemm, a.gemm.format, a.gemm.maker, a.gemm.n, a.gemm.seconds);
   gemm->add_flag("--compare", a.gemm.compare,
                  "also measure the other kernel, and the cost of the digest in the registers");
-  auto* sdc = add(app, a, "sdc", "silent data corruption: products that must be right to the last bit");
+  auto* sdc =
+      add(app, a, "sdc", "detect silent data corruption with products that must be right to the last bit");
   add_product(*sdc, a.sdc.format, a.sdc.maker, a.sdc.n, a.sdc.seconds);
   sdc->add_option("--seed", a.sdc.seed, "seed of the first product's inputs");
   sdc->add_option("--inputs", a.sdc.inputs, "number of different products");
-  sdc->add_flag("--flip-once", a.sdc.flip_once, "flip only in the first product, as a transient fault");
+  sdc->add_flag("--flip-once", a.sdc.flip_once,
+                "flip the bit only in the first product, like a transient fault");
   add_flip(*sdc, a.flip);
-  auto* memory = add(app, a, "memory", "memory bandwidth, pattern test of all free memory, error counters");
+  auto* memory = add(app, a, "memory",
+                     "measure memory bandwidth, test all free memory with patterns, read error counters");
   memory->add_option("--seconds", a.memory.seconds, "time budget for the patterns");
   memory->add_option("--rounds", a.memory.rounds,
                      "number of patterns; 0: all of them, repeated until the time is up");
   memory->add_option("--max-mib", a.memory_mib, "memory to test with patterns, in MiB; 0: all free memory");
   add_flip(*memory, a.flip);
-  auto* copies = add(app, a, "copies", "copies between host and GPU per NUMA node, and between GPUs");
+  auto* copies = add(app, a, "copies", "measure copies between host and GPU per NUMA node, and between GPUs");
   copies->add_option("--mib", a.copies_mib, "size of a copy");
   copies->add_option("--samples", a.copies.samples, "copies per path");
   add_flip(*copies, a.flip);
-  auto* nccl = add(app, a, "nccl", "NCCL's collectives, every element checked");
+  auto* nccl = add(app, a, "nccl", "measure NCCL's collectives, and check every element");
   nccl->add_option("--mib", a.nccl_mib, "largest message");
   nccl->add_option("--repeats", a.nccl.repeats, "maximum number of timed calls");
   nccl->add_option("--seconds", a.nccl.seconds,
-                   "time budget in total; sizes for which no time is left are left out");
+                   "total time budget; sizes for which no time is left are skipped");
   add_meeting(*nccl, a.nccl.meeting);
   add_flip(*nccl, a.flip);
-  auto* training =
-      add(app, a, "training", "training load: transformer blocks across all GPUs, every gradient compared");
+  auto* training = add(app, a, "training",
+                       "run a training load: transformer blocks across all GPUs, every gradient compared");
   add_meeting(*training, a.training.meeting);
   training->add_option("--model", a.training.shape.model, "width");
   training->add_option("--heads", a.training.shape.heads, "attention heads");

@@ -143,8 +143,8 @@ Status test_patterns(const GpuMemoryOptions& options, Measurement& out) {
     if (found.count == 0) continue;
     out.outcome = Outcome::corrupt;
     out.error = fmt::format(
-        "{} word(s) of memory are wrong in pattern {}; the first one, number {}, holds {:016x} or a "
-        "neighbour's value instead of {:016x}",
+        "{} word(s) of memory are wrong in pattern {}; the first one is number {}: found {:016x}, possibly "
+        "in a neighbouring wrong word, instead of {:016x}",
         found.count, round % kPatterns, found.first, found.found, pattern_at(round, found.first, seed));
   }
   const Piece& last = pieces.back();

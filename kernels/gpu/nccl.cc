@@ -43,12 +43,12 @@ Status Nccl::grouped(const char* what, const std::function<Status()>& calls) con
 
 const char* unfit(const Meeting& m, const Selection& gpus) {
   if (m.nodes < 1 || m.node < 0 || m.node >= m.nodes)
-    return "nodes must be at least 1, and node from 0 to nodes - 1";
+    return "`nodes` must be at least 1, and `node` between 0 and `nodes` - 1";
   if (m.nodes > 1 && m.root.empty())
-    return "with several nodes, the address that the first one listens on must be given";
+    return "a test of several nodes requires `--root`, the address on which node 0 listens";
   // With a different number on some node the ranks would not match, and NCCL would wait forever.
   if (m.nodes > 1 && gpus.expect == 0 && gpus.devices.empty())
-    return "with several nodes, the number of GPUs of each must be given";
+    return "a test of several nodes requires the number of GPUs per node";
   return nullptr;
 }
 
@@ -68,7 +68,7 @@ Result<Communicators> Communicators::join(const Nccl& nccl, const Meeting& meeti
   // A GPU that cannot be used fails here: inside the group the others would wait for its rank.
   for (const auto& gpu : gpus) {
     TRY_(cuda(cudaSetDevice(gpu.device), "cudaSetDevice"));
-    TRY_(cuda(cudaFree(nullptr), "a context on the GPU"));
+    TRY_(cuda(cudaFree(nullptr), "creating a context on the GPU"));
   }
   TRY_(nccl.grouped("ncclCommInitRank", [&]() -> Status {
     for (int i = 0; i < here; ++i) {

@@ -49,8 +49,8 @@ Result<Maker> choose_maker(const std::string& word, Format format, const Gpu& gp
     return fail(Code::invalid, fmt::format("'{}' is not one of auto, own and cublaslt", word));
   if (own == Maker::library)
     return fail(Code::unavailable,
-                fmt::format("there is no own kernel for this format on compute capability {}.{}", gpu.major,
-                            gpu.minor));
+                fmt::format("muster has no kernel of its own for this format on compute capability {}.{}",
+                            gpu.major, gpu.minor));
   return own;
 }
 
@@ -147,7 +147,7 @@ Json ProductBench::describe(const Gpu& gpu) const {
   Json out = {{"made_by", to_string(maker_)}, {"n", n_}};
   if (library_) out["cublaslt_version"] = library_->version();
   if (!proven(maker_, gpu.major, gpu.minor))
-    out["unproven"] = "this kernel has not been run on this GPU model before release";
+    out["unproven"] = "this kernel was not tested on this GPU model before its release";
   return out;
 }
 

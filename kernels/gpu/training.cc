@@ -351,11 +351,12 @@ class Trainer {
 // Returns why these options are invalid, or null.
 const char* unfit_load(const GpuTrainingOptions& o, size_t ranks) {
   if (*training::unfit(o.shape) != 0) return training::unfit(o.shape);
-  if (o.sequences == 0) return "sequences must be at least 1";
-  if (o.shape.model / o.shape.heads % 8 != 0) return "a head's width is not a multiple of 8";
+  if (o.sequences == 0) return "`sequences` must be at least 1";
+  if (o.shape.model / o.shape.heads % 8 != 0)
+    return "the width of a head, `model` / `heads`, is not a multiple of 8";
   const auto most = static_cast<double>(std::max(o.sequences * ranks, o.strong_sequences)) *
                     static_cast<double>(o.shape.sequence);
-  return most > kMostTokens ? "sequences x tokens are above 2^23: sums would not be exact" : nullptr;
+  return most > kMostTokens ? "sequences x tokens exceeds 2^23, so sums would not be exact" : nullptr;
 }
 
 // Returns one GPU's operations per second at its highest clock; 0: not known.
@@ -470,9 +471,10 @@ Result<Measurement> measure(const GpuTrainingOptions& options) {
       {"wrong", wrong},
       {"gpu", gpus.front().name},
       {"verified",
-       "a small network against the host's; every gradient of every partition against one GPU's own, bit by "
-       "bit"}};
-  if (comms.ranks() > 1) out.detail["unproven"] = "this load has not been run on several GPUs before release";
+       "bit by bit: a small network against the host's result, and every gradient of every partition against "
+       "that of one GPU"}};
+  if (comms.ranks() > 1)
+    out.detail["unproven"] = "this load was not tested on several GPUs before its release";
   add_metrics(options, found, gpus, comms.ranks(), out);
   return out;
 }

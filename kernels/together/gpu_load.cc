@@ -98,9 +98,10 @@ Json finish(Child& child, const std::string& program) {
   const auto json = parse_json(child.text);
   if (json.ok() && json->is_object() && json->contains("outcome") && (*json)["outcome"].is_string())
     return *json;
-  return missing("failed", WIFSIGNALED(status)
-                               ? "ended by signal " + std::to_string(WTERMSIG(status))
-                               : "printed no measurement, exit status " + std::to_string(code));
+  return missing("failed",
+                 WIFSIGNALED(status)
+                     ? "the GPU program was ended by signal " + std::to_string(WTERMSIG(status))
+                     : "the GPU program printed no measurement and exited with " + std::to_string(code));
 }
 
 bool took_part(const Json& result) {
@@ -143,7 +144,7 @@ Result<std::vector<Json>> gather_results(const Json& mine, Group& group) {
     const bool whole = json.is_object() && json.contains("outcome") && json["outcome"].is_string() &&
                        json.contains("blame") && json["blame"].is_array() && json.contains("metrics") &&
                        json["metrics"].is_object();
-    out.push_back(whole ? std::move(json) : missing("failed", "its output is not a measurement"));
+    out.push_back(whole ? std::move(json) : missing("failed", "the load's output is not a measurement"));
   }
   return out;
 }

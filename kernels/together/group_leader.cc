@@ -133,7 +133,7 @@ class Leader {
     const bool more = call.line->read();
     const auto text = call.line->take();
     if (!text && more) return;
-    if (!text) return lose(call.rank, Loss::died, "its connection closed");
+    if (!text) return lose(call.rank, Loss::died, "its server closed the connection");
     const auto json = parse_json(*text);
     const bool object = json.ok() && json->is_object();
     if (object && json->contains("result"))
@@ -214,7 +214,7 @@ Measurement lead_group(const LeadOptions& options) {
   const int own = rank_of(options);
   const std::string from = address_of(options, own);
   if (from.empty())
-    return cannot_lead(work.load, "this node is not a member, so its own address must be given (--bind)");
+    return cannot_lead(work.load, "this node is not a member, so its address must be given with `--bind`");
   work.token = random_hex(16);
   // The same checks as on the servers, so that invalid work is reported immediately.
   work.rank = 0;
@@ -236,7 +236,7 @@ Measurement dismiss_group(const LeadOptions& options) {
   const int own = rank_of(options);
   const std::string from = address_of(options, own);
   if (from.empty())
-    return cannot_lead("group", "this node is not a member, so its own address must be given (--bind)");
+    return cannot_lead("group", "this node is not a member, so its address must be given with `--bind`");
   std::vector<int> ranks;
   for (int r = 0; r < static_cast<int>(options.work.members.size()); ++r)
     if (r != own) ranks.push_back(r);

@@ -69,7 +69,7 @@ class Server {
     size_t at = 1;
     for (auto& client : clients_)
       if (watched[++at].revents != 0) take_from(client);
-    if (rank_ && seconds_now() >= rank_until_) give_up(Loss::silent, "not done in time");
+    if (rank_ && seconds_now() >= rank_until_) give_up(Loss::silent, "the load did not end in time");
     const double now = seconds_now();
     for (auto& client : clients_)
       if (!client.spoke && now - client.since > kFirstLineSeconds) client.done = true;

@@ -27,9 +27,9 @@ void declare_leader(CLI::App& app, GroupArguments& a) {
   group->add_option("--self", a.lead.self, "name of this node; it need not be a member");
   group->add_option("--bind", a.lead.bind, "this node's numeric address, if it is not a member");
   group->add_option("--port", a.port, "TCP port of the members");
-  group->add_option("--load", work.load, "allreduce, training, nccl, gpu-training");
+  group->add_option("--load", work.load, "load to run: allreduce, training, nccl or gpu-training");
   group->add_option("--seconds", options.seconds, "time budget of the load");
-  group->add_option("--max-bytes", options.max_bytes, "allreduce, nccl: largest message");
+  group->add_option("--max-bytes", options.max_bytes, "allreduce, nccl: largest message in bytes");
   group->add_option("--model", options.shape.model, "training: width");
   group->add_option("--heads", options.shape.heads, "training: attention heads");
   group->add_option("--sequence", options.shape.sequence, "training: tokens per sequence");
@@ -42,10 +42,10 @@ void declare_leader(CLI::App& app, GroupArguments& a) {
   group->add_option("--nccl-port", work.nccl_port,
                     "TCP port on the first member for the rendezvous of the GPU processes");
   group->add_option("--connect-seconds", a.lead.connect_seconds, "seconds to wait for the members' servers");
-  group->add_option("--deadline", work.deadline_seconds, "seconds after which the load is ended");
+  group->add_option("--deadline", work.deadline_seconds, "end the load after this many seconds");
   group->add_option("--inject-flip", options.flip_rank,
                     "flip one bit on this RANK, to show that this test detects it");
-  group->add_flag("--bye", a.bye, "stop the members' servers; runs no load");
+  group->add_flag("--bye", a.bye, "stop the members' servers without running a load");
   add_here(*group, a.lead.here);
 }
 

@@ -75,7 +75,7 @@ kernels::Measurement measurement_from_json(const Json& json) {
                                   [&](Outcome one) { return to_string(one) == outcome; });
   if (known == std::end(kOutcomes)) {
     out.outcome = Outcome::failed;
-    out.error = "its output is not a measurement";
+    out.error = "the load's output is not a measurement";
     return out;
   }
   out.outcome = *known;

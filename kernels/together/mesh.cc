@@ -216,7 +216,7 @@ Error Mesh::error() const {
       case Loss::refused:
         return "belongs to a different run: its token differs";
       case Loss::left:
-        return "ended before the others were done";
+        return "ended before the other members were done";
       case Loss::astray:
         return "is in a different call, or uses a different protocol";
     }

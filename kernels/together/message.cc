@@ -42,14 +42,14 @@ Status check(const Work& work) {
                    [&](const char* known) { return work.load == known; }))
     return fail(Code::invalid, fmt::format("work.load: unknown load '{}'", work.load.substr(0, 64)));
   if (work.rank < 0 || static_cast<size_t>(work.rank) >= work.members.size())
-    return fail(Code::invalid, "work.rank: not among the members");
+    return fail(Code::invalid, "work.rank: no member has this rank");
   if (work.token.size() < 16 || work.token.size() > 256)
     return fail(Code::invalid, "work.token: expected 16 to 256 characters");
   for (const double seconds : {o.seconds, o.patience, work.meet_seconds, work.deadline_seconds})
     if (!is_time(seconds)) return fail(Code::invalid, "work: a time is zero or longer than a week");
   if (o.max_bytes < sizeof(double)) return fail(Code::invalid, "work.max_bytes: expected at least 8");
   if (o.gpus < 0 || o.gpus > 1024 || o.algorithm.size() > 64 || o.root.size() > 4096)
-    return fail(Code::invalid, "work: gpus, algorithm or root is out of range");
+    return fail(Code::invalid, "work: `gpus`, `algorithm` or `root` is out of range");
   if (work.load.find("training") != std::string::npos)
     if (const char* why = training::unfit(o.shape); *why) return fail(Code::invalid, why);
   const bool on_gpus = work.load == "nccl" || work.load == "gpu-training";

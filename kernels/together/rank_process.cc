@@ -108,8 +108,8 @@ std::string RankProcess::end(Json& result) {
     result = std::move(*json);
     return "";
   }
-  if (WIFSIGNALED(status)) return fmt::format("ended by signal {}", WTERMSIG(status));
-  return fmt::format("printed no measurement, exit {}", WEXITSTATUS(status));
+  if (WIFSIGNALED(status)) return fmt::format("its process was ended by signal {}", WTERMSIG(status));
+  return fmt::format("its process printed no measurement and exited with {}", WEXITSTATUS(status));
 }
 
 }  // namespace muster::together

@@ -27,7 +27,8 @@ class RankProcess {
   int fd() const { return out_.fd(); }  // readable: more output, or end of output
   // Reads the available output. False: the process has closed its output, or it exceeds kLongestResult.
   bool read();
-  // Reaps the process. Returns "" if it printed `result`, else how it ended ("ended by signal 11").
+  // Reaps the process. Returns "" if it printed `result`, else how it ended ("its process was
+  // ended by signal 11").
   std::string end(Json& result);
 
  private:

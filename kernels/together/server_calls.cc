@@ -103,9 +103,10 @@ class Calls {
     if (json.ok() && json->is_object() && json->value("muster_group", Json()) == kMessageVersion)
       call.greeted = true;
     else if (text)
-      fail_attempt(i, Loss::astray, "the program that listens there is not a group-serve of this version");
+      fail_attempt(i, Loss::astray,
+                   "the program that listens on its port is not a `group-serve` of this version");
     else if (!more)
-      fail_attempt(i, Loss::refused, "it closed the connection: this node is not one of its --peers");
+      fail_attempt(i, Loss::refused, "it closed the connection: its `--peers` do not include this node");
   }
 
   const std::vector<Member>& members_;

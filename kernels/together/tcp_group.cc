@@ -234,13 +234,13 @@ Result<std::vector<std::string>> TcpGroup::allgather(const std::string& mine) {
 
 Status TcpGroup::send(std::span<const char> bytes, int to) {
   TRY_(check(to));
-  if (to == own_) return fail(Code::invalid, "a member sends nothing to itself");
+  if (to == own_) return fail(Code::invalid, "a member cannot send to itself");
   return put(between_two(), to, bytes);
 }
 
 Status TcpGroup::receive(std::span<char> bytes, int from) {
   TRY_(check(from));
-  if (from == own_) return fail(Code::invalid, "a member receives nothing from itself");
+  if (from == own_) return fail(Code::invalid, "a member cannot receive from itself");
   return take(between_two(), from, bytes);
 }
 

@@ -408,7 +408,7 @@ kernels::Measurement refused(const char* why) {
 kernels::Measurement run_training(Group& group, const LoadOptions& options) {
   if (const char* why = training::unfit(options.shape); *why) return refused(why);
   if (options.shape.sequence * static_cast<size_t>(group.size()) > kMostTokens)
-    return refused("sequence x ranks is above 2^23: sums would not be exact");
+    return refused("sequence x ranks exceeds 2^23, so sums would not be exact");
   // Members that do not fill a group wait while the others compute.
   group.within(options.patience + 4 * options.seconds);
   const auto result = Study(group, options).run();

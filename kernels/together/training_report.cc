@@ -103,7 +103,7 @@ void report(kernels::Measurement& out, const TrainingStudy& study) {
   out.detail["physical_cores"] = machine.physical_cores;
   out.detail["cpu_mhz"] = machine.cpu_mhz;
   out.detail["flops_per_cycle"] = per_cycle;
-  out.detail["verified"] = "every gradient of every partition, bit by bit, against those of a single node";
+  out.detail["verified"] = "every gradient of every partition, bit by bit, against that of a single node";
 }
 
 }  // namespace muster::together

@@ -61,10 +61,10 @@ void choose_product(const std::string& name) {
 
 const char* unfit(const Shape& s) {
   if (s.model == 0 || s.heads == 0 || s.sequence == 0 || s.layers == 0)
-    return "model, heads, sequence and layers must be positive";
-  if (s.model % s.heads != 0) return "model is not a multiple of heads";
+    return "`model`, `heads`, `sequence` and `layers` must be positive";
+  if (s.model % s.heads != 0) return "`model` is not a multiple of `heads`";
   if (s.model > 65536 || s.sequence > 65536 || s.layers > 4096)
-    return "model, sequence or layers is too large";
+    return "`model`, `sequence` or `layers` is too large";
   return "";
 }
 

@@ -16,7 +16,7 @@ with_manual '2 h' >"$work/cluster.yaml"
 lab_up
 check "node02 has no BMC" test "$($muster lab status --json | jq -r '.nodes[] | select(.name == "node02") | .bmc_address')" = ""
 asked() { node_is node02 '(.waiting // "") | test("by hand until .*rack 3, unit 12")'; }
-switched() { journal "select count(*) from event where node = 'node02' and kind = 'power' and json like '%switched by hand%'"; }
+switched() { journal "select count(*) from event where node = 'node02' and kind = 'power' and json like '%restarted by hand%'"; }
 power() { $muster lab status --json | jq -r --arg n "$1" '.nodes[] | select(.name == $n) | .power'; }
 
 # The other one is not held: it is looked for, installed and accepted, and the run ends.

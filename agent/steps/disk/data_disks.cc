@@ -41,7 +41,7 @@ Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key
     r.allow_unknown();
     TRY_(r.finish());
     if ((disk.serial.empty() && disk.wwid.empty()) || disk.size_bytes == 0)
-      return fail(Code::invalid, "a disk needs a WWID or serial, and a size");
+      return fail(Code::invalid, "each disk needs a size and either a WWID or a serial");
     if (disk.policy != "keep" && disk.policy != "format-if-blank" && disk.policy != "format")
       return fail(Code::invalid, "disk " + title_of(disk) + ": policy '" + disk.policy + "' is unknown");
     if (!keys.insert(key_of(disk)).second)
@@ -88,7 +88,7 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
   }
   if (held == 0) return std::string();
   if (held != disks.size() || holders.size() != 1)
-    return fail(Code::conflict, fmt::format("{} of {} disks are held by {}", held, disks.size(),
+    return fail(Code::conflict, fmt::format("{} of the {} disks are in use by {}", held, disks.size(),
                                             join({holders.begin(), holders.end()}, ", ")));
   const std::string holder = *holders.begin();
   if (!files.exists("/sys/block/" + holder + "/md"))
@@ -104,7 +104,7 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
 
 Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted, const DiskFacts& disk) {
   const std::string who = fmt::format("disk {} ({}, {})", title_of(wanted), disk.name, disk.model);
-  if (wanted.policy == "keep") return fail(Code::denied, who + ": its policy is keep");
+  if (wanted.policy == "keep") return fail(Code::denied, who + ": its policy is `keep`");
   if (disk.is_os_ancestor) return fail(Code::denied, who + " contains the running system");
   if (disk.mounted) return fail(Code::denied, who + " is in use");
   if (disk.read_only) return fail(Code::denied, who + " is read-only: nothing can be written to it");
@@ -112,8 +112,8 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
   if (wanted.content_hash.empty())
     return fail(Code::denied,
                 who +
-                    ": the plan does not record what was on it, so writing to it was not approved; to free "
-                    "the disk, wipe it completely (`blkdiscard -z`) and plan again");
+                    ": the plan does not record what was on the disk, so writing to it was not approved; to "
+                    "free the disk, wipe it completely (`blkdiscard -z`) and plan again");
   auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::exclusive_write);
   if (!device.ok()) return std::move(device).error().with(who);
   // The name may belong to a different device since the lookup; a different size shows that.

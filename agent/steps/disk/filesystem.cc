@@ -36,7 +36,7 @@ Result<Wanted> wanted(const Json& params) {
   if (!out.on_array && out.disks.size() != 1)
     return fail(Code::invalid, "filesystem: without an array, list exactly one disk");
   if (out.on_array && !out.partition.empty())
-    return fail(Code::invalid, "filesystem: either on an array or on a partition, not both");
+    return fail(Code::invalid, "filesystem: use either an array or a partition, not both");
   return out;
 }
 
@@ -118,7 +118,8 @@ Status apply(StepContext& context, const Json& params) {
   if (content.found == Found::ours) return Ok{};
   if (want.on_array || !want.partition.empty()) {
     for (const auto& disk : want.disks)
-      if (disk.policy == "keep") return fail(Code::denied, "disk " + title_of(disk) + ": its policy is keep");
+      if (disk.policy == "keep")
+        return fail(Code::denied, "disk " + title_of(disk) + ": its policy is `keep`");
     if (content.found != Found::empty)
       return fail(Code::denied, on.device + " is not empty: " + content.summary);
     // Opening it exclusively proves that nothing else uses it.
@@ -141,9 +142,9 @@ StepModule filesystem_module() {
   StepModule m;
   m.name = "filesystem";
   m.help =
-      "Creates a labelled file system on an array, a partition or one whole disk. An existing one with that "
-      "label is kept with its data; any other content of the device is replaced only if the approved plan "
-      "allows it.";
+      "Creates a labelled file system on an array, a partition or one whole disk. An existing file system "
+      "with that label is kept with its data; any other content of the device is replaced only if the "
+      "approved plan allows it.";
   m.parameters = Json::array(
       {parameter("fs", "string", false, "xfs | ext4", "xfs"),
        parameter("label", "string", true, "label of at most 12 characters (ext4: 16)"),

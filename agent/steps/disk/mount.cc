@@ -71,9 +71,10 @@ Result<Wanted> wanted(const Json& params) {
   if (!out.partition.empty() || !out.label.empty())
     return fail(Code::invalid, "mount: 'partition' and 'label' are only valid with 'disks'");
   if (chooses_by_chance(out.source))
-    return fail(Code::invalid, fmt::format("mount: '{}' does not identify the device: a second one may have "
-                                           "that name. List the 'disks' it is on, or use UUID=...",
-                                           out.source));
+    return fail(Code::invalid,
+                fmt::format("mount: '{}' does not identify the device: another device may "
+                            "have that name. List the 'disks' of the file system, or use UUID=...",
+                            out.source));
   return out;
 }
 
@@ -84,9 +85,10 @@ Result<Place> named_place(const Files& files, const Wanted& want) {
   if (begins(want.source, "UUID=")) all = file_system_bearers(files, want.source.substr(5));
   if (begins(want.source, "PARTUUID=")) all = partition_bearers(files, want.source.substr(9));
   if (all.size() > 1)
-    return fail(Code::conflict,
-                fmt::format("{} matches {}, so the device is ambiguous; remove one, or list the 'disks'",
-                            want.source, join(all, " and ")));
+    return fail(
+        Code::conflict,
+        fmt::format("{} matches {}, so the device is ambiguous; remove one device, or list the 'disks'",
+                    want.source, join(all, " and ")));
   if (all.size() == 1) out.device = all.front();
   return out;
 }
@@ -234,10 +236,12 @@ StepModule mount_module() {
        parameter("options", "string", false, "mount options", "defaults"),
        parameter("mode", "string", false,
                  "octal mode of the mounted file system's root folder; default: unchanged"),
-       parameter("fstab", "bool", false, "add to /etc/fstab, to mount at every boot", true),
-       parameter("disks", "list", false, "disks that the file system is on, found by serial or WWID"),
+       parameter("fstab", "bool", false,
+                 "add the mount to /etc/fstab so that the file system is mounted at every boot", true),
+       parameter("disks", "list", false, "disks that contain the file system, found by serial or WWID"),
        parameter("partition", "string", false, "use the partition with this name on the one listed disk", ""),
-       parameter("label", "string", false, "label that the file system must have; not used to find it", "")});
+       parameter("label", "string", false,
+                 "label that the file system must have; not used to find the device", "")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -80,8 +80,9 @@ Result<Wanted> wanted(const Json& params) {
   std::set<std::string> names;
   for (const auto& element : list) {
     if (!out.partitions.empty() && out.partitions.back().size == 0)
-      return fail(Code::invalid, "partition " + out.partitions.back().name +
-                                     " has no size_mib, but only the last one may take the rest of the disk");
+      return fail(Code::invalid,
+                  "partition " + out.partitions.back().name +
+                      " has no `size_mib`, but only the last partition may take the rest of the disk");
     TRY(auto one, wanted_partition(element));
     if (!names.insert(one.name).second)
       return fail(Code::invalid, "partition " + one.name + " is listed twice");
@@ -154,7 +155,7 @@ std::string not_shown(const Files& files, const Target& t) {
     const std::string folder = "/sys/block/" + t.disk.name + "/" + partition_path(t.disk.name, p.number);
     if (files.read_line(folder + "/start") != std::to_string(p.start / 512) ||
         files.read_line(folder + "/size") != std::to_string(p.size / 512))
-      return fmt::format("disk {} ({}): the kernel's view of partition {} differs from the table",
+      return fmt::format("disk {} ({}): the kernel's view of partition {} differs from the partition table",
                          title_of(*t.wanted), t.disk.name, p.name);
   }
   return "";
@@ -277,8 +278,8 @@ StepModule partition_module() {
       "replaced only as a whole, and only if the approved plan allows it. A table is never changed in part.";
   m.parameters = Json::array(
       {parameter("partitions", "list", true,
-                 "[{name, size_mib, type}]; type: linux (default) | raid | lvm; the last one may omit "
-                 "size_mib and takes the rest"),
+                 "[{name, size_mib, type}]; type: linux (default) | raid | lvm; the last partition may "
+                 "omit `size_mib` and takes the rest of the disk"),
        parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
   m.check = check;
   m.apply = apply;

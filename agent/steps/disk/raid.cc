@@ -54,7 +54,7 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-constexpr const char* kReplace = "see docs/storage.md for how to replace a drive; nothing is recreated";
+constexpr const char* kReplace = "see docs/storage.md for how to replace a drive; the array is not recreated";
 
 std::string called(const Wanted& want, const DiskFacts& disk) {
   for (const auto& one : want.disks)
@@ -189,7 +189,7 @@ Result<MemberState> member_state(const Files& files, const std::string& node, co
 std::string another_array(const Wanted& want, const MemberState& members, const std::string& md) {
   if (members.state == Members::ours) return "";
   return fmt::format("{} on these disks is not array {}: {}", md, want.name,
-                     members.text.empty() ? "its members have no superblock of an array" : members.text);
+                     members.text.empty() ? "its members have no array superblock" : members.text);
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
@@ -202,7 +202,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     CheckResult none =
         differs("no array " + want.name + " on the " + std::to_string(disks.size()) + " disks");
     if (is_redundant_array(want.level))
-      none.note = "usable at once, while md synchronizes its members (resync)";
+      none.note = "the array is usable at once, while md synchronizes its members (resync)";
     return none;
   }
   TRY(const MemberState members, member_state(context.files, context.node, want, disks));
@@ -482,10 +482,9 @@ StepModule raid_module() {
   StepModule m;
   m.name = "raid";
   m.help =
-      "Creates an md array on exactly the listed disks. If it is already on them, it is assembled and kept; "
-      "otherwise it is created only if every disk still has the content recorded in the approved plan and "
-      "its "
-      "policy allows it.";
+      "Creates an md array on exactly the listed disks. If the array is already on them, it is assembled and "
+      "kept; otherwise it is created only if every disk still has the content recorded in the approved plan "
+      "and the disk's policy allows it.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "name of the array: /dev/md/NAME"),
        parameter("level", "string", false, "raid0 | raid1 | raid10 | raid5 | raid6", "raid0"),

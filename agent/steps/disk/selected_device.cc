@@ -28,7 +28,7 @@ Result<std::string> find_partition(const Files& files, const std::string& name, 
   if (files.read_line(folder + "/start") != std::to_string(found->start / 512) ||
       files.read_line(folder + "/size") != std::to_string(found->size / 512))
     return fail(Code::conflict, "disk " + disk.serial + ": the kernel's view of partition " + name +
-                                    " differs from the table");
+                                    " differs from the partition table");
   return device_path(partition_path(disk.name, found->number));
 }
 

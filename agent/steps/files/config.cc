@@ -33,7 +33,8 @@ Result<Wanted> wanted(const Json& params) {
     return fail(Code::invalid, "config: 'format' must be ini, keyvalue or json");
   if (out.values->empty()) return fail(Code::invalid, "config: 'values' is empty");
   if ((out.format == "ini") == out.section.empty())
-    return fail(Code::invalid, "config: 'section' is required for format ini and not allowed for others");
+    return fail(Code::invalid,
+                "config: 'section' is required for format ini and not allowed for other formats");
   if (out.format == "json") return out;
   if (trimmed(out.separator) != "=" && trimmed(out.separator) != ":" && !trimmed(out.separator).empty())
     return fail(Code::invalid,
@@ -42,7 +43,7 @@ Result<Wanted> wanted(const Json& params) {
     if (key.empty() || key.find_first_of("=\n#;[") != std::string::npos ||
         value_text(value).find('\n') != std::string::npos || value.is_structured())
       return fail(Code::invalid,
-                  "config: '" + key + "' cannot be written as one line: key or value is not valid");
+                  "config: '" + key + "' cannot be written as one line: the key or the value is not valid");
   return out;
 }
 
@@ -143,14 +144,14 @@ StepModule config_module() {
       "Sets values in a structured file that other programs also write to: ini, key = value, or JSON "
       "(merged, "
       "never overwritten). Keys that are not in `values` stay; a null value removes its key.";
-  m.parameters =
-      Json::array({parameter("path", "string", true, "absolute path; created if it does not exist"),
-                   parameter("format", "string", true, "ini | keyvalue | json"),
-                   parameter("section", "string", false,
-                             "section that the values belong to (required for ini, not allowed otherwise)"),
-                   parameter("values", "object", true, "key -> value; JSON: merged as in RFC 7396"),
-                   parameter("separator", "string", false,
-                             "separator between key and value in new or changed lines", "=")});
+  m.parameters = Json::array(
+      {parameter("path", "string", true, "absolute path; created if it does not exist"),
+       parameter("format", "string", true, "ini | keyvalue | json"),
+       parameter("section", "string", false,
+                 "section that the values belong to (required for ini, not allowed otherwise)"),
+       parameter("values", "object", true, "keys and their values; for JSON, they are merged as in RFC 7396"),
+       parameter("separator", "string", false, "separator between key and value in new or changed lines",
+                 "=")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -53,8 +53,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     diff.add(want.path + ": " + text);
   for (const auto& beside : keeps_written(context.files, want.path))
     if (differs_from(context.files, beside))
-      diff.add(want.path + " would be rewritten at the next boot; " + beside.path +
-               " prevents that, but is missing or differs");
+      diff.add(want.path + " would be rewritten at the next boot, because " + beside.path +
+               ", which prevents that, is missing or differs");
   return diff.result();
 }
 
@@ -77,8 +77,9 @@ StepModule file_module() {
   StepModule m;
   m.name = "file";
   m.help =
-      "Writes a regular file with exactly this content, mode and owner. Its content is not shown in diffs if "
-      "only the owner may read it. For /etc/hosts, cloud-init (if present) is configured not to rewrite it.";
+      "Writes a regular file with exactly this content, mode and owner. If only the owner may read the file, "
+      "diffs do not show its content. For /etc/hosts, cloud-init (if present) is configured not to rewrite "
+      "it.";
   m.parameters = Json::array(
       {parameter("path", "string", true, "absolute path"),
        parameter("content", "string", false, "whole content", ""),

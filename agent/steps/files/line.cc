@@ -20,8 +20,7 @@ Result<Wanted> wanted(const Json& params) {
     return fail(Code::invalid, "line: 'line' must be a single line");
   if (!out.absent && out.line.empty()) return fail(Code::invalid, "line: 'line' is required");
   if (!out.prefix.empty() && !out.line.empty() && out.line.rfind(out.prefix, 0) != 0)
-    return fail(Code::invalid,
-                "line: 'line' does not begin with 'prefix', so it would be added at every run");
+    return fail(Code::invalid, "line: 'line' does not begin with 'prefix', so every run would add it again");
   return out;
 }
 
@@ -77,13 +76,12 @@ StepModule line_module() {
   StepModule m;
   m.name = "line";
   m.help =
-      "Sets or removes one line of a text file, found by `prefix` (without it: by the whole line); other "
-      "lines "
-      "stay. For files without a drop-in folder.";
+      "Sets or removes one line of a text file, found by `prefix`, or by the whole line if there is no "
+      "`prefix`. Other lines are not changed. Intended for files without a drop-in folder.";
   m.parameters =
       Json::array({parameter("path", "string", true, "absolute path"),
                    parameter("line", "string", false, "the whole line"),
-                   parameter("prefix", "string", false, "lines that begin with this are replaced by `line`"),
+                   parameter("prefix", "string", false, "beginning of the lines to replace or remove"),
                    parameter("ensure", "string", false, "present | absent", "present")});
   m.check = check;
   m.apply = apply;

@@ -68,7 +68,7 @@ uint16_t wanted_value(const AcsSetting& setting, uint16_t now) {
 Result<std::string> full_address(std::string text) {
   if (text.size() == 7) text = "0000:" + text;
   if (!is_pci_address(text))
-    return fail(Code::invalid, "acs: '" + text + "' is not a PCI address (0000:00:1c.0)");
+    return fail(Code::invalid, "acs: '" + text + "' is not a PCI address such as 0000:00:1c.0");
   return lower(text);
 }
 
@@ -106,7 +106,7 @@ std::string guests_device(const Files& files) {
   }
   for (const auto& name : files.list("/dev/vfio"))
     if (name != "vfio" && name != "devices")
-      return "/dev/vfio/" + name + " is present: its devices belong to a guest";
+      return "/dev/vfio/" + name + " is present: the devices in this IOMMU group belong to a guest";
   for (const auto& name : files.list("/dev/vfio/devices"))
     return "/dev/vfio/devices/" + name + " belongs to a guest";
   for (const auto& name : files.list("/sys/bus/mdev/devices"))
@@ -118,7 +118,7 @@ std::string guests_device(const Files& files) {
 Status check_no_passthrough(const Files& files) {
   const std::string found = guests_device(files);
   if (found.empty()) return Ok{};
-  return fail(Code::denied, found + ": without ACS the guest could reach other devices");
+  return fail(Code::denied, found + ": with ACS off, the guest could reach other devices");
 }
 
 std::vector<OwnFile> own_files(const std::vector<AcsSetting>& settings) {
@@ -161,7 +161,7 @@ Status registers_diff(const Files& files, const std::vector<AcsSetting>& setting
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no PCI bridges; checked on nodes"};
+    return CheckResult{Holds::not_applicable, "an image has no PCI bridges; the step is checked on nodes"};
   TRY(const auto settings, wanted(context, params));
   if (settings.empty())
     return CheckResult{Holds::not_applicable,
@@ -178,7 +178,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     if (enabled.holds != Holds::yes) diff.add(enabled.diff);
   }
   CheckResult out = diff.result();
-  if (!without.empty()) out.note = "bridges without ACS capability, nothing to switch off:" + without;
+  if (!without.empty()) out.note = "bridges without the ACS capability, nothing to turn off:" + without;
   return out;
 }
 
@@ -229,8 +229,9 @@ Result<bool> write_acs(const Files& files, const AcsSetting& setting) {
   TRY_(write_word(files.real(folder_of(setting.bridge) + "/config"), at + kControl, want));
   TRY(const auto after, read_acs(files, setting.bridge));
   if (after && *after == want) return true;
-  return fail(Code::denied, fmt::format("{} keeps {:04x} in its ACS control register instead of {:04x}",
-                                        setting.bridge, after.value_or(0), want));
+  return fail(Code::denied,
+              fmt::format("the ACS control register of {} is {:04x} after the write, not {:04x}",
+                          setting.bridge, after.value_or(0), want));
 }
 
 std::string acs_settings_text(const std::vector<AcsSetting>& settings) {
@@ -242,7 +243,7 @@ std::string acs_settings_text(const std::vector<AcsSetting>& settings) {
 
 Result<std::vector<AcsSetting>> parse_acs_settings(const std::string& text) {
   TRY(const Json json, parse_json(text));
-  if (!json.is_array()) return fail(Code::corrupt, "not a list of bridges");
+  if (!json.is_array()) return fail(Code::corrupt, "the file is not a list of bridges");
   std::vector<AcsSetting> out;
   for (const auto& element : json) {
     AcsSetting setting;
@@ -281,15 +282,15 @@ StepModule acs_module() {
   StepModule m;
   m.name = "acs";
   m.help =
-      "Switches PCIe Access Control Services off on the bridges between GPUs, NICs and NVMe drives that "
-      "share a root port (classic rule), or sets them as ConnectX-8 next to a Grace GPU requires; other "
-      "bridges are not changed. Applied again at boot, after driver binds and error recoveries, and every "
-      "five minutes. This removes the isolation between these devices, so the step fails if a device is "
-      "passed through to a guest. A bridge without the capability is named in the report and is not an "
-      "error.";
+      "Turns off PCIe Access Control Services (ACS) on the bridges between GPUs, NICs and NVMe drives that "
+      "share a root port (classic rule), or configures ACS as a ConnectX-8 next to a Grace GPU requires; "
+      "other bridges are not changed. The settings are applied again at boot, after driver binds and error "
+      "recoveries, and every five minutes. This removes the isolation between these devices, so the step "
+      "fails if a device is passed through to a guest. Bridges without the ACS capability are listed in the "
+      "report and are not an error.";
   m.parameters = Json::array({parameter(
       "bridges", "list", false,
-      "addresses of bridges (0000:00:1c.0), all of which must exist; default: found from the topology")});
+      "bridge addresses such as 0000:00:1c.0, which must all exist; default: derived from the topology")});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

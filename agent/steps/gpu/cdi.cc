@@ -104,7 +104,7 @@ CdiOthers others(const Files& files, const Json& params) {
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no device files; checked on nodes"};
+    return CheckResult{Holds::not_applicable, "an image has no device files; the step is checked on nodes"};
   TRY(const OwnFile file, file_of(context, params));
   const CdiOthers found = others(context.files, params);
   Diff diff;
@@ -112,13 +112,13 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!found.ours_in_the_way)
     add_difference(context.files, file, diff);
   else if (context.files.exists(kFile))
-    diff.add(fmt::format("{} must be removed: engines ignore a device that two files of one folder define",
-                         kFile));
+    diff.add(fmt::format(
+        "{} must be removed: container engines ignore a device that two files in one folder define", kFile));
   CheckResult out = diff.result();
   if (standin_gpus(context.files))
     out.note = fmt::format("{}: the devices are the lab's stand-ins", kSimulatedGpu);
   if (!found.served_by.empty())
-    out.note += fmt::format("{}container engines use the host's own {}", out.note.empty() ? "" : "; ",
+    out.note += fmt::format("{}container engines use the host's own file {}", out.note.empty() ? "" : "; ",
                             found.served_by);
   return out;
 }

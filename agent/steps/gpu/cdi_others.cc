@@ -104,12 +104,13 @@ CdiOthers other_cdi_files(const Files& files, const std::string& own, const std:
   // defines it: engines ignore devices in conflict.
   const auto& doubled = beside.size() > 1 ? beside : above;
   if (doubled.size() > 1) {
-    out.problem = fmt::format("{} and {} both define {} devices, so engines use neither: remove one",
-                              doubled[0].path, doubled[1].path, kind);
+    out.problem = fmt::format(
+        "{} and {} both define {} devices, so container engines use neither definition: remove one file",
+        doubled[0].path, doubled[1].path, kind);
   } else if (const std::string lacks = lacking(files, first, devices, alone); !lacks.empty()) {
     out.problem = fmt::format(
-        "{} {}, and engines read devices from it: regenerate it (`nvidia-ctk cdi generate --output={}`) or "
-        "remove it (`rm {}`)",
+        "{} {}, but container engines read devices from this file: regenerate it (`nvidia-ctk cdi generate "
+        "--output={}`) or remove it (`rm {}`)",
         first.path, lacks, first.path, first.path);
   } else {
     out.served_by = first.path;

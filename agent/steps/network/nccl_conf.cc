@@ -94,7 +94,7 @@ OwnFile file_of(const Found& found) {
 
 Result<CheckResult> check(StepContext& context, const Json&) {
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no ports; checked on nodes"};
+    return CheckResult{Holds::not_applicable, "an image has no ports; the step is checked on nodes"};
   TRY(const Found found, find(context));
   Diff diff;
   add_difference(context.files, file_of(found), diff);
@@ -136,8 +136,8 @@ StepModule nccl_conf_module() {
   m.name = "nccl_conf";
   m.help =
       "Writes /etc/nccl.conf on a node with declared rails: their RDMA ports, the GID index of their "
-      "addresses if it is the same on all, and the interfaces for sockets (the provisioning port, or the "
-      "rails if they have no RDMA).";
+      "addresses (if it is the same on all rails), and the interfaces for sockets (the provisioning port, or "
+      "the rails if they have no RDMA).";
   m.check = check;
   m.apply = apply;
   m.verify = verify;

@@ -222,7 +222,7 @@ Result<std::vector<GivenPort>> given_ports(StepContext& context, const Json& par
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no ports; checked on nodes"};
+    return CheckResult{Holds::not_applicable, "an image has no ports; the step is checked on nodes"};
   std::vector<NetPort> open;
   const auto ports = given_ports(context, params, open);
   if (!ports.ok()) {
@@ -330,9 +330,9 @@ StepModule networks_module() {
   m.name = "networks";
   m.help =
       "Configures the ports of the rails and of the storage network through systemd-networkd: address, MTU, "
-      "and for each rail a routing table and a rule. Checked against the kernel's state; a port that is "
-      "missing or has no link fails the step. A port that the spec does not name is selected automatically "
-      "(the rail of a GPU is the port nearest to it on PCI Express), and the choice is kept.";
+      "and for each rail a routing table and a rule. The result is checked against the kernel's state. The "
+      "step fails if a port is missing or has no link. A port that the spec does not name is selected "
+      "automatically (the rail of a GPU is the port nearest to it on PCI Express), and the choice is kept.";
   m.parameters = Json::array(
       {parameter("mac", "string", true, "MAC address of the provisioning port, which is not changed"),
        parameter("rails", "list", false, "[{rail, address, network, port?, gateway?, mtu?, kind?}]"),

@@ -69,7 +69,8 @@ class PortAssigner {
                                                 meant[0]->ethernet ? "Ethernet" : "InfiniBand"));
       if (!used_.insert(meant[0]->name).second)
         return fail(Code::conflict,
-                    fmt::format("{}{} is the provisioning port, or is already used", who, meant[0]->said()));
+                    fmt::format("{}{} is the provisioning port or is already used by another entry", who,
+                                meant[0]->said()));
       given_[i] = *meant[0];
     }
     return Ok{};
@@ -130,7 +131,7 @@ class PortAssigner {
         return fail(
             Code::not_found,
             fmt::format("{} on {}: its port {} ({}) is missing. If the hardware was changed, remove {} "
-                        "on the node so that ports are selected again, or name them in the spec",
+                        "on the node so that ports are selected again, or name the ports in the spec",
                         wanted_[place].title(), asked_.node, was.interface,
                         was.pci.empty() ? "no PCI address" : was.pci, kNetworksRecord));
       take(place, *found);

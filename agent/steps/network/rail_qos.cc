@@ -102,14 +102,14 @@ Result<std::string> show(StepContext& context, const PortRecord& port, const Wor
   argv.insert(argv.end(), what.begin(), what.end());
   TRY(const Output out, context.process.run({.argv = argv}));
   if (out.ok()) return out.out;
-  std::string driver = "an unknown driver";
+  std::string driver = "unknown driver";
   if (const auto link = context.files.read_link("/sys/class/net/" + port.interface + "/device/driver");
       link.ok())
     driver = "driver " + link->substr(link->rfind('/') + 1);
   if (out.err.find("not supported") != std::string::npos || out.err.find("not found") != std::string::npos)
     return fail(Code::denied,
-                fmt::format("{} with {} has no DCB: PFC, DSCP and ETS cannot be set on it. Remove "
-                            "network.rails.qos from the spec, or use adapters that support it",
+                fmt::format("{} ({}) does not support DCB: PFC, DSCP and ETS cannot be set on it. Remove "
+                            "network.rails.qos from the spec, or use adapters that support DCB",
                             who_of(context, port), driver));
   return fail(Code::failed, fmt::format("{}: dcb: {}", who_of(context, port), out.err.substr(0, 200)));
 }
@@ -198,7 +198,7 @@ Json unit_params() { return {{"names", {kUnit}}, {"enabled", true}, {"running", 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no ports; checked on nodes"};
+    return CheckResult{Holds::not_applicable, "an image has no ports; the step is checked on nodes"};
   TRY(const auto rails, rails_of(context.files));
   Diff diff;
   for (const auto& port : rails) {
@@ -244,11 +244,11 @@ StepModule rail_qos_module() {
   m.help =
       "Sets PFC, DSCP and ETS on the rails with iproute2's dcb, now and at every boot, and reads them back "
       "from the driver. Fails on a port whose driver has no DCB.";
-  m.parameters =
-      Json::array({parameter("pfc", "list", false, "priorities that are paused instead of dropped, e.g. [3]"),
-                   parameter("dscp", "object", false, "DSCP -> priority"),
-                   parameter("ets", "object", false,
-                             "priority -> percent of the bandwidth; those not listed share the rest")});
+  m.parameters = Json::array(
+      {parameter("pfc", "list", false, "priorities that are paused instead of dropping packets, e.g. [3]"),
+       parameter("dscp", "object", false, "DSCP -> priority"),
+       parameter("ets", "object", false,
+                 "priority -> percent of the bandwidth; priorities that are not listed share the rest")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -189,15 +189,16 @@ StepModule rdma_ports_module() {
   m.name = "rdma_ports";
   m.help =
       "Tests that the declared RDMA ports (default: those with a link) are active and, with `watch_seconds`, "
-      "that no link goes down in that time and symbol errors stay below the limit. Earlier counts are "
+      "that no link goes down in that time and symbol errors stay within the limit. Earlier counts are "
       "ignored. A node without an active port never passes.";
   m.parameters = Json::array(
       {parameter("ports", "list", false,
-                 "ports that must be active: mlx5_0, or mlx4_0/2; default: those with a link"),
-       parameter("rails", "bool", false, "all ports of the declared rails (step `networks`)", false),
+                 "ports that must be active, such as mlx5_0 or mlx4_0/2; default: ports with a link"),
+       parameter("rails", "bool", false, "test all ports of the declared rails (see the step `networks`)",
+                 false),
        parameter("deadline_seconds", "int", false, "how long to wait for a port that is not active yet", 60),
        parameter("watch_seconds", "int", false, "how long to watch the error counters; default: not at all"),
-       parameter("symbol_errors_per_hour", "int", false, "limit for a good link", 120)});
+       parameter("symbol_errors_per_hour", "int", false, "number that a good link may have", 120)});
   m.check = check;
   return m;
 }

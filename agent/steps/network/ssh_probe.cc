@@ -56,7 +56,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   for (const auto& method : list_of(params, "offered"))
     if (!has(method)) diff.add("does not offer " + method);
   if (diff.empty()) return holds();
-  return differs("the SSH server of " + text_of(params, "host") + " " + diff.result().diff + " (it offers " +
+  return differs("the SSH server at " + text_of(params, "host") + " " + diff.result().diff + " (it offers " +
                  join(methods, ", ") + ")");
 }
 

@@ -221,7 +221,8 @@ void family_diff(const FilterTable& live, Family family, const std::vector<Rule>
   add_lines(name + " blocks declared traffic", closed_before(live, family, want), diff);
   const auto have = lines_of_chain(live, ufw_chain(family, "user-input"));
   if (have != want)
-    diff.add(fmt::format("{}: loaded rules differ: {} loaded, {} declared", name, have.size(), want.size()));
+    diff.add(fmt::format("{}: the loaded rules differ from the declared ones ({} loaded, {} declared)", name,
+                         have.size(), want.size()));
 }
 
 Status live_diff(StepContext& context, const std::vector<Rule>& rules, Diff& diff) {
@@ -348,8 +349,8 @@ StepModule ufw_module() {
   m.parameters = Json::array(
       {parameter("allow", "list", true,
                  "[{from: CIDR, to: address of the node, port | ports: \"A:B\", proto, comment}]; without a "
-                 "port: all traffic from there; without `to`: any address of the node"),
-       parameter("controller", "string", false, "URL that must be reachable afterwards"),
+                 "port: all traffic from that network; without `to`: any address of the node"),
+       parameter("controller", "string", false, "URL that must be reachable after the change"),
        parameter("logging", "string", false, "ufw log level", "off"),
        parameter("rollback_seconds", "int", false, "time after which an unconfirmed change is rolled back",
                  120)});

@@ -89,11 +89,11 @@ StepModule apt_mirror_module() {
   StepModule m;
   m.name = "apt_mirror";
   m.help =
-      "Sets the mirror for the system's own packages: /etc/apt/sources.list with the release, its updates "
-      "and its security suite. It is written only after apt has fetched and verified the lists.";
+      "Sets the mirror for the system's own packages in /etc/apt/sources.list: the release, its updates and "
+      "its security suite. The file is written only after apt has fetched and verified the lists.";
   m.parameters =
       Json::array({parameter("mirror", "string", true, "URL of the mirror"),
-                   parameter("security_mirror", "string", true, "URL of the security mirror, or none"),
+                   parameter("security_mirror", "string", true, "URL of the security mirror, or `none`"),
                    parameter("updates", "bool", false, "whether the mirror has the -updates suite", true)});
   m.check = check;
   m.apply = apply;

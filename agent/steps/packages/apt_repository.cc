@@ -38,7 +38,7 @@ Status check_words(const Wanted& want) {
   const bool flat = want.suites[0].back() == '/';
   if (flat != want.components.empty())
     return fail(Code::invalid,
-                "apt_repository: 'components' are required with a suite, and not allowed with a path that "
+                "apt_repository: 'components' is required with a suite and not allowed with a path that "
                 "ends in '/'");
   return Ok{};
 }
@@ -49,7 +49,7 @@ Status read_key(const Json& params, Wanted& want) {
   want.signed_by = text_of(params, "signed_by");
   const int ways = !want.key.empty() + !want.key_url.empty() + !want.signed_by.empty();
   if (ways != 1)
-    return fail(Code::invalid, "apt_repository: give exactly one of 'key', 'key_url' and 'signed_by'");
+    return fail(Code::invalid, "apt_repository: exactly one of 'key', 'key_url' and 'signed_by' is required");
   if (!want.key.empty() && want.key.rfind(kArmour, 0) != 0)
     return fail(Code::invalid, "apt_repository: 'key' is not an ASCII-armoured public key");
   if (!want.key.empty() && want.key.back() != '\n') want.key += '\n';
@@ -178,19 +178,18 @@ StepModule apt_repository_module() {
   m.name = "apt_repository";
   m.help =
       "Adds a package source as a deb822 file and pins the key that may sign it. The key is given in full, "
-      "by "
-      "URL and digest, or by the path of a key that the distribution installed. The source is written only "
-      "after apt has fetched and verified its lists.";
+      "by URL and digest, or by the path of a key that the distribution installed. The source is written "
+      "only after apt has fetched and verified its lists.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "used in file names: muster-NAME.sources"),
        parameter("uris", "list", false, "base URLs; default: the mirror of this system's own packages"),
        parameter("suites", "list", false,
                  "suites, or one path that ends in '/' for a flat repository; default: this system's own"),
        parameter("components", "list", false, "components; none for a flat repository"),
-       parameter("architectures", "list", false, "default: those that apt uses on the node"),
+       parameter("architectures", "list", false, "architectures; default: those that apt uses on the node"),
        parameter("key", "string", false, "the key itself, ASCII-armoured"),
-       parameter("key_url", "string", false, "URL of the key; requires key_sha256"),
-       parameter("key_sha256", "string", false, "digest of the file at key_url"),
+       parameter("key_url", "string", false, "URL of the key; requires `key_sha256`"),
+       parameter("key_sha256", "string", false, "digest of the file at `key_url`"),
        parameter("signed_by", "string", false, "path of a keyring that is already on the node"),
        parameter("check_valid_until", "bool", false,
                  "false: also accept signed lists past their expiry date, from mirrors that are no longer "

@@ -178,7 +178,7 @@ Result<std::string> common_key(const Files& files, const std::vector<std::string
                   source.file + " lists the same repository with " +
                       (source.signed_by.empty() ? "no key" : "Signed-By " + source.signed_by) +
                       (by.empty() ? ", not " + key : ", and " + by + " with " + named) +
-                      ", so apt would not read its lists. Remove one of the two");
+                      ", so apt would not read the package lists. Remove one of the two entries");
     named = source.signed_by;
     by = source.file;
   }

@@ -27,7 +27,8 @@ Result<Wanted> wanted(const Json& params) {
     if (path->size() < 2 || (*path)[0] != '/' || path->back() == '/')
       return fail(Code::invalid, "archive: 'source' and 'into' must be absolute paths");
   if (out.into.find('/', 1) == std::string::npos)
-    return fail(Code::invalid, "archive: 'into' must not be a top-level folder: it is replaced as a whole");
+    return fail(Code::invalid,
+                "archive: 'into' must not be a top-level folder: the whole folder is replaced");
   if (out.strip < 0) return fail(Code::invalid, "archive: 'strip' must not be negative");
   TRY(out.sha256, digest_of(params, "sha256"));
   return out;
@@ -41,7 +42,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!state.exists) return differs(want.into + " does not exist");
   if (!state.directory) return differs(want.into + " is not a folder");
   const std::string have = context.files.read(want.into + kStamp).value_or("");
-  if (have.empty()) return differs(want.into + " was not created by this module");
+  if (have.empty()) return differs(want.into + " was not created by this step");
   return have == stamp_text(want)
              ? holds()
              : differs(want.into + " contains a different archive: " + have.substr(0, 71));
@@ -67,7 +68,7 @@ Status apply(StepContext& context, const Json& params) {
   if (state.exists && context.files.read(want.into + kStamp).value_or("") == stamp_text(want)) return Ok{};
   const bool ours = context.files.exists(want.into + kStamp);
   if (state.exists && !ours && !(state.directory && context.files.list(want.into).empty()))
-    return fail(Code::conflict, want.into + " contains files that this module did not put there");
+    return fail(Code::conflict, want.into + " contains files that this step did not put there");
   TRY(const std::string have, sha256_file(context.files.real(want.source)));
   if (have != want.sha256)
     return fail(Code::corrupt, fmt::format("{} has digest {}, not {}", want.source, have, want.sha256));
@@ -94,8 +95,8 @@ StepModule archive_module() {
   m.parameters =
       Json::array({parameter("source", "string", true, "path of the archive on the node (see `download`)"),
                    parameter("sha256", "string", true, "digest of the archive, 64 hexadecimal digits"),
-                   parameter("into", "string", true, "absolute path of the folder"),
-                   parameter("strip", "int", false, "leading path components to drop", 0)});
+                   parameter("into", "string", true, "absolute path of the destination folder"),
+                   parameter("strip", "int", false, "number of leading path components to drop", 0)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -55,7 +55,7 @@ StepModule download_module() {
   m.help =
       "Downloads one file with a known SHA-256. apt's downloader (with apt's proxies and trust) fetches it "
       "to a temporary file, which is moved to `path` once the digest is verified; a wrong or partial file "
-      "never appears there.";
+      "never appears at `path`.";
   m.parameters =
       Json::array({parameter("url", "string", true, "https, http or file URL"),
                    parameter("path", "string", true, "absolute path of the destination"),

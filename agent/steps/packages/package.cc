@@ -180,7 +180,7 @@ Status check_removals(const std::string& simulation, const Json& params) {
   }
   if (others.empty()) return Ok{};
   return fail(Code::conflict, "apt would remove " + join(others, " ") +
-                                  "; list the packages that may be removed in 'removes'");
+                                  "; if these packages may be removed, list them in 'removes'");
 }
 
 // All packages that would then be installed, including dependencies, must have the locked versions.
@@ -227,7 +227,8 @@ Status apply(StepContext& context, const Json& given) {
   TRY(const Locks locks, locks_of(params));
   if (auto words = missing(context, have, params); !words.empty()) {
     if (!bool_of(params, "install", true))
-      return fail(Code::conflict, "the image lacks " + join(words, " ") + "; add them to its recipe");
+      return fail(Code::conflict,
+                  "the image lacks " + join(words, " ") + "; add these packages to the image recipe");
     TRY_(finish_interrupted_run(context));
     TRY(have, installed_packages(context.files));
     if (words = missing(context, have, params); !words.empty())
@@ -250,24 +251,24 @@ StepModule package_module() {
   StepModule m;
   m.name = "package";
   m.help =
-      "Installs Debian packages (`name=version` for an exact version, which may contain a `*`) and holds "
+      "Installs Debian packages (`name=version` for one version, in which `*` is a wildcard) and holds "
       "them if requested. apt's simulation is checked first: a removal that is not in `removes`, or a "
       "version outside `locked`, stops the step before anything is changed. If all packages are installed, "
       "only dpkg's status file is read.";
   m.parameters = Json::array(
-      {parameter("names", "list", true, "package names, optionally name=version"),
+      {parameter("names", "list", true, "package names, optionally `name=version`"),
        parameter("also", "object", false,
                  "additional names for one release only, by the codename in /etc/os-release: {trixie: "
                  "[docker-cli]}"),
        parameter("install", "bool", false,
-                 "false: they must already be in the image; nothing is installed on the node", true),
+                 "false: the packages must already be in the image; nothing is installed on the node", true),
        parameter("hold", "bool", false,
-                 "true: hold them, and everything in `locked`, at their version; false: release them; "
-                 "default: unchanged"),
+                 "true: hold the packages and everything in `locked`, at their versions; false: release "
+                 "them; default: unchanged"),
        parameter("locked", "list", false,
                  "sets of packages that only work at one version: {packages: [patterns], version: pattern}; "
                  "matching dependencies must have that version, too"),
-       parameter("removes", "list", false, "packages that apt may remove to install these")});
+       parameter("removes", "list", false, "packages that apt may remove to install those in `names`")});
   m.check = check;
   m.check_many = check_many;
   m.apply = apply;

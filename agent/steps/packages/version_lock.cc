@@ -57,7 +57,7 @@ std::vector<std::string> outside_locks(const std::vector<VersionLock>& locks,
   for (const auto& lock : locks)
     for (const auto& [name, version] : packages)
       if (covers(lock, name) && !fits(lock.version, version))
-        out.push_back(fmt::format("{} is {}, but its set requires {}", name, version, lock.version));
+        out.push_back(fmt::format("{} has version {}, but its set requires {}", name, version, lock.version));
   return out;
 }
 

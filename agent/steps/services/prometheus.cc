@@ -65,7 +65,7 @@ StepModule prometheus_targets_module() {
   m.help = "Tests that Prometheus reports this job's target on every listed node as up. Changes nothing.";
   m.parameters = Json::array(
       {parameter("url", "string", false, "URL of Prometheus", "http://127.0.0.1:9090"),
-       parameter("job", "string", true, "job_name in its configuration"),
+       parameter("job", "string", true, "`job_name` in the Prometheus configuration"),
        parameter("nodes", "list", true, "[{name, address}]"),
        parameter("port", "int", false, "port of the exporter", 9100),
        parameter("deadline_seconds", "int", false, "how long to wait for the first scrapes", 60)});

@@ -240,14 +240,14 @@ StepModule service_module() {
   m.name = "service";
   m.help =
       "Enables, starts, stops or masks systemd units. A running unit is restarted if a file in `restart_for` "
-      "is newer than its start.";
+      "changed after the unit started.";
   m.parameters = Json::array(
       {parameter("names", "list", true, "unit names; .service is added to a name without a suffix"),
-       parameter("enabled", "bool", false, "whether they start at boot; default: unchanged"),
-       parameter("running", "bool", false, "whether they are active now", true),
-       parameter("masked", "bool", false, "true: stopped and masked; a unit that does not exist is accepted",
-                 false),
-       parameter("restart_for", "list", false, "files that the unit reads at its start")});
+       parameter("enabled", "bool", false, "whether the units start at boot; default: unchanged"),
+       parameter("running", "bool", false, "whether the units are active now", true),
+       parameter("masked", "bool", false,
+                 "true: stop and mask the units; a unit that does not exist is accepted", false),
+       parameter("restart_for", "list", false, "files that the units read when they start")});
   m.check = check;
   m.check_many = check_many;
   m.apply = apply;

@@ -272,9 +272,9 @@ StepModule slurm_nodes_module() {
   m.name = "slurm_nodes";
   m.help =
       "Tests that slurmctld lists all these nodes, and that each responds and accepts jobs. Changes nothing.";
-  m.parameters =
-      Json::array({parameter("nodes", "list", true, "[{name}]"),
-                   parameter("deadline_seconds", "int", false, "how long to wait for them to register", 60)});
+  m.parameters = Json::array(
+      {parameter("nodes", "list", true, "[{name}]"),
+       parameter("deadline_seconds", "int", false, "how long to wait for the nodes to register", 60)});
   m.check = check_nodes;
   return m;
 }
@@ -285,9 +285,10 @@ StepModule slurm_node_module() {
   m.help = "Drains a node in Slurm and waits until its jobs have ended, or resumes it.";
   m.parameters = Json::array(
       {parameter("node", "string", true, "node name"), parameter("state", "string", true, "drain | resume"),
-       parameter("reason", "string", false, "shown by sinfo -R", "muster drain"),
-       parameter("only_reason", "string", false, "resume the node only if its reason begins with this"),
-       parameter("deadline_seconds", "int", false, "how long to wait for its jobs to end", 60)});
+       parameter("reason", "string", false, "drain reason, shown by `sinfo -R`", "muster drain"),
+       parameter("only_reason", "string", false,
+                 "resume the node only if its drain reason begins with this text"),
+       parameter("deadline_seconds", "int", false, "how long to wait for the jobs on the node to end", 60)});
   m.check = check_node;
   m.apply = apply_node;
   return m;
@@ -304,7 +305,7 @@ StepModule slurm_mpi_module() {
        parameter("user", "string", false, "account that submits the job", "mpi"),
        parameter("mpi", "string", false, "value for srun's --mpi option", "pmix"),
        parameter("program", "string", false, "the all-reduce program", "/usr/lib/muster/muster-mpi-check"),
-       parameter("seconds", "string", false, "duration in seconds", "1"),
+       parameter("seconds", "string", false, "duration of the all-reduce in seconds", "1"),
        parameter("max_bytes", "int", false, "largest message in bytes", 65536),
        parameter("deadline_seconds", "int", false, "timeout, after which the job is killed", 180)});
   m.check = check_mpi;

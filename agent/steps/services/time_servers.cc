@@ -135,9 +135,9 @@ StepModule time_servers_module() {
   StepModule m;
   m.name = "time_servers";
   m.help =
-      "Makes chrony use only the time servers in one file: server, pool and peer lines elsewhere in its "
-      "configuration become comments, and servers from a DHCP lease are ignored. Reference clocks are kept. "
-      "chrony is restarted if something changed.";
+      "Makes chrony use only the time servers in one file: `server`, `pool` and `peer` lines elsewhere in "
+      "its configuration become comments, and servers from a DHCP lease are ignored. Reference clocks are "
+      "kept. chrony is restarted if something changed.";
   m.parameters =
       Json::array({parameter("file", "string", true, "file with the declared servers, NAME.sources")});
   m.check = check;

@@ -114,9 +114,9 @@ StepModule timer_module() {
        parameter("argv", "list", true, "program (absolute path) and arguments; no shell"),
        parameter("calendar", "string", false,
                  "times as for OnCalendar= in systemd.timer(5), e.g. '*-*-* 02:00'"),
-       parameter("after_boot", "string", false, "delay of the first run after boot, e.g. 5min"),
+       parameter("after_boot", "string", false, "delay between boot and the first run, e.g. 5min"),
        parameter("every", "string", false, "delay after each run, e.g. 15min"),
-       parameter("spread", "string", false, "random delay up to this, so that not all nodes act at once"),
+       parameter("spread", "string", false, "maximum random delay, so that not all nodes act at once"),
        parameter("catch_up", "bool", false, "run at once if a run was missed", false),
        parameter("user", "string", false, "account that the program runs as; default: root"),
        parameter("description", "string", false, "description of the units; default: the name")});

@@ -154,7 +154,7 @@ std::string menu_diff(const Files& files, const Wanted& want) {
     auto now = words(blanks);
     if (!linux || now.size() < 2 || now[0].rfind("linux", 0) != 0) continue;
     now.erase(now.begin(), now.begin() + 2);  // the command and the kernel's path
-    return edited(want, now) == now ? "" : "GRUB's menu has: " + join(now, " ");
+    return edited(want, now) == now ? "" : "GRUB's menu has the arguments: " + join(now, " ");
   }
   return "";
 }
@@ -193,13 +193,15 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   // The running kernel's arguments were in the entry when it booted, so the ESP is mounted only if they
   // differ.
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no kernel command line; checked on nodes"};
+    return CheckResult{Holds::not_applicable,
+                       "an image has no kernel command line; the step is checked on nodes"};
   const bool running = running_has(context.files, want);
   const bool asked = context.files.exists(kMark + want.name);
   if (running && read_image_record(context.files).slot.empty() == false && !asked) return holds();
   Diff diff;
   TRY_(boot_diff(context, want, diff));
-  if (!running && !asked) diff.add("the running kernel has: " + context.files.read_line("/proc/cmdline"));
+  if (!running && !asked)
+    diff.add("the running kernel has the arguments: " + context.files.read_line("/proc/cmdline"));
   return diff.result();
 }
 
@@ -224,7 +226,8 @@ Status apply_grub(StepContext& context, const Wanted& want) {
   // A restart would not help, because a later file overrides the arguments.
   if (const auto menu = menu_diff(context.files, want); !menu.empty())
     return fail(Code::conflict, menu + ": a file in /etc/default/grub.d or /etc/grub.d that is read after " +
-                                    grub_file(want).path + " sets this; remove it there");
+                                    grub_file(want).path +
+                                    " sets other arguments; remove them from that file");
   return clear_pending(context.files, debt);
 }
 
@@ -244,12 +247,12 @@ StepModule kernel_command_line_module() {
   m.name = "kernel_command_line";
   m.help =
       "Sets kernel arguments in the boot entry of the running slot (on an adopted host: in a drop-in for "
-      "GRUB). The step holds only if the running kernel has them; otherwise it requests a restart (see "
-      "`reboot`). A re-image rewrites the entry.";
+      "GRUB). The step holds only if the running kernel has the arguments; otherwise it requests a restart "
+      "(see `reboot`). A re-image rewrites the entry.";
   m.parameters =
       Json::array({parameter("name", "string", false, "name that distinguishes several such steps", "base"),
                    parameter("present", "list", false,
-                             "arguments, e.g. iommu=pt; a different value of the same key is removed"),
+                             "arguments to set, e.g. iommu=pt; a different value of the same key is removed"),
                    parameter("absent", "list", false, "arguments or keys that must not be present")});
   m.check = check;
   m.apply = apply;

@@ -133,11 +133,11 @@ StepModule kernel_module_module() {
   m.parameters = Json::array(
       {parameter("name", "string", false, "used in file names: muster-NAME.conf", "base"),
        parameter("load", "list", false, "modules to load, now and at every boot"),
-       parameter(
-           "blacklist", "list", false,
-           "modules that must never be loaded, neither for a device nor by name; unloaded now if not in use"),
+       parameter("blacklist", "list", false,
+                 "modules that must not be loaded, either for a device or by name; those not in use are "
+                 "unloaded now"),
        parameter("options", "object", false, "module -> its options, as in modprobe.d(5)"),
-       parameter("now", "bool", false, "false: takes effect at the next boot only", true)});
+       parameter("now", "bool", false, "false: the settings take effect only at the next boot", true)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -34,7 +34,7 @@ Result<std::string> guid_of(const Files& files, const std::string& part) {
   const auto all = partition_bearers(files, found->guid);
   if (all.size() > 1)
     return fail(Code::conflict, "PARTUUID=" + found->guid + " matches " + join(all, " and ") +
-                                    ": one disk is a copy of the other; remove one");
+                                    ": one disk is a copy of the other; remove one of them");
   return found->guid;
 }
 

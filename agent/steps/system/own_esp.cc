@@ -61,10 +61,10 @@ Result<std::string> own_root(const Files& files) {
   if (!disk_of_partition(files, mounted).empty()) return mounted;
   const std::string root = kernel_argument(files.read_line("/proc/cmdline"), "root");
   const std::string kind = "root=PARTUUID=";
-  const std::string is = entry ? "/ is " + entry->source : "/ is not mounted";
+  const std::string is = entry ? "/ is mounted from " + entry->source : "/ is not mounted";
   if (root.rfind(kind, 0) != 0) return unknown(files, is + (root.empty() ? "" : ", " + root));
   const auto all = partition_bearers(files, root.substr(kind.size()));
-  if (all.empty()) return unknown(files, fmt::format("{}, and no partition is {}", is, root));
+  if (all.empty()) return unknown(files, fmt::format("{}, and no partition matches {}", is, root));
   if (all.size() > 1) return unknown(files, root + " matches " + join(all, " and "));
   return all.front();
 }

@@ -55,7 +55,7 @@ Status apply(StepContext& context, const Json& params) {
   if (record.ok() && record->is_object() && record->value("reasons", Json()) == why &&
       record->value("boot_id", "") != now)
     return fail(Code::failed,
-                "the node was already restarted for the same reason, which did not help: " + text(why));
+                "the node was already restarted for the same reason, but the reason remains: " + text(why));
   TRY_(context.files.write(kRecord, dump_json(Json{{"boot_id", now}, {"reasons", why}}) + "\n"));
   TRY_(keep_trial(context.files));
   say(context, "restarting for " + text(why));
@@ -76,8 +76,8 @@ StepModule reboot_module() {
   m.name = "reboot";
   m.help =
       "Restarts the node once if any step before it requested a restart, or if Debian's /run/reboot-required "
-      "exists. The order continues in the new system with all its steps checked and verified again. Put it "
-      "after the steps that may request it.";
+      "exists. The order continues in the new system, and all of its steps are checked and verified again. "
+      "Put this step after the steps that may request a restart.";
   m.parameters = Json::array(
       {parameter("packages", "bool", false, "also restart if Debian packages requested it", true)});
   m.check = check;

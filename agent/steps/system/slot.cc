@@ -95,8 +95,8 @@ StepModule slot_module() {
   StepModule m;
   m.name = "slot";
   m.help = "Makes the running root slot the default one. Fails if a different slot or image is running.";
-  m.parameters = Json::array({parameter("slot", "string", true, "a or b: the running slot"),
-                              parameter("digest", "string", true, "digest of the image in it")});
+  m.parameters = Json::array({parameter("slot", "string", true, "the running slot, a or b"),
+                              parameter("digest", "string", true, "digest of the image in the slot")});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

@@ -92,7 +92,7 @@ Result<std::vector<std::string>> read_before(const StepContext& context) {
         out.push_back(path);
       }
   }
-  return fail(Code::conflict, std::string(kMain) + " does not begin with an Include of " + kFolder);
+  return fail(Code::conflict, std::string(kMain) + " does not begin with an `Include` line for " + kFolder);
 }
 
 using Settings = std::map<std::string, std::string>;
@@ -121,8 +121,8 @@ Status effective(const Settings& have, const Json& params) {
     if (it == have.end()) return fail(Code::failed, "sshd has no setting " + name);
     const std::string want = canonical(value_text(value));
     if (canonical(it->second) != want && want.rfind(canonical(it->second) + " ", 0) != 0)
-      return fail(Code::failed,
-                  name + " has the value '" + it->second + "' in effect, not '" + value_text(value) + "'");
+      return fail(Code::failed, "the effective value of " + name + " is '" + it->second + "', not '" +
+                                    value_text(value) + "'");
   }
   return Ok{};
 }
@@ -214,12 +214,12 @@ StepModule sshd_module() {
   StepModule m;
   m.name = "sshd";
   m.help =
-      "Changes settings of the SSH server: tested before the reload, compared with the settings in effect "
+      "Changes settings of the SSH server. They are tested before the reload, compared with those in effect "
       "(`sshd -T`), and rolled back by a timer unless the server still responds and the controller is "
       "reachable.";
   m.parameters = Json::array(
       {parameter("settings", "object", true, "setting -> value"),
-       parameter("controller", "string", false, "URL that must be reachable afterwards"),
+       parameter("controller", "string", false, "URL that must be reachable after the change"),
        parameter("port", "int", false, "port on which the server must still respond; 0: not checked", 22),
        parameter("rollback_seconds", "int", false, "time after which an unconfirmed change is rolled back",
                  120)});

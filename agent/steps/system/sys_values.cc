@@ -109,7 +109,7 @@ size_t values_diff(const Files& files, const Wanted& want, Diff& diff) {
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no running kernel; checked on nodes"};
+    return CheckResult{Holds::not_applicable, "an image has no running kernel; the step is checked on nodes"};
   Diff diff;
   if (values_diff(context.files, want, diff) == 0) {
     std::string patterns;

@@ -68,7 +68,7 @@ Status apply(StepContext& context, const Json& params) {
 StepModule sysctl_module() {
   StepModule m;
   m.name = "sysctl";
-  m.help = "Sets kernel parameters, now and at every boot, in a file of muster's own.";
+  m.help = "Sets kernel parameters, now and at every boot, in muster's own file.";
   m.parameters = Json::array(
       {parameter("name", "string", false, "used in the file name: /etc/sysctl.d/zz-muster-NAME.conf", "base"),
        parameter("values", "object", true, "parameter -> value"),

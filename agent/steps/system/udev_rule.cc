@@ -36,7 +36,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   Diff diff;
   add_difference(context.files, want.file, diff);
-  if (has_pending_reload(context.files, "udev-" + want.name)) diff.add("not yet applied to existing devices");
+  if (has_pending_reload(context.files, "udev-" + want.name))
+    diff.add("the rules are not yet applied to existing devices");
   return diff.result();
 }
 
@@ -64,8 +65,8 @@ StepModule udev_rule_module() {
   m.parameters = Json::array(
       {parameter("name", "string", true, "used in the file name: ORDER-muster-NAME.rules"),
        parameter("rules", "list", true, "rules, one per element, as in udev(7)"),
-       parameter("order", "int", false, "two digits in the file name; udev reads its files in this order",
-                 70),
+       parameter("order", "int", false,
+                 "two digits that begin the file name; udev reads the files in this order", 70),
        parameter("subsystems", "list", false, "subsystems whose devices are triggered; default: all")});
   m.check = check;
   m.apply = apply;

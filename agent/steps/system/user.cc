@@ -47,8 +47,9 @@ void account_diff(const StepContext& context, const Wanted& want, const PasswdEn
   if (user.shell != want.shell) diff.add("shell " + user.shell + " -> " + want.shell);
   const std::string password = password_field(context.files, want.name);
   if (!takes_keys_only(password))
-    diff.add(!password.empty() && password[0] == '!' ? "the account is locked, not only its password"
-                                                     : "password is not locked");
+    diff.add(!password.empty() && password[0] == '!'
+                 ? "the whole account is locked, not only its password login"
+                 : "password is not locked");
   for (const auto& name : want.groups) {
     const auto group = find_group(context.files, name);
     bool member = false;
@@ -159,7 +160,7 @@ StepModule user_module() {
   m.parameters = Json::array(
       {parameter("name", "string", true, "login name"), parameter("uid", "int", false, "UID; 0: any", 0),
        parameter("keys", "list", false, "complete set of SSH public keys; default: unchanged"),
-       parameter("sudo", "bool", false, "may use sudo without a password", false),
+       parameter("sudo", "bool", false, "whether the user may use sudo without a password", false),
        parameter("groups", "list", false, "additional groups"),
        parameter("shell", "string", false, "login shell", "/bin/bash"),
        parameter("home", "string", false, "home folder; default: /home/NAME")});

@@ -28,13 +28,13 @@ Result<std::string> address_of_server(const std::string& node, const std::string
   const bool inside = number && network.ok() && network->contains(*number);
   if (other == declared.others.end() && !inside) return reported;
   const std::string whose = other == declared.others.end()
-                                ? "an address of network.provisioning"
+                                ? "an address in network.provisioning"
                                 : fmt::format("which is the declared address of {}", other->second);
   return fail(
       Code::denied,
       fmt::format("server {0} has the address {1} in the provider's API, {2}, but {3} is declared with {4}: "
                   "nothing was done. One of the two belongs to another server: correct power.address (the "
-                  "server's id) or address of {3} in the spec. If it was the id, remove {3} from the spec "
+                  "server's id) or address of {3} in the spec. If the id was wrong, remove {3} from the spec "
                   "first: `muster node rm {3}` then removes the record of server {0}",
                   server, reported, whose, node, declared.own));
 }

@@ -76,13 +76,14 @@ std::optional<PhyLock> phy_lock(const PhyServer& server) {
   if (server.lock.empty()) return std::nullopt;
   if (server.lock == "administrative_lock")
     return PhyLock{Code::denied,
-                   "the provider's staff are working on the machine (administrative_lock), and it accepts no "
-                   "orders: ask the provider when they are done, then run this again"};
+                   "the provider's staff are working on the machine (administrative_lock), which accepts no "
+                   "orders until the work ends: ask the provider when that will be, then run this again"};
   const std::string what = server.lock == "os_install"       ? "its operating system is being installed"
                            : server.lock == "configure_raid" ? "its RAID is being configured"
                                                              : "an operation of the provider is running";
-  return PhyLock{Code::unavailable, fmt::format("{} (lock {}), and it accepts no orders until that is over",
-                                                what, std::string(first_bytes(server.lock, 40)))};
+  return PhyLock{Code::unavailable,
+                 fmt::format("{} (lock {}); the machine accepts no orders until the lock is released", what,
+                             std::string(first_bytes(server.lock, 40)))};
 }
 
 int PhyAccount::requests() const {
@@ -98,8 +99,8 @@ Status PhyAccount::take(bool for_order, TimeMs end) {
       const std::lock_guard hold(budget_mutex_);
       const TimeMs at = now();
       if (at < refused_until_)
-        return fail(Code::denied, fmt::format("the API rejected the account's token; the next request with "
-                                              "it is tried in {}: correct it with `muster secret set`",
+        return fail(Code::denied, fmt::format("the API rejected the account's token; update it with "
+                                              "`muster secret set` (next attempt in {})",
                                               to_human(refused_until_ - at)));
       if (const DurationMs blocked = budget_.blocked(); blocked > 0)
         return fail(Code::unavailable,
@@ -169,7 +170,8 @@ Result<PhyAccount::Answer> PhyAccount::exchange(const std::string& method, const
     request.headers["Content-Type"] = "application/json";
     request.body = dump_json(body);
   }
-  if (may_send && !may_send()) return fail(Code::cancelled, what + ": no longer needed; not sent");
+  if (may_send && !may_send())
+    return fail(Code::cancelled, what + ": no longer needed; the request was not sent");
   auto response = http_->request(std::move(request), left);
   if (!response.ok()) {
     Error error = std::move(response).error();
@@ -218,13 +220,14 @@ Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
       return fail(Code::not_found, says + ": the account has no such server or image");
     case 409:
       return fail(Code::conflict,
-                  says + ": another operation of this server is running, which muster did not start");
+                  says + ": an operation that muster did not start is running on this server");
     case 429: {
       const DurationMs span =
           answer.retry_after > 0 ? std::min(answer.retry_after, PhyBudget::kLongestBlock) : kUnsaid;
       budget_.block(span);
-      return fail(Code::unavailable, fmt::format("{}: the account's quota is used up; nothing is sent for {}",
-                                                 says, to_human(span)));
+      return fail(
+          Code::unavailable,
+          fmt::format("{}: the account's quota is used up; no request is sent for {}", says, to_human(span)));
     }
     case 503:
       return fail(Code::unavailable, says + ": the machine's hardware did not respond to the provider");

@@ -56,7 +56,7 @@ void PhyBudget::load() {
   };
   const double left = number("left"), at = number("at"), blocked_until = number("blocked_until");
   if (!(left >= 0 && left <= kBurst && at >= 0 && blocked_until >= 0))
-    return log::warning("the remaining quota at the provider cannot be read: requests are delayed",
+    return log::warning("the stored remaining request quota cannot be read: requests are delayed",
                         {{"file", options_.name}});
   const auto now = static_cast<double>(options_.of_day());
   const auto span = [](double ms, DurationMs longest) {
@@ -73,7 +73,7 @@ void PhyBudget::keep() {
       {"left", left_}, {"at", now}, {"blocked_until", blocked() > 0 ? now + blocked() : TimeMs{0}}};
   const auto written = Files(options_.folder).write("/" + options_.name, dump_json(kept) + "\n", 0600);
   if (!written.ok() && !complained_)
-    log::error("the remaining quota at the provider is not stored", {{"error", written.error().message}});
+    log::error("the remaining request quota could not be stored", {{"error", written.error().message}});
   complained_ = !written.ok();
 }
 

@@ -44,10 +44,11 @@ class PhyInstall : public Reinstall {
   Result<PhyServer> only(const std::string& server, const PhyAsk& ask) {
     TRY(PhyServer found, phy_server_of(target_, *account_, ask));
     if (found.id == server) return found;
-    return fail(Code::denied,
-                fmt::format("its installation was started on server {}, but '{}' leads to server {}: nothing "
-                            "was done; `muster node rm {}` removes the record of that installation",
-                            server, target_.address, found.id, target_.node));
+    return fail(
+        Code::denied,
+        fmt::format("the node's installation was started on server {}, but '{}' leads to server {}: nothing "
+                    "was done; `muster node rm {}` removes the record of that installation",
+                    server, target_.address, found.id, target_.node));
   }
   Result<Json> image_named(const PhyServer& server, const std::string& image, DurationMs deadline);
 
@@ -70,7 +71,7 @@ Result<Json> PhyInstall::image_named(const PhyServer& server, const std::string&
 }
 
 Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationMs deadline) {
-  const char* what = "checking whether it can be reinstalled";
+  const char* what = "checking whether the server can be reinstalled";
   auto server = unlocked("", deadline);
   if (!server.ok()) return about(std::move(server).error(), what);
   auto found = image_named(*server, image, deadline);
@@ -92,10 +93,11 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
 // Sends all five fields: the published API description requires one of them, its copy in the client libraries
 // all. Manual partitioning at a console is not possible.
 Status PhyInstall::begin(const Order& order, DurationMs deadline) {
-  const char* what = "reinstalling its operating system";
+  const char* what = "reinstalling the operating system";
   if (!order.permit)
-    return about(fail(Code::invalid, "internal error: order without a cancellation permit"), what);
-  if (order.server.empty()) return about(fail(Code::invalid, "no server is recorded"), what);
+    return about(fail(Code::invalid, "internal error: the order has no cancellation permit"), what);
+  if (order.server.empty())
+    return about(fail(Code::invalid, "no server is recorded for this installation"), what);
   const auto server = unlocked(order.server, deadline);
   if (!server.ok()) return about(server.error(), what);
   const Json body = {{"os_image_id", order.image},
@@ -111,7 +113,7 @@ Status PhyInstall::begin(const Order& order, DurationMs deadline) {
 
 Result<Reinstall::Look> PhyInstall::look(const std::string& name, DurationMs deadline) {
   const auto server = only(name, {false, kListAge, deadline});
-  if (!server.ok()) return about(server.error(), "reading the state of its installation");
+  if (!server.ok()) return about(server.error(), "reading the state of the installation");
   if (server->lock == "os_install") return Look::installing;
   const auto lock = phy_lock(*server);
   if (!lock) return Look::idle;

@@ -109,7 +109,7 @@ Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, Dura
                                                record.address, session.error().message));
   const auto said = (*session)->run(kAsk, "", kMinute);
   if (!said.ok() || !said->ok())
-    return fail(Code::unavailable, fmt::format("{} does not report its system: {}", record.address,
+    return fail(Code::unavailable, fmt::format("{} does not report its operating system: {}", record.address,
                                                said.ok() ? last_words(*said) : said.error().message));
   const std::string os = word_after(said->out, "os"), up = word_after(said->out, "up");
   if (os != record.os)
@@ -124,7 +124,7 @@ Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, Dura
   const std::string boot = word_after(said->out, "boot");
   if (!is_boot_id(boot)) return fail(Code::unavailable, record.address + " does not report its boot id");
   if (boot == record.old_boot_id)
-    return fail(Code::unavailable, fmt::format("{} still runs the previous boot ({})", record.address, boot));
+    return fail(Code::unavailable, fmt::format("{} has not rebooted (boot id {})", record.address, boot));
   return session;
 }
 
@@ -169,7 +169,7 @@ bool ProviderInstall::gone(const JobPtr& job) const {
 template <typename T>
 void ProviderInstall::call(const JobPtr& job, std::function<Result<T>()> work,
                            std::function<void(Result<T>)> then) {
-  auto result = std::make_shared<Result<T>>(fail(Code::failed, "it did not run"));
+  auto result = std::make_shared<Result<T>>(fail(Code::failed, "the call did not run"));
   hooks_.offload([result, work = std::move(work)] { *result = work(); },
                  [this, alive = alive_, job, result, then = std::move(then)] {
                    if (*alive && !gone(job)) then(std::move(*result));
@@ -215,12 +215,12 @@ void ProviderInstall::forget(const std::string& node) {
   }
   if (is_over(job->record)) return;  // its RAM system has joined, or nothing is running
   if (job->leave && !job->leave->withdraw())
-    return hooks_.tell(node,
-                       "cancelled after its new system was ordered to hand over, which it may still do");
+    return hooks_.tell(
+        node, "cancelled after its new system was ordered to hand over: the handover may still happen");
   if (job->record.stage == "intended")
-    hooks_.tell(node, "cancelled while the order to install it was being sent: the provider may install it");
+    hooks_.tell(node, "cancelled while the order was being sent: the provider may still install the node");
   else if (!job->record.stage.empty())
-    hooks_.tell(node, "cancelled; the installation is ordered and goes on at the provider");
+    hooks_.tell(node, "cancelled, but the provider continues the installation");
 }
 
 // The caller waits for the RAM system's hello. If it never arrives, the machine still has the installed
@@ -234,7 +234,7 @@ void ProviderInstall::joined(const std::string& node) {
   record->stage = "joined";
   hooks_.save(node, to_text(*record), [node](const Status& saved) {
     if (!saved.ok())
-      log::error("not recorded that the RAM system joined",
+      log::error("could not record that the RAM system joined",
                  {{"node", node}, {"error", saved.error().message}});
   });
 }
@@ -271,7 +271,7 @@ void ProviderInstall::install(const std::string& node, const Json& order, Done d
 // If there is a record, the machine's state shows how far the installation got; otherwise none was ordered.
 void ProviderInstall::resume(const JobPtr& job) {
   if (job->approval.empty())
-    return end(job, fail(Code::invalid, "reinstall order without an approval"), false);
+    return end(job, fail(Code::invalid, "the reinstall order has no approval"), false);
   auto provider = hooks_.provider(job->node);
   if (!provider.ok()) return end(job, provider.error(), false);
   job->provider = std::move(*provider);
@@ -284,16 +284,17 @@ void ProviderInstall::resume(const JobPtr& job) {
   if (record->stage == "spent")
     return end(job,
                fail(Code::denied,
-                    "its installation was ordered once, as approved, and did not complete: ask the provider, "
+                    "the approved installation was already ordered and did not complete: ask the provider, "
                     "then plan again"),
                false);
   if (record->image != job->image || record->os != job->os) {
     if (same)
-      return end(job, fail(Code::denied, "a different installation under this approval is running"), false);
+      return end(job, fail(Code::denied, "another installation under this approval is running"), false);
     // The old record is overwritten when the new installation is ordered.
-    hooks_.tell(job->node,
-                fmt::format("the earlier installation of {} is not what is declared now, and is ignored",
-                            record->image));
+    hooks_.tell(
+        job->node,
+        fmt::format("the earlier installation, of image {}, no longer matches the spec and is ignored",
+                    record->image));
     return prepare(job);
   }
   job->record = std::move(*record);
@@ -397,7 +398,7 @@ void ProviderInstall::looked(const JobPtr& job, const Result<Reinstall::Look>& l
     return end(
         job,
         fail(Code::failed,
-             fmt::format("its installation is not finished after {}: ask the provider, then run this again{}",
+             fmt::format("the installation is not done after {}: ask the provider, then repeat the command{}",
                          to_human(times_.installs), job->last.empty() ? "" : "; " + job->last)),
         false);
   if (!look.ok() || *look == Reinstall::Look::busy) return watch(job);
@@ -427,11 +428,11 @@ void ProviderInstall::nothing_runs(const JobPtr& job) {
           return spend(job, fail(Code::denied, there.error().message));
         if (waited < times_.begins) return watch(job);
         const bool accepted = job->record.stage != "intended";
-        const Error error =
-            fail(accepted ? Code::denied : Code::failed,
-                 fmt::format("the provider {} the installation, but none started within {}; {}",
-                             accepted ? "accepted" : "may have accepted", to_human(times_.begins),
-                             there.error().message));
+        const Error error = fail(
+            accepted ? Code::denied : Code::failed,
+            fmt::format("the provider {} the installation request, but no installation started within {}; {}",
+                        accepted ? "accepted" : "may have accepted", to_human(times_.begins),
+                        there.error().message));
         // The provider may still begin an installation that it accepted.
         accepted ? spend(job, error) : end(job, error, true);
       });
@@ -466,14 +467,10 @@ void ProviderInstall::await_system(const JobPtr& job) {
         const bool never = there.error().code == Code::conflict;
         if (!never && waited < times_.answers)
           return later(job, times_.look, [this, job] { await_system(job); });
-        spend(
-            job,
-            fail(Code::denied,
-                 never
-                     ? there.error().message
-                     : fmt::format(
-                           "the provider reports it as installed, but no new system was found within {}: {}",
-                           to_human(times_.answers), there.error().message)));
+        spend(job, fail(Code::denied, never ? there.error().message
+                                            : fmt::format("the provider reports the installation as done, "
+                                                          "but no new system was found within {}: {}",
+                                                          to_human(times_.answers), there.error().message)));
       });
 }
 
@@ -492,7 +489,7 @@ void ProviderInstall::hand_over(const JobPtr& job) {
           return hand_over_by_ssh(*session, agent, params, kSsh, *permit);
         },
         [this, job](Status left) {
-          if (left.ok()) hooks_.tell(job->node, "its new system hands over to the RAM system (kexec)");
+          if (left.ok()) hooks_.tell(job->node, "its new system is handing over to the RAM system (kexec)");
           if (left.ok() || left.error().code == Code::denied) return end(job, left, false);
           end(job, fail(Code::failed, left.error().message), false);
         });

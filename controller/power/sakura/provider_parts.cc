@@ -16,7 +16,7 @@ void keep_in_vault(Vault& vault, ProviderInstall::Hooks& hooks) {
   hooks.erase = [&vault](const std::string& node) {
     vault.remove(install_record_name(node), [node](const Status& removed) {
       if (!removed.ok())
-        log::error("the record of an installation was not deleted",
+        log::error("an installation record could not be deleted",
                    {{"node", node}, {"error", removed.error().message}});
     });
   };
@@ -62,7 +62,8 @@ std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts)
 
 void forget_installs(Vault& vault, Store& store, const Spec& spec) {
   const auto secrets = vault.list();
-  if (!secrets.ok()) return log::error("secrets not read", {{"error", secrets.error().message}});
+  if (!secrets.ok())
+    return log::error("the stored secrets could not be read", {{"error", secrets.error().message}});
   std::vector<Write> gone;
   for (const auto& secret : *secrets) {
     const std::string node = node_of_install_record(secret.name);
@@ -73,7 +74,7 @@ void forget_installs(Vault& vault, Store& store, const Spec& spec) {
   if (gone.empty()) return;
   store.write(std::move(gone), [](const Status& written) {
     if (!written.ok())
-      log::error("records of installations were not deleted", {{"error", written.error().message}});
+      log::error("installation records could not be deleted", {{"error", written.error().message}});
   });
 }
 

@@ -64,12 +64,11 @@ class SakuraPhy : public Power {
     return *power == "on" ? PowerState::on : *power == "off" ? PowerState::off : PowerState::unknown;
   }
   Status no_network_boot() const {
-    return fail(
-        Code::invalid,
-        fmt::format(
-            "{} (server {}): the provider's API cannot boot a machine from the network; with power.install "
-            "in the spec the provider reinstalls it, and `muster reimage` uses the system it runs",
-            target_.node, target_.address));
+    return fail(Code::invalid,
+                fmt::format("{} (server {}): the provider's API cannot boot a machine from the network; with "
+                            "`power.install` in the spec the provider reinstalls the machine, and `muster "
+                            "reimage` then starts from its running system",
+                            target_.node, target_.address));
   }
   Status reach(PowerState wanted, const std::string& what, const std::string& operation, DurationMs reserve);
   Status wait_for(PowerState wanted, const std::string& what, DurationMs reserve);
@@ -122,7 +121,7 @@ Status SakuraPhy::wait_for(PowerState wanted, const std::string& what, DurationM
     last = now.ok() ? fmt::format("it is {}", to_string(*now)) : now.error().message;
   }
   return about(fail(Code::timeout, fmt::format("the API accepted the order, but the machine is not {}: {}; "
-                                               "to read it again, run `muster power state {}`",
+                                               "to read its power state again, run `muster power state {}`",
                                                to_string(wanted), last, target_.node)),
                what);
 }
@@ -168,10 +167,10 @@ Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
     if (name.empty() || other == target.servers_of_others.end()) continue;
     return fail(
         Code::denied,
-        fmt::format(
-            "'{}' leads to server {} ({}), which belongs to {}: nothing was done. Name each node's "
-            "own server by its id; if {} no longer has it, run `muster node rm {}` to remove that record",
-            target.address, server.id, server.nickname, other->second, other->second, other->second));
+        fmt::format("'{}' leads to server {} ({}), which belongs to {}: nothing was done. Name each node's "
+                    "own server by its id; if {} no longer has that server, run `muster node rm {}` to "
+                    "remove that record",
+                    target.address, server.id, server.nickname, other->second, other->second, other->second));
   }
   return Ok{};
 }
@@ -181,9 +180,10 @@ Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
 Status is_not_ours(const PowerTarget& target, const PhyServer& server) {
   for (const std::string& name : {server.address, lower(server.nickname)})
     if (!name.empty() && target.own_names.count(name))
-      return fail(Code::denied, fmt::format("own-machine: the controller runs on server {} ('{}' belongs to "
-                                            "the controller host): muster neither installs nor switches it",
-                                            server.id, name));
+      return fail(Code::denied,
+                  fmt::format("own-machine: the controller runs on server {} ('{}' belongs to the controller "
+                              "host): muster neither installs it nor controls its power",
+                              server.id, name));
   return Ok{};
 }
 
@@ -202,7 +202,7 @@ Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, 
   }
   if (target.pin_sha256 != pin)
     return fail(Code::denied,
-                fmt::format("'{}' leads to server {}, but {} was {} until now: nothing was done; if the "
+                fmt::format("'{}' leads to server {}, but {} used {} until now: nothing was done; if the "
                             "machine was replaced, run `muster node rm {}` to remove the old record",
                             target.address, server.id, target.node, target.pin_sha256, target.node));
   return server;
@@ -217,14 +217,14 @@ PowerDriver sakura_phy_driver() {
   PowerDriver driver;
   driver.name = "sakura-phy";
   driver.help =
-      "Switches a rented machine (Sakura dedicated server PHY) through the provider's API and, with "
-      "power.install, reinstalls it. Needs address (the server's id or nickname) and secret "
-      "(TOKEN:SECRET of the account).";
+      "Controls the power of a rented machine (Sakura dedicated server PHY) through the provider's API and, "
+      "with `power.install`, reinstalls it. Needs `address` (the server's id or nickname) and `secret` (the "
+      "account's TOKEN:SECRET).";
   // All servers of an account share one budget, so all drivers of this process share the account objects.
   const auto accounts = std::make_shared<PhyAccounts>(real_waiter(), time_of_day);
   const auto account_of = [accounts](const PowerTarget& target) -> Result<std::shared_ptr<PhyAccount>> {
     if (target.user.empty() || target.password.empty())
-      return fail(Code::invalid, "sakura-phy: the secret is not TOKEN:SECRET of an account");
+      return fail(Code::invalid, "sakura-phy: the secret must have the form TOKEN:SECRET");
     return accounts->of(target.api, target.user, target.password, target.state);
   };
   driver.make = [account_of](PowerTarget target) -> Result<std::unique_ptr<Power>> {

@@ -188,7 +188,7 @@ TEST_CASE(
   REQUIRE(before.ok());
   CHECK(before->holds == Holds::no);
   CHECK(before->diff.find("0000:00:01.0 (classic): 005d -> 0040") != std::string::npos);
-  CHECK(before->note == "bridges without ACS capability, nothing to switch off: 0000:01:00.0");
+  CHECK(before->note == "bridges without the ACS capability, nothing to turn off: 0000:01:00.0");
   REQUIRE(n.module().apply(n.context, Json::object()).ok());
   CHECK(n.control(root) == 0x0040);  // direct translated stays
   CHECK(n.control(other) == 0x001d);

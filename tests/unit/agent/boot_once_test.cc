@@ -189,7 +189,7 @@ struct Host : Process {
       restarts = !systemd_fails && c.argv.back() == "reboot.target";
       return Output{systemd_fails ? 1 : 0, "", ""};
     }
-    return Output{4, "", "the running kernel rejects the new one: Operation not permitted\n"};
+    return Output{4, "", "the running kernel rejected the new kernel: Operation not permitted\n"};
   }
   Result<Json> prepare() {
     const wire::KexecJob job = {

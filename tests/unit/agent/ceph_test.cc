@@ -162,7 +162,7 @@ TEST_CASE("ceph: no new cluster where object stores are, but a lost monitor join
     const Status made = node.apply("ceph_mon", params);
     REQUIRE_FALSE(made.ok());
     CHECK(made.error().code == Code::denied);
-    CHECK(made.error().message.find(by_plan ? "disks of this storage" : "/dev/nvme3n1") != std::string::npos);
+    CHECK(made.error().message.find(by_plan ? "disks with OSDs" : "/dev/nvme3n1") != std::string::npos);
     CHECK(!node.machine.called("--mkfs"));
     CHECK(!node.machine.files().exists("/var/lib/ceph/mon/ceph-node01"));
     node.machine.put("/ceph/mons", "node02 node03 ");

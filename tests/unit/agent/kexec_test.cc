@@ -66,7 +66,8 @@ struct System : Process {
     REQUIRE(c.argv == std::vector<std::string>{"/proc/self/exe", "kexec", "--stdin"});
     const Json request = parse_json(c.input).value();
     if (request.value("unload", false)) return loaded.clear(), Output{0, "", ""};
-    if (refuses) return Output{4, "", "the running kernel rejects the new one: Operation not permitted\n"};
+    if (refuses)
+      return Output{4, "", "the running kernel rejected the new kernel: Operation not permitted\n"};
     const Files machine("/");
     kernel = machine.read(request["kernel"]).value_or("");
     initrd = machine.read(request["initrd"]).value_or("");

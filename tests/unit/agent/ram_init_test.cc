@@ -45,8 +45,9 @@ TEST_CASE("the boot network is what the command line says, or what is wrong with
   CHECK(wrong("muster.mac=52:54:00:00:01:09").find("no muster.ip") != std::string::npos);
   // What iPXE leaves when it has no address to write in.
   CHECK(wrong("muster.ip=/24 muster.mac=52:54:00:00:01:09").find("'/24'") != std::string::npos);
-  CHECK(wrong("muster.ip=10.20.0.200 muster.mac=52:54:00:00:01:09").find("with prefix") != std::string::npos);
-  CHECK(wrong("muster.ip=10.20.0.200/99 muster.mac=52:54:00:00:01:09").find("with prefix") !=
+  CHECK(wrong("muster.ip=10.20.0.200 muster.mac=52:54:00:00:01:09").find("with a prefix") !=
+        std::string::npos);
+  CHECK(wrong("muster.ip=10.20.0.200/99 muster.mac=52:54:00:00:01:09").find("with a prefix") !=
         std::string::npos);
 }
 

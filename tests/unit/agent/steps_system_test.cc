@@ -99,8 +99,8 @@ TEST_CASE("package: a set whose versions do not go together is refused before it
   const Status refused = r.apply("package", params);
   REQUIRE(!refused.ok());
   CHECK(refused.error().code == Code::conflict);
-  CHECK(refused.error().message.find("libnvidia-ml1 is 560.35.03-1, but its set requires 550.163.01-*") !=
-        std::string::npos);
+  CHECK(refused.error().message.find(
+            "libnvidia-ml1 has version 560.35.03-1, but its set requires 550.163.01-*") != std::string::npos);
   CHECK(refused.error().message.find("libtirpc3") == std::string::npos);
   CHECK(r.machine.get("/var/lib/dpkg/status").find("nvidia") == std::string::npos);
 
@@ -118,7 +118,8 @@ TEST_CASE("package: a locked package of another version is seen, and held with i
   Json params = {{"names", {"nvidia-smi"}},
                  {"hold", true},
                  {"locked", {{{"packages", {"libnvidia-*"}}, {"version", "550.*"}}}}};
-  CHECK(r.check("package", params)->diff.find("libnvidia-ml1 is 560.1-1, but its set requires 550.*") !=
+  CHECK(r.check("package", params)
+            ->diff.find("libnvidia-ml1 has version 560.1-1, but its set requires 550.*") !=
         std::string::npos);
   CHECK(r.apply("package", params).error().code == Code::conflict);  // nothing to install would mend it
   params["locked"][0]["version"] = "560.*";

@@ -150,13 +150,13 @@ TEST_CASE("two phases: what was taken back cannot be confirmed any more") {
     return steps::roll_back(r.context.files, r.machine, "x");
   };
   const Status done = steps::in_two_phases(r.context, phases, [&] { return timer_fires(); });
-  CHECK(done.error().message == "the change of x was not confirmed in time and was rolled back by its timer");
+  CHECK(done.error().message == "the change to x was not confirmed in time and was rolled back by its timer");
   const Status failed = steps::in_two_phases(r.context, phases, [&]() -> Status {
     REQUIRE(timer_fires().ok());
     return fail(Code::failed, "no answer");
   });
   CHECK(failed.error().message ==
-        "no answer; the change of x was not confirmed in time and was rolled back by its timer");
+        "no answer; the change to x was not confirmed in time and was rolled back by its timer");
 
   // Under way: the copies are still there, and confirming would leave half of them.
   REQUIRE(steps::arm(r.context, phases).ok());
@@ -203,7 +203,7 @@ TEST_CASE("two phases: a change that fails while its timer takes it back is take
     return fail(Code::failed, "no answer");
   });
   CHECK(done.error().message ==
-        "no answer; the change of x was not confirmed in time and was rolled back by its timer");
+        "no answer; the change to x was not confirmed in time and was rolled back by its timer");
   CHECK(r.machine.get("/etc/a") == "old\n");
   CHECK(!steps::is_armed(r.context.files, "x"));
 }

@@ -132,9 +132,9 @@ TEST_CASE("planned inputs: what is known of a node", "[bringup][approve]") {
        node([](NodeObservation& n) { n.mode = wire::Mode::ram; })},
       {"node gpu07: it is no longer known which system its agent runs in",
        node([](NodeObservation& n) { n.mode.reset(); })},
-      {"node gpu07: it is now degraded, not accepted",
+      {"node gpu07: its state is now degraded, not accepted",
        node([](NodeObservation& n) { n.state = NodeState::degraded; })},
-      {"node gpu07: it is now quarantined, not accepted", node([](NodeObservation& n) {
+      {"node gpu07: its state is now quarantined, not accepted", node([](NodeObservation& n) {
          n.state = NodeState::quarantined;
          n.held_by = HeldBy::an_operator;
          n.reason = "by an operator";
@@ -226,7 +226,7 @@ TEST_CASE("planned inputs: the controller and its machine", "[bringup][approve]"
          in.programs.push_back({"/usr/lib/x", "y"});
        })},
       {"kernel options: now 'debug'", input([](PlannerInput& in) { in.kernel_options = "debug"; })},
-      {"lab: it is now a lab's controller", input([](PlannerInput& in) { in.lab = true; })},
+      {"lab: this is now a lab's controller", input([](PlannerInput& in) { in.lab = true; })},
       {"GPU results: now 'sha256:x'", input([](PlannerInput& in) { in.gpu_results->digest = "sha256:x"; })},
       {"GPU results: it no longer exists", input([](PlannerInput& in) { in.gpu_results.reset(); })},
   });

@@ -233,7 +233,7 @@ TEST_CASE("a host that is not the one meant, or does not let us in, is left at t
   CHECK(slurp(site.sshd.dir / "log").find("Accepted") == std::string::npos);
   refused({"--like", "node03", "--key", stranger, "--host-key", (site.sshd.dir / "host.pub").string()},
           "the key was rejected");
-  site.says("systemd is not running on this host, and the agent needs it");
+  site.says("systemd is not running on this host, but the agent requires systemd");
   refused(site.good(), "cannot be adopted: systemd is not running");
   CHECK(site.dir.read("asked").find("base/hosts") == std::string::npos);  // no plan was made for it
   CHECK(site.adopt({"--key", site.dir.path("none"), "--host-key", "SHA256:" + std::string(43, 'A')}).exit ==

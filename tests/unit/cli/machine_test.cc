@@ -35,7 +35,7 @@ TEST_CASE("the list of nodes has the undeclared machines below it", "[cli]") {
                 {"discover_until", 0}};
   CHECK_FALSE(has(render_nodes(nodes), "Undeclared machines"));
   nodes["discover_until"] = 1'700'000'000'000;
-  CHECK(has(render_nodes(nodes), "none has booted"));
+  CHECK(has(render_nodes(nodes), "no undeclared machine has booted"));
   nodes["unknown_machines"] =
       Json::array({{{"name", "unknown-52:54:00:20:00:04"}, {"time", 1'700'000'000'000}, {"facts", found()}},
                    {{"name", "unknown-52:54:00:20:00:05"}, {"time", 1'700'000'000'000}}});

@@ -99,13 +99,13 @@ TEST_CASE("a broken promise fails at its step, and the machine is switched on ag
   lies.off_lies = true;
   CHECK(failed_at(lies) == "off");
   network.network_switches = true;
-  CHECK(failed_at(network) == "network once: set, nothing switched");
+  CHECK(failed_at(network) == "network once: set, power unchanged");
   no_network.broken = "network-once";
-  CHECK(failed_at(no_network) == "network once: set, nothing switched");
+  CHECK(failed_at(no_network) == "network once: set, power unchanged");
   silent.broken = "describe";
   CHECK(failed_at(silent) == "describe");
   forgets.tells_next = forgets.forgets_network = true;
-  CHECK(failed_at(forgets) == "the network boot is shown");
+  CHECK(failed_at(forgets) == "network boot is reported");
   deaf.deaf = true;
   CHECK(failed_at(deaf) == "shutdown");
   other.described = "off";

@@ -30,7 +30,7 @@ Json large() {
   nodes[300] = {
       {"name", "n0300"}, {"state", "installing"}, {"run_state", "running"}, {"waiting", "its agent"}};
   nodes[400] = {{"name", "n0400"}, {"state", "discovered"}, {"run_state", "waiting"}, {"waiting", "a place"}};
-  nodes[500] = {{"name", "n0500"}, {"state", "installing"}, {"by_hand", true}, {"waiting", "switch it on"}};
+  nodes[500] = {{"name", "n0500"}, {"state", "installing"}, {"by_hand", true}, {"waiting", "power it on"}};
   nodes[600]["silent_since"] = 1;
   nodes[700]["returning"] = true;
   nodes[800]["run_state"] = "returned";

@@ -132,7 +132,7 @@ TEST_CASE("an image is built once, again when an input changed, and says which")
   b.request.files[0].content = "bye";
   CHECK(b.reason() == "files: /etc/motd");
   b.request.run = {{"systemctl", "mask", "x"}};
-  CHECK(b.reason() == "commands that run in it");
+  CHECK(b.reason() == "the commands in `run` changed");
   const int trees = b.debian.trees;
   b.request.rebuild = true;
   CHECK(b.reason() == "a rebuild was requested");

@@ -184,7 +184,7 @@ TEST_CASE("a damaged image is refused, named, and leaves nothing") {
   }
   SECTION("frames with something behind") {
     put(c.open + "/frames.zst", slurp(c.open + "/frames.zst") + "x");
-    c.check_refused(Code::corrupt, "longer than its frames");
+    c.check_refused(Code::corrupt, "contains data after the last frame");
   }
   SECTION("the kernel") {
     put(c.open + "/vmlinuz", "kerneL");
@@ -228,7 +228,7 @@ TEST_CASE("an image whose manifest is not its own is refused") {
   SECTION("of another image") {
     const ImageInfo other = make_image(c.dir.path("elsewhere"), "gpu");
     put(c.open + "/manifest.json", slurp(other.folder + "/manifest.json"));
-    c.check_refused(Code::corrupt, "manifest is that of gpu");
+    c.check_refused(Code::corrupt, "manifest belongs to gpu");
   }
   SECTION("of another format") {
     Json manifest = Json::parse(slurp(c.open + "/manifest.json"));

@@ -222,7 +222,7 @@ TEST_CASE("nvml: what held the clocks down, seen at either reading or timed betw
   CHECK_FALSE(has(held, "nvlink_replay"));
   CHECK_FALSE(has(held, "nvlink_inactive"));
   CHECK_FALSE(has(held, "nvlink_active"));
-  CHECK(absent(held).find("nvlink_replay: no GPU of this node reports it") != std::string::npos);
+  CHECK(absent(held).find("nvlink_replay: no GPU in this node reports this counter") != std::string::npos);
   CHECK(absent(held).find("\"nvlink_inactive\"") != std::string::npos);  // which stops no node
 }
 
@@ -238,7 +238,8 @@ TEST_CASE("nvml: a GPU that is lost takes its counters along, not the others' mo
   CHECK(value(m, "nvlink_recovery") == 1);
   CHECK_FALSE(
       has(m, "nvlink_replay"));  // nothing moved on those that tell: no proof of the one that does not
-  CHECK(absent(m).find("nvlink_replay: GPU GPU-fake-1 link 1 no longer reports it") != std::string::npos);
+  CHECK(absent(m).find("nvlink_replay: GPU GPU-fake-1 link 1 no longer reports this counter") !=
+        std::string::npos);
   CHECK(m.detail["nvml"]["notes"].dump().find("GPU number 1 of 2: GPU is lost (15)") != std::string::npos);
   CHECK(m.detail["part"] == "GPU GPU-fake-0 link 0, GPU GPU-fake-1");
 }

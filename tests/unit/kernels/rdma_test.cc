@@ -501,7 +501,7 @@ TEST_CASE(
     const Json lost = result();
     partner.join();
     CHECK(lost["outcome"] == "unavailable");
-    CHECK(lost["error"].get<std::string>().find("the partner was lost during request 'serve': ") == 0);
+    CHECK(lost["error"].get<std::string>().find("the partner did not answer request 'serve': ") == 0);
     CHECK(lost["detail"]["inconclusive"] == true);
     CHECK(lost["blame"].empty());
   }
@@ -515,7 +515,7 @@ TEST_CASE(
     two.there.device("mlx5_0");
     two.options.total_seconds = 30;  // less than perftest may take
     const Measurement m = two.run();
-    CHECK(m.parts[0]["result"]["error"] == "no time left for it within the limit of 30 s");
+    CHECK(m.parts[0]["result"]["error"] == "no time was left for this test within the limit of 30 s");
     CHECK(m.parts[0]["result"]["detail"]["inconclusive"] == true);
     CHECK(two.near.runs.empty());
   }

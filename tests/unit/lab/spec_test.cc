@@ -158,7 +158,7 @@ TEST_CASE(
   CHECK(lab_spec_from_json(to_json(*spec))->nodes.size() == 3);
 
   CHECK(has(message_of("cluster: t\nnetwork: { provisioning: { cidr: 10.20.0.0/24 } }\nnodes:\n" + adopted),
-            "all are adopted hosts"));
+            "all nodes are adopted hosts"));
   text.replace(text.find("node02: {"), 6, "old01");
   CHECK(has(message_of(text), "an adopted host has no machine in a lab"));
 }

@@ -148,6 +148,7 @@ TEST_CASE("a drive that is missing from an array with redundancy is said to be o
     REQUIRE(plan.ok());
     REQUIRE(plan->refusals.size() == 1);
     CHECK(plan->refusals[0].rule == "disk-count");
-    CHECK((plan->refusals[0].message.find("to replace it, see") != std::string::npos) == (level == "raid1"));
+    CHECK((plan->refusals[0].message.find("to replace the drive, see") != std::string::npos) ==
+          (level == "raid1"));
   }
 }

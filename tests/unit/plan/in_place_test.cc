@@ -125,7 +125,7 @@ TEST_CASE("in place: everything else goes through the RAM system, and the plan s
   CHECK(made->plan.find("node02/image"));
   CHECK(!made->plan.find("node02/commit"));
   CHECK(ids_of(made->plan, "node02", true).empty());
-  CHECK(has_note(made->plan, "node02 goes through the RAM system: "));
+  CHECK(has_note(made->plan, "node02 is re-imaged through the RAM system: "));
 }
 
 TEST_CASE("in place: the machine that the controller runs on and adopted ones are refused as ever",
@@ -280,7 +280,7 @@ TEST_CASE("in place: a new machine without a system is installed as ever, and no
   in.request.reimage = true;
   const Plan plan = planned(in);
   CHECK(plan.find("node02/image"));
-  CHECK(!has_note(plan, "goes through the RAM system"));
+  CHECK(!has_note(plan, "is re-imaged through the RAM system"));
 }
 
 TEST_CASE("in place: a storage section that cannot miss the node refuses it, unless forced by name",
@@ -351,7 +351,7 @@ TEST_CASE("in place: a machine of another UUID is installed as forced, and the p
   in.nodes["node02"].product_uuid = "uuid-of-before";
   CHECK(refusals_of(in) == std::set<std::string>{"node-swapped"});
   in.request.force = {"node02"};
-  CHECK(has_note(planned(in), "although a different machine answers"));
+  CHECK(has_note(planned(in), "although a different machine now has"));
 }
 
 TEST_CASE("in place: the commit outlives a boot", "[plan]") {

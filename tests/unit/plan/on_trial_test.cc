@@ -42,8 +42,8 @@ TEST_CASE("on trial: `up` leaves the node out, and says what becomes of it", "[p
   CHECK(plan.left_out == std::vector<std::string>{"node02"});
   CHECK(plan.left_out_rules.at("node02") == "on-trial");
   CHECK(has_note(plan,
-                 "node02 is left out: it runs slot b on trial, which rolls back by itself unless it is "
-                 "committed; run `muster up` after that"));
+                 "node02 is left out: it runs slot b on trial and rolls back by itself unless the system "
+                 "is committed; run `muster up` after the trial"));
   const auto again = plan_from_json(to_json(plan));
   REQUIRE(again.ok());
   CHECK(again->left_out_rules == plan.left_out_rules);
@@ -104,5 +104,6 @@ TEST_CASE("on trial: it serves no others meanwhile, and counts as away", "[plan]
   REQUIRE(made.ok());
   REQUIRE(made->refusals.size() == 1);
   CHECK(made->refusals[0].rule == "storage-needed");
-  CHECK(made->refusals[0].message.find("node02 (on trial, it may restart by itself)") != std::string::npos);
+  CHECK(made->refusals[0].message.find("node02 (on trial: the node may restart by itself)") !=
+        std::string::npos);
 }

@@ -84,7 +84,7 @@ TEST_CASE("a call whose turn comes too late is not made", "[power]") {
   });
   const Error error = late.get_future().get();
   CHECK(error.code == Code::unavailable);
-  CHECK(error.message.find("this one was not contacted") != std::string::npos);
+  CHECK(error.message.find("this BMC was not contacted") != std::string::npos);
   pollfd p{queue.bmc->fd(), POLLIN, 0};
   CHECK(::poll(&p, 1, 0) == 0);  // no call came
 }

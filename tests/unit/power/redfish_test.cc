@@ -93,7 +93,7 @@ TEST_CASE("redfish: for a node never seen, the machine of another node is never 
                                power->boot_once_network(kCall), power->on(kCall)}) {
     REQUIRE_FALSE(status.ok());
     CHECK(status.error().code == Code::denied);
-    CHECK(status.error().message.find("which is gpu03, but gpu01 was never seen") != std::string::npos);
+    CHECK(status.error().message.find("which is node gpu03, but gpu01 was never seen") != std::string::npos);
     CHECK(status.error().message.find("muster node rm gpu03") != std::string::npos);
   }
   CHECK(bench.machine.running());

@@ -170,7 +170,7 @@ TEST_CASE("what fails only with all nodes together counts for no node in particu
   CHECK(with_verdict(report, NodeVerdict::failed).empty());
   CHECK(with_verdict(report, NodeVerdict::degraded).size() == 8);  // nor is it accepted
   for (const auto& node : report.nodes) {
-    CHECK(node.reason.find("not located: all-reduce over 8 nodes: hung; all of ") != std::string::npos);
+    CHECK(node.reason.find("not located: all-reduce across 8 nodes: hung; all ") != std::string::npos);
     for (const auto& check : node.checks) CHECK(check.blame.empty());
   }
 }
@@ -180,7 +180,8 @@ TEST_CASE("a node that cannot start anything does not make the others count as f
   const Report report = report_on(cluster, cluster.run());
   CHECK(with_verdict(report, NodeVerdict::failed).empty());
   CHECK(with_verdict(report, NodeVerdict::degraded).size() == 8);
-  CHECK(report.nodes[4].reason.find("no pair passes, and node01 started all of them") != std::string::npos);
+  CHECK(report.nodes[4].reason.find("no pair passes, and node01 started every pair's test") !=
+        std::string::npos);
 }
 
 TEST_CASE("a path between two nodes that are good with all others leaves only these two open",

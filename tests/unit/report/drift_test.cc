@@ -149,13 +149,13 @@ TEST_CASE("drift: as text, which no host's words can steer", "[report][drift]") 
     hosts.push_back(
         host("h" + std::to_string(i), {{"kernel", "6.1"}, {"BIOS version", i == 4 ? "1.9" : "2.1"}}));
   CHECK(render_drift(find_drift(hosts)) ==
-        "all hosts (9 hosts): 1 of 2 properties are equal on all\n"
+        "all hosts (9 hosts): 1 of 2 properties are equal on all hosts\n"
         "  BIOS version: 2.1 on 8 hosts, but 1.9 on h4\n");
   hosts.resize(2);
   hosts[0].values["evil"] = "\x1b[2J" + std::string(500, 'x');
   const std::string text = render_drift(find_drift(hosts));
   CHECK(text.find('\x1b') == std::string::npos);
-  CHECK(text.find("2 of 3 properties are equal on all") != std::string::npos);
+  CHECK(text.find("2 of 3 properties are equal on all hosts") != std::string::npos);
   CHECK(text.find("6.1") == std::string::npos);
   hosts[1].values["kernel"] = "6.2";
   CHECK(render_drift(find_drift(hosts)).find("fewer than three hosts: 6.1 on h0; 6.2 on h1") !=

@@ -140,7 +140,7 @@ TEST_CASE("a slow array fails although its drives are as slow as it is", "[repor
   CHECK(check_of(out, "local storage/write_mbps", "/scratch").verdict == Verdict::fail);
   CHECK(check_of(out, "local storage/random_read_iops", "/scratch").verdict == Verdict::fail);
   CHECK(says(check_of(out, "local storage/read_mbps", "/scratch"), "2 x " + kCm6));
-  CHECK(says(check_of(out, "local storage/random_read_iops", "/scratch"), "8 at a time"));
+  CHECK(says(check_of(out, "local storage/random_read_iops", "/scratch"), "8 reads at a time"));
 }
 
 TEST_CASE("random reads are not asked for more than the test has in flight, or the drives can", "[report]") {

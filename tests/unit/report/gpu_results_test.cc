@@ -70,7 +70,7 @@ TEST_CASE("a file that proves nothing is refused, and what is wrong is said", "[
                                                      {signer.sign(to_json_text(lab_gpus)), "no GPU"},
                                                      {signer.sign(to_json_text(named)), "no GPU"},
                                                      {signer.sign(to_json_text(no_gpus)), "no GPU"},
-                                                     {other.sign(to_json_text(good)), "gpu_results_key is"},
+                                                     {other.sign(to_json_text(good)), "`gpu_results_key` is"},
                                                      {to_json_text(good), "signed"},
                                                      {changed, "digest"},
                                                      {"", "signed"}};

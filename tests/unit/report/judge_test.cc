@@ -173,7 +173,7 @@ TEST_CASE("hardware that no majority declares is held against what the same host
   const Check lost = gpus(run(history));
   CHECK(lost.verdict == Verdict::degraded);
   CHECK(lost.mandatory);
-  CHECK(lost.reason == "7 of 8 GPUs, which it had in run 3");
+  CHECK(lost.reason == "7 of the 8 GPUs that the node had in run 3");
   // What a run found short is no history, whatever came after it.
   History later;
   REQUIRE(add_history(later, 4, measured_text(run(history))).ok());
@@ -289,7 +289,8 @@ TEST_CASE(
     for (const auto& node : nodes)
       CHECK(settled(node, judged) == (node == bad ? NodeVerdict::degraded : NodeVerdict::accepted));
     const std::string& derivation = get(judged, "node01", "links/send_mbps", "node02").derivation;
-    CHECK(derivation.find("0.6 x 9 MB/s, which a healthy pair reaches (each end's best of 6 values)") !=
+    CHECK(derivation.find(
+              "0.6 x 9 MB/s, which a healthy pair reaches (from the best of 6 values at each end)") !=
           std::string::npos);
   }
 }
@@ -564,7 +565,7 @@ TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why ther
   CHECK(derive("rdma_payload", result, nullptr).value.value_or(0) == Approx(397.48).epsilon(1e-4));
   result["detail"]["link_layer"] = "Ethernet";
   CHECK(derive("rdma_payload", result, nullptr).text ==
-        "400 Gb/s x 4096/4178 (payload of a packet) = 392.1 Gb/s");
+        "400 Gb/s x 4096/4178 (payload share of a packet) = 392.1 Gb/s");
 
   HardwareFacts facts;
   CHECK_FALSE(derive("nic_payload", result, &facts).value);
@@ -581,7 +582,7 @@ TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why ther
   CHECK(derive("gpu_copy_gbps", result, &facts).value == 4010.0);
   CHECK(derive("gpu_copy_gbps", result, &facts).text.find("ND_H200_v5") != std::string::npos);
   facts.gpus[0].model = "NVIDIA T4";
-  CHECK(derive("gpu_copy_gbps", result, &facts).text == "the table has no gpu_copy_gbps for NVIDIA T4");
+  CHECK(derive("gpu_copy_gbps", result, &facts).text == "the GPU table has no gpu_copy_gbps for NVIDIA T4");
 }
 
 TEST_CASE("a derived value sets the floor, and its formula stands beside the verdict") {

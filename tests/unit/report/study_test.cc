@@ -45,11 +45,12 @@ TEST_CASE("a training load's points become curves, with the model that made them
   REQUIRE(strong.fitted);
   CHECK(strong.fit.compute == Approx(8));
   CHECK(strong.fit.transfer == Approx(0.5));
-  CHECK(describe(strong).find(
-            "strong: 8 nodes do 5.57 times one node's work, 70 % each; not worthwhile beyond 16 nodes") == 0);
+  CHECK(describe(strong).find("strong: 8 nodes do 5.57 times one node's work, an efficiency of 70 %; not "
+                              "worthwhile beyond 16 nodes") == 0);
   CHECK(describe(studies[0].curves[1]).find("worthwhile up to at least 128 nodes") != std::string::npos);
   CHECK_FALSE(studies[0].curves[2].fitted);
-  CHECK(describe(studies[0].curves[2]) == "tensor: 4 nodes do 2.00 times one node's work, 50 % each");
+  CHECK(describe(studies[0].curves[2]) ==
+        "tensor: 4 nodes do 2.00 times one node's work, an efficiency of 50 %");
 }
 
 TEST_CASE("two numbers of nodes make a curve without a model; nonsense makes none", "[study]") {
@@ -57,10 +58,9 @@ TEST_CASE("two numbers of nodes make a curve without a model; nonsense makes non
   REQUIRE(two.size() == 1);
   CHECK_FALSE(two[0].curves[0].fitted);
   CHECK_FALSE(two[0].curves[0].note.empty());
-  CHECK(
-      describe(two[0].curves[0]) ==
-      "weak: 2 nodes do 1.60 times one node's work, 80 % each; no model: a fit needs times for one node and "
-      "for two other node counts");
+  CHECK(describe(two[0].curves[0]) ==
+        "weak: 2 nodes do 1.60 times one node's work, an efficiency of 80 %; no model: a fit needs times for "
+        "one node and for two other node counts");
 
   for (const Json& bad :
        {Json("text"), Json::array(), Json::array({1, nullptr, "x"}), Json::array({point("magic", 1, 1, 1)}),
@@ -111,9 +111,9 @@ TEST_CASE("energy per step is shown where it was read, with what it covers, and 
   REQUIRE(strong.energy.size() == 4);
   CHECK(strong.energy[0].joules == Approx(50));
   CHECK(strong.energy[1].covers.empty());
-  CHECK(
-      describe(strong).find("70 % each, 61.2 J a step, 1.63 GFLOP/J (processor packages); not worthwhile") !=
-      std::string::npos);
+  CHECK(describe(strong).find(
+            "an efficiency of 70 %, 61.2 J a step, 1.63 GFLOP/J (processor packages); not worthwhile") !=
+        std::string::npos);
   CHECK(energy_covers(studies[0]) == "processor packages; whole machine by its power meter <b>");
   const std::string page = render_html(report_with(points));
   CHECK(page.find("<td class=\"num\">50 J</td><td class=\"num\">2 GFLOP/J</td><td>processor packages</td>") !=

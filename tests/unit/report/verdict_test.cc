@@ -333,8 +333,9 @@ TEST_CASE("an error counter that was not read stops a node, one that the machine
   CHECK(verdict(unread, "gpu memory/ecc_uncorrected") == Verdict::skipped);
   CHECK(find(unread, "gpu memory/ecc_uncorrected")->reason == silent["counters"]);
   CHECK_FALSE(obstacle(accepted_with(unread)).empty());
-  const auto gap = judged({{"absent", {"ecc_uncorrected: GPU 3 no longer reports it"}}});
-  CHECK(find(gap, "gpu memory/ecc_uncorrected")->reason == "not measured: GPU 3 no longer reports it");
+  const auto gap = judged({{"absent", {"ecc_uncorrected: GPU 3 no longer reports this counter"}}});
+  CHECK(find(gap, "gpu memory/ecc_uncorrected")->reason ==
+        "not measured: GPU 3 no longer reports this counter");
   CHECK_FALSE(obstacle(accepted_with(gap)).empty());
   // Of no consequence where the profile does not say that counters stop a node.
   CHECK(obstacle(accepted_with(judged(silent, {"data"}))).empty());
@@ -360,7 +361,7 @@ TEST_CASE("the fleet rule finds the slow node, and only from three values on") {
   judged = fleet({100, 10});
   CHECK(verdict(judged["n1"], "dgemm/gflops") == Verdict::pass);
   CHECK(find(judged["n1"], "dgemm/gflops")->derivation ==
-        "profile floor 1 GFLOP/s; fleet rule not applied: 2 values, needs 3");
+        "profile floor 1 GFLOP/s; fleet rule not applied: 2 values, but at least 3 are needed");
   // All slow together: the absolute floor still holds.
   judged = fleet({0.5, 0.5, 0.5});
   for (const char* node : {"n0", "n1", "n2"}) CHECK(verdict(judged[node], "dgemm/gflops") == Verdict::fail);

@@ -54,7 +54,7 @@ TEST_CASE("a node without a BMC is ordered into the RAM system, imaged, and come
   CHECK(b.offered("n1") == kexec_id(b, 1));
   CHECK(b.armed.count("n1") == 1);
   CHECK(b.executor->expects("n1", kexec_id(b, 1)));
-  CHECK(b.executor->why("n1")["wait"]["awaited"] == "the answer of its agent");
+  CHECK(b.executor->why("n1")["wait"]["awaited"] == "its agent's confirmation");
   hands_over(b);
   CHECK(b.offered("n1") == "");
   CHECK(std::count(b.withdrawn.begin(), b.withdrawn.end(), kexec_id(b, 1)) == 0);  // it would stay

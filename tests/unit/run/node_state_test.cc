@@ -168,7 +168,7 @@ TEST_CASE("a restart that ends in silence says so, and is tried again where the 
   const Decision d = advance(s, kTiming);
   CHECK(d.what == What::again);
   CHECK(d.with_netboot);
-  CHECK(d.reason.rfind("no agent from the installed system within 51 min 40 s", 0) == 0);
+  CHECK(d.reason.rfind("no agent reported from the installed system within 51 min 40 s", 0) == 0);
   CHECK(d.reason.find("power is on") != std::string::npos);
   s.departed = false;  // carried out something that took too long
   CHECK(advance(s, kTiming).reason.rfind("not finished within", 0) == 0);
@@ -273,7 +273,7 @@ TEST_CASE("nothing is said of a rented machine that is true of one without power
     for (const bool rented : {false, true}) {
       const std::string said = words(s, rented);
       CHECK((said.find("driver ssh") == std::string::npos) == rented);
-      CHECK((said.find("muster cannot switch it") == std::string::npos) == rented);
+      CHECK((said.find("muster cannot control its power") == std::string::npos) == rented);
       CHECK((said.find("provider") != std::string::npos) == rented);
     }
   Situation wakes = silent;  // the provider's API reports the state here

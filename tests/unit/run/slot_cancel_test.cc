@@ -82,8 +82,9 @@ TEST_CASE("cancelled once it was taken from its work, a node is for the next pla
   cancelled(b);
   CHECK(b.row("n1").state == NodeState::degraded);
   CHECK_FALSE(b.says("n1", "on trial"));
-  CHECK(b.says("n1",
-               "it was not returned to service in the scheduler and storage: run `muster up` to resume it"));
+  CHECK(b.says(
+      "n1",
+      "the node was not returned to service in the scheduler and storage: run `muster up` to resume it"));
 }
 
 TEST_CASE("cancelled in a trial, a node is one that is at work in the system that it goes back to",
@@ -97,8 +98,8 @@ TEST_CASE("cancelled in a trial, a node is one that is at work in the system tha
   CHECK(b.row("n1").state == (state == "quarantined" ? NodeState::quarantined : NodeState::degraded));
   CHECK(b.row("n1").held_by != HeldBy::an_operator);
   CHECK(b.says("n1", "it may run slot b on trial"));
-  CHECK(b.says("n1", at == "commit" ? "it is unknown whether it was committed" : "not committed"));
-  CHECK(b.says("n1", "it rolls back by itself within 2 h"));
+  CHECK(b.says("n1", at == "commit" ? "it is unknown whether the slot was committed" : "not committed"));
+  CHECK(b.says("n1", "the node rolls back by itself within 2 h"));
   CHECK(b.says("n1", "not returned to service"));
   b.old_system("n1", "back");
   CHECK_FALSE(b.executor->on_trial("n1"));

@@ -73,7 +73,7 @@ struct RamWay : InPlace {
   }
   void is_quarantined() {
     CHECK(row("n1").state == NodeState::quarantined);
-    CHECK(says("n1", "it was not returned to service in the scheduler and storage"));
+    CHECK(says("n1", "the node was not returned to service in the scheduler and storage"));
     CHECK(says("n1", "\"Left behind\" in docs/reimage.md"));
     CHECK(shown("n1") != "returned");
     CHECK(executor->log().of("n1/return").state == ActionState::fresh);
@@ -118,7 +118,7 @@ TEST_CASE("a node that falls silent while its jobs are waited for keeps its powe
     b.reactor.advance(60 * kMinute);
     CHECK(b.row("n1").state == NodeState::quarantined);
     CHECK(b.says("n1", "pause: "));
-    CHECK(b.says("n1", "and the return failed: "));
+    CHECK(b.says("n1", "and the return to the old system failed: "));
     b.ended_as(RunState::failed);
     b.no_power();
   }
@@ -151,7 +151,7 @@ TEST_CASE("where the steps that give a paused node back fail, it has both reason
   b.fails("n1");
   CHECK(b.row("n1").state == NodeState::quarantined);
   CHECK(b.says("n1", "pause: "));
-  CHECK(b.says("n1", "and the return failed: "));
+  CHECK(b.says("n1", "and the return to the old system failed: "));
   b.ended_as(RunState::failed);
   b.no_power();
 }

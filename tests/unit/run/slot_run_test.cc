@@ -162,7 +162,7 @@ TEST_CASE("no system comes after the power cycle either", "[run][slot]") {
   b.reactor.advance(90 * kMinute);
   CHECK(b.row("n1").state == NodeState::quarantined);
   CHECK(b.says("n1", "boot: "));
-  CHECK(b.says("n1", "and the return failed: "));
+  CHECK(b.says("n1", "and the return to the old system failed: "));
   CHECK(b.switched_off == std::vector<std::string>{"n1", "n1"});
   b.ended_as(RunState::failed);
 }
@@ -184,7 +184,7 @@ TEST_CASE("without a BMC a person has to end a hang", "[run][slot]") {
   SECTION("no person does") {
     b.reactor.advance(60 * kMinute);
     CHECK(b.row("n1").state == NodeState::quarantined);
-    CHECK(b.says("n1", "and the return failed: "));
+    CHECK(b.says("n1", "and the return to the old system failed: "));
     b.ended_as(RunState::failed);
   }
   b.no_power();
@@ -264,7 +264,7 @@ TEST_CASE("the way back may need a second restart, and no third", "[run][slot]")
     b.new_system("n1", "third");
     CHECK(b.row("n1").state == NodeState::quarantined);
     CHECK(b.says("n1", "configure: "));
-    CHECK(b.says("n1", "and the return failed: "));
+    CHECK(b.says("n1", "and the return to the old system failed: "));
     b.ended_as(RunState::failed);
   }
 }

@@ -100,25 +100,26 @@ TEST_CASE("a bad playbook is explained", "[playbook]") {
   CHECK(errors_of(step("    phase: nodes\n")) ==
         "p:5:12: steps[0].phase: 'nodes' is not known, did you mean 'node'?\n");
   CHECK(errors_of(step("    stage: 2\n")) ==
-        "p:5:12: steps[0].stage: only steps of phase cluster have stages, this one has phase node\n");
+        "p:5:12: steps[0].stage: only steps of phase cluster may have `stage`; this step has phase node\n");
   CHECK(errors_of(step("    on: leader\n")) ==
-        "p:5:9: steps[0].on: only steps of phase cluster may have `on`, this one has phase node\n");
+        "p:5:9: steps[0].on: only steps of phase cluster may have `on`; this step has phase node\n");
   CHECK(errors_of(step("    among: mpi\n")) ==
-        "p:5:12: steps[0].among: only steps of phase cluster may have `among`, this one has phase node\n");
+        "p:5:12: steps[0].among: only steps of phase cluster may have `among`; this step has phase node\n");
   CHECK(
       errors_of(step("    phase: cluster\n    among: MPI\n")) ==
       "p:6:12: steps[0].among: 'MPI' is not a playbook name: a lower-case letter, then letters, digits, '_', "
       "'.' and '-'\n");
   CHECK(errors_of(step("    otherwise: why\n")) ==
-        "p:5:16: steps[0].otherwise: needs `for_each`, `among`, or (in phase cluster) `when`: it states why "
-        "the list is empty, why there are too few nodes, or why the step does not apply to this node\n");
+        "p:5:16: steps[0].otherwise: needs `for_each`, `among`, or (in phase cluster) `when`: `otherwise` "
+        "states why the list is empty, why there are too few nodes, or why the step does not apply to this "
+        "node\n");
   CHECK(errors_of(step("    when: \"{{vars.a}}\"\n    otherwise: why\n")) != "");
   CHECK(errors_of(step("    phase: cluster\n    when: \"{{vars.a}}\"\n    otherwise: why\n")) == "");
   CHECK(errors_of(step("    phase: cluster\n    among: mpi\n    otherwise: why\n")) == "");
   CHECK(errors_of(step("    params: [a]\n")) == "p:5:13: steps[0].params: must be a map, found a list\n");
   CHECK(errors_of(step("    verify: { params: {} }\n")) == "p:5:13: steps[0].verify: missing key 'module'\n");
   CHECK(errors_of(step("    when: scratch\n")) ==
-        "p:5:11: steps[0].when: 'scratch' contains no {{variable}}: it would always be true\n");
+        "p:5:11: steps[0].when: 'scratch' contains no {{variable}}, so the condition would always be true\n");
   CHECK(errors_of(step("    for_each: \"{{list}}\"\n")) ==
         "p:5:15: steps[0].for_each: '{{list}}' is not the name of a list in the planner's context, without "
         "braces\n");
@@ -128,7 +129,7 @@ TEST_CASE("a bad playbook is explained", "[playbook]") {
       "derive, fail_ratio, fleet_min_ratio, history_min_ratio, max, min, of_raw_reads, otherwise_min, ratio, "
       "unit\n");
   CHECK(errors_of(step("  - name: one\n    module: file\n")) ==
-        "p:5:11: steps[1].name: a second step has the name 'one'\n");
+        "p:5:11: steps[1].name: duplicate step name 'one'\n");
   CHECK(errors_of(step("  - name: a/b\n    module: File\n")) ==
         "p:5:11: steps[1].name: 'a/b' is not a step name: one line without '/' and '#'\n"
         "p:6:13: steps[1].module: 'File' is not a module name: lower-case letters, digits and '_'\n");

@@ -101,7 +101,7 @@ TEST_CASE("the storage network has a port beside automatic rails, or none", "[sp
   const std::string storage = "storage: { cidr: 10.40.0.0/16, mtu: 9000 }", rails = kWide;
   CHECK(errors_of({.network = rails + "\n  " + storage}) ==
         "f:7:5: nodes[0]: the storage port of g1 is not defined, and the rails take all remaining ports: "
-        "give network.storage.port, or storage_port of the role or node\n");
+        "give network.storage.port, or `storage_port` in the role or node\n");
   const Spec spec = good({.network = rails + "\n  storage: { cidr: 10.40.0.0/16, port: \"0000:01:00.1\" }"});
   CHECK(spec.node("g1")->storage.address == "10.40.1.11");
   CHECK(spec.node("g1")->storage.port == "0000:01:00.1");
@@ -128,21 +128,21 @@ TEST_CASE("mistakes in rails are found where they are", "[spec][rails]") {
       {{.network = "rails: { count: 2, cidr: \"10.{rail+19}.0.0/16\" }"},
        "f:4:28: network.rails.cidr: 10.20.0.0/16 of rail 1 overlaps the provisioning network 10.20.0.0/16\n"},
       {{.network = "rails: { count: 2, cidr: \"10.100.{rail}.0/24\" }"},
-       "f:4:28: network.rails.cidr: 10.100.0.0/24 is too small: g1 (10.20.1.11) would be host 267 in it; a "
+       "f:4:28: network.rails.cidr: 10.100.0.0/24 is too small: g1 (10.20.1.11) would be host number 267; a "
        "/23 is required\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, gateway: 10.100.1.12 }"},
        "f:4:52: network.rails.gateway: 10.100.1.12 is the address of g2 on rail 0\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, gateway: 10.101.0.1 }"},
        "f:4:52: network.rails.gateway: 10.101.0.1 is not a host address of rail 0's network 10.100.0.0/16\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, kind: infiniband, mtu: 9000 }"},
-       "f:4:66: network.rails.mtu: 9000 is more than the maximum of IPoIB in datagram mode, 4092\n"},
+       "f:4:66: network.rails.mtu: 9000 is more than 4092, the maximum of IPoIB in datagram mode\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, ports: [ eth1, eth2 ] }"},
-       "f:4:50: network.rails.ports: 2 ports for 1 rails\n"},
+       "f:4:50: network.rails.ports: 2 ports are listed for 1 rails\n"},
       {{.network = "rails: { count: 2, cidr: 10.96.0.0/14, prefix: 15, ports: [ eth1, eth1 ] }"},
        "f:4:69: network.rails.ports[1]: port eth1 is listed twice\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, ports: [ \"52:54:00:30:00:01\" ] }"},
        "f:4:52: network.rails.ports[0]: 52:54:00:30:00:01 belongs to one node, but this entry covers "
-       "several: name ports by PCI address or interface, or declare the node in an entry of its own\n"},
+       "several nodes: name ports by PCI address or interface, or declare the node in an entry of its own\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, ports: [ \"0000:1a\" ] }"},
        "f:4:52: network.rails.ports[0]: '0000:1a' is not a port: give an interface name, a MAC address or a "
        "PCI address such as 0000:1a:00.0\n"},
@@ -158,7 +158,7 @@ TEST_CASE("mistakes in rails are found where they are", "[spec][rails]") {
       {{.network = kWide, .head_node = "rails: { count: 1 }"},
        "f:14:12: nodes[1].rails: is applied by the playbook 'networks', which role 'head' does not have\n"},
       {{.network = kWide, .gpu_node = "rails: { count: 3 }"},
-       "f:10:21: nodes[0].rails.count: 3 rails are more than the 2 of network.rails\n"},
+       "f:10:21: nodes[0].rails.count: 3 rails are more than the 2 in network.rails\n"},
       {{.network = "bmc: { cidr: 10.30.0.0/16 }", .gpu_node = "rails: { count: 1 }"},
        "f:10:12: nodes[0].rails: no rails are declared: declare them in network.rails\n"},
       {{.network = kWide, .gpu = "{ playbooks: [ interconnect, networks ] }"},

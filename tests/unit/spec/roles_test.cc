@@ -67,20 +67,21 @@ TEST_CASE("storage and accounting are led where they must be, or the spec is ref
                         rest)) ==
       "f:17:50: roles.gpu.leads[0]: a storage section is led by its server (engines nfs, moosefs) or by the "
       "first node that holds its data, and a role cannot change that\n");
-  CHECK(errors_of(spec_of("  gpu: { playbooks: [ base, accounting ] }\n"
-                          "  head: { playbooks: [ base ] }\n" +
-                          rest)) ==
-        "f:17:29: roles.gpu.playbooks[1]: accounting is part of Slurm: it needs the playbook scheduler\n");
+  CHECK(
+      errors_of(spec_of("  gpu: { playbooks: [ base, accounting ] }\n"
+                        "  head: { playbooks: [ base ] }\n" +
+                        rest)) ==
+      "f:17:29: roles.gpu.playbooks[1]: accounting is part of Slurm and requires the playbook `scheduler`\n");
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler ] }\n"
                           "  head: { playbooks: [ scheduler, accounting ] }\n" +
                           rest)) ==
         "f:18:35: roles.head.playbooks[1]: Slurm is led by b1 of role 'gpu', which does not have the "
-        "playbook accounting: add it there, or make a role that has both playbooks lead scheduler\n");
+        "playbook `accounting`: add it there, or make a role that has both playbooks lead `scheduler`\n");
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler, accounting ] }\n"
                           "  head: { playbooks: [ scheduler, accounting ], leads: [ accounting ] }\n" +
                           rest)) ==
-        "f:18:58: roles.head.leads[0]: accounting must be led by the same node as scheduler, b1 of role "
-        "'gpu': make this role lead scheduler as well, or remove accounting here\n");
+        "f:18:58: roles.head.leads[0]: `accounting` must be led by the same node as `scheduler`, b1 of role "
+        "'gpu': make this role lead `scheduler` as well, or remove `accounting` here\n");
   // A role without nodes says nothing yet.
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ base ] }\n"
                           "  later: { playbooks: [ accounting ] }\n" +
@@ -107,11 +108,11 @@ TEST_CASE("a storage section is of the nodes whose role has its engine's playboo
   CHECK(members(shared + none, "{ engine: moosefs, disks: bulk, copies: 3, mount: /s }") ==
         "f:15:55: storage.s.copies: 3 copies require as many nodes, but only 2 hold data of this storage\n");
   CHECK(members(shared + none, nfs) ==
-        "f:15:38: storage.s.server: no node would create it: role 'store' of a does not have the playbook "
-        "'storage-nfs'\n");
+        "f:15:38: storage.s.server: no node would create this storage: role 'store' of a does not have the "
+        "playbook 'storage-nfs'\n");
   CHECK(members("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ storage-shared ] }\n"
                 "  store: { playbooks: [ base ] }\n",
                 moosefs) ==
-        "f:15:41: storage.s.disks: no node would create it: role 'gpu' of b1 does not have the playbook "
-        "'storage-shared'\n");
+        "f:15:41: storage.s.disks: no node would create this storage: role 'gpu' of b1 does not have the "
+        "playbook 'storage-shared'\n");
 }

@@ -73,14 +73,14 @@ TEST_CASE("each level of an array has its fewest drives, said at the level", "[s
     if (count == 1) continue;
     const std::string few = errors_of(spec(section, count - 1, ""));
     CHECK(says(few, "f:22:46: storage.data.level: " + level + " needs at least " + std::to_string(count) +
-                        " drives, and group 'fast' of gpu01 has " + std::to_string(count - 1)));
+                        " drives, but group 'fast' of gpu01 has " + std::to_string(count - 1)));
     CHECK(is_redundant(level));
   }
   CHECK_FALSE(is_redundant("raid0"));
   const std::string server = "engine: nfs, server: gpu02, disks: fast, level: raid6, mount: /data";
   CHECK(errors_of(spec(server, 4, "")).empty());
   CHECK(
-      says(errors_of(spec(server, 3, "")), "raid6 needs at least 4 drives, and group 'fast' of gpu02 has 3"));
+      says(errors_of(spec(server, 3, "")), "raid6 needs at least 4 drives, but group 'fast' of gpu02 has 3"));
   CHECK(
       says(errors_of(spec("engine: local, disks: fast, level: raid4, mount: /data")), "storage.data.level"));
 }
@@ -141,7 +141,7 @@ TEST_CASE("storage of the site: options that cannot be meant", "[spec]") {
 
 TEST_CASE("storage of the site that no node would mount is an error at its role", "[spec]") {
   CHECK(says(errors_of(spec(kNfs + ", nodes: { role: login }")),
-             "no node would mount it: role 'login' does not have the playbook 'storage-external'"));
+             "no node would mount this storage: role 'login' does not have the playbook 'storage-external'"));
   CHECK(says(errors_of(spec(kNfs + ", nodes: { role: gpus }")), "did you mean 'gpu'?"));
   CHECK(says(errors_of(spec("engine: external, fstype: nfs4, source: \"a:/b\", mount: /home")),
              "storage.data.mount"));
