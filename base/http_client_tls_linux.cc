@@ -85,7 +85,7 @@ bool pin_holds(SSL* ssl, X509* leaf, const HttpClientOptions& options) {
     X509_STORE_add_cert(store.get(), candidate);
     std::unique_ptr<X509_STORE_CTX, tls::Freer<X509_STORE_CTX_free>> context(X509_STORE_CTX_new());
     if (X509_STORE_CTX_init(context.get(), store.get(), leaf, chain) != 1) return false;
-    // A client certificate of the CA is not valid for a server.
+    // A client certificate issued by the CA must not be accepted from a server.
     if (X509_STORE_CTX_set_default(context.get(), "ssl_server") != 1) return false;
     if (options.ignore_certificate_times) X509_STORE_CTX_set_flags(context.get(), X509_V_FLAG_NO_CHECK_TIME);
     bool good = X509_verify_cert(context.get()) == 1;

@@ -327,7 +327,7 @@ Result<RamInfo> build_ram_system(const RamRequest& request) {
   if (!agent) return std::move(agent).error().with("the agent for the RAM system");
   TRY(const ElfInfo elf, read_elf(*agent));
   if (!elf.is_elf || !elf.interpreter.empty())
-    return fail(Code::invalid, request.agent + " is not a static program: it cannot run as /init");
+    return fail(Code::invalid, request.agent + " is not statically linked: it cannot run as /init");
   Json payload;
   const std::string key = payload_key(request, sha256(*agent), payload);
   auto packed = present(request, key, payload);

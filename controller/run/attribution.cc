@@ -108,8 +108,8 @@ void NodeTurn::weigh() {
 }
 
 // Starts the next order of the same check, or ends the check with the results of all its orders; returns
-// false if there is no further order. These rounds are attempts that do not count: after a crash they are
-// read from the journal, and the next round is the same.
+// false if there is no further order. Each order is an attempt in the journal that does not count towards the
+// limit of attempts, so after a crash the results are read from there, and the same order comes next.
 bool NodeTurn::follow_up(const Json& result) {
   if (!w.hooks.follow_up || s.action().kind != ActionKind::check) return false;
   s.results.push_back(result);

@@ -134,10 +134,10 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   const YamlNode* sol = child(&power, "sol");
   out.sol = sol && yaml_is_boolean(*sol) && yaml_boolean(*sol);
   if (sol && out.driver != "ipmi")
-    error(*sol, path + ".sol", fmt::format("belongs to the driver ipmi, not to {}", out.driver));
+    error(*sol, path + ".sol", fmt::format("applies only to driver 'ipmi', not to '{}'", out.driver));
   if (out.driver == "manual") return read_manual(power, path, out);
   if (const YamlNode* within = child(&power, "within"))
-    error(*within, path + ".within", fmt::format("belongs to the driver manual, not to {}", out.driver));
+    error(*within, path + ".within", fmt::format("applies only to driver 'manual', not to '{}'", out.driver));
   // Driver `ssh` uses only the node's own agent: an address or a secret would suggest that a BMC is used.
   if (out.driver == "ssh") {
     for (const char* key :
@@ -161,7 +161,8 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   const auto only_for = [&](const char* key, bool its_own, const char* driver) {
     const YamlNode* given = child(&power, key);
     if (given && known && !its_own)
-      error(*given, path + "." + key, fmt::format("belongs to the driver {}, not to {}", driver, out.driver));
+      error(*given, path + "." + key,
+            fmt::format("applies only to driver '{}', not to '{}'", driver, out.driver));
   };
   only_for("program", out.driver == "command", "command");
   only_for("cipher_suite", out.driver == "ipmi", "ipmi");

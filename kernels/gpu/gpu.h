@@ -49,7 +49,7 @@ struct GpuSdcOptions {
   size_t n = 4096;
   std::string format = "bf16";
   std::string maker = "auto";
-  uint64_t seed = 1;  // of the first of `inputs` products
+  uint64_t seed = 1;  // of the first product's inputs; the next ones have the next numbers
   size_t inputs = 2;
   std::optional<Flip> flip = {};  // part: number of sdc::Site
   bool flip_once = false;         // only in the first product, as a transient fault

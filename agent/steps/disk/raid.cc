@@ -202,7 +202,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     CheckResult none =
         differs("no array " + want.name + " on the " + std::to_string(disks.size()) + " disks");
     if (is_redundant_array(want.level))
-      none.note = "the array is usable at once, while md synchronizes its members (resync)";
+      none.note = "the array is usable immediately, while md is still synchronizing its members (resync)";
     return none;
   }
   TRY(const MemberState members, member_state(context.files, context.node, want, disks));

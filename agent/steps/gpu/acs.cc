@@ -133,7 +133,7 @@ std::vector<OwnFile> own_files(const std::vector<AcsSetting>& settings) {
       "Description=PCIe ACS stays "
       "off\n\n[Timer]\nOnBootSec=2min\nOnUnitActiveSec=5min\n\n[Install]\nWantedBy=timers.target\n";
   const char* rule =
-      "# Written by muster. Drivers bind and error recoveries end with an event.\n"
+      "# Written by muster. The kernel sends an event when a driver binds or an error recovery ends.\n"
       "SUBSYSTEM==\"pci\", ACTION==\"bind|change\", RUN+=\"/usr/bin/systemctl --no-block start "
       "muster-acs.service\"\n";
   return {{kAcsFile, acs_settings_text(settings), 0644},
