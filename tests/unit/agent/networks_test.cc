@@ -169,7 +169,7 @@ TEST_CASE("networks: what was found stays, so a dead adapter moves no other rail
   const Status gone = n.apply();
   REQUIRE_FALSE(gone.ok());
   CHECK(gone.error().code == Code::not_found);
-  CHECK(says(gone.error().message, "rail 0 on node01: its port eth3 (0000:0a:00.0) is gone"));
+  CHECK(says(gone.error().message, "rail 0 on node01: its port eth3 (0000:0a:00.0) is missing"));
   CHECK(n.machine.ports["eth1"].addresses == "10.100.1.11/24");
 }
 
