@@ -152,8 +152,8 @@ __global__ void compare_kernel(const unsigned long long* a, const unsigned long 
   }
 }
 
-// One 16 x 8 block per warp, K = 512, all operands in registers: a wrong result is the fault of the tensor core
-// or the registers.
+// One 16 x 8 block per warp, K = 512, all operands in registers: a wrong result is the fault of the tensor
+// core or the registers.
 __device__ void canary_round(uint64_t seed, int warp, int lane, DigestPart& part) {
   float c[4] = {};
   for (int step = 0; step < kCanaryDepth; step += 16) {

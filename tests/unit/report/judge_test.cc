@@ -324,7 +324,7 @@ TEST_CASE("a link that was slow once of twice is not a slow link; one that broke
   for (const auto& node : nodes) CHECK(settled(node, judged) == NodeVerdict::accepted);
   const Check& noted = get(judged, "b", "links/receive_mbps", "a");
   CHECK(noted.measured == 4.0);
-  CHECK(noted.derivation.find("9 MB/s from a") != std::string::npos);
+  CHECK(noted.derivation.find("9 MB/s (from a)") != std::string::npos);
   for (const auto& link : link_matrix(steps, nodes, {{"a", "a"}, {"b", "b"}, {"c", "c"}})) {
     CHECK(link.mbps == 9.0);
     CHECK(link.verdict == Verdict::pass);
