@@ -168,7 +168,7 @@ TEST_CASE("what cannot be added is refused with what to do", "[spec]") {
   CHECK(says(refusal(spec, with([](auto& n) { n.mac = "52:54:00:20:00:03"; })), "used by both"));
   CHECK(says(refusal(spec, with([](auto& n) { n.address = "10.99.0.1"; })), "not a host address"));
   // It would lead the cluster: the storage master would move to an empty machine.
-  CHECK(says(refusal(spec, with([](auto& n) { n.name = "a01"; })), "sorts after"));
+  CHECK(says(refusal(spec, with([](auto& n) { n.name = "a01"; })), "sorts later"));
   const std::string own =
       replaced(spec, "    image: cpu\n", "    image: cpu\n    address: \"10.20.0.2{n}\"\n");
   CHECK(says(refusal(own, node04()), "--address"));
