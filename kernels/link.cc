@@ -98,7 +98,7 @@ void verify(const char* bytes, size_t length, uint64_t offset, Received& out) {
 // Takes data frames, starting with `header`, until the end mark.
 Result<Received> receive_stream(Connection& link, Header header, const Flip* flip) {
   Received out;
-  // Not when its body was there: of a slow link that may be all there is, and then nothing is left to time.
+  // From the header, not its body: on a slow link that may be all that arrives, which leaves nothing to time.
   const double start = link.arrived();
   while (header.type == data) {
     if (header.value != out.bytes)

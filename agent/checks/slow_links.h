@@ -1,5 +1,5 @@
 // Links that look slow compared with this node's others. A partner that a third node measures at the same
-// moment, because the nodes are out of step, gives half its rate: so such links are measured once more at the
+// moment, because the nodes are out of step, gives half its rate: so such links are measured again at the
 // end. Pure.
 #pragma once
 
