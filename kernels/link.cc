@@ -98,7 +98,8 @@ void verify(const char* bytes, size_t length, uint64_t offset, Received& out) {
 // Receives data frames, starting with `header`, until the end mark.
 Result<Received> receive_stream(Connection& link, Header header, const Flip* flip) {
   Received out;
-  // Timed from the first header, not its body: on a slow link the first body may be all the data.
+  // Timed from the first header, not its body: on a slow link the first body may be all the data, and nothing
+  // would be left to time.
   const double start = link.arrived();
   while (header.type == data) {
     if (header.value != out.bytes)

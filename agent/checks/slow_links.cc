@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <string>
 #include <utility>
+
+#include "base/digest.h"
 
 namespace muster::checks {
 namespace {
@@ -48,11 +51,9 @@ std::vector<size_t> slow_links(const Json& parts) {
 }
 
 int64_t pause_before(const std::string& node, const std::string& partner, int round, double seconds) {
-  // FNV-1a: the same on all machines, so a run can be reconstructed from its report.
-  uint64_t hash = 14695981039346656037ull;
-  for (const char c : fmt::format("{}>{}#{}", node, partner, round))
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  const double share = static_cast<double>((hash >> 16) % 1000) / 1000;
+  // 24 bits of a digest, which is "sha256:" and digits: the same on all machines.
+  const std::string digits = sha256(fmt::format("{}>{}#{}", node, partner, round)).substr(7, 6);
+  const double share = static_cast<double>(std::strtoul(digits.c_str(), nullptr, 16)) / 0x1000000;
   return static_cast<int64_t>(share * 2 * round * std::clamp(seconds, 0.0, 60.0) * 1000);
 }
 
