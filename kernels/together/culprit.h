@@ -44,7 +44,7 @@ struct Evidence {
 // By rank, each once; empty: none is named yet.
 Accusations culprits(const Evidence& evidence);
 // No outstanding statement can change that: all members have made theirs or are gone, except those that are
-// named.
+// named. Several silent members are waited for: one of them may be waiting for another.
 bool settled(const Evidence& evidence, const Accusations& named);
 
 // The form in which they are sent. Nothing for anything but a statement of a group of this many members.
