@@ -117,9 +117,12 @@ Accusations culprits(const Evidence& evidence) {
 }
 
 bool settled(const Evidence& evidence, const Accusations& named) {
+  const auto is_silent = [](const Accusation& one) { return one.kind == Loss::silent; };
+  // One of several silent members may only be slow to report that it waits for another of them.
+  const bool undecided = std::count_if(named.begin(), named.end(), is_silent) > 1;
   for (size_t r = 0; r < evidence.said.size(); ++r) {
-    const bool is_named = std::any_of(named.begin(), named.end(), [r](const Accusation& accusation) {
-      return accusation.rank == static_cast<int>(r);
+    const bool is_named = std::any_of(named.begin(), named.end(), [&](const Accusation& one) {
+      return one.rank == static_cast<int>(r) && !(undecided && is_silent(one));
     });
     if (!evidence.said[r] && !evidence.gone[r] && !evidence.left[r] && !is_named) return false;
   }

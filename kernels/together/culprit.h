@@ -44,7 +44,8 @@ struct Evidence {
 // Returns the members that are the cause, by rank, each once; empty if none can be named yet.
 Accusations culprits(const Evidence& evidence);
 // True if no further statement can change the conclusion `named`: all members have sent theirs or are gone,
-// except those that are named.
+// except those that are named. If several silent members are named, their statements are also waited for,
+// because one of them may be waiting for another.
 bool settled(const Evidence& evidence, const Accusations& named);
 
 // The wire format of statements. decode_statement() returns nothing if invalid for a group of that size.

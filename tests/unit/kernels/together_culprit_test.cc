@@ -31,6 +31,17 @@ TEST_CASE("culprit: no member names the one that a member with time left waits f
   CHECK(culprits(seen) == Accusations{{3, Loss::silent}});
 }
 
+TEST_CASE("culprit: of several silent members one may still report that it waits for another") {
+  Evidence seen(1, 4);
+  seen.said[0] = expired(3);
+  seen.said[1] = expired(2);
+  CHECK(culprits(seen) == Accusations{{2, Loss::silent}, {3, Loss::silent}});
+  CHECK_FALSE(settled(seen, culprits(seen)));
+  seen.said[3] = expired(2);
+  CHECK(culprits(seen) == Accusations{{2, Loss::silent}});
+  CHECK(settled(seen, culprits(seen)));
+}
+
 TEST_CASE("culprit: a death that was seen goes before silence, and all the dead are named") {
   Evidence seen(1, 5);
   seen.said[0] = expired(2);
