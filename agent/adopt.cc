@@ -56,7 +56,7 @@ std::string identity_folder(const Files& files) {
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot) {
   if (!files.exists(folder + "/agent.json")) return Ok{};
   const auto known = read_config(files, folder);
-  // A truncated file identifies no controller; its content is lost.
+  // An unreadable file (truncated, say) names no controller, so there is no other owner to protect.
   if (!known.ok()) return Ok{};
   const auto strip = [](const std::string& pin) {
     return pin.rfind("sha256:", 0) == 0 ? pin.substr(7) : pin;

@@ -20,12 +20,12 @@ Result<BootParameters> join_parameters(const std::string& json);
 // Returns the folder of this host's identity, whether or not it has one yet.
 std::string identity_folder(const Files& files);
 
-// Returns conflict if `folder` has the identity of a different controller (by its CA pin) or node.
+// Returns conflict if the identity in `folder` is of a different controller (by its CA pin) or node.
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot);
 
-// Returns invalid if systemd does not run. A root file system written by muster already has the agent's unit.
+// Returns invalid if this host does not run systemd, which must start the agent.
 Status may_serve(const Files& files);
-// Writes the unit when it differs, enables it, and restarts it: the identity may have changed.
+// Writes the unit if it differs (muster's images have one), enables and restarts it: the identity may be new.
 Status start_service(const Files& files, Process& process, const std::string& folder);
 
 }  // namespace muster

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// Maximum length of a line: a plan's steps, with the files that they write.
+// Maximum length of a request: it may contain a plan's steps, with the content of the files they write.
 constexpr size_t kLongestLine = 64u << 20;
 
 Result<Json> answer_to(const Adopting& host, const std::string& line) {

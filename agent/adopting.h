@@ -4,10 +4,10 @@
 //   {"ask": "look", "node", "pin", "steps"?: [wire::Step...]}   what is on this host, and what the steps
 //       would change: agent/preview.h. Writes nothing.
 //   {"ask": "join", "url", "pin", "token", "node"}              installs this program in /usr/sbin, joins,
-//       and keeps the agent running: agent/adopt.h. {"node": ...}
-//   {"ask": "nothing"} a check that it still responds. {}
-// {"error": {"code", "message"}} on failure; the next line may be a retry. Ends when its input ends. Thread
-// safety: stateless functions.
+//       and keeps the agent running: agent/adopt.h. Answer: {"node": ...}
+//   {"ask": "nothing"}   does nothing: a check that it still responds. Answer: {}
+// Answers {"error": {"code", "message"}} on failure; the next line may be a retry. Ends when its input ends.
+// Thread safety: stateless functions.
 #pragma once
 
 #include <functional>

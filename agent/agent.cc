@@ -10,13 +10,13 @@ namespace {
 
 bool is_droppable(const std::string& kind) { return kind == "log" || kind == "progress"; }
 
-// True for orders that end this process: reported first, carried out afterwards.
+// True for orders that end this process: their success is reported before they are carried out.
 bool departs(wire::OrderKind kind) {
   using wire::OrderKind;
   return kind == OrderKind::boot_disk || kind == OrderKind::reboot || kind == OrderKind::power_off ||
          kind == OrderKind::kexec || kind == OrderKind::boot_slot;
 }
-// True for those of them that first do work, and leave only after it has succeeded.
+// True for departures that need preparation first: the node leaves only after that has succeeded.
 bool gets_ready(wire::OrderKind kind) {
   return kind == wire::OrderKind::kexec || kind == wire::OrderKind::boot_slot;
 }
@@ -157,7 +157,7 @@ void Agent::schedule_poll(DurationMs delay) {
 std::vector<std::string> Agent::have() const {
   std::vector<std::string> ids;
   if (current_ && !withdrawn_)
-    ids.push_back(current_->id);  // it is no longer in `have`, so it need not be withdrawn again
+    ids.push_back(current_->id);  // a withdrawn order is not listed, so it is not withdrawn again
   if (waiting_) ids.push_back(waiting_->id);
   for (const auto& [id, seq] : reported_)
     if (!current_ || current_->id != id) ids.push_back(id);
@@ -188,7 +188,7 @@ void Agent::stop(const std::string& order) {
   if (!undoes && (gets_ready(current_->kind) ? departing_ : settling_ || departs(current_->kind))) return;
   withdrawn_ = true;
   log("warning", order + " was withdrawn: the work stops at its next safe point");
-  if (runner_busy_) runner_.cancel();  // else it has not begun yet
+  if (runner_busy_) runner_.cancel();  // otherwise the work has not begun yet
 }
 
 // Returns true if this agent has not seen the order before.
@@ -213,8 +213,8 @@ void Agent::begin(const wire::WorkOrder& order) {
   deadline_passed_ = settling_ = withdrawn_ = departing_ = false;
   if (!departs(order.kind) || gets_ready(order.kind)) arm_deadline(order.deadline);
   journal_.append({order.id, order.kind_word(), false, {}}, guarded(alive_, [this](Status status) {
-                    // Running it again is harmless, so a journal that cannot be written is reported and does
-                    // not stop the work.
+                    // Running an order twice is harmless, so if the journal cannot be written, that is
+                    // reported, but the work goes on.
                     if (!status.ok()) log("error", "journal: " + status.error().message);
                     run_order();
                   }));
@@ -260,7 +260,7 @@ void Agent::on_done(const std::string& order, bool readied, WorkOutcome outcome)
   runner_busy_ = false;
   const bool ready = readied && outcome.status.ok();
   if (!current_ || current_->id != order || settling_) {
-    // This work was given up earlier, or is a failed departure: its end only frees the runner.
+    // The agent gave this work up earlier, or it is a departure that failed: only the runner is freed.
     if (!outcome.status.ok())
       emit(order, "log", {{"level", "error"}, {"text", order + ": " + outcome.status.error().message}});
     if (current_ && current_->id == order && departing_) current_.reset();
@@ -317,7 +317,7 @@ void Agent::depart() {
       guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, false, std::move(outcome)); }));
 }
 
-// The order was withdrawn after the departure was reported: corrects the report.
+// The order was withdrawn after its success was reported: replaces that report by `cancelled`.
 void Agent::stay() {
   finished_.erase(current_->id);
   unload(current_->id);

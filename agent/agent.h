@@ -4,21 +4,21 @@
 // Owned by agent/main.cc (or the simulated node, unmodified). Ports by constructor: ControllerLink (HTTPS),
 // AgentJournal, WorkRunner. Promises:
 //   - hello is the first event and acknowledged before the first poll for orders;
-//   - one order at a time; an order id that finished is never run again, its result is sent again (journal);
-//     one that was started but not finished before a restart runs again when offered again (orders are
-//        repeatable);
-//   - the result is in the journal before it is sent; `boot_disk`, `reboot`, `power_off` are reported
-//      finished and acknowledged
+//   - one order at a time; a finished order is never run again: its result is sent again (journal);
+//     an order that was started but not finished before a restart runs again when it is offered again
+//     (orders are repeatable);
+//   - the result is in the journal before it is sent; `boot_disk`, `reboot` and `power_off` are reported
+//     as finished, and that report is acknowledged,
 //     BEFORE the runner carries them out, because no agent is left to report afterwards;
-//   - `kexec` and `boot_slot` first prepare everything, as work that may fail or be withdrawn; then they are
-//     departures;
-//   - events are re-sent until acknowledged; when the buffer is full log lines go first, then progress,
-//      never anything else;
-//   - while the controller is unreachable the work continues; calls are repeated with growing, jittered
-//     pauses (1 s
-//      to 30 s);
-//   - an order's deadline counts from its receipt; after it the runner is stopped and the order ends as
-//      `timeout`;
+//   - `kexec` and `boot_slot` first prepare everything, as work that may fail or be withdrawn; after that,
+//     they are departures, like those three;
+//   - events are re-sent until they are acknowledged; when the buffer is full, log lines are dropped first,
+//     then progress, never anything else;
+//   - while the controller is unreachable, the work continues;
+//     calls are repeated with growing, jittered pauses
+//     (1 s to 30 s);
+//   - an order's time limit starts when it is received; when it expires, the runner is stopped and the
+//     order ends as `timeout`;
 //   - an order that the controller withdraws is not begun, or stops at the runner's next safe point. A
 //     departure is not cancelled; `kexec` can be until it leaves: what was prepared is unloaded, even if the
 //     runner was past its last safe point or success was already reported, and the order is `cancelled`.
@@ -63,8 +63,8 @@ struct AgentIdentity {
   std::string image_digest;  // of the running system; empty in the RAM system
   std::string slot;          // root slot in use, "a" or "b"; empty in the RAM system
   std::string version;
-  // True if this boot is on trial now (agent/image/trial.h); called for each request, since a commit ends the
-  // trial, and also on threads of the link. Empty: it is not.
+  // True if this boot is on trial now (agent/image/trial.h). Called for each request, because a commit ends
+  // the trial; also on threads of the link. If no function is set, the boot is not on trial.
   std::function<bool()> on_trial = {};
   uint64_t jitter_seed = 1;  // any number that differs between nodes
 };

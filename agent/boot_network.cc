@@ -99,7 +99,7 @@ Result<Json> ip(Process& process, std::vector<std::string> arguments) {
   return json;
 }
 
-// Follows the devices from the one with the address down to the hardware.
+// Follows the stack of devices from the one that has the address (VLAN, bridge, bond) down to the hardware.
 class Descent {
  public:
   Descent(const Files& files, const Json& links, RamNetwork& network) : files_(files), network_(network) {

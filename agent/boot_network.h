@@ -17,7 +17,7 @@
 namespace muster {
 
 struct RamNetwork {
-  std::string mac;  // of the port; for a bond, of its first port
+  std::string mac;  // MAC of the port; for a bond, that of its first port
   std::string cidr;
   std::string gateway = {};             // empty: the controller is on this network
   int vlan = 0;                         // 0: untagged
@@ -28,7 +28,7 @@ struct RamNetwork {
 
 // Returns the value of key=value in a kernel command line; "" if absent.
 std::string cmdline_value(const std::string& cmdline, const std::string& key);
-// Code::invalid names the missing or wrong argument. For an undeclared machine, iPXE fills in the address.
+// Reads the arguments; Code::invalid names a missing or wrong one. iPXE sets an undeclared machine's address.
 Result<RamNetwork> ram_network(const std::string& cmdline);
 // Returns " muster.ip=... muster.mac=...", in the form that ram_network() reads.
 std::string network_arguments(const RamNetwork& network);

@@ -36,7 +36,7 @@ Status has_room(const Files& files, const std::string& folder, const OneTimeBoot
   const auto space = std::filesystem::space(files.real(folder), error);
   const uintmax_t needed = boot.kernel.size() + boot.initrd.size() + kSpare;
   if (error || space.available >= needed) return Ok{};
-  return denied(fmt::format("{} MiB are free on the boot loader's partition, but {} MiB are needed",
+  return denied(fmt::format("{} MiB is free on the boot loader's partition, but {} MiB is needed",
                             space.available / kMib, needed / kMib));
 }
 
@@ -56,11 +56,11 @@ void remove_folder(const Files& files, const std::string& folder) {
   std::filesystem::remove(files.real(folder), ignored);
 }
 
-// Rejects duplicate UUIDs: a copy of a disk has the same ones, and a lookup may find either.
+// Rejects a UUID that two devices have: one disk is a copy of the other, and a lookup may find either.
 Status one_bearer(const std::string& uuid, const std::vector<std::string>& all) {
   if (all.size() < 2) return Ok{};
   return denied(fmt::format(
-      "{} matches {}: one is a copy of the other, and it is unclear which one the boot loader would read",
+      "{} matches {}: they are copies of each other, and it is unclear which one the boot loader would read",
       uuid, fmt::join(all, " and ")));
 }
 
@@ -127,8 +127,8 @@ Result<std::string> ask_grub(Process& process, std::vector<std::string> argv) {
   return out;
 }
 
-// GRUB clears the entry by writing to grubenv, which works on plain file systems only. Otherwise every boot
-// would use the entry.
+// Checks that GRUB can clear the one-time setting, by writing to grubenv; it can do that on plain file
+// systems only. If it could not, every boot would use the entry.
 Status can_grub(const Files& files, Process& process) {
   if (files.read("/proc/cmdline").value_or("").find("BOOT_IMAGE=") == std::string::npos)
     return denied("this system was not started by GRUB or systemd-boot");
@@ -141,7 +141,7 @@ Status can_grub(const Files& files, Process& process) {
   const std::string env = std::string(kGrub) + "/grubenv";
   if (!files.exists(env) || files.read_link(env).ok())
     return denied("/boot/grub/grubenv is missing or is a symbolic link");
-  // GRUB overwrites the file's existing blocks; if size or format differ, it writes nothing.
+  // GRUB only overwrites the existing blocks of grubenv; it writes nothing if its size or format is wrong.
   const std::string block = files.read(env).value_or("");
   if (block.size() != kGrubEnvSize || block.rfind(kGrubEnvHead, 0) != 0)
     return denied("/boot/grub/grubenv is not in a format that GRUB can write");
@@ -259,7 +259,7 @@ Result<std::string> one_time_loader(const Files& files, Process& process) {
 
 Status arm_boot_once(const Files& files, Process& process, const std::string& loader,
                      const OneTimeBoot& boot) {
-  TRY_(files.write(kMarker, loader + "\n", 0600));  // first, so that leftovers can be found
+  TRY_(files.write(kMarker, loader + "\n", 0600));  // first, so that an interrupted setup can be undone
   const Status armed =
       loader == "grub" ? arm_grub(files, process, boot) : arm_systemd_boot(files, process, boot);
   if (!armed.ok()) forget_boot_once(files, process);

@@ -1,4 +1,4 @@
-// CarriedPrograms: provides the measuring programs that a `check` order names by digest to its steps.
+// CarriedPrograms: provides a `check` order's steps with the measuring programs that it names by digest.
 //
 // A host that muster did not image has none of these programs. The order lists the ones it needs:
 //     "programs": [{"name": "muster-accept", "sha256": "<hex>", "size": BYTES}, ...]
@@ -20,7 +20,7 @@
 namespace muster {
 
 struct CarriedProgram {
-  std::string name;    // "muster-accept", of letters, digits, '-' and '_'
+  std::string name;    // "muster-accept"; only letters, digits, '-' and '_'
   std::string sha256;  // hexadecimal, of the file
   int64_t size = 0;    // bytes
 };

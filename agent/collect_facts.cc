@@ -36,7 +36,7 @@ int64_t number(const std::string& text, int base = 10) {
 
 std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// Returns the PCI function that a device link leads to; virtio devices are one level below theirs.
+// Returns the PCI function that a device link leads to; a virtio device is one level below its PCI function.
 std::string pci_of(const Files& files, const std::string& device) {
   const auto target = files.read_link(device);
   if (!target.ok()) return "";
@@ -94,9 +94,9 @@ uint64_t usable_memory(const Files& files) {
   return 0;
 }
 
-// What the kernel manages. Firmware and the kernel reserve a few percent of the installed memory, so the sum
-// of the memory blocks (which counts holes filled by the firmware too) is preferred where the kernel exposes
-// it.
+// Returns the size of the memory that the kernel manages. Firmware and kernel reserve a few percent of the
+// installed memory, so the sum of the memory blocks is preferred where the kernel exposes them: it includes
+// what the firmware reserves.
 uint64_t memory_bytes(const Files& files) {
   const std::string folder = "/sys/devices/system/memory";
   const auto block = static_cast<uint64_t>(number(files.read_line(folder + "/block_size_bytes"), 16));

@@ -35,7 +35,7 @@ std::optional<Entry> entry_of(const Files& files, const std::string& pid) {
   return Entry{static_cast<pid_t>(std::strtol(text.c_str() + name + 4, nullptr, 10)), text[name + 2] == 'Z'};
 }
 
-// Leaves out processes that have ended and were not reaped yet.
+// Returns all descendants of this process, except those that have ended and were not reaped yet.
 std::vector<pid_t> descendants() {
   const Files files;
   std::map<pid_t, Entry> all;

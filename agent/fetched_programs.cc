@@ -41,7 +41,7 @@ class FetchedPrograms : public CarriedPrograms {
       return Ok{};
     const auto content = retry(cancelled, options_, [&] { return fetch(program); });
     if (!content.ok() && content.error().code == Code::not_found)
-      return fail(Code::not_found, fmt::format("the controller does not serve the program in this plan "
+      return fail(Code::not_found, fmt::format("the controller does not have a program that this plan names "
                                                "(sha256 {}); if the controller was upgraded, plan again",
                                                program.sha256));
     if (!content.ok()) return content.error();

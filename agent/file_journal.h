@@ -26,7 +26,7 @@ class FileJournal : public AgentJournal {
   Reactor& reactor_;
   const Files& files_;
   std::string path_;
-  std::vector<OrderRecord> records_;  // the newest of each order, oldest order first
+  std::vector<OrderRecord> records_;  // the newest record of each order, oldest order first
 };
 
 }  // namespace muster

@@ -213,7 +213,7 @@ void add_gpus(Collected& out) {
   out.put("GPU memory for RDMA", peers.empty() ? "no module" : joined(peers));
 }
 
-// Searched in the usual places; a job's own environment determines which version it uses.
+// Searches the usual places only: which version a job uses is determined by the job's own environment.
 void add_libraries(Collected& out) {
   const Files& files = out.files();
   std::vector<std::string> nccl;
@@ -294,8 +294,8 @@ void add_acs(Collected& out) {
   out.put("PCIe ACS of bridges", tally(bridges));
 }
 
-// Only the number of active lanes, because an idle GPU lowers its link rate. A virtual function has no link
-// of its own, and the registers of a device without a link read as 63 or 255 lanes.
+// Records only the number of active lanes, because an idle GPU lowers its link rate. A virtual function has
+// no link of its own, and the registers of a device without a link read as 63 or 255 lanes.
 void add_pcie(Collected& out) {
   const Files& files = out.files();
   std::map<std::string, std::map<std::string, int>> widths;
@@ -354,7 +354,7 @@ std::vector<Mount> mounts_of(const Files& files) {
     if (words[2] == "autofs") automatic.insert(words[1]);
     out.push_back({words[0], words[1], words[2], words[3]});
   }
-  // Which mounts exist below an automounter depends on use.
+  // Mounts below an automounter are left out: they come and go with use.
   std::erase_if(out, [&](const Mount& mount) {
     return !is_real(mount) || is_passing(mount.point) ||
            std::any_of(automatic.begin(), automatic.end(), [&](const std::string& folder) {
@@ -411,7 +411,7 @@ Properties mount_properties(const Files& files) {
   for (const Mount& mount : mounts_of(files)) {
     if (points.size() == kMost) break;
     points.insert(mount.point);
-    out["mount " + mount.point] = options_of(mount);  // if there are several, the topmost, which is the last
+    out["mount " + mount.point] = options_of(mount);  // of several at one point, the last is on top
   }
   if (!points.empty()) out["mounts"] = joined(points);
   return out;

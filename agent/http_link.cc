@@ -24,7 +24,7 @@ HttpClientOptions client_options(const std::string& url, const Credentials& cred
   options.ca_pem = credentials.ca_pem;
   options.certificate_pem = credentials.certificate_pem;
   options.key_pem = credentials.key_pem;
-  // The clock of a new machine may be wrong; the CA is pinned, and is the controller's own.
+  // The clock of a new machine may be wrong; the pinned CA, which is the controller's own, is sufficient.
   options.ignore_certificate_times = true;
   return options;
 }
@@ -109,7 +109,7 @@ Result<uint64_t> post_events(HttpClient& client, const std::string& body) {
   TRY(const Json json, answer_json(response, "events"));
   const auto it = json.find("ack");
   if (it == json.end() || !it->is_number_unsigned())
-    return fail(Code::invalid, "events: the answer has no `ack`");
+    return fail(Code::invalid, "events: the response contains no `ack`");
   return it->get<uint64_t>();
 }
 
@@ -124,7 +124,7 @@ Result<wire::JoinReply> ask_certificate(HttpClient& client, const std::string& v
   return wire::join_reply_from_json(json);
 }
 
-// The connection was bound to that CA; the received CA is checked nevertheless, because it is stored.
+// The connection was verified with the pinned CA; the received CA is checked as well, because it is stored.
 Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key_pem,
                             const std::string& csr_pem, const std::string& pin) {
   TRY(const std::string ca, pki::certificate_fingerprint(reply.ca_pem));
@@ -154,7 +154,7 @@ class HttpLink : public RenewableLink {
     std::string target = asks_;
     for (size_t i = 0; i < have.size(); ++i) target += (i ? "," : "") + query_value(have[i]);
     polls_.submit([this, target, done = std::move(done)](HttpClient& client) {
-      Result<wire::PollReply> reply = fail(Code::invalid, "invalid answer: see the agent's log");
+      Result<wire::PollReply> reply = fail(Code::invalid, "invalid response: see the agent's log");
       contain_exceptions("an answer with orders", [&] {
         reply = ask_orders(client, target + (on_trial_ && on_trial_() ? "&trial=1" : "") +
                                        (storage_ ? "&storage=" + query_value(storage_()) : ""));
@@ -167,7 +167,7 @@ class HttpLink : public RenewableLink {
     // Output of tools may contain any bytes; bytes that are not UTF-8 are replaced.
     std::string body = dump_json(wire::to_json(batch));
     posts_.submit([this, body = std::move(body), done = std::move(done)](HttpClient& client) {
-      Result<uint64_t> ack = fail(Code::invalid, "invalid answer: see the agent's log");
+      Result<uint64_t> ack = fail(Code::invalid, "invalid response: see the agent's log");
       contain_exceptions("an answer to events", [&] { ack = post_events(client, body); });
       reactor_.post([done, ack] { done(ack); });
     });

@@ -32,7 +32,7 @@ Result<std::string> normal_pin(const std::string& pin);
 std::string query_value(const std::string& text);
 
 // Requests a new certificate for the same key, over a connection with the current one. One attempt; blocks.
-// conflict: too early.
+// conflict: it is too early to renew.
 Result<Credentials> renew(const std::string& url, const std::string& node, const Credentials& present);
 
 // A link whose certificate can be replaced while it is up: pending calls finish with the old one.

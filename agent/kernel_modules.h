@@ -1,4 +1,4 @@
-// Loads kernel modules without udev, in the same way: by the names that devices announce (modalias).
+// Loads kernel modules as udev would, but without it: by the names that devices announce (modalias).
 //
 // Uses modules.dep, modules.softdep and modules.alias of the RAM system, which list only the packed modules.
 // Thread safety: one thread. Never unloads anything.
@@ -22,8 +22,8 @@ class ModuleLoader {
 
   // `folder`: "/usr/lib/modules/<release>" within `files`.
   ModuleLoader(const Files& files, std::string folder, Insert insert);
-  // Loads `name` with its dependencies, and before and after it its soft dependencies (a network driver, and
-  // the driver of the chip at its port). Unknown names are built in or absent, and not an error.
+  // Loads `name` with its dependencies, and its soft dependencies before or after it (for a network driver,
+  // that of the chip at its port). An unknown name is not an error: the module is built in or absent.
   Status load(const std::string& name);
   // Loads the modules for the devices of all buses, repeatedly until nothing new appears (a bus driver can
   // add new devices). Failures are collected, not fatal: a broken NIC driver must not hide the others.

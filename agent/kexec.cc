@@ -27,8 +27,8 @@ namespace {
 constexpr const char* kFolder = "/run/muster-kexec";  // memory
 constexpr const char* kAgent = "/usr/sbin/muster-agent";
 constexpr const char* kUnit = "/run/systemd/system/muster-kexec.service";
-// Like systemd-reboot.service, but with a different program at the end, and with a timeout like that of
-// reboot.target, which is 30 min.
+// Like systemd-reboot.service, but it runs a different program, and it has a timeout, as reboot.target has
+// (30 min there).
 constexpr const char* kUnitText =
     "[Unit]\n"
     "Description=Hand over to muster's RAM system\n"
@@ -46,7 +46,7 @@ constexpr const char* kSecureBoot =
     "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 constexpr useconds_t kLook = 100'000;
 constexpr size_t kLongestLine = 2047;  // COMMAND_LINE_SIZE of x86, including the terminator
-constexpr int kRefused = 4;            // exit status of the child: the kernel does not allow it
+constexpr int kRefused = 4;            // exit status of the child if the kernel does not allow it
 
 Status denied(const std::string& why) { return fail(Code::denied, why); }
 
@@ -90,7 +90,7 @@ Result<std::string> fetch(const KexecDeps& deps, const wire::KexecJob& job, cons
                           const std::string& digest) {
   if (deps.cancelled()) return fail(Code::cancelled, "withdrawn by the controller");
   TRY(std::string bytes, deps.fetch(job.base_url, path));
-  // The file may have been rebuilt since: the next order has the new digest.
+  // The file may have been rebuilt after the order was sent; the next order contains the new digest.
   if (sha256(bytes) != digest) return fail(Code::failed, path + " does not have the announced SHA-256");
   return bytes;
 }
@@ -101,8 +101,7 @@ Status fetch_into_memory(const KexecDeps& deps, const wire::KexecJob& job, const
   constexpr int64_t kKib = 1024, kSpareKib = 256 * kKib, kCopies = 4;  // file, segment, unpacked, in use
   const int64_t needed = static_cast<int64_t>(bytes.size()) / kKib * kCopies + kSpareKib;
   if (const int64_t free = available_kib(deps.files); free < needed)
-    return denied(
-        fmt::format("{} MiB of memory are free, but {} MiB are needed", free / kKib, needed / kKib));
+    return denied(fmt::format("{} MiB of memory is free, but {} MiB is needed", free / kKib, needed / kKib));
   return deps.files.write(kFolder + name, bytes, 0600);
 }
 
@@ -135,7 +134,7 @@ Status arm_loader(const KexecDeps& deps, const wire::KexecJob& job, const std::s
   return arm_boot_once(deps.files, deps.process, loader, boot);
 }
 
-// Returns why this system cannot be left at all.
+// Checks that this system can be left at all. denied gives the reason why not.
 Status may_leave(const Files& files) {
   if (!files.is_directory("/run/systemd/system"))
     return denied("systemd is not running: this system cannot be shut down cleanly");
@@ -178,7 +177,7 @@ Status finds_its_way_back(const RamNetwork& network, const wire::KexecJob& job) 
   return Ok{};
 }
 
-// A hanging call is abandoned after a minute, in a process of its own.
+// Runs `work` in a process of its own, and gives it up if it still hangs after a minute.
 void try_for_a_minute(void (*work)()) {
   constexpr int kLooks = 600;
   const pid_t worker = ::fork();
@@ -225,7 +224,7 @@ Status may_kexec(const Files& files) {
 
 namespace {
 
-// Combines the errors: neither the kernel nor the boot loader can start it.
+// Combines the reasons why neither the kernel nor the boot loader can start the RAM system.
 Error no_way(const Error& kernel, const Error& loader) {
   return fail(Code::denied,
               kernel.message + "; a one-time boot entry is not possible either: " + loader.message);
@@ -280,7 +279,7 @@ Status leave_by_kexec(const Files& files, Process& process) {
   const auto tell = [&]() -> Status {
     TRY_(files.write(kUnit, kUnitText));
     TRY_(run_ok(process, {{"systemctl", "daemon-reload"}}));
-    // As with `systemctl reboot`, no later request cancels it.
+    // As with `systemctl reboot`, no later request can cancel this job.
     TRY_(run_ok(process, {{"systemctl", "--no-block", "--job-mode=replace-irreversibly", "start",
                            "muster-kexec.service"}}));
     return Ok{};
@@ -297,7 +296,7 @@ void start_loaded_kernel(const Files& files) {
   write_back();
   if (files.exists("/sys/module/nvidia")) unload_gpu_drivers();
   if (::mount(nullptr, "/", nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
-    // If a file is still open, the kernel makes everything read-only itself, asynchronously.
+    // The remount fails while a file is open for writing. SysRq 'u' forces it, but asynchronously: wait.
     (void)files.write_raw("/proc/sysrq-trigger", "u");
     const auto writable = [&files] {
       std::istringstream mounts(files.read("/proc/self/mounts").value_or(""));
@@ -317,7 +316,7 @@ void start_loaded_kernel(const Files& files) {
 
 void forget_kexec(const Files& files, Process& process) {
   forget_boot_once(files, process);
-  // A kernel loaded by a different program (crash kernels do not count) is left alone; ours has its folder.
+  // A different program's kernel (crash kernels do not count) is left alone: only muster's has the folder.
   if (!files.is_directory(kFolder) || files.read_line(kLoaded, "0") != "1") return;
   const auto out = child(process, {{"unload", true}});
   log::warning("unloading a kernel that was loaded but not started",
@@ -328,7 +327,7 @@ void forget_kexec(const Files& files, Process& process) {
 
 Status kexec_refusal(int error) {
   switch (error) {
-    case EBUSY:  // another program is loading one at the moment
+    case EBUSY:  // another program is loading a kernel at the moment
     case EINTR:
     case EAGAIN:
     case EMFILE:

@@ -28,7 +28,7 @@ struct KexecDeps {
   std::function<bool()> cancelled;
 };
 
-// Code::denied: why this system does not allow it; nothing else was checked or done.
+// Checks that this system allows kexec. denied gives the reason why not. Nothing else is checked or done.
 Status may_kexec(const Files& files);
 // Returns {"network": the arguments it adds, "kernel": version of the running kernel, "way": "grub, one boot"
 // if the boot loader starts it}. denied: neither may_kexec() nor the boot loader (agent/boot_once.h) allows
@@ -46,7 +46,7 @@ Status leave_by_kexec(const Files& files, Process& process);
 // operator would end in the RAM system.
 void forget_kexec(const Files& files, Process& process);
 
-// Runs in the child: {"kernel", "initrd", "command_line"} or {"unload": true}. denied: by the kernel.
+// Runs in the child: {"kernel", "initrd", "command_line"} or {"unload": true}. denied: the kernel rejects it.
 Status load_kexec(const std::string& request);
 // Classifies a kernel error. denied, so that the boot loader is tried: "not allowed", and "not possible on
 // this machine" (no space below 4 GiB, an unknown format, an unavailable address), since the same kernel and

@@ -71,7 +71,7 @@ std::optional<Step> slurm_step(const std::vector<std::string>& argv) {
   if (title.rfind(start, 0) != 0 || close == std::string::npos) return {};
   const std::string id = title.substr(start.size(), close - start.size());
   const size_t dot = std::min(id.find('.'), id.size());
-  // Any user may give a process such a title: one that is not a step's is ignored, and never shown.
+  // Any user may give a process such a title: a title without a valid step id is ignored, and never shown.
   if (id.empty() || !is_digit(id[0]) || !std::all_of(id.begin(), id.end(), in_step_id)) return {};
   return Step{id.substr(0, dot), id.substr(std::min(dot + 1, id.size()))};
 }
@@ -98,7 +98,7 @@ std::set<std::string> jobs_of_self(const Files& files, int64_t self) {
     std::string before;
     for (const std::string& part : split(line.substr(line.rfind(':') + 1), '/')) {
       if (part.rfind("job_", 0) == 0) out.insert(part.substr(4));
-      // Slurm 25.11 names a job's folder by an identifier of its own.
+      // Slurm 25.11 names a job's cgroup folder by an identifier of its own.
       if (before.size() >= 16 && before.compare(before.size() - 16, 16, "slurmstepd.scope") == 0)
         out.insert(part.rfind("job_", 0) == 0 ? part.substr(4) : part);
       before = part;
@@ -149,7 +149,7 @@ void look_at_jobs(const Files& files, const std::vector<Running>& all, bool hidd
 
 // ---- packages
 
-// Returns the program that a process runs; for a script, the script. `arguments` are those after it.
+// The program that a process runs (the script if it runs one), and the arguments after that name.
 struct Program {
   std::string name;
   std::vector<std::string> arguments;
@@ -167,7 +167,7 @@ Program program_of(const std::vector<std::string>& argv) {
   return {last_component(argv[at]), {argv.begin() + static_cast<std::ptrdiff_t>(at) + 1, argv.end()}};
 }
 
-// For apt and similar programs: true if the command only reads. One that is not listed counts as work.
+// For apt and similar programs: true if the command only reads. Commands that are not listed count as work.
 bool is_query(const std::vector<std::string>& arguments) {
   static const std::set<std::string> queries = {
       "list",      "search",    "show",         "info",     "policy",       "depends",
@@ -198,8 +198,8 @@ bool is_rpm_work(const std::vector<std::string>& arguments) {
   });
 }
 
-// unattended-upgrade-shutdown always runs on Ubuntu and usually on Debian, waits for a shutdown, and does not
-// count.
+// unattended-upgrade-shutdown does not count: it only waits for a shutdown, and always runs on Ubuntu and
+// usually on Debian.
 bool is_package_work(const Program& program) {
   static const std::set<std::string> managers = {"apt", "apt-get", "aptitude", "dnf",      "dnf5",    "dnf-3",
                                                  "yum", "tdnf",    "zypper",   "microdnf", "apt-mark"};
@@ -254,8 +254,8 @@ std::string amount_of(const std::optional<uint64_t>& mib) {
   return mib ? fmt::format("{} MiB", *mib) : std::string("memory");
 }
 
-// A process that cannot be seen may be in a different PID namespace, or it has ended and the driver has not
-// yet freed the memory.
+// A process that is not found may be in a different PID namespace, or it has ended, but the driver has not
+// freed its memory yet.
 std::string name_of(const Files& files, int64_t pid, bool hidden) {
   const std::string name = files.read_line(fmt::format("/proc/{}/comm", pid));
   if (!name.empty()) return dump_ascii(Json(name));

@@ -33,7 +33,7 @@ struct BusyReason {
   std::set<int64_t> pids = {};  // of the processes; may be empty
 };
 
-// Memory of a GPU that a process computes with (NVML's compute processes). `pid` as on the host.
+// A process that has memory of a GPU (one of NVML's compute processes). `pid`: as on the host.
 struct GpuHolder {
   std::string gpu;  // index, UUID or PCI address, for messages
   int64_t pid = 0;
@@ -41,7 +41,7 @@ struct GpuHolder {
 };
 
 struct LookInput {
-  int64_t self = 0;  // pid of this process; 0: unknown, and then its ancestors do not identify its own job
+  int64_t self = 0;  // pid of this process; 0: unknown, so its ancestors are not searched for its own job
   std::vector<GpuHolder> holders = {};
   bool gpus_looked_at = true;                  // false: NVML could not be read on a host with GPUs
   std::optional<int> gpus = {}, of_gpus = {};  // NodeShare

@@ -72,7 +72,7 @@ namespace {
 
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
-// Retries until it succeeds or fails permanently. `patience` 0: one attempt.
+// Retries until the join succeeds or fails permanently, for `patience` at most. 0: one attempt.
 Result<Credentials> join_until(const JoinOptions& options, std::string* node, DurationMs patience) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience);
   for (DurationMs pause = 500;; pause = std::min<DurationMs>(pause * 2, 10 * kSecond)) {
@@ -86,9 +86,9 @@ Result<Credentials> join_until(const JoinOptions& options, std::string* node, Du
   }
 }
 
-// The path of the key for a token, stored before the token is used: if the program ends before it has the
-// answer, or before the service runs, it requests again with the same key, because a different key would
-// count as a second machine.
+// Returns the path of the key for a token. The key is stored before the token is used: if the program ends
+// before it has the answer, or before the service runs, the next attempt uses the same key, because a
+// different key would count as a second machine.
 std::string join_key_path(const std::string& folder, const std::string& token) {
   return folder + "/join-" + sha256(token).substr(0, 16) + ".key";
 }
@@ -162,7 +162,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   reactor->on_stop_signal([&reactor] { reactor->stop(); });
   Renewal renewal(*reactor, files, *link, folder, config);
   if (config.mode != wire::Mode::ram) renewal.look();
-  // Feeds the RAM system's dead-man timer with real contacts only.
+  // Resets the RAM system's dead-man timer only after real contact with the controller.
   std::function<void()> watch = [&, seen = SteadyMs{}]() mutable {
     if (agent.last_contact() != seen) ram_contact();
     seen = agent.last_contact();
@@ -240,7 +240,7 @@ Result<BootParameters> parameters_of(const std::map<std::string, std::string>& o
     if (it == options.end() || it->second.empty()) return fail(Code::invalid, "--" + name + " is missing");
     *field = it->second;
   }
-  // "-": read from standard input, so that it does not appear in a process list.
+  // "-": the token is read from standard input, so that it does not appear in a process list.
   if (boot.token == "-") {
     TRY(boot.token, line_from_stdin());
     while (!boot.token.empty() && isspace(static_cast<unsigned char>(boot.token.back())))

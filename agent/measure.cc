@@ -73,7 +73,7 @@ class Measure {
     streams.send("\nMUSTER1 " + dump_json(hello()) + "\n");
     reactor_->offload([this] { look(); }, [this] { serve(); });
     reactor_->run();
-    // Threads may be in the middle of work that does not end by itself.
+    // Exits without joining the threads, because their work may never end by itself.
     end_descendants();
     ::_exit(status_);
   }
@@ -84,7 +84,7 @@ class Measure {
     return it == options_.end() ? "" : it->second;
   }
 
-  // A folder of an unmounted file system exists as long as it is open in this process.
+  // After the unmount, the file system exists as long as this process has its folder open.
   void leave_no_file() {
     const std::string mounted = option("mounted");
     if (!mounted.empty()) {
@@ -159,7 +159,7 @@ class Measure {
     }
   }
 
-  // Only functions that do not change this machine.
+  // Returns only functions that do not change this machine.
   WorkFunctions functions() {
     WorkFunctions out;
     out.folder = folder_.empty() ? option("folder") : folder_;
@@ -215,7 +215,7 @@ int run_measure(const std::map<std::string, std::string>& options) {
     (void)Files().remove(made + "/muster-agent");
     (void)Files().remove(made);
   }
-  // Later files are created in a different file system.
+  // If a file system was mounted, later files are created there, so no folder needs to be removed.
   if (options.count("mounted")) made.clear();
   return run_guarded(made, [&options] { return Measure(options).run(); });
 }

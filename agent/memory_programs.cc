@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// Not /proc/self, which would be a different process in a child.
+// Does not use /proc/self, because in a child process that is the child.
 std::string path_of(int fd) { return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd); }
 
 std::string hex_of(const std::string& digest) { return digest.substr(digest.rfind(':') + 1); }
@@ -45,7 +45,7 @@ int MemoryPrograms::make_memory_file() {
   return fd < 0 && errno == EINVAL ? ::memfd_create("muster", MFD_CLOEXEC) : fd;
 }
 
-// True if the kernel executes it at all; what the program does with the argument is irrelevant.
+// True if the kernel executes the file at all; what the program does with the argument is irrelevant.
 bool MemoryPrograms::runs(int fd) {
   const auto output = process_.run({.argv = {path_of(fd), "--version"}, .deadline = 20 * kSecond});
   if (!output.ok()) return output.error().code == Code::timeout;

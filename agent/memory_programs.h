@@ -34,12 +34,12 @@ class MemoryPrograms : public CarriedPrograms {
   MemoryPrograms(const MemoryPrograms&) = delete;
   MemoryPrograms& operator=(const MemoryPrograms&) = delete;
 
-  // Errors of the port, and denied: no file from this process can be executed.
+  // Errors: those of the ports; denied: no file of this process can be executed.
   Result<std::map<std::string, std::string>> ready(const std::vector<CarriedProgram>& programs,
                                                    const std::function<bool()>& cancelled) override;
 
  protected:
-  // Overridden by tests: a kernel that rejects files in memory.
+  // Tests override it to simulate a kernel that rejects files in memory.
   virtual int make_memory_file();
 
  private:

@@ -124,7 +124,7 @@ uint64_t memory_limit(const Files& files, const Cgroup& cgroup, uint64_t total) 
   return least;
 }
 
-// Returns the affinity of this process, which may include processors that are not plugged in.
+// Counts the online processors in `cpus`: a process's affinity may include some that are not plugged in.
 size_t count_online(const std::set<int>& cpus, const std::set<int>& online) {
   if (online.empty()) return cpus.size();
   return static_cast<size_t>(

@@ -23,7 +23,7 @@ struct NodeShare {
   int of_cores = 0;      // online
   std::string cores_by;  // the tightest limit: "cpuset", "affinity", "cpu.max"; empty: none
   uint64_t memory_bytes = 0, of_memory_bytes = 0;  // 0: unknown
-  std::optional<int> gpus, of_gpus;                // usable, and on the PCI bus; given by the caller
+  std::optional<int> gpus, of_gpus;                // usable GPUs, and all on the PCI bus; set by the caller
 };
 
 // Returns the share of this process (/proc/self), without `gpus`.

@@ -36,7 +36,7 @@ struct Leave {
 // continues with the system that responds: the next boot must by then start that system again.
 constexpr int kSlotLeaveSeconds = 150;
 
-// Gives the installed system this agent's identity, because the join of this boot revoked all earlier ones.
+// Gives the installed system this agent's identity, because this boot's join revoked all earlier identities.
 Status start_disk(const Files& files, const std::string& node, const Json& params) {
   const std::string digest = params.is_object() ? params.value("digest", "") : "";
   const Status handed = hand_over_identity(files, kRamIdentity, node, digest);
@@ -114,7 +114,7 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
     TRY_(r.finish());
     return fetched_programs(files, [&base_url] { return http_source(base_url); })->ready(programs, cancelled);
   };
-  // A delayed restart may still happen. After the wait it would boot the default slot.
+  // The restart may still come after the wait; it then boots the default slot.
   out.leave_slot = [&files, systemctl](const CancelCheck& ended, const CancelCheck& withdrawn) -> Status {
     const Status left = systemctl("reboot", ended, {kSlotLeaveSeconds, withdrawn});
     if (!left.ok()) disarm_slot_boot(files);

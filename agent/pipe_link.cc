@@ -92,7 +92,7 @@ void PipeLink::poll(const std::vector<std::string>& have, Orders done) {
          if (!answer.ok()) return done(answer.error());
          const auto orders = answer->find("orders");
          auto reply = orders == answer->end()
-                          ? Result<wire::PollReply>(fail(Code::invalid, "the answer has no `orders`"))
+                          ? Result<wire::PollReply>(fail(Code::invalid, "the response contains no `orders`"))
                           : wire::poll_reply_from_json(*orders);
          if (reply.ok())
            for (auto& order : reply->orders) order = only_measuring(std::move(order));
@@ -105,7 +105,7 @@ void PipeLink::post(const wire::EventBatch& batch, Acked done) {
     if (!answer.ok()) return done(answer.error());
     const auto ack = answer->find("ack");
     if (ack == answer->end() || !ack->is_number_unsigned())
-      return done(fail(Code::invalid, "the answer has no `ack`"));
+      return done(fail(Code::invalid, "the response contains no `ack`"));
     done(ack->get<uint64_t>());
   });
 }
@@ -177,7 +177,7 @@ void PipeLink::take_answer(const Json& json) {
     packed_.bytes.reserve(missing_);
     return;
   }
-  // The answer is for a call that has ended: the raw bytes after it would be taken for lines.
+  // This answer is to a call that has ended: the program's raw bytes after it would be taken for lines.
   if (json.contains("bytes"))
     return end(fail(Code::invalid, "the command sent a program that was not requested"));
   const auto found = calls_.find(number);

@@ -2,8 +2,8 @@
 // Its controller is the command at the other end of a pipe; the protocol is in controller/hosts/host_wire.h.
 //
 // Owned by agent/measure.cc. Data is passed through functions, so that the owner keeps the pipe itself. Every
-// 10 s the link sends a message that this agent is alive; a command that sends nothing for 60 s counts as
-// gone. Orders that do more than measure are replaced by ones that the agent rejects
+// 10 s the link sends a message to show that this agent is alive; a command that sends nothing for 60 s
+// counts as gone. Orders that do more than measure are replaced by orders that the agent rejects
 // (agent/measure_orders.h). Thread: the reactor's, except fetch().
 #pragma once
 

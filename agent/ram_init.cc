@@ -186,7 +186,7 @@ Result<std::string> interface_with_mac(const Files& files, const std::string& ma
     // Bridges and VLANs have the same MAC as their port: only a device with hardware counts.
     const std::string folder = "/sys/class/net/" + name;
     if (files.read_line(folder + "/address") != wanted || !files.exists(folder + "/device")) continue;
-    // Virtual functions also do, and USB adapters may use the board's MAC: the port itself takes precedence.
+    // Virtual functions have hardware, too; USB adapters may use the board's MAC: prefer the port itself.
     if (port_address(files, folder).kind.empty()) return name;
     if (last.empty()) last = name;
   }
@@ -237,7 +237,7 @@ void ram_main(std::function<int(const RamEnvironment&)> agent, RamOptions option
   env.cmdline = Files("/").read_line("/proc/cmdline");
   options = ram_options(env.cmdline, options);
   load_modules(env);
-  // Mounts again: efivarfs may have needed its module.
+  // Mounts the optional file systems again: efivarfs may have needed its module.
   for (const auto& m : kMounts)
     if (!m.required) (void)mount_one(m);
   if (const std::string node = cmdline_value(env.cmdline, "muster.node"); !node.empty())

@@ -32,7 +32,7 @@ struct RamEnvironment {
 };
 
 struct RamOptions {
-  DurationMs dead_man = 10 * kMinute;  // time without contact, counted from start
+  DurationMs dead_man = 10 * kMinute;  // longest time without contact, at first counted from the start
   bool until_joined = false;           // the first contact turns the timer off
   DurationMs restart_pause = 2 * kSecond;
   DurationMs wait_for_link = 30 * kSecond;  // for an interface with muster.mac to appear
@@ -45,10 +45,10 @@ void ram_contact();
 
 // Returns `options` with the kernel command line's give-up time; ignores an invalid one.
 RamOptions ram_options(const std::string& cmdline, RamOptions options);
-// True if it must return to the disk now. Without contact so far, `contact` is `started`; one clock for all.
+// True if the machine must boot from its disk now. Before the first contact, `contact` equals `started`.
 bool gives_up(const RamOptions& options, int64_t started, int64_t contact, int64_t now);
 
-// Parts, for tests and for other early programs.
+// Parts of ram_main(), for tests and for other early programs.
 Status mount_kernel_file_systems();
 // Returns the kernel name of the interface with this MAC ("52:54:00:00:01:01"); not_found.
 Result<std::string> interface_with_mac(const Files& files, const std::string& mac);

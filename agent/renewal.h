@@ -19,10 +19,10 @@ bool renewal_due(const std::string& certificate_pem, TimeMs now);
 
 class Renewal {
  public:
-  // All must outlive the reactor's run.
+  // All arguments must outlive the reactor's run.
   Renewal(RealReactor& reactor, const Files& files, RenewableLink& link, std::string folder,
           AgentConfig config);
-  void look();  // now, and every day from now on
+  void look();  // checks now, and every day from now on
 
  private:
   void keep(const Result<Credentials>& fresh);

@@ -22,7 +22,7 @@ struct WorkOutcome {
   Json result = Json::object();
 };
 
-// Which part of an order to run: the work; or, for a prepared `kexec` or `boot_slot`, to leave or to undo it.
+// Which part of an order to run: the work; or, once a `kexec` or `boot_slot` is prepared, leaving or undoing.
 enum class OrderPart { work, leave, drop };
 
 class WorkRunner {

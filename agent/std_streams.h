@@ -16,7 +16,7 @@ class StdStreams {
  public:
   struct Events {
     std::function<void(std::string_view)> in;
-    std::function<void()> closed;  // called once, when either is closed
+    std::function<void()> closed;  // called once, when either stream is closed
   };
   StdStreams(RealReactor& reactor, Events events, int in = 0, int out = 1);
   ~StdStreams();

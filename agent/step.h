@@ -26,12 +26,12 @@ namespace muster {
 struct StepContext {
   Files& files;
   Process& process;
-  std::string node;  // own name
+  std::string node;  // name of this node
   // Sends a progress or log line while the step runs.
   std::function<void(const std::string& text)> say = {};
   // True when the order was cancelled or its deadline passed: long work stops at the next safe point.
   std::function<bool()> cancelled = {};
-  // Another module of the registry, by name; nullptr when there is none.
+  // Returns another module by its name; nullptr if there is none.
   std::function<const struct StepModule*(const std::string& name)> module = {};
   std::string order = {};  // id of the current order; empty: none
   // Programs that came with the order (agent/carried_programs.h): name -> path. Others are where images

@@ -64,7 +64,7 @@ class StepRun {
     if (before->holds == Holds::no) end = make_so(module, step, before->diff);
     if (end.status == "already" && order_.reverify && order_.write && module.verify)
       if (auto verified = module.verify(context_, step.params); !verified.ok())
-        return failed("holds, but verification after the reboot failed: " + verified.error().message);
+        return failed("in place, but verification after the reboot failed: " + verified.error().message);
     if (end.status != "already" && end.status != "applied") return end;
     end.message = before->note;
     return confirmed(step, std::move(end));
@@ -85,7 +85,7 @@ class StepRun {
     return {"not_looked_at", lacks, ""};
   }
 
-  // Returns the check of step i, from the batch that covers it.
+  // Returns the result of step i's check, which may have been made in a batch.
   Result<CheckResult> check(size_t i, const StepModule& module) {
     if (!module.check_many) return module.check(context_, order_.steps[i].params);
     if (const auto it = batch_.find(i); it != batch_.end()) return it->second;
@@ -101,7 +101,7 @@ class StepRun {
   }
 
   StepEnd make_so(const StepModule& module, const wire::Step& step, const std::string& diff) {
-    if (!module.apply) return failed(diff.empty() ? "does not hold" : diff);
+    if (!module.apply) return failed(diff.empty() ? "the declared state does not hold" : diff);
     if (!order_.write) return failed("is not as declared", diff);
     if (auto applied = module.apply(context_, step.params); !applied.ok()) {
       StepEnd end = failed(applied.error().message, diff);

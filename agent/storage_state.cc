@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr DurationMs kAnswer = 3 * kSecond, kEnginesAnswer = 20 * kSecond;
+constexpr DurationMs kAnswer = 3 * kSecond, kEnginesAnswer = 60 * kSecond;
 constexpr int64_t kAskAgain = 60, kLongestRest = 400;  // seconds
 constexpr int64_t kShare = 20;                         // queries may run for 1/20 of the time at most
 constexpr size_t kLongest = 2048;  // bytes of the text, which is longer when encoded in a request
@@ -49,7 +49,7 @@ StorageState::~StorageState() {
     if (answer.helper.joinable()) answer.helper.join();
 }
 
-// Parses block size, blocks and free blocks.
+// Queries the size and use of a mount: block size, number of blocks, number of free blocks.
 StorageState::Question StorageState::of_mount(const std::string& target) {
   Command command;
   command.argv = {"stat", "--file-system", "--format=%S %b %a", target};
@@ -96,7 +96,7 @@ StorageState::Question StorageState::of_scheduler(const std::string& host) {
 bool StorageState::still_asks(const Command& command) const {
   std::string line;
   for (const std::string& word : command.argv) line += word + '\0';
-  // A script's process has the interpreter first, then the script by its path.
+  // A script's command line begins with the interpreter, followed by the script's path.
   const std::string script = "/" + line;
   const auto is_it = [&](const std::string& have) {
     return have == line || (have.size() > script.size() &&
@@ -106,7 +106,7 @@ bool StorageState::still_asks(const Command& command) const {
     if (!isdigit(static_cast<unsigned char>(name[0]))) continue;
     const std::string process = "/proc/" + name;
     if (files_.read_line(process + "/comm") != command.argv[0]) continue;
-    if (steps::look(files_, process).uid != ::geteuid()) continue;  // root, who started it, too
+    if (steps::look(files_, process).uid != ::geteuid()) continue;  // a query has the UID of this process
     if (const auto have = files_.read(process + "/cmdline"); have.ok() && is_it(*have)) return true;
   }
   return false;
@@ -121,7 +121,7 @@ void StorageState::ask(Question question, int64_t seconds) {
     answer.silent = true;
     return;
   }
-  if (answer.helper.joinable()) answer.helper.join();  // it has ended: it was the busy one
+  if (answer.helper.joinable()) answer.helper.join();  // does not block: this query has ended
   answer.busy = true;
   answer.helper = std::thread([this, question = std::move(question), seconds] { run(question, seconds); });
 }

@@ -2,14 +2,14 @@
 // (agent/http_link.h), for `muster status`. On the nodes of a MooseFS master and of Ceph monitors, also the
 // health that the engine reports (agent/storage/health.h).
 //
-// Cheap: /proc and /sys, statvfs() on local file systems. A file system of a remote server is checked by a
-// separate process, at most once a minute, with a timeout of 3 s. If that process cannot be killed, no second
-// one is started, not even by the next agent, which finds it in /proc. An engine is queried through its own
-// program in the same way, with a timeout of 20 s, since that takes seconds to start. A query may run for at
-// most a twentieth of the time, to limit the load on a slow machine; after a program that gave up by itself,
-// the next query follows after a minute. A caller waits at most `patience` for all queries together; later
-// answers are returned by the next call, and until then the previous answer is used, for a mount with its
-// age. Thread: any one; the destructor waits for pending queries, which end at their timeout.
+// Cheap: reads /proc and /sys, and calls statvfs() for local file systems. A file system of a remote server
+// is checked by a separate process, at most once a minute, with a timeout of 3 s. If that process cannot be
+// killed, no second one is started, not even by the next agent, which finds it in /proc. An engine is queried
+// through its own program in the same way, with a timeout of 60 s, because it takes seconds to start. A query
+// may run for at most a twentieth of the time, to limit the load on a slow machine; after a program that gave
+// up by itself, the next query follows after a minute. A caller waits at most `patience` for all queries;
+// later answers are returned by the next call, and until then the previous answer is used (with its age if it
+// is for a mount). Thread: any one; the destructor waits for pending queries, which end at their timeout.
 #pragma once
 
 #include <condition_variable>
@@ -49,7 +49,7 @@ class StorageState {
  private:
   static int64_t steady_ms();
   struct Question {
-    std::string of;  // a mount point, or an engine's name
+    std::string of;  // a mount point, an engine, or "slurm"
     Command command;
     std::function<Json(const std::string& out)> read;  // parses its output; null: invalid
   };

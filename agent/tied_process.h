@@ -24,8 +24,8 @@ class TiedProcess : public Process {
   std::string self_;
 };
 
-// The program in between: PID, PROGRAM, ARGUMENTS. Returns only if it could not start the program, with the
-// exit status.
+// Runs as the program in between, with the arguments PID PROGRAM ARGUMENTS... Returns only if it could not
+// start the program, with the exit status.
 int become_tied(const std::vector<std::string>& words);
 
 }  // namespace muster

@@ -114,7 +114,7 @@ class RealWorkRunner : public WorkRunner {
     return refusal(order);
   }
 
-  // Carries out the second half of an order that has prepared everything.
+  // Carries out what an order has prepared, or undoes the preparation.
   WorkOutcome go_or_stay(const wire::WorkOrder& order, OrderPart part) {
     const bool slot = order.kind == wire::OrderKind::boot_slot, goes = part == OrderPart::leave;
     if (slot && goes)

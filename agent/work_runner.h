@@ -26,11 +26,11 @@ struct WorkFunctions {
                              const CancelCheck& cancelled)>
       image = {};
   // Prepares the change to the RAM system. `leave_ready` carries it out, through this system's service
-  // manager; `drop_ready` unloads it instead.
+  // manager; `drop_ready` unloads the RAM system instead.
   std::function<Result<Json>(const wire::WorkOrder& order, const CancelCheck& cancelled)> kexec = {};
   std::function<Status()> leave_ready = {}, drop_ready = {};
-  // For the root slot that this system does not run from: writes it; prepares one boot from it; starts that
-  // boot; undoes the preparation.
+  // For the root slot that this system does not run from: `write_slot` writes it, `boot_slot` prepares one
+  // boot from it, `leave_slot` starts that boot, and `drop_slot` undoes the preparation.
   std::function<Result<Json>(const wire::WorkOrder& order, const WorkRunner::Emit& emit,
                              const CancelCheck& cancelled)>
       write_slot = {};
@@ -39,7 +39,7 @@ struct WorkFunctions {
   // as far as possible; it may still happen.
   std::function<Status(const CancelCheck& ended, const CancelCheck& withdrawn)> leave_slot = {};
   std::function<Status()> drop_slot = {};
-  // After success no process is left to see these return.
+  // After success these do not return, because this process ends.
   using Depart = std::function<Status(const Json& params, const CancelCheck& ended)>;
   Depart boot_disk = {}, reboot = {}, power_off = {};
   // Prepares the programs that an order lists (at least one): name -> path. `params` are the order's. If the

@@ -18,7 +18,7 @@ bool contain_exceptions(const char* what, Work&& work) {
     std::forward<Work>(work)();
     return true;
   } catch (const std::exception& e) {
-    log::error("an exception was contained; please report it", {{"in", what}, {"what", e.what()}});
+    log::error("an exception was contained: report this as a bug", {{"in", what}, {"what", e.what()}});
     return false;
   }
 }

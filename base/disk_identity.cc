@@ -33,7 +33,7 @@ Result<Found> candidates(const std::vector<DiskFacts>& disks, const std::string&
       if (d->serial == serial) both.push_back(d);
     found = both;
   }
-  // Used only for the message about a different disk in its place.
+  // Found only for the message that a different disk is in its place.
   if (found.empty() && !serial.empty()) return with(disks, &DiskFacts::serial, serial);
   return found;
 }

@@ -28,7 +28,7 @@ std::string disk_key(const std::string& serial, const std::string& wwid);
 std::string disk_title(const std::string& serial, const std::string& wwid);
 
 // True if an array with this name in its md superblock ("any:scratch", "node01:scratch", "scratch") was made
-// for the section on this node; false for an array of another host.
+// for this section of the spec on this node; false for an array of another host.
 bool is_own_array(const std::string& array, const std::string& section, const std::string& node);
 
 }  // namespace muster

@@ -86,7 +86,7 @@ struct DiskFacts {
   std::vector<PartitionFacts> partitions = {};
   std::vector<std::string> signatures = {};  // "mdraid member of gpu01:scratch", "xfs label=DATA"
   bool mounted =
-      false;  // it, a partition of it, or a device on top of it is mounted, swap, or otherwise in use
+      false;  // the disk, a partition or a device on top of it is mounted, swap, or otherwise in use
   bool read_only = false;       // the kernel rejects writes: the disk is write-protected, or it is an SSD
                                 // that is worn out and has put itself into
                                 // read-only mode
@@ -101,7 +101,7 @@ struct DiskFacts {
 struct SlotFacts {
   std::string image, digest;  // of the last write
   std::string stage;          // "" (nothing was written) | writing | written
-  std::string address;        // of the node configured in it, "10.20.0.11/24"
+  std::string address;        // the node address configured in it, "10.20.0.11/24"
   bool trial = false;         // its system rolls back an uncommitted boot by itself
 };
 // The slots of the running system. `running` empty: it was not started from a slot, or the agent is too old
@@ -144,7 +144,7 @@ struct HardwareFacts {
   // Versions and settings that should be equal on equal machines: "CPU governor" -> "performance". A property
   // that could not be read has no entry.
   std::map<std::string, std::string> properties = {};
-  std::string machine_id = {};  // of the installation, 32 hexadecimal digits; empty: unknown
+  std::string machine_id = {};  // identifies the installation: 32 hexadecimal digits; empty: unknown
   ShareFacts share = {};
 };
 

@@ -1,6 +1,6 @@
-// FactsText: the inventory of a machine as it is stored and sent: the JSON of base/facts.h. Copies share one
-// text, so copying is cheap, and it is parsed once for all of them, when its content is first needed. Thread
-// safety: a value type; copies may be used on several threads at once.
+// FactsText: a machine's inventory in the JSON form (base/facts.h) in which it is stored and sent. Copies
+// share one text, so copying is cheap; it is parsed once for all copies, when its content is first needed.
+// Thread safety: a value type; copies may be used on several threads at once.
 #pragma once
 
 #include <memory>

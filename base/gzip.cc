@@ -8,9 +8,9 @@
 namespace muster {
 namespace {
 
-constexpr int kGzipWindow = 15 + 16;  // 16: with gzip's header instead of zlib's
+constexpr int kGzipWindow = 15 + 16;  // adding 16 selects gzip's header instead of zlib's
 
-// zlib declares the input as not const, but does not write to it.
+// zlib takes the input as a pointer to non-const, but does not write to it.
 Bytef* bytes_of(std::string_view text) { return reinterpret_cast<Bytef*>(const_cast<char*>(text.data())); }
 
 bool fits(size_t size) { return size <= std::numeric_limits<uInt>::max() / 2; }
@@ -30,7 +30,7 @@ Result<std::string> gzip(std::string_view content) {
   const int state = deflate(&stream, Z_FINISH);
   out.resize(out.size() - stream.avail_out);
   deflateEnd(&stream);
-  if (state != Z_STREAM_END) return fail(Code::failed, "packing: zlib did not reach the end");
+  if (state != Z_STREAM_END) return fail(Code::failed, "packing: zlib did not finish the stream");
   out.shrink_to_fit();
   return out;
 }

@@ -44,7 +44,7 @@ struct HttpRequest {
   std::map<std::string, std::string> query = {};
   std::string peer = {};         // certificate's subject common name when mutual TLS succeeded, else empty
   std::string peer_serial = {};  // that certificate's serial number, lower-case hex
-  std::string peer_organization = {};  // and its subject organization: "muster-agent", "muster-operator"
+  std::string peer_organization = {};  // that certificate's organization: "muster-agent", "muster-operator"
   std::string remote = {};             // "10.20.0.11" or "unix"
 };
 
@@ -104,15 +104,15 @@ enum class Trust {
 struct HttpServerOptions {
   std::string address = "127.0.0.1";  // numeric
   uint16_t port = 0;                  // 0: any free one
-  std::string unix_path = {};         // when set: a Unix socket instead (mode 0660), address and port unused
+  std::string unix_path = {};         // if set, listens on this Unix socket (mode 0660) instead
   bool tls = false;
   TlsServerOptions tls_options = {};
   int threads = 2;
   size_t max_body = 8 << 20;
   size_t max_stranger_body = 64 << 10;
   size_t max_bodies =
-      256 << 20;  // bytes of bodies in receipt, all connections together; beyond that: 503. Unauthenticated
-                  // clients get a quarter
+      256 << 20;  // limit, in bytes, for all bodies being received; beyond it: 503. Unauthenticated clients
+                  // may use a quarter of it
   size_t max_strangers_per_address = 64;
   size_t max_strangers = 4096;
   // Returns how far the sender is trusted, from the header (no body yet) and the certificate. Runs on the
@@ -123,7 +123,7 @@ struct HttpServerOptions {
 
 class HttpServer {
  public:
-  virtual ~HttpServer() = default;  // stops and joins; not from a handler. Responders may outlive it.
+  virtual ~HttpServer() = default;  // joins the threads: never from a handler. Responders may outlive it.
   virtual uint16_t port() const = 0;
   virtual void stop() = 0;
 };

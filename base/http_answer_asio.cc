@@ -130,7 +130,7 @@ void Connection::send_file_tls() {
 }
 
 void Connection::start_stream(HttpResponse head) {
-  // No streams for half-closed clients: it would go unnoticed when they are gone.
+  // A client that has closed its sending half gets no stream: nothing would show when it is gone.
   if (gone_) return close();
   stream_open_ = stream_busy_ = true;
   stream_ending_ = false;

@@ -103,8 +103,8 @@ class BlockingClient : public HttpClient {
       if (!reused) TRY_(connect(deadline));
       std::optional<Parser> parser;
       Exchange exchange = talk(request, head, deadline, sink, parser);
-      // The only repetition that is safe: a read-only (or unsent) request on a connection that was closed
-      // while idle.
+      // The only safe retry: a read-only (or unsent) request, on a connection that was closed while it was
+      // idle.
       bool harmless = !exchange.any_sent || request.method == "GET";
       if (exchange.io == Io::closed && reused && !retried && !exchange.any_received && harmless) {
         line_.close();

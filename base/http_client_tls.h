@@ -21,7 +21,7 @@ using SslPtr = std::unique_ptr<SSL, tls::Freer<SSL_free>>;
 BIO* make_bio(int fd);
 // invalid: a CA, certificate or key cannot be read.
 Result<ContextPtr> make_context(const HttpClientOptions& options);
-// True if the pin is that of the leaf, or of a CA in the sent chain that signed the leaf for a server.
+// True if the pin is that of the leaf, or of a CA in the sent chain that signed the leaf as that of a server.
 bool pin_holds(SSL* ssl, X509* leaf, const HttpClientOptions& options);
 // True if this OpenSSL error means that the server rejects our certificate: it processed no request.
 bool refuses_our_certificate(unsigned long code);

@@ -120,7 +120,7 @@ void Connection::deadline(DurationMs ms) {
   uint64_t round = ++timer_round_;
   timer_.expires_after(std::chrono::milliseconds(ms));
   timer_.async_wait([self = shared_from_this(), round](error_code) {
-    // If a deadline is moved while its expiry is already queued, that expiry has an old round number.
+    // An expiry that was already queued when its deadline was moved has an old round number, and is ignored.
     if (round == self->timer_round_) self->close();
   });
 }

@@ -28,7 +28,7 @@ constexpr size_t kStreamBacklog = 4 << 20;
 constexpr DurationMs kWriteMs = 30 * kSecond;
 constexpr size_t kSlowestBytesPerSecond = 64 << 10;
 
-struct RequestParser;  // Beast's, which is slow to compile
+struct RequestParser;  // contains Beast's parser, which is slow to compile
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -96,7 +96,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<ByteStream> stream_;
   std::string peer_, peer_serial_, peer_organization_;
   bool known_ = false;     // authenticated
-  uint64_t reserved_ = 0;  // bytes of the budget for bodies
+  uint64_t reserved_ = 0;  // bytes of Core's budget for bodies that this connection uses
 
   State state_ = State::header;
   bool closed_ = false;
@@ -105,7 +105,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string in_;  // received, not yet parsed
   std::unique_ptr<RequestParser> parser_;
 
-  HttpRequest request_;  // the answer depends on its method and Range header
+  HttpRequest request_;  // kept because the answer depends on its method and Range header
   bool keep_alive_ = true;
   bool http10_ = false;
   std::string out_head_, out_body_;

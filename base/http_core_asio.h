@@ -59,8 +59,8 @@ struct Core {
     if (--found->second == 0) strangers_of.erase(found);
   }
 
-  // Posts work from other threads. Dropped once the server stops: it would never run, and would keep the core
-  // alive.
+  // Posts work from other threads. Work is dropped once the server stops: it would never run, and would keep
+  // the core alive.
   template <typename Work>
   void post(const Strand& strand, Work work) {
     std::lock_guard lock(mutex);

@@ -45,7 +45,7 @@ class Line {
   // denied: one side rejects the other's certificate. `seen`: the fingerprint of the peer's certificate.
   Status start_tls(SSL_CTX* context, const Target& target, const HttpClientOptions& options,
                    const Deadline& deadline, std::string& seen);
-  // False if the idle connection has data to read: the server has closed it.
+  // False if there is data to read while the connection is idle: the server has closed it.
   bool idle_and_alive();
   // `any_sent` is set if at least one byte may have reached the peer.
   Io write_all(std::string_view data, const Deadline& deadline, bool& any_sent);

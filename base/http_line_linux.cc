@@ -117,12 +117,12 @@ Status Line::start_tls(SSL_CTX* context, const Target& target, const HttpClientO
     return hang_up(Code::unavailable,
                    fmt::format("TLS with {}: {}", target.host, io == Io::late ? "no answer" : reason_));
   if (!options.pin_sha256.empty() && (!leaf || !pin_holds(ssl_.get(), leaf.get(), options)))
-    return hang_up(Code::denied, fmt::format("{} has certificate {}, not the pinned {}", target.host, seen,
-                                             options.pin_sha256));
+    return hang_up(Code::denied, fmt::format("{} presents the certificate {}, not the pinned one, {}",
+                                             target.host, seen, options.pin_sha256));
   if (!options.peer_organization.empty() &&
       (!leaf || tls::subject_field(leaf.get(), NID_organizationName) != options.peer_organization))
-    return hang_up(Code::denied, fmt::format("{} presents a certificate that is not for \"{}\"", target.host,
-                                             options.peer_organization));
+    return hang_up(Code::denied, fmt::format("{} presents a certificate whose organization is not \"{}\"",
+                                             target.host, options.peer_organization));
   return Ok{};
 }
 
@@ -134,7 +134,7 @@ bool Line::idle_and_alive() {
 Io Line::write_all(std::string_view data, const Deadline& deadline, bool& any_sent) {
   while (!data.empty()) {
     size_t piece = std::min<size_t>(data.size(), 1 << 20);
-    if (ssl_) any_sent = true;  // once OpenSSL has it, how much was sent is unknown
+    if (ssl_) any_sent = true;  // once OpenSSL has the data, it is unknown how much of it was sent
     Progress p =
         ssl_ ? drive(deadline, [&] { return SSL_write(ssl_.get(), data.data(), static_cast<int>(piece)); })
              : drive_plain(POLLOUT, deadline, [&] { return ::send(fd_, data.data(), piece, MSG_NOSIGNAL); });

@@ -41,7 +41,7 @@ Status prepare_tls(asio::ssl::context& context, const TlsServerOptions& options)
   SSL_CTX* native = context.native_handle();
   SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
   SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-  // A resumed session is not verified again, and agents keep their connections anyway: no resumption.
+  // TLS sessions are not resumed: a resumed one is not verified again, and agents keep their connections.
   static const unsigned char kSessionContext[] = "muster";
   SSL_CTX_set_session_id_context(native, kSessionContext, sizeof kSessionContext - 1);
   SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
@@ -104,7 +104,7 @@ class AsioServer : public HttpServer {
   }
 
  private:
-  // Ends when there is no work left, which is after stop(), since the listener always waits until then.
+  // Returns when no work is left: only after stop(), since until then the listener waits for connections.
   void serve() {
     sigset_t pipe;
     sigemptyset(&pipe);
@@ -134,7 +134,7 @@ class AsioServer : public HttpServer {
       if (errno == EAGAIN) return accept_later();
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EBADF || errno == EINVAL) return;
-      // Out of descriptors or memory: these become free when connections end.
+      // Out of descriptors or memory: retries later, since each connection that ends frees some.
       retry_.expires_after(std::chrono::milliseconds(100));
       retry_.async_wait([this](error_code stopped) {
         if (!stopped) accept_all();

@@ -26,7 +26,7 @@ Result<uint16_t> port_of(std::string_view text, uint16_t fallback) {
 Status set_v6(Target& target, std::string host, uint16_t port) {
   auto* v6 = reinterpret_cast<sockaddr_in6*>(&target.address);
   size_t percent = host.find('%');
-  if (percent != std::string::npos) {  // a link-local address names its interface
+  if (percent != std::string::npos) {  // a link-local address includes its interface: fe80::1%eth0
     v6->sin6_scope_id = ::if_nametoindex(host.c_str() + percent + 1);
     host.resize(percent);
   }

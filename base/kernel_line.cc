@@ -70,7 +70,7 @@ std::string wrong_console(const std::string& consoles) {
   const auto words = words_of(consoles);
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string name = without_key(words[i]);
-    // After the first word, a bare word could also be a different argument.
+    // A bare name after the first word could be a different argument, unless it begins with tty or hvc.
     const bool said = i == 0 || words[i] != name || name.rfind("tty", 0) == 0 || name.rfind("hvc", 0) == 0;
     if (!said || !is_console(name))
       return "'" + words[i] +

@@ -16,8 +16,8 @@ std::string kernel_argument(const std::string& options, const std::string& key);
 // Returns the error in options for a kernel command line; "" if valid. Arguments that determine what boots,
 // or that are for muster's own programs, are not allowed.
 std::string wrong_kernel_options(const std::string& options);
-// Returns the error in declared consoles; "" if valid. Consoles, the last of them for /dev/console: "",
-// "ttyS0,115200", "tty0 ttyS0,115200", "tty0 console=ttyS0,115200".
+// Returns the error in declared consoles; "" if valid. Examples: "", "ttyS0,115200", "tty0 ttyS0,115200",
+// "tty0 console=ttyS0,115200". The last console becomes /dev/console.
 std::string wrong_console(const std::string& consoles);
 // Returns " console=tty0 console=ttyS0,115200", with a leading blank; "" without consoles.
 std::string console_arguments(const std::string& consoles);

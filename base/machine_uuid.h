@@ -20,7 +20,7 @@ std::string machine_of(const std::string& uuid);
 
 class Machines {
  public:
-  // If several nodes have the same UUID, the first one counts.
+  // If several nodes have the same UUID, the one that was bound first wins.
   void bind(const std::string& uuid, const std::string& node);
   // Adds a remark about a machine; node_of() returns it after the node's name, or alone without one.
   void remark(const std::string& uuid, const std::string& text);

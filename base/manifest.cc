@@ -51,7 +51,7 @@ Status check_frame(const ImageManifest& m, size_t i, uint64_t& next_offset) {
   if (f.zero) return f.stored_bytes == 0 ? Status(Ok{}) : wrong("zero frame with stored bytes");
   if (f.offset != next_offset || f.stored_bytes == 0) return wrong("stored bytes overlap or leave a gap");
   if (f.stored_bytes > m.frame_size + m.frame_size / 8 + 1024)
-    return wrong("stored bytes larger than the frame");
+    return wrong("more stored bytes than a frame can have");
   if (!is_digest(f.stored_sha256) || !is_digest(f.raw_sha256)) return wrong("not a SHA-256");
   next_offset += f.stored_bytes;
   return Ok{};

@@ -47,7 +47,7 @@ struct ImageManifest {
   std::string os;      // PRETTY_NAME of the image
   std::string kernel;  // `uname -r` of the booted image
   uint64_t raw_size = 0;
-  bool trial = false;  // its systemd rolls back a boot that is not committed (kernel parameter muster.trial)
+  bool trial = false;  // the image's systemd rolls back an uncommitted boot (kernel parameter muster.trial)
   uint32_t frame_size = kFrameSize;
   std::vector<ImageFrame> frames = {};
   std::vector<ImageFile> files = {};

@@ -444,7 +444,7 @@ std::unique_ptr<Process> make_process() { return std::make_unique<LinuxProcess>(
 Result<std::string> run_ok(Process& process, const Command& command) {
   TRY(Output output, process.run(command));
   if (output.ok()) return std::move(output.out);
-  // Only the program's name: arguments may be long, and must not be disclosed.
+  // The message has only the program's name: arguments may be long, and must not be disclosed.
   std::string_view tail = output.err.empty() ? output.out : output.err;
   while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.remove_suffix(1);
   tail = last_bytes(tail, 600);

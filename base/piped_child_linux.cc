@@ -17,8 +17,8 @@
 namespace muster {
 namespace {
 
-constexpr DurationMs kLook = 200;  // polls a child if the kernel does not report its end (before Linux 5.3)
-constexpr int kEndTries = 100, kEndTryMs = 5;  // wait for a child without an owner before SIGKILL
+constexpr DurationMs kLook = 200;  // poll interval on kernels that do not report a child's end (before 5.3)
+constexpr int kEndTries = 100, kEndTryMs = 5;  // time between SIGTERM and SIGKILL in the destructor
 
 // Descriptors that are closed at the end of the scope unless they were taken.
 struct Pipe {
@@ -177,7 +177,7 @@ void PipedChild::write_some() {
     const ssize_t n = ::write(in_, text.data() + sent_, std::min(kPiece, text.size() - sent_));
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
       queue_.clear();
-      return close(in_);  // its output or its end shows why
+      return close(in_);  // the child's output or exit status shows why
     }
     if (n > 0) sent_ += static_cast<size_t>(n);
     if (sent_ == text.size()) {
@@ -219,7 +219,7 @@ void PipedChild::look_for_end() {
   ended_ = true;
   close(in_);
   close(exit_);
-  // Reads what it wrote before it ended; a process that it started may hold the pipe forever.
+  // Reads what the child wrote before it ended; a process that it started may hold the pipe forever.
   const auto alive = alive_;
   const auto rest = [&](int& fd, const std::function<void(std::string_view)>& take) {
     for (int i = 0; i < 64 && *alive && fd >= 0; ++i) {
@@ -233,7 +233,7 @@ void PipedChild::look_for_end() {
   if (!*alive) return;
   close(out_);
   close(err_);
-  // ECHILD: something else reaped it; its status is lost, which must not look like success.
+  // ECHILD: something else reaped the child; its status is lost, which must not look like success.
   const int code = got < 0 ? 255 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   if (events_.ended) events_.ended(code);
 }

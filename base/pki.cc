@@ -117,7 +117,7 @@ bool add_name(X509_NAME* name, const char* field, const std::string& value) {
                                     static_cast<int>(value.size()), -1, 0) == 1;
 }
 
-// 159 random bits: positive, and unique without a stored counter.
+// A serial number of 159 random bits is positive, and unique without a stored counter.
 bool set_random_serial(X509* certificate) {
   unsigned char bytes[20];
   if (RAND_bytes(bytes, sizeof bytes) != 1) return false;

@@ -156,8 +156,8 @@ bool is_placeholder_uuid(const std::string& text) {
   if (all_same(digits) && (digits.size() == kDigits || digits[0] == '0' || digits[0] == 'f')) return true;
   const auto bytes = bytes_of(uuid, '-');
   if (!bytes || digits.size() != kDigits) return false;
-  // A random or constructed UUID has more distinct bytes. A node's number after zeros does not identify a
-  // machine either; a MAC address there does (Supermicro).
+  // A random or constructed UUID has more than two different bytes. Zeros followed by a node's number do not
+  // identify a machine either; zeros followed by a MAC address do (Supermicro).
   if (std::set<int>(bytes->begin(), bytes->end()).size() <= 2) return true;
   if (digits.compare(kDigits - kTail, kTail, std::string(kTail, 'f')) == 0)
     return true;  // freebsd/freebsd-src, rc.d/hostid: "*-ffff-ffff-ffff-ffffffffffff"

@@ -42,7 +42,7 @@ struct RdmaName {
   std::string device;
   int port = 1;
   bool only = true;  // it is the only port of the device
-  // "mlx5_0"; of a device with several ports "mlx4_0/2"
+  // "mlx5_0" if it is the only port of that device, else "mlx4_0/2"
   std::string label() const { return only ? device : device + "/" + std::to_string(port); }
   bool found() const { return !device.empty(); }
 };

@@ -23,7 +23,7 @@ class Reactor {
   virtual ~Reactor() = default;
   // Wall clock, for recorded and shown times; may be set forward and back at any time.
   virtual TimeMs now() const = 0;
-  virtual SteadyMs steady() const = 0;  // for measured times: monotonic, years away from SteadyMs{}
+  virtual SteadyMs steady() const = 0;  // monotonic, for measured times; far above SteadyMs{} ("never")
   // Runs `task` on the reactor's thread. The only member that may be called from other threads.
   virtual void post(Task task) = 0;
   // Runs `task` once, `delay` ms from now. Cancelling a timer that fired is harmless.

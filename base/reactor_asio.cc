@@ -57,7 +57,7 @@ class AsioReactor : public RealReactor {
     auto& timer =
         timers_.try_emplace(id, io_, std::chrono::milliseconds(std::max<DurationMs>(delay, 0))).first->second;
     timer.async_wait([this, id, task = std::move(task)](boost::system::error_code) {
-      // A timer that had already expired when it was cancelled is called without an error: the table decides.
+      // A timer cancelled after it expired is called without an error, too; it is no longer in the table.
       if (timers_.erase(id) == 1) run_task("timer", task);
     });
     return id;
@@ -101,7 +101,7 @@ class AsioReactor : public RealReactor {
     watched.descriptor->async_wait(what == Ready::read ? asio::posix::descriptor_base::wait_read
                                                        : asio::posix::descriptor_base::wait_write,
                                    [this, fd, id = watched.id, on_ready = std::move(on_ready)](auto) {
-                                     // By then, the number may belong to a different descriptor.
+                                     // By then, the number `fd` may belong to a different open file.
                                      const auto found = watched_.find(fd);
                                      if (found != watched_.end() && found->second.id == id)
                                        run_task("descriptor", on_ready);

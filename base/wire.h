@@ -45,7 +45,7 @@ struct JoinReply {
 
 // The kinds of orders.
 enum class OrderKind {
-  unknown,     // of a later version: the agent rejects this order, and accepts the others
+  unknown,     // a kind of a later version: the agent rejects this order and accepts the others
   inventory,   // inventory of the hardware; in any mode
   image,       // write the OS disk; mode ram
   boot_disk,   // restart from the OS disk; mode ram
@@ -68,7 +68,7 @@ struct WorkOrder {
   OrderKind kind = OrderKind::unknown;
   Json params = Json::object();
   DurationMs deadline = 10 * kMinute;  // from receipt; the agent ends the work with Code::timeout after it
-  std::string unknown_kind = {};       // if the kind is unknown: its received name
+  std::string unknown_kind = {};       // the kind's name as received, if it is unknown
 
   std::string kind_word() const {
     return kind == OrderKind::unknown ? unknown_kind : std::string(to_string(kind));
@@ -76,8 +76,8 @@ struct WorkOrder {
 };
 
 struct PollReply {
-  std::vector<WorkOrder> orders;       // offered, and not among those that the agent has
-  std::vector<std::string> withdrawn;  // ids among those it has; a running one stops at its next safe point
+  std::vector<WorkOrder> orders;       // offered to the agent, which does not have them yet
+  std::vector<std::string> withdrawn;  // ids of orders to drop; a running one stops at its next safe point
 };
 
 // kinds and their data:
@@ -130,8 +130,8 @@ struct Step {
   // optional step that still fail the node. The agent passes it through unread.
   Json expect;
   bool mandatory = true;  // false: a failure is reported and the order continues (degraded)
-  // What the agent must have to run the step, else it is `not_looked_at`. "root": the agent runs as root. In
-  // the JSON form they are in `expect`, because older agents reject a step with an unknown key.
+  // What the agent must have to run the step, else the step is `not_looked_at`. "root": the agent runs as
+  // root. In JSON, the needs are part of `expect`, because older agents reject a step with an unknown key.
   std::vector<std::string> needs = {};
 };
 Json to_json(const Step& s);
@@ -197,7 +197,7 @@ Result<BootSlotJob> boot_slot_job_from_json(const Json& j);
 struct KexecJob {
   std::string base_url;  // of the boot HTTP server, "http://10.20.0.1:7480"
   std::string kernel_path, kernel_sha256, initrd_path, initrd_sha256;
-  // Arguments of the RAM system's kernel, including the one-time token; the node itself adds the network.
+  // Arguments of the RAM system's kernel, including the one-time token; the node adds those for the network.
   std::string arguments;
   // Network of the new system: its port, its router (may be empty), and its address, "10.20.7.11/16". If it
   // would be unreachable, the old system keeps running.

@@ -164,7 +164,7 @@ Result<SessionOutcome> run_session(Context& context, SessionOptions options) {
                                          }}));
   bool ending = false;
   reactor->on_stop_signal([&] {
-    // Child processes end with this process.
+    // A second Ctrl-C ends this process at once; child processes end with it.
     if (std::exchange(ending, true)) std::_Exit(kFailed);
     if (!context.json) fmt::print(stderr, "\nmuster: stopping cleanly; press Ctrl-C again to stop at once\n");
     session->cancel("interrupted");

@@ -19,7 +19,7 @@ struct AcceptHostsFlags {
 };
 
 // The folder of this user's history and signing key: "$XDG_STATE_HOME/muster/accept", else
-// "~/.local/state/muster/accept". invalid: neither names a folder.
+// "~/.local/state/muster/accept". invalid: neither XDG_STATE_HOME nor HOME is set.
 Result<std::string> accept_state_folder();
 
 // Returns the options of the session. invalid: the list of hosts has errors; the message has one per line.

@@ -127,7 +127,7 @@ Result<Json> Host::ask(const Json& what, DurationMs deadline) {
   if (!dialog_) TRY_(open());
   auto said = dialog_->ask(dump_json(what), deadline);
   if (!said.ok()) {
-    dialog_.reset();  // a late reply would be taken for that of the next request
+    dialog_.reset();  // a late reply would be taken for the reply to the next request
     return said.error();
   }
   TRY(Json answer, parse_json(*said));

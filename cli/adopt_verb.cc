@@ -35,7 +35,7 @@ struct One {
   std::unique_ptr<Host> host = nullptr;
   Json seen = nullptr;                     // its answer to the first inspection
   Json steps = nullptr, answer = nullptr;  // its steps in the plan, and their results
-  Status outcome = Ok{};                   // of the last request that was sent to all hosts
+  Status outcome = Ok{};                   // result of the last request that was sent to all hosts
 };
 
 void for_all(std::vector<One>& hosts, const std::function<Status(One&)>& work) {
@@ -64,8 +64,8 @@ Status together(const std::vector<One>& hosts, const char* what) {
   return fail(first->code, fmt::format("{} of {} hosts {}:{}", bad, hosts.size(), what, lines));
 }
 
-// A host key that two hosts share identifies neither of them. It is accepted only if the spec names it for
-// both: then an operator decided so.
+// A host key that two hosts share identifies neither of them. It is accepted only if the spec declares it for
+// both, because an operator has then decided so.
 Status show_different_keys(const std::vector<One>& hosts) {
   std::map<std::string, std::string> whose;
   for (const auto& one : hosts)

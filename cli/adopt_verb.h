@@ -16,9 +16,9 @@ namespace muster::cli {
 struct Adopting {
   std::vector<std::string> nodes, hosts;  // as many hosts as nodes: "HOST" or "HOST:PORT"
   std::string like;                       // for nodes that are not in the spec yet
-  std::vector<std::string> addresses;     // likewise; none, or one for each
-  std::string user, key;                  // key: a file; empty: the SSH agent
-  std::string host_key;                   // fingerprint or a file; empty: shown for confirmation
+  std::vector<std::string> addresses;     // on the provisioning network: none, or one per node
+  std::string user, key;                  // key: a file; empty: the keys of the SSH agent
+  std::string host_key;                   // fingerprint or a file; empty: the operator confirms the key
   Approval approval;
   std::string report_dir;
 };

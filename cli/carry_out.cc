@@ -102,7 +102,7 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     if (results["returned"])
       fmt::print("nodes back in the previous system: {} (for the reason, see `muster why NODE`)\n",
                  results["returned"]);
-    if (results["degraded"])  // the notes cover a floor that all of them miss
+    if (results["degraded"])  // a note reports a floor that all of them miss
       for (const Json& note : run.value("notes", Json::array()))
         fmt::print("note: {}\n", note.get<std::string>());
     if (folder.ok())
@@ -163,7 +163,7 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
   show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", context.exit}}, [&] {
     const auto count = planned.value("unchanged", Json::array()).size();
     fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
-    // An older controller has them in the plan itself.
+    // In the response of an older controller, the notes are part of the plan.
     const Json notes = planned.value("plan", Json::object()).value("notes", Json::array());
     for (const Json& note : planned.value("notes", notes)) fmt::print("note: {}\n", note.get<std::string>());
   });
@@ -214,8 +214,8 @@ void reach(Context& context, const Goal& goal) {
   bool missing = false, woke = false;
   Json last_run;
   Error last = fail(Code::failed, "discovery found nothing more to plan");
-  std::string agreed;  // to the plan with this digest: if planned again with the same result, there is no
-                       // second prompt
+  std::string agreed;  // digest of the plan that was approved: if planning again gives the same one, there
+                       // is no second prompt
   for (int runs = 0, conflicts = 0; runs < kMostPlans && conflicts < kMostConflicts;) {
     Api api(context);
     const Json request = request_of(goal, kind);
@@ -228,7 +228,7 @@ void reach(Context& context, const Goal& goal) {
     if (planned->value("empty", false)) return nothing_to_do(context, *planned, missing);
     const bool wakes = planned->value("kind", "") == "wake";
     if (wakes && woke)
-      return finish(context, goal, last_run, true);  // nodes that were woken had time to start
+      return finish(context, goal, last_run, true);  // the woken nodes have had time to start
     const std::string digest = planned->value("digest", "");
     if (!context.json && digest != agreed) print_plan(*planned);
     if (digest != agreed)

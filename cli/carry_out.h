@@ -39,7 +39,7 @@ void reach(Context& context, const Goal& goal);
 struct ImageOrder {
   std::string name = {};  // empty: all that the spec needs
   bool rebuild = false;
-  std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
+  std::vector<std::string> bake = {};  // playbooks to bake, if the image is not in the spec
   std::string recipe = {};
 };
 // Builds the spec's images that do not exist or whose inputs changed (with `rebuild`: all of them), or only
@@ -60,7 +60,7 @@ const char* plan_route(const Context& context);
 bool ask(const std::string& question);
 // Prints that there is nothing to do, and sets the exit code.
 void nothing_to_do(Context& context, const Json& planned, bool missing);
-// Shows a plan (the controller's own text).
+// Prints the text that the controller made for a plan.
 void print_plan(const Json& planned);
 
 }  // namespace muster::cli

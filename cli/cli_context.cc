@@ -47,7 +47,7 @@ Error error_of(const HttpResponse& response, const Json& body) {
 Result<HttpClient*> Api::client() {
   if (client_) return client_.get();
   HttpClientOptions options;
-  options.max_answer = size_t{4} << 30;  // a plan of a large cluster, as JSON for a script
+  options.max_answer = size_t{4} << 30;  // fits the full JSON plan of a large cluster, which scripts get
   options.base = context_.url.empty() ? "unix:" + context_.socket : context_.url;
   const Files files;
   const auto absolute = [](const std::string& path) { return std::filesystem::absolute(path).string(); };
@@ -98,7 +98,7 @@ Result<std::string> Api::text(const std::string& path) {
 Status Api::lines(const std::string& method, const std::string& path, const std::string& body,
                   const std::function<bool(const std::string&)>& on_line) {
   TRY(HttpClient* const http, client());
-  // The body of an error arrives like the lines of a stream; its status is known only at the end.
+  // An error's body arrives as lines of the stream, too; the HTTP status is known only at the end.
   std::string rest, beginning;
   const auto response =
       http->stream(request(method, path, body), kStreamDeadline, [&](std::string_view chunk) {

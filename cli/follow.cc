@@ -59,7 +59,7 @@ class Waker {
       }
       return !shared.stop;
     });
-    (void)ended;  // not needed for polling, which reports its own error
+    (void)ended;  // not needed: polling continues, and reports its own errors
   }
   std::shared_ptr<Shared> shared_;
 };

@@ -32,8 +32,8 @@ struct ListedHost {
 struct HostsFile {
   std::vector<ListedHost> hosts;    // in order of the text, ranges expanded; at most kMostHosts
   std::vector<SpecError> errors;    // all of them, by line and column; empty: usable
-  std::vector<SpecError> warnings;  // several names for one destination: whether they are one machine is
-                                    // known only after it has answered (controller/plan/machine_parts.h)
+  std::vector<SpecError> warnings;  // several names have one destination: whether they are one machine is
+                                    // known only after they have answered (controller/plan/machine_parts.h)
 };
 
 inline constexpr size_t kMostHosts = 4096;

@@ -314,8 +314,8 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   auto* broken = verb(lab_app, flags, "break", help.c_str());
   broken->add_option(
       "what", flags->words,
-      "NODE FAULT [ARGUMENT], where ARGUMENT is the duration, seconds, rate, number or drive that the "
-      "fault needs; with --switch: SECONDS");
+      "NODE FAULT [ARGUMENT], where ARGUMENT is what the fault needs: a duration, a rate, a number "
+      "or a drive; with --switch: SECONDS");
   broken->add_option("--switch", flags->fault.network_switch,
                      "make the switch of this network (provisioning, storage, rail0) drop all traffic for "
                      "SECONDS (default 60); BMCs are not on this switch");
@@ -342,7 +342,7 @@ void add_serve(CLI::App& lab_app, const Flags& flags) {
   serve->group("");
   serve->add_option("--accel", flags->accel);
   serve->add_flag("--fake-machine", flags->fake,
-                  "run one BMC on 127.0.0.1 with a machine whose state is kept in memory, for tests");
+                  "for tests: run one BMC on 127.0.0.1, for a machine that exists only in memory");
   serve->add_option("--profile", flags->profile);
   serve->add_option("--port", flags->port);
   serve->add_option("--password", flags->password);

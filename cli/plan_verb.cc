@@ -192,7 +192,7 @@ void start_accept(Context& context, const Flags& flags, AcceptHostsFlags hosts,
       return complain(
           context,
           fail(Code::invalid,
-               "--hosts names the hosts: NODES, --limit and --approve are only for nodes of a controller"));
+               "NODES, --limit and --approve apply only to nodes of a controller: omit them with --hosts"));
     hosts.profile = flags.profile;
     hosts.report = flags.report;
     return accept_hosts(context, hosts);

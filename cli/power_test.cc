@@ -20,17 +20,17 @@ struct Step {
   const char* power;  // expected state after the order
 };
 
-// Each order is given twice: an order for the present state must succeed and switch nothing. The "on" after
-// it uses up the network boot that was set.
+// Each order is sent twice: an order for the state that the machine is in must succeed and switch nothing.
+// The first "on" uses up the network boot that was set before.
 constexpr Step kSteps[] = {
     {"off", "off", "off"},
     {"off again", "off", "off"},
     {"network once: set, power unchanged", "network-once", "off"},
-    {"network once again", "network-once", "off"},
+    {"network once: set again", "network-once", "off"},
     {"on", "on", "on"},
     {"on again", "on", "on"},
-    {"off while the machine runs", "off", "off"},
-    {"on immediately after", "on", "on"},
+    {"off while the machine is running", "off", "off"},
+    {"on immediately afterwards", "on", "on"},
     {"shutdown", "shut-down", "off"},
     {"shutdown again", "shut-down", "off"},
 };
@@ -55,7 +55,7 @@ class Test {
     bool passed = describe(before) && again(before);
     for (const Step& step : kSteps) passed = passed && carry_out(step);
     // Restore the initial state, even after a failed step.
-    if (before == "on") passed = carry_out({"on, as before", "on", "on"}) && passed;
+    if (before == "on") passed = carry_out({"restore the initial state: on", "on", "on"}) && passed;
     report_["passed"] = passed;
     return std::move(report_);
   }
@@ -82,7 +82,7 @@ class Test {
     return note("state again", seen.ok() && said == before, said, hooks_.now() - begin);
   }
 
-  // Only for drivers that can report the next boot.
+  // Drivers that cannot report the next boot pass this check.
   bool shows_network() {
     const TimeMs begin = hooks_.now();
     const auto seen = hooks_.call("describe");

@@ -44,7 +44,9 @@ void add_power(CLI::App& app, Context& context) {
       {"on", "power on"},
       {"off", "hard power off"},
       {"cycle", "power off, then on; the node boots from its disk"},
-      {"done", "confirm that you did the manual task that `muster status` lists (driver manual)"}};
+      {"done",
+       "confirm that you did the manual task that `muster status` lists "
+       "(only for nodes with power driver `manual`)"}};
   for (const auto& [name, help] : actions) {
     auto nodes = std::make_shared<std::string>();
     CLI::App* action = verb->add_subcommand(name, help);

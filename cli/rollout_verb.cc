@@ -187,7 +187,7 @@ void print_packages(const Json& packages) {
 
 void print_report(const Json& r) {
   Json status = r;
-  status.erase("left");  // in a report: {node: reason}, printed below
+  status.erase("left");  // in a report, this is {node: reason}, and is printed below
   print_status(status);
   for (const Json& image : list_of(r, "images")) {
     fmt::print("\n{} -> {}: {}\n", short_digest(text_of(image, "from")), short_digest(text_of(image, "to")),
@@ -234,7 +234,7 @@ void add_rollout(CLI::App& app, Context& context) {
   starting->add_flag("--wait", *wait,
                      "wait until nothing more will happen in this window; the exit code gives the result");
   starting->callback([wait, &context] { start(context, *wait); });
-  verb->add_subcommand("status", "show progress, waiting nodes and reasons")->callback([&context] {
+  verb->add_subcommand("status", "show the progress, and which nodes wait and why")->callback([&context] {
     status(context);
   });
   verb->add_subcommand("pause", "start no batch after the current one")->callback([&context] {
@@ -248,7 +248,7 @@ void add_rollout(CLI::App& app, Context& context) {
   });
   auto id = std::make_shared<int64_t>(0);
   CLI::App* reporting =
-      verb->add_subcommand("report", "show changes, durations, and the nodes left out with the reasons");
+      verb->add_subcommand("report", "show changes, durations, and which nodes were left out and why");
   reporting->add_option("--id", *id, "rollout id (default: the newest)")->check(CLI::PositiveNumber);
   reporting->callback([id, &context] { report(context, *id); });
   verb->footer(

@@ -62,7 +62,7 @@ int run(int argc, const char* const* argv) {
   CLI::App app("muster: from a YAML file to an accepted GPU cluster");
   app.footer(kFooter);
   app.require_subcommand(1);
-  app.fallthrough();  // global flags may stand after the verb
+  app.fallthrough();  // global flags may follow the verb
   app.set_version_flag("--version", std::string("muster ") + kProgramVersion);
   global_flags(app, context);
   add_up(app, context);

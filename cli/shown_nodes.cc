@@ -23,7 +23,7 @@ bool is_true(const Json& node, const char* key) {
   return it != node.end() && *it == true;
 }
 
-// Not during a run, which reports itself why the node waits.
+// Not counted as silent during a run: the run itself reports why the node waits.
 bool silent(const Json& node) {
   const auto since = node.is_object() ? node.find("silent_since") : node.end();
   return since != node.end() && since->is_number() && *since > 0 && text_at(node, "phase").empty();

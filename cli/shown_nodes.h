@@ -12,13 +12,13 @@ namespace muster::cli {
 
 // More than this many do not fit on a screen.
 constexpr size_t kManyNodes = 40;
-// Shown if the height of the screen is unknown.
+// Number of nodes shown if the height of the screen is unknown.
 constexpr size_t kShownNodes = 20;
 
 // Empty lists: any.
 struct NodeFilter {
   std::vector<std::string> names, states, roles;  // states: of nodes; also "silent", "returned", "waiting"
-  std::string options = {};                       // as given: "--limit gpu[01-04] --state silent"
+  std::string options = {};                       // as typed: "--limit gpu[01-04] --state silent"
 
   bool any() const { return names.empty() && states.empty() && roles.empty(); }
 };

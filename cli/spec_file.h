@@ -13,7 +13,7 @@ namespace muster::cli {
 
 struct SpecFile {
   std::string text;               // as sent to the controller
-  std::vector<SpecError> errors;  // in `playbooks:`: a missing path, a text that cannot be embedded
+  std::vector<SpecError> errors;  // of the key `playbooks`: missing files, texts that cannot be embedded
 };
 // Returns an Error if the spec itself cannot be read. A spec with errors in its content is returned as it is.
 Result<SpecFile> read_spec_file(const std::string& path);

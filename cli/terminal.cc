@@ -62,7 +62,7 @@ struct Row {
   std::string node, state, phase, progress, rate, eta, words;
 };
 
-// With the date only if it is a day or more ago.
+// Returns the time, with the date only if it is a day or more ago.
 std::string clock_time(TimeMs at, TimeMs now) {
   const std::string text = to_iso8601(at);
   return now - at < 24 * 60 * kMinute ? text.substr(11) : text;
@@ -146,7 +146,7 @@ std::string human_rate(double per_second, const std::string& unit) {
 }
 
 size_t nodes_that_fit(const Json& status, int height) {
-  // The heads of the status and of the table, and the line with the cursor.
+  // Lines other than nodes: the header, the problems, the table's header, and the cursor's line.
   const size_t other =
       (header_line(status).empty() ? 0 : 1) + status.value("problems", Json::object()).size() + 2;
   const size_t lines = height > 0 ? static_cast<size_t>(height) : 0;

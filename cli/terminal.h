@@ -20,14 +20,14 @@ struct Look {
   // Show at most this number of nodes, the most urgent first, with counts above and below
   // (cli/shown_nodes.h); 0: all.
   size_t nodes = 0;
-  std::string others = "--all";  // the command that shows the others
+  std::string others = "--all";  // the command or option that shows the nodes left out
 };
 
 // Table of nodes with phase, bar, percent, rate, ETA and the last message of each.
 std::string render_status(const Json& status, const Look& look);
 // Table of the storage sections: size, use, and problems by node. Empty without sections.
 std::string render_storage(const Json& status, const Look& look);
-// Returns how many nodes of the table fit on a screen of `height` lines, less its other lines; 0: all.
+// Returns how many nodes fit into the table on a screen of `height` lines, beside the other lines; 0: all.
 size_t nodes_that_fit(const Json& status, int height);
 // Returns one line per node whose state, phase or quarter of progress changed since the last call. With very
 // many nodes, the first call returns the number in each state, and a line only for nodes that need attention.

@@ -113,7 +113,7 @@ struct Core {
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
-  };  // called if the address of the network ports or the DHCP data has changed
+  };  // called when the address of the network ports or the DHCP data has changed
 
   Status finish();
   ExecutorHooks hooks();
@@ -280,7 +280,7 @@ std::map<std::string, PowerTarget> Core::serial_consoles() {
   if (!executor.active() || !current.ok()) return out;
   for (const auto& name : executor.plan().nodes) {
     const NodeSpec* node = (*current)->spec.node(name);
-    if (!node || !node->power.sol) continue;  // before its password is looked up
+    if (!node || !node->power.sol) continue;  // decided before the password is looked up
     auto where = bmc_of(name);
     if (!where.ok()) continue;
     where->target.logins = power.logins();
@@ -397,7 +397,7 @@ Status RealDaemon::open_unix() {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(options.unix_path).parent_path(), ignored);
   ::unlink(options.unix_path
-               .c_str());  // a leftover of ours: the lock on the state folder excludes other controllers
+               .c_str());  // left by an earlier musterd: the lock on the state folder excludes a running one
   TRY(unix_, start_http_server(options, handler(api::Door::local)));
   return Ok{};
 }

@@ -45,7 +45,7 @@ void notify_service_manager(const char* state) {
 
 int main(int argc, char** argv) {
   muster::DaemonOptions options;
-  CLI::App app("musterd: installs, tests and maintains a GPU cluster; operated through muster(1)");
+  CLI::App app("musterd: installs, tests and maintains a GPU cluster; to operate it, use muster(1)");
   app.add_option("--state", options.state, "folder for the database, keys and images")
       ->envname("MUSTER_STATE")
       ->capture_default_str();

@@ -5,7 +5,7 @@
 //              muster-accept checksum-read  --path /shared ... --name f1 --expect sha256:... [--remove]
 //                                           (on a different node)
 // Reference:   the SHA-256 of the generated content: as the writer printed it (--expect, passed on by the
-//              controller), or computed by the reader from seed and size. It never comes through the file
+//              controller), or computed by the reader from seed and size. It is never read through the file
 //              system under test. Content is seeded pseudo-random, so no block is zero and no two blocks are
 //              equal.
 // Expected:    equal digests; speed is reported, not judged.
@@ -92,7 +92,7 @@ Result<std::string> write_content(const std::string& path, const ChecksumOptions
 Result<std::string> read_content(const std::string& path, uint64_t& bytes) {
   Descriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (fd.get() < 0) return system_error("opening", path);
-  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);  // from the storage, not from this node's memory
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);  // read the storage, not this node's page cache
   Sha256 digest;
   std::vector<char> chunk(kChunk);
   while (true) {

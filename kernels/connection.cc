@@ -203,7 +203,7 @@ Result<int> connect_until(const Endpoint& endpoint) {
     if (error != ECONNREFUSED || seconds_now() >= until)
       return fail(Code::unavailable, fmt::format("connecting to {} port {}: {}", endpoint.to, endpoint.port,
                                                  std::strerror(error)));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // its server may still be starting
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the peer's server may still be starting
   }
 }
 

@@ -1,16 +1,16 @@
 // Error counters that the kernel keeps: memory, PCIe, network, RDMA ports, throttling; and errors in its log.
-// Good hardware under load moves none of them, except on RDMA ports: a fast link has symbol errors that its
-// error correction handles, so there the rate counts.
+// On healthy hardware none of them increases under load, except on RDMA ports: a fast link has symbol errors
+// that its error correction handles, so there the rate is judged.
 //
 // How to run:  muster-accept counters --save FILE    before the load: saves the counters
 //              muster-accept counters --since FILE   after the load: reports their increase
 // Reference:   the kernel's own counters. EDAC for memory, AER for PCIe, statistics of each physical port,
 //              thermal throttling of each processor package; its log for GPUs, machine checks and drives
 //              (kernel_log.cc). A counter that this machine lacks has no metric and is named in
-//              detail.absent. Where the log cannot be read its metrics are missing, and are not named there:
-//              every kernel has a log, and its content is unknown. Users other than root may not be allowed
-//              to read it: those metrics are named in detail.not_looked_at. GPUs and their links: NVIDIA's
-//              driver (gpu_counters.h); what it does not report has no metric at all.
+//              detail.absent. If the log cannot be read, its metrics are missing but not named there, since
+//              every kernel has a log. Users other than root may not be allowed to read it: then these
+//              metrics are named in detail.not_looked_at. GPUs and their links: NVIDIA's driver
+//              (gpu_counters.h); a counter that it does not report has no metric at all.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -139,7 +139,7 @@ uint64_t count_of(const Counts& counts, const std::string& metric, const std::st
 }
 
 struct Moved {
-  std::map<std::string, uint64_t> sums = {}, most = {};  // by metric: of all parts, of the worst one
+  std::map<std::string, uint64_t> sums = {}, most = {};  // by metric: over all parts; of the worst part
   Json parts = Json::object();                           // {part: {metric: by how much}}
   Json absent = Json::array();
 };
@@ -205,7 +205,7 @@ std::string add_gpus(const CountersOptions& options, const Counts& before, Measu
   if (!options.ask_nvml) return "NVIDIA's driver was not queried";
   const auto reading = options.ask_nvml();
   if (!reading.ok()) {
-    if (options.gpus)  // the controller has a remedy for each
+    if (options.gpus)  // the controller has a remedy for either
       out.detail["missing"] = reading.error().code == Code::not_found ? kNvmlProgram : "driver";
     return reading.error().message;
   }

@@ -7,7 +7,7 @@
 //              summation cannot matter and one wrong bit anywhere is a fault, not rounding.
 // Structure:   one independent matrix product per core, pinned, sized for the core's own caches. A shared
 //              product would hide a slow core behind the others and could not say whose result was wrong;
-//              this names the core. v2: the product of kernels/multiply.h, for SSE2, AVX2+FMA or AVX-512.
+//              this names the core. Since v2 with kernels/multiply.h: SSE2, AVX2+FMA or AVX-512.
 // Expected:    70-90 % of peak (cores x clock x 16 flop for AVX2 and for AVX-512 with one unit or two of half
 //              the width, x 32 for AVX-512 with two, x 4 for SSE2) on metal;
 //              about 0.3 GFLOP/s per core under emulation, where the speed is meaningless but the
@@ -141,8 +141,8 @@ double core_rate(const Core& core, double flop) {
   return busy > 0 ? flop * static_cast<double>(core.samples.size()) / busy / 1e9 : 0;
 }
 
-// GFLOP/s of all cores together over equal slots of the run; each product counts for the slots that it
-// overlaps, in proportion.
+// Returns the GFLOP/s of all cores together in equal time slots of the run. A product that overlaps several
+// slots counts for each of them in proportion.
 std::vector<double> time_series(const std::vector<Core>& cores, double flop, size_t slots) {
   double begin = 1e300, end = 0;
   for (const auto& core : cores)
@@ -163,7 +163,7 @@ std::vector<double> time_series(const std::vector<Core>& cores, double flop, siz
 void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant, const Files& files,
                Measurement& out) {
   const double flop = 2.0 * std::pow(static_cast<double>(n), 3);
-  std::vector<int> cpus;  // isolcpus, a cpuset or taskset may leave few of the machine's
+  std::vector<int> cpus;  // only those measured: isolcpus, a cpuset or taskset may exclude others
   for (const auto& core : cores) cpus.push_back(core.cpu);
   const Machine machine = look_at_machine(files, cpus);
   std::vector<double> rates;

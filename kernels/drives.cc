@@ -37,7 +37,7 @@ namespace {
 
 constexpr uint64_t kBlock = 1 << 20, kSpan = uint64_t{1} << 30;
 
-// Kernel names of whole disks: those with a device. Arrays, loops and mapped devices have none.
+// Returns the names of whole disks: those with an entry `device`. Arrays, loop and mapped devices have none.
 std::vector<std::string> whole_disks(const Files& files) {
   std::vector<std::string> out;
   for (const auto& name : files.list("/sys/block")) {
@@ -45,7 +45,7 @@ std::vector<std::string> whole_disks(const Files& files) {
     if (!files.exists(folder + "/device") || is_removable_medium(files, name)) continue;
     if (files.read_line(folder + "/size", "0") == "0") continue;
     if (files.read_line(folder + "/hidden") == "1")
-      continue;  // one path of a multipath NVMe, which is listed itself
+      continue;  // one path of a multipath NVMe drive, which also has an entry of its own
     out.push_back(name);
   }
   return out;
@@ -97,7 +97,7 @@ class Disk {
   bool direct() const { return direct_; }
   uint64_t blocks() const { return blocks_; }
   const std::string& error() const { return error_; }
-  // A cgroup, a sandbox or the file's mode denies access: not evidence against the drive.
+  // True if a cgroup, a sandbox or the file's mode denied access, which is no evidence against the drive.
   bool is_forbidden() const { return errno_ == EPERM || errno_ == EACCES; }
   std::atomic<uint64_t> next{0};  // block
 

@@ -1,7 +1,7 @@
 // Reference:   Documentation/power/powercap/powercap.rst and Documentation/hwmon/acpi_power_meter.rst of the
 //              kernel.
 // Limits:      RAPL is readable by root alone since Linux 5.10 (CVE-2020-8694). A power meter's reading is
-//              an average over its own interval: a step must be much longer than it. A power meter is used
+//              an average over its own interval: steps must be much longer than that. A power meter is used
 //              only if it is the only one: what each of several meters covers is not documented.
 #include "kernels/energy.h"
 
@@ -91,7 +91,7 @@ void EnergyCounter::find_domains() {
                       name = files_.read_line(folder + "/name");
     const bool package = name.rfind("package-", 0) == 0;
     if (!package && name != "dram")
-      continue;  // cores are in the package, psys is not the same on any two machines
+      continue;  // packages include their cores; what psys covers differs between machines
     const EnergySource source = package ? EnergySource::processors : EnergySource::memory;
     const auto energy = number_in(files_, folder + "/energy_uj"),
                range = number_in(files_, folder + "/max_energy_range_uj");
@@ -102,7 +102,7 @@ void EnergyCounter::find_domains() {
     domains_.push_back({folder + "/energy_uj", source, *energy, *range});
     of(source) = 0;
   }
-  // With one of two packages the sum would be wrong; memory's energy is meaningless without the processors'.
+  // If a package is missing, the sum is wrong; without the processors, the energy of memory is meaningless.
   for (const auto& [source, why] : broken) drop(source, why);
   if (of(EnergySource::processors)) return;
   if (!broken.count(EnergySource::processors))

@@ -133,8 +133,8 @@ Machine look_at_machine(const Files& files, const std::vector<int>& cpus) {
   return out;
 }
 
-// Two fused multiply-adds a cycle on vectors of four numbers, with two units of 512 bits of eight (Intel and
-// AMD optimisation manuals); plain SSE2 has one multiply and one add of two.
+// Two fused multiply-adds per cycle on vectors of 4 doubles, or of 8 with two 512-bit units (Intel and AMD
+// optimisation manuals); plain SSE2 has one multiply and one add on vectors of 2.
 int flops_per_cycle(const std::string& variant, const Machine& machine) {
   if (variant == "avx512f") return machine.units_512 == 2 ? 32 : 16;
   return variant == "avx2+fma" ? 16 : 4;

@@ -76,7 +76,7 @@ Command fio_command(const FioOptions& options, const Jobs& jobs, const std::stri
           fmt::format("--direct={}", direct ? 1 : 0), fmt::format("--runtime={}", options.random_seconds),
           std::string("--time_based")})
       command.argv.push_back(argument);
-    // Each reads one block at a time, anywhere in the file.
+    // Each job reads one block at a time, anywhere in the file.
     if (jobs.count > 1)
       for (const auto& argument : {fmt::format("--numjobs={}", jobs.count), std::string("--thread"),
                                    std::string("--group_reporting")})
@@ -138,7 +138,7 @@ Status check_room(const Files& files, const FioOptions& options) {
   return Ok{};
 }
 
-// Characters that a name may contain; any other becomes '-'.
+// Replaces every character other than letters, digits, '.', '_' and '-' by '-'.
 std::string word(const std::string& text) {
   std::string out = text;
   for (char& c : out)
@@ -146,9 +146,9 @@ std::string word(const std::string& text) {
   return out;
 }
 
-// On storage that several nodes share a process id is not unique: two nodes had the same one, and removed
-// each other's file in the middle of the test. Node and order are unique; in manual runs a random number is
-// used. A node's name cannot contain '@'.
+// On storage that several nodes share, a process id is not unique: two nodes with the same one removed each
+// other's file in the middle of the test. Node and order are unique; manual runs use a random number instead.
+// A node's name cannot contain '@'.
 struct TestFile {
   std::string folder, name, own;  // own: prefix of all files of this node; empty: manual run
   std::string path() const { return folder + "/" + name; }

@@ -138,8 +138,8 @@ class Movement {
   // A sum that lacks a part cannot prove health, but errors in it do prove a fault.
   void tell(const char* metric, uint64_t sum, const std::string& gap, const char* unit) {
     if (!gap.empty()) out_.detail["absent"].push_back(fmt::format("{}: {}", metric, gap));
-    // A GPU without NVLink does not count it, which the rules read from the bare name. One that has NVLink
-    // and does not report it is a different case.
+    // A GPU without NVLink has no such counter, which the bare name tells the rules. A GPU that has NVLink
+    // but does not report the counter is a different case.
     if (gap == kNoLinks && !should_have_links()) out_.detail["absent"].push_back(metric);
     if (gap.empty() || sum > 0) out_.metrics[metric] = {static_cast<double>(sum), unit};
   }

@@ -12,7 +12,7 @@
 namespace muster::kernels::gpu {
 namespace {
 
-constexpr int kOldestCublaslt = 11, kNewestCublaslt = 14;  // major versions that are looked for
+constexpr int kOldestCublaslt = 11, kNewestCublaslt = 14;  // the major versions to look for
 
 std::string trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
@@ -297,7 +297,7 @@ const char* to_string(Collective collective) {
 }
 
 double bus_factor(Collective collective, int ranks) {
-  if (ranks < 2) return 0;  // no bus: a copy in the GPU's own memory
+  if (ranks < 2) return 0;  // one rank only copies within its GPU's memory
   const double n = ranks;
   if (collective == Collective::all_reduce) return 2 * (n - 1) / n;
   return collective == Collective::send_receive ? 1 : (n - 1) / n;

@@ -47,7 +47,7 @@ bool has_format(Format format, int major, int minor);
 // about 14 bits, so sums must stay below 2^13: the whole sum in the library, 128 products in the own kernel,
 // which adds these up in fp32. 0: no exact product with that edge.
 int exact_most(Format format, Maker maker, size_t k);
-// True if `n` is a matrix edge that this implementation supports: own tiles are 128 x 256, 128 bytes deep.
+// True if `n` is a matrix edge that `maker` supports: muster's own tiles are 128 x 256, 128 bytes deep.
 bool edge_fits(Maker maker, size_t n);
 
 // Returns the digest of the correct product of integer_at() inputs with edge n, over its 32-bit words: the
@@ -60,7 +60,7 @@ sdc::Digest golden_product(size_t n, uint64_t seed, int most, Format format, siz
 int bf16_operations_per_cycle(int major, int minor);
 
 // --- places where a bit can be flipped on purpose
-// True if a bit can be flipped at this site (sdc.h). With the library only inputs and output in memory can.
+// True if a bit can be flipped at this site (sdc.h). With the library: only in inputs and output memory.
 bool can_flip(sdc::Site site, Maker maker);
 
 // --- time series
@@ -68,7 +68,7 @@ struct Series {
   std::vector<double> values = {};
   double median = 0, p01 = 0,
          slowest_ratio = 0;      // p01: first percentile; slowest_ratio: p01 / median
-  double drift = 0;              // median of last quarter / median of first quarter: falls on throttling
+  double drift = 0;              // median of last quarter / median of first quarter: below 1 if throttled
   Json json(size_t most) const;  // at most this many values, evenly spaced
 };
 Series summarise(std::vector<double> values);

@@ -98,7 +98,7 @@ class MpiGroup : public together::Group {
     MPI_Comm_split(comm_, colour < 0 ? MPI_UNDEFINED : colour, rank_, &part);
     if (part == MPI_COMM_NULL) return std::unique_ptr<together::Group>{};
     auto out = std::make_unique<MpiGroup>(part, true);
-    // No call of this group: those that are in none make no call.
+    // Called on the new group: members with a negative colour are in none, and do not take part.
     auto names = out->allgather(name(rank_));
     out->call_by(std::move(*names));
     return std::unique_ptr<together::Group>(std::move(out));

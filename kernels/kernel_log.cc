@@ -35,7 +35,7 @@ bool has(const std::string& text, const char* what) { return text.find(what) != 
 
 // Users control parts of the log: a program that crashes is logged with its name (15 characters, at the
 // beginning) and the names of its libraries (of any length, at the end). So a line is recognized by its
-// beginning, by more characters than a name can have.
+// beginning, and what is compared is longer than a program's name can be.
 const std::string kAddress = R"(([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(\.[0-7])?)";
 const std::regex kGpu("^NVRM: Xid \\((?:PCI:)?" + kAddress +
                       R"((?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,6})\b)");
@@ -57,14 +57,14 @@ const std::regex kBlock(R"(^(?:blk_update_request: |print_req_error: )?)"
                         R"((?:I/O error|(?:critical )?medium error), dev ([a-z][0-9a-z]*),? )");
 const std::regex kNvme(R"(^nvme (nvme\d+): )"
                        R"((?:I/O (?:tag )?\d+ .*timeout|controller is down|Removing after probe failure))");
-// Not sr0, fd0, loop3, nbd0, zram0 ...: an empty drive for discs (a BMC's virtual one as well), or no drive.
+// Without sr0 and fd0 (which may be empty, also a BMC's virtual ones) and loop3, nbd0 ... (not real drives).
 const std::regex kDrive(R"((?:sd|hd|vd|xvd|dasd)[a-z]+\d*|nvme\d+(?:c\d+)?n\d+(?:p\d+)?|mmcblk\d+|pmem\d+)");
 
 // Drivers since 575 pad the word to eight characters.
 const std::regex kSeverity(" (Fatal|Nonfatal) {1,8}XC");
 
-// Returns true if the line's severity is Fatal; the name of a program, which a user chooses, comes
-// before the kernel's own word. Nothing: the line does not contain it.
+// Returns true if the line's severity is Fatal; nothing if the line has no severity. The last match counts,
+// since the name of a program, which a user chooses, comes before it.
 std::optional<bool> says_fatal(const std::string& text) {
   std::optional<bool> out;
   for (std::sregex_iterator at(text.begin(), text.end(), kSeverity), end; at != end; ++at)
@@ -72,7 +72,7 @@ std::optional<bool> says_fatal(const std::string& text) {
   return out;
 }
 
-// "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)": the new one.
+// Returns the new action (2) of "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)".
 std::optional<unsigned long> recovery_action(const std::string& text) {
   const size_t at = text.rfind("GPU recovery action changed from "), to = text.rfind(" to 0x");
   if (at == std::string::npos || to == std::string::npos || to < at) return {};
@@ -139,7 +139,7 @@ class Sorter {
 
  private:
   static constexpr const char* kXids = "gpu_xids";
-  static constexpr const char* kSomeGpu = "a GPU";  // older drivers do not name it
+  static constexpr const char* kSomeGpu = "a GPU";  // older drivers do not name the lost GPU
 
   static std::string gpu(const std::string& text, const std::string& address) {
     return (has(text, "SIMULATED GPU") ? "SIMULATED GPU " : "GPU ") + address;
@@ -158,7 +158,7 @@ class Sorter {
   void take_sxid(const std::string& text, int sxid, const std::string& word, const std::string& part) {
     if (word == "Fatal" || word == "Severity 1") return fault(kXids, part, text);
     if (word == "Non-fatal") out_.noted.push_back({sxid_group(sxid), part, text});
-    // Any other line is a detail of an earlier one.
+    // Any other line gives details of an event that an earlier line reported.
   }
   bool is_drive(const std::string& name) const {
     return std::regex_match(name, kDrive) && !is_removable_medium(files_, name);
@@ -166,7 +166,7 @@ class Sorter {
 
   const Files& files_;
   KernelLog& out_;
-  std::string announced_ = {};  // the GPU of a message whose end is still to come
+  std::string announced_ = {};  // the GPU named by a message that continues in a later line
   std::vector<KernelLog::Line> gone_ = {};
 };
 

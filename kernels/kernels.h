@@ -46,7 +46,7 @@ struct Measurement {
   Outcome outcome = Outcome::measured;
   std::string error = {};                      // for people; empty when measured
   std::vector<std::string> blame = {};         // "cpu 3", "direction 10.20.0.11 -> 10.20.0.12"
-  std::map<std::string, Metric> metrics = {};  // what profiles refer to, by name
+  std::map<std::string, Metric> metrics = {};  // by the names that profiles use
   // Several measurements of the same kind, one per part: [{"subject", "like", "result"}]. Null: a single
   // measurement.
   Json parts = nullptr;
@@ -60,8 +60,8 @@ int exit_status(Outcome outcome);
 // Flips one bit of the data that a kernel is about to verify, to show that the kernel detects it (tests,
 // `--inject-flip`).
 struct Flip {
-  size_t part = 0;   // which core's, stream's or direction's data
-  size_t index = 0;  // which element or byte, modulo their number
+  size_t part = 0;   // the core, stream or direction whose data is changed
+  size_t index = 0;  // the element or byte, modulo their number
   unsigned bit = 0;
 };
 
@@ -118,7 +118,7 @@ struct LinkOptions {
   uint16_t port = 0;
   double seconds = 1.0;        // for both directions together
   std::string bind = {};       // local address, to choose the path; empty: the system's choice
-  double connect_seconds = 5;  // the peer's server may still be starting
+  double connect_seconds = 5;  // how long to retry: the peer's server may still be starting
   int pause_ms = 0;            // pause before connecting
   std::optional<Flip> flip = {};
 };
@@ -160,9 +160,9 @@ struct RdmaOptions {
   uint16_t port = 0;
   std::string bind = {};
   double seconds = 3;          // whole seconds, each direction
-  int iterations = 1000;       // latency
-  double connect_seconds = 5;  // the partner's server may still be starting
-  double busy_seconds = 300;   // the partner may be busy with other nodes
+  int iterations = 1000;       // of the latency test
+  double connect_seconds = 5;  // how long to retry: the partner's server may still be starting
+  double busy_seconds = 300;   // how long to wait for a partner that is busy with other nodes
   double total_seconds = 585;  // overall limit; tests that have not begun by then are skipped
   bool gpu_memory =
       false;  // instead compares GPU memory with host memory; `unavailable` where that is impossible
@@ -176,7 +176,7 @@ struct RdmaOptions {
 Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& options);
 
 // --- mount.cc
-struct MountRule {  // what a path must be before anything is written there
+struct MountRule {  // what must be mounted at a path before anything is written there
   std::string path = {};
   std::string fstype = {};  // as in mountinfo: "xfs", "fuse*"
   // "*10.20.0.11:9421", "/dev/disk/by-id/..." (links are followed), "disks:..." (base/disk_source.h)
@@ -197,7 +197,7 @@ struct FioOptions {
   // fio jobs per drive under the file system, each with its own part of the file; 0: one job in total. A
   // single job has one block in flight at a time, and so never keeps more than a drive or two busy.
   int jobs_per_drive = 0;
-  // The parts of the file's name, unique on storage that several nodes share: ".muster-fio.NODE@ORDER". With
+  // These make the file's name unique on storage that several nodes share: ".muster-fio.NODE@ORDER". With
   // an order, files left behind by ended orders of this node are removed first. Empty node: this host's name;
   // empty order: a random one.
   std::string node = {}, order = {};
@@ -209,7 +209,7 @@ struct FioOptions {
 Measurement run_fio(const Files& files, Process& process, const FioOptions& options);
 
 // --- under.cc
-struct Under {                           // a file system
+struct Under {                           // what a file system is stored on
   std::vector<std::string> drives = {};  // serials of whole disks, else kernel names; sorted
   std::string level = {};                // RAID level of an md array ("raid5"); empty: no md array
 };
@@ -222,7 +222,7 @@ struct ChecksumOptions {
   std::string name = {};  // file name inside the mount, no slash
   uint64_t size_bytes = 4 << 20;
   uint64_t seed = 1;
-  // Reader: "sha256:<hex>" the writer returned; empty: computed from size and seed, with the same result.
+  // Reader: the writer's "sha256:<hex>"; empty: computed from size and seed, with the same result.
   std::string expect = {};
   bool remove_after = false;  // reader
 };
@@ -244,7 +244,7 @@ Measurement run_drives(const Files& files, const DrivesOptions& options);
 // --- counters.cc
 struct CountersOptions {
   std::string save = {};   // save the counters to this file
-  std::string since = {};  // or: report the increase since this file was saved
+  std::string since = {};  // or report the increase since this file was saved
   // Queries NVIDIA's driver (kernels/nvml.h); empty: the driver is not queried.
   std::function<Result<NvmlReading>()> ask_nvml = {};
   bool gpus = false;  // read only the GPU driver's counters; `unavailable` without a driver
@@ -272,7 +272,7 @@ struct KernelLog {
     std::string group = {}, part = {}, text = {};  // "application", "event", "unknown", "fatal", "nonfatal"
   };
   bool readable = false;
-  bool denied = false;           // this user may not read it; otherwise it does not exist
+  bool denied = false;           // if not readable: true if permission is missing, false if there is no log
   uint64_t next = 0;             // sequence number that the next new record will have
   std::vector<Line> lines = {};  // about broken hardware
   std::vector<Note> noted = {};  // Xids and SXids of any other class in hardware/xids.yaml
@@ -289,7 +289,7 @@ Measurement run_pcie(const Files& files);
 struct Machine {                                 // 0: not known
   size_t physical_cores = 0, machine_cores = 0;  // cores of the selected CPUs; all online cores
   double cpu_mhz = 0;
-  bool base_clock = false;  // cpu_mhz: true: all cores under load; false: highest of one core
+  bool base_clock = false;  // true: all cores sustain cpu_mhz under load; false: it is one core's maximum
   int units_512 = 0;        // 512-bit multiply-add units per core; 0 for unknown models
   unsigned dimms = 0, dimm_mt_s = 0, channels = 0;
   bool dimms_denied = false;  // the SMBIOS table is readable by root only

@@ -98,8 +98,8 @@ void verify(const char* bytes, size_t length, uint64_t offset, Received& out) {
 // Receives data frames, starting with `header`, until the end mark.
 Result<Received> receive_stream(Connection& link, Header header, const Flip* flip) {
   Received out;
-  // Timed from the first header, not its body: on a slow link the first body may be all the data, and nothing
-  // would be left to time.
+  // Timed from the first header, not from the end of its frame: on a slow link the first frame may carry all
+  // the data, and nothing would be left to time.
   const double start = link.arrived();
   while (header.type == data) {
     if (header.value != out.bytes)
@@ -183,8 +183,8 @@ Result<ClientResult> measure_over(int fd, const LinkOptions& options) {
   return out;
 }
 
-// The peer's server ends and restarts with its agent, for example when the controller's connection to the
-// peer is lost. A connection that breaks every time is the fault of the link or of the peer.
+// Retries, because the peer's server ends and restarts with its agent, for example when the controller's
+// connection to the peer is lost. If every connection breaks, the link or the peer is at fault.
 Result<ClientResult> measure(const LinkOptions& options) {
   std::this_thread::sleep_for(std::chrono::milliseconds(options.pause_ms));
   std::vector<std::string> broken;
@@ -259,8 +259,8 @@ Measurement LinkServer::run() {
   std::mutex mutex;  // guards out and sessions
   Json sessions = Json::array();
   listener_.serve_until({until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
-    // A session gets the server's full time from now on: a repeated acceptance may reach the previous server
-    // in its last second.
+    // Every session gets the server's full time limit from now on: when acceptance is repeated, the client
+    // may connect to the previous run's server in that server's last second.
     Connection link(fd, seconds_now() + options_.seconds);
     const auto served = serve(link, options_.flip ? &*options_.flip : nullptr);
     const std::lock_guard lock(mutex);

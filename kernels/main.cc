@@ -54,7 +54,7 @@ struct Arguments {
 void add_detach(CLI::App& app, Arguments& a) {
   app.add_flag("--detach", a.detach,
                "print the result once the port is open, and keep serving in the background");
-  app.add_option("--with", a.with, "in the background, exit when the process with this PID ends");
+  app.add_option("--with", a.with, "with `--detach`: exit when the process with this PID ends");
 }
 
 void add_mount(CLI::App& app, MountRule& mount) {
@@ -104,7 +104,7 @@ void declare_parts(CLI::App& app, Arguments& a) {
                                  "report how much the counters rose since this file was saved");
   save->excludes(since);
   what->add_flag("--gpus", a.counters.gpus,
-                 "read only the NVIDIA driver's counters for GPUs and NVLink; `unavailable` if it has none")
+                 "read only the NVIDIA driver's counters for GPUs and NVLink; `unavailable` without a driver")
       ->needs(since);
   counters->add_option("--nvml", a.nvml,
                        fmt::format("path of {}; empty: next to this program", kNvmlProgram));
@@ -171,7 +171,7 @@ void declare_storage(CLI::App& app, Arguments& a) {
   fio->add_option("--jobs-per-drive", a.fio.jobs_per_drive,
                   "number of jobs for each drive under the file system; 0: one job in total");
   fio->add_option("--timeout", a.fio.timeout, "seconds after which fio is killed");
-  fio->add_option("--node", a.fio.node, "node name in the name of the test file; empty: this host's name");
+  fio->add_option("--node", a.fio.node, "node name to use in the test file's name; empty: this host's name");
   fio->add_option(
       "--order", a.fio.order,
       "order id in the name of the test file (empty in a manual run); test files left by the node's other "
@@ -193,8 +193,8 @@ void declare_storage(CLI::App& app, Arguments& a) {
 }
 
 // Continues in a child process: the parent prints its result once the port is open; the child closes
-// inherited descriptors, for which a reader could wait. `with`: the child ends when this process ends; 0:
-// none.
+// inherited descriptors, since a reader of the output would wait until they are closed. `with`: PID of the
+// process with which the child ends; 0: none.
 template <typename Server, typename Options>
 Measurement serve_detached(const std::string& check, int with, Server& server, const Options& options,
                            const std::function<Measurement(Server&)>& work) {
@@ -234,8 +234,9 @@ Result<NvmlReading> ask_nvml(const std::string& named) {
       named.empty() ? std::filesystem::read_symlink("/proc/self/exe", error).replace_filename(kNvmlProgram)
                     : std::filesystem::path(named);
   if (error || ::access(program.c_str(), X_OK) != 0)
-    return fail(Code::not_found, named.empty() ? fmt::format("{} is not next to muster-accept", kNvmlProgram)
-                                               : fmt::format("{} cannot be executed", named));
+    return fail(Code::not_found, named.empty()
+                                     ? fmt::format("{} is not installed next to muster-accept", kNvmlProgram)
+                                     : fmt::format("{} cannot be executed", named));
   const auto process = make_process();
   TRY(const std::string text, run_ok(*process, {.argv = {program}, .deadline = kNvmlDeadline}));
   TRY(const Json json, parse_json(text));

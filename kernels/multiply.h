@@ -37,8 +37,8 @@ MUSTER_INLINE void add_tile(size_t tall, size_t depth, View<Element> a, const El
   const Element* from[MR];
   for (size_t r = 0; r < MR; ++r) from[r] = a.at + std::min(r, tall - 1) * a.row;
   for (size_t k = 0; k < depth; ++k, panel += kWide) {
-    // Read in place: GCC makes a copy in pieces of 16 bytes, and the stalls on these cost more than the
-    // multiplications.
+    // Read in place: GCC would make a copy in pieces of 16 bytes, and the stalls on these would cost more
+    // than the multiplications.
     const auto* row = reinterpret_cast<const Vector*>(panel);
 #pragma GCC unroll 8
     for (size_t r = 0; r < MR; ++r)

@@ -145,7 +145,7 @@ class Asking {
   void holders(Device device, const std::string& gpu) {
     if (!f_.processes) return out_.holders.reset();
     if (!out_.holders) return;
-    // More processes may have started between the two calls.
+    // Retries with the count returned: more processes may have started between two calls.
     std::vector<ProcessInfo> list;
     int answer = kInsufficientSize;
     unsigned count = 0;

@@ -70,7 +70,7 @@ Json measure(const Files& files, const std::string& kind, const std::string& fol
   out.metrics["speed"] = {device.speed, "GT/s"};
   out.metrics["ratio"] = {rounded(device.width / width * (kind == "GPU" ? 1 : device.speed / speed)),
                           "ratio"};
-  const bool told = device.width >= 1;  // 0: its register is empty, which the ratio shows
+  const bool told = device.width >= 1;  // 0: the register is empty, and the ratio is 0
   if (told) out.metrics["lanes_lost"] = {std::max(0.0, width - device.width), "lanes"};
   out.detail = {{"part", fmt::format("PCIe link of {} {}", kind, address)},
                 {"plugged_into", address_of(parent_of(folder))},

@@ -31,7 +31,7 @@ constexpr const char* kUsage =
     "       muster-mpi-check --load gpu-training --gpus G [--model D ... as training] [--network CIDR] "
     "[--program FILE] [--inject-flip RANK]\n";
 
-// The address at which the GPU ranks rendezvous, on the first node.
+// The network of the address on the first node at which the GPU ranks rendezvous.
 struct Network {
   uint32_t address = 0, mask = 0;  // host order; mask 0: any
 };
@@ -87,7 +87,7 @@ struct Options {
   std::string load = "allreduce";
   together::LoadOptions of_load = {};
   together::GpuHere here = {};
-  std::string network = {};  // loads of GPUs: CIDR in which the first node listens; empty: any
+  std::string network = {};  // GPU loads: CIDR of the network in which the first node listens; empty: any
 };
 
 bool is_load(const std::string& name) {

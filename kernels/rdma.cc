@@ -30,11 +30,11 @@ namespace {
 
 using namespace rdma;
 
-// What began before the server's deadline may finish, however late that was: a repeated acceptance may reach
-// the previous server in its last second. It may take as long as a measurement (RdmaOptions::total_seconds).
+// A session that began before the server's deadline may finish, even if it began in the last second, as can
+// happen when acceptance is repeated. It may last as long as a measurement (RdmaOptions::total_seconds).
 constexpr double kLeastSession = 600;
-// Seconds an answer may take: after a look at the local devices; until perftest listens; beyond perftest's
-// own deadline.
+// Timeouts of the partner's answers, in seconds: while it inspects its devices; while it waits until perftest
+// listens; in addition to perftest's own deadline.
 constexpr double kLookSeconds = 10, kStartSeconds = 60, kAnswerSeconds = 20;
 constexpr int kAttempts = 3;
 constexpr const char* kNoDevice = "this node has no RDMA device";
@@ -57,13 +57,13 @@ class Session {
         lock_(files),
         ability_(look(files, process)) {}
 
-  // Until the partner disconnects, or was silent for too long to keep this node reserved. Returns the number
-  // of tests that it took part in.
+  // Serves until the partner disconnects, or was silent for too long to keep this node reserved. Returns the
+  // number of tests.
   int serve() {
     link_.notice_death();
     while (true) {
-      // A partner that waits for its turn reserves nothing. While a test is served the partner is busy, and
-      // afterwards it may have to finish its own side.
+      // A partner that waits for its turn reserves nothing, so it may wait until the deadline. During a test
+      // the partner is busy, and afterwards it may have to finish its own side: add the test's time.
       const double patience = limits_.idle_seconds + test_seconds_;
       link_.until(reserved_ ? std::min(limits_.until, seconds_now() + patience) : limits_.until);
       const auto question = hear(link_, ask);
@@ -120,20 +120,20 @@ class Session {
   NodeLock lock_;
   const Ability ability_;
   bool reserved_ = false;
-  double test_seconds_ = 0;  // of the last one, at most
+  double test_seconds_ = 0;  // upper limit of the last test's duration
   int tests_ = 0;
   std::unique_ptr<Runs> serving_ = {};
 };
 
 // ---- the measuring side
 
-// What one rail achieved; after an error it is not measured any further.
+// The results of one rail; after an error the rail is not measured any further.
 struct RailResult {
   Rail rail = {};
   std::map<std::string, Metric> metrics = {};
   std::string error = {}, at_fault = {};  // at_fault: "here" or "peer" where it is known
   Outcome outcome = Outcome::measured;
-  bool inconclusive = false;  // what kept it from being measured says nothing about the link
+  bool inconclusive = false;  // why the rail was not measured says nothing about the link
   int mtu = 0, repeated = 0;
   void fail_with(Outcome how, std::string why, std::string where = "") {
     if (outcome == Outcome::measured) outcome = how, error = std::move(why), at_fault = std::move(where);
@@ -154,8 +154,8 @@ class Pair {
         lock_(files),
         until_(seconds_now() + options.total_seconds) {}
 
-  // All rails, or why the partner cannot be measured with at all. Code::timeout: the reason says nothing
-  // about the links.
+  // Returns the results of all rails, or why no measurement with this partner is possible. Code::timeout: the
+  // reason says nothing about the links.
   Result<std::vector<RailResult>> measure() {
     TRY_(reserve());
     for (const auto& rail : rails()) results_.push_back({.rail = rail});
@@ -198,14 +198,14 @@ class Pair {
       auto said = request(*link_, {{"op", "hello"}});
       if (said.ok()) partner_ = std::move(*said);
       if (said.ok()) return Ok{};
-      // A server at its deadline may have accepted the connection while the next server already listens.
+      // Retry: a server at its deadline may have accepted the connection, while the next one already listens.
       if (seconds_now() > until)
         return fail(Code::unavailable,
                     fmt::format("{} does not answer: {}", options_.to, said.error().message));
       pause(kPoll);
     }
   }
-  // A partner that did not answer once gets no more requests: its answer may still come, and would be
+  // A partner that has failed to answer once gets no more requests: its answer may still come, and would be
   // mistaken for that of the next request.
   Result<Json> ask_partner(const Json& question, double seconds) {
     if (!lost_.empty()) return fail(Code::timeout, lost_);
@@ -295,8 +295,8 @@ class Pair {
     std::vector<Rail> open = still_good();
     for (int left = kAttempts; !open.empty(); --left) open = try_once(job, sending, open, left == 1, take);
   }
-  // The rails on which perftest succeeded but printed no figure: it could not calibrate its clock, as happens
-  // on a busy emulated machine.
+  // Returns the rails on which perftest succeeded but printed no figure: it could not calibrate its clock, as
+  // happens on a busy emulated machine.
   std::vector<Rail> try_once(Job job, bool sending, const std::vector<Rail>& rails, bool last,
                              const Take& take) {
     std::vector<Rail> again;
@@ -342,7 +342,7 @@ class Pair {
     TRY(const Json ended,
         ask_partner({{"op", failed ? "give up" : "finish"}}, longest(job) + kAnswerSeconds));
     for (const auto& other :
-         ended.value("results", Json::array()))  // the server side's report completes a failure
+         ended.value("results", Json::array()))  // add the partner's errors to this side's
       for (size_t i = 0; i < rails.size(); ++i)
         if (rails[i].there == other.value("label", "") && other.value("error", "") != "")
           for (auto& mine : said)
@@ -401,7 +401,7 @@ Measurement link_measurement(const RailResult& one, const Ability& own, const Rd
   }
   if (!options.gpu_memory)
     out.detail["gpu_direct"] =
-        own.gpu.problem.empty() ? "measured with `--gpu-memory`" : "not measured: " + own.gpu.problem;
+        own.gpu.problem.empty() ? "measured only with `--gpu-memory`" : "not measured: " + own.gpu.problem;
   if (one.outcome == Outcome::failed)
     out.blame.push_back(fmt::format("RDMA link {} - {} of {}", one.rail.here, one.rail.there, options.to));
   return out;
@@ -414,7 +414,7 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
   out.check = "rdma";
   const Ability own = look(files, process);
   out.detail = {{"to", options.to}, {"inactive", own.inactive}};
-  // What concerns only this node is not a matter of a link.
+  // A problem of this node alone says nothing about a link, so it is not `failed`.
   out.outcome = Outcome::unavailable;
   if (own.rails.empty())
     out.error = own.inactive.empty()

@@ -38,7 +38,7 @@ std::vector<RdmaPort> rail_ports(const Files& files);
 // to the wrong rail. If no names match (different drivers) but both sides have the same number of ports, port
 // k is paired with port k in name order. An empty label: that side has no port.
 struct Rail {
-  size_t number = 0;  // index among the ports of either side: the same on both ends
+  size_t number = 0;  // the rail's index, which is the same on both sides
   std::string here = {}, there = {};
 };
 std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::vector<std::string>& there);
@@ -76,7 +76,7 @@ struct GpuDirect {
   std::vector<std::string> gpus = {};  // PCI addresses in CUDA's order (CUDA_DEVICE_ORDER=PCI_BUS_ID)
 };
 GpuDirect gpu_direct(const Files& files, const std::string& help);
-// Returns the index of the GPU closest to the port in the PCIe tree; rails alternate between equal ones.
+// Returns the index of the port's closest GPU in the PCIe tree; rails alternate between equally close GPUs.
 int nearest_gpu(const Files& files, const GpuDirect& direct, const RdmaPort& port, size_t rail);
 
 }  // namespace muster::kernels

@@ -15,8 +15,8 @@ constexpr double kListenSeconds = 20;
 
 std::string tail_of(const std::string& text) { return std::string(last_bytes(text, 600)); }
 
-// A server whose partner never came waits for it until its timeout: a connection that sends nothing ends it.
-// False: nothing listens.
+// Ends the perftest server on this port by a connection that sends nothing. If its partner never came, it
+// would wait until its timeout. False: nothing listens.
 bool ended_one(uint16_t port) {
   const auto fd = connect_until({"127.0.0.1", port, "", 0});
   if (fd.ok()) ::close(*fd);
@@ -65,8 +65,8 @@ void Runs::give_up() {
   for (const auto& run : runs_) (void)ended_one(run.port);
 }
 
-// A perftest that was left running would be mistaken for the one that is started now, which finds its port in
-// use. This node is reserved, so no other work needs it.
+// Ends any perftest that was left running: it would be mistaken for the one to be started, which would find
+// its port in use. This node is reserved, so no other work needs the old one.
 Status Runs::wait_until_free() const {
   const double until = seconds_now() + kListenSeconds;
   for (const auto& run : runs_)
@@ -113,7 +113,7 @@ bool Runs::listens(uint16_t port) const {
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
     const std::string text = files_.read(table).value_or("");
     for (size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1)) {
-      // The remote address follows a local one, and then the state: 0A is LISTEN.
+      // If this is a local address, the remote address and the state follow: 0A is LISTEN.
       const size_t space = text.find(' ', at + wanted.size());
       if (space != std::string::npos && text.compare(space, 4, " 0A ") == 0) return true;
     }

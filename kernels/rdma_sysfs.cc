@@ -17,7 +17,7 @@ constexpr const char* kClass = "/sys/class/infiniband/";
 constexpr const char* kPci = "/sys/bus/pci/devices/";
 constexpr int kBandwidthBytes = 65536, kLatencyBytes = 8;
 
-// mlx5_2 before mlx5_10: the digits at the end are a number.
+// Splits off the digits at the end as a number, so that mlx5_2 is sorted before mlx5_10.
 std::pair<std::string, long> number_behind(const std::string& name) {
   const size_t last = name.find_last_not_of("0123456789");
   const size_t digits = last == std::string::npos ? 0 : last + 1;
@@ -25,7 +25,7 @@ std::pair<std::string, long> number_behind(const std::string& name) {
           digits < name.size() ? std::strtol(name.c_str() + digits, nullptr, 10) : -1};
 }
 
-// Of ports: by device, then by port. "mlx4_0/2" is the second port of mlx4_0.
+// The order of ports: by device, then by port number. "mlx4_0/2" is the second port of mlx4_0.
 bool port_before(const std::string& a, const std::string& b) {
   const auto key = [](const std::string& label) {
     const size_t slash = label.find('/');
@@ -39,8 +39,8 @@ std::string last_of(const Result<std::string>& link) {
   return link.ok() ? link->substr(link->rfind('/') + 1) : std::string();
 }
 
-// The GID that routes through IPv4 networks, as NCCL and MPI need it. Empty entries of the table cannot be
-// read.
+// Returns the index of the GID that can be routed in IPv4 networks, which NCCL and MPI need. Empty entries of
+// the table cannot be read.
 int rocev2_ipv4_gid(const Files& files, const std::string& folder) {
   for (int i = 0; i < 256; ++i) {
     const std::string index = std::to_string(i);
@@ -67,7 +67,7 @@ RdmaPort read_port(const Files& files, const std::string& device, const std::str
   return out;
 }
 
-// How many folders two PCI devices have in common on their way down from the root.
+// Returns how much of their sysfs paths two PCI devices share, as a number of folders from the root.
 size_t shared_path(const Files& files, const std::string& a, const std::string& b) {
   const auto one = files.read_link(kPci + a), other = files.read_link(kPci + b);
   if (!one.ok() || !other.ok()) return 0;
@@ -181,7 +181,7 @@ Command perftest_command(const PerfRun& run) {
 }
 
 // Bandwidth: bytes, iterations, peak, average, messages. Latency: bytes, iterations, minimum, maximum,
-// typical, average, deviation, 99 %, 99.9 %. The row is the first line of numbers alone below the heading.
+// typical, average, deviation, 99 %, 99.9 %. The row is the first line below the heading with only numbers.
 Result<PerfResult> parse_perftest(const std::string& text, PerfTest test) {
   const bool bandwidth = test == PerfTest::bandwidth;
   PerfResult out;
@@ -202,8 +202,8 @@ Result<PerfResult> parse_perftest(const std::string& text, PerfTest test) {
       out.typical_us = row[4], out.p99_us = row[7];
     if ((bandwidth ? out.gbps : out.typical_us) > 0) return out;
     if (row[1] <= 0) break;
-    // It measures time with the time-stamp counter, and prints zeros where it cannot determine the counter's
-    // rate: seen where the kernel had marked it unstable.
+    // perftest measures time with the time-stamp counter, and prints zeros if it cannot determine the
+    // counter's rate: seen where the kernel had marked the counter unstable.
     return fail(Code::failed,
                 fmt::format("perftest printed no {} for {:.0f} messages, so it cannot measure time with this "
                             "machine's time-stamp counter (search the kernel log for `tsc`)",

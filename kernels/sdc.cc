@@ -1,4 +1,4 @@
-// Silent data corruption checks on the CPU: the reference of those on a GPU, and a check of the CPU itself.
+// Silent data corruption checks on the CPU: the reference for those on a GPU, and a check of the CPU itself.
 //
 // How to run:  muster-accept sdc [--seconds 1] [--n 128] [--inject-flip SITE:ELEMENT:BIT]
 //              (SITE: 0 input A, 1 input B, 2 accumulator, 3 output register, 4 output memory)
@@ -42,7 +42,7 @@ struct Integers {
   }
 };
 
-// One sum again, with a bit flipped after `step` of its additions.
+// Computes one sum again, with a bit flipped after `step` additions.
 float disturbed_sum(const Inputs& in, size_t row, size_t column, const Fault& fault) {
   float sum = 0;
   const size_t step = fault.step % (in.n + 1);
@@ -219,7 +219,7 @@ namespace muster::kernels {
 
 namespace {
 
-// What one core did: it makes products until the time is up, at least one.
+// The results of one core, which computes products until the time is up, but at least one.
 struct Core {
   int cpu = 0;
   size_t products = 0;
@@ -257,7 +257,7 @@ Measurement run_sdc(const SdcOptions& options) {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < cores.size(); ++i) {
     cores[i].cpu = cpus.empty() ? 0 : cpus[i % cpus.size()];
-    threads.emplace_back([&, i] {  // no two cores with the same inputs
+    threads.emplace_back([&, i] {  // different inputs on every core
       work(cores[i], n, options.seed + (uint64_t{i} << 40), i == 0 && fault ? &*fault : nullptr,
            start + options.seconds);
     });
@@ -283,7 +283,8 @@ Measurement run_sdc(const SdcOptions& options) {
       {"cores", cores.size()},
       {"alarms", seen},
       {"verified",
-       "digests of registers and memory against an integer reference, a repetition, and Freivalds' check"}};
+       "digests of registers and memory compared with an integer reference; every product repeated; "
+       "Freivalds' check"}};
   return out;
 }
 

@@ -7,10 +7,10 @@
 //              a[i] depends on i, so a wrong address shows as well as a wrong bit; an error made in any
 //              round survives into the last one (each array feeds the next), where all three arrays are
 //              compared bit by bit.
-// Counting:    16, 16, 24, 24 bytes per element, as the STREAM convention; write-allocate traffic is not
+// Counting:    16, 16, 24, 24 bytes per element, as STREAM counts them; write-allocate traffic is not
 //              counted.
 // Structure:   one pinned thread per core, first touch by the thread that uses the memory. Plain stores.
-// Expected:    70-85 % of channels x transfer rate x 8 bytes on metal. Arrays under four times the last
+// Expected:    70-85 % of channels x transfer rate x 8 bytes on hardware. Arrays under four times the last
 //              level cache are reported as cache_resident: true, and then the number is not memory bandwidth.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -126,9 +126,9 @@ Wrong verify(const Arrays& m, int cpu) {
   return out;
 }
 
-// Most elements per thread (a multiple of kRow) for which a round takes an eighth of the budget in cache, and
-// which fit `max_bytes`; 0 when not even one row does. First touch may end it earlier: page faults cannot be
-// predicted.
+// Returns the most elements per thread (a multiple of kRow) for which a round in cache takes an eighth of the
+// budget, and which fit `max_bytes`; 0 if not even one row does. The first touch may reach fewer elements:
+// the time of page faults cannot be predicted.
 size_t most_elements(double seconds, uint64_t max_bytes, size_t threads) {
   const uint64_t by_memory = max_bytes / 3 / sizeof(double) / threads / kRow * kRow;
   if (by_memory == 0) return 0;
@@ -161,7 +161,7 @@ void flip_bit(double& cell, unsigned bit) {
   std::memcpy(&cell, &bits, sizeof bits);
 }
 
-// The best of each operation; returns all of them, by operation.
+// Adds the best rate of each operation to `out`; returns all rates, by operation.
 Json add_rates(const std::vector<Round>& rounds, double elements, Measurement& out) {
   static const char* const kNames[] = {"copy", "scale", "add", "triad"};
   static constexpr double kBytes[] = {16, 16, 24, 24};
@@ -180,7 +180,7 @@ Json add_rates(const std::vector<Round>& rounds, double elements, Measurement& o
   return series;
 }
 
-// How many elements are wrong; the memory that they are in is blamed. `wrong`: by processor.
+// Returns how many elements are wrong, and names the memory that holds them in `out`. `wrong`: by processor.
 size_t add_errors(const std::vector<Wrong>& wrong, const std::vector<int>& cpus, Measurement& out) {
   size_t errors = 0;
   for (size_t i = 0; i < wrong.size(); ++i) {
@@ -206,7 +206,7 @@ Measurement run_stream(const StreamOptions& options) {
   const size_t most = most_elements(options.seconds, max_bytes, threads);
   if (most == 0) {
     out.outcome = Outcome::unavailable;
-    out.error = fmt::format("{} bytes of memory are too few for the arrays", max_bytes);
+    out.error = fmt::format("{} bytes of memory are not enough for the arrays", max_bytes);
     return out;
   }
 

@@ -91,8 +91,8 @@ uint64_t mem_available(const Files& files) {
   return static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// What a cgroup and those above it leave free: a process that takes more is killed. "max" of version 2 is not
-// a number; without a limit, version 1 has one that no machine reaches.
+// Returns what a cgroup and those above it leave free: a process that takes more is killed. Without a limit,
+// version 2 has "max" instead of a number, and version 1 a number that no machine reaches.
 uint64_t least_room(const Files& files, const std::string& mount, std::string path, const char* limit,
                     const char* used) {
   uint64_t least = UINT64_MAX;

@@ -1,4 +1,4 @@
-// Which drives a file system stands on: from its block device down through arrays, volumes and partitions to
+// Finds the drives under a file system: from its block device down through arrays, volumes and partitions to
 // whole disks, as sysfs shows them.
 //
 // Reference:   /sys/class/block/NAME/slaves names what a composed device consists of; a partition's folder

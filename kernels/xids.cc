@@ -1,4 +1,4 @@
-// The table of Xids from its text. No YAML library: muster-accept is one static file that goes to every node.
+// Parses the table of Xids. No YAML library: muster-accept is one static file that goes to every node.
 #include "kernels/xids.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ XidTable read_xid_table(const std::string& text) {
     const int code = std::atoi(value_of(line, "code").c_str());
     (*part)[code] = {value_of(line, "class"), value_of(line, "name"), value_of(line, "since"),
                      value_of(line, "source")};
-    // Without a source it is a guess, and a guess must not fail a node.
+    // A class without a source is a guess, and a guess must not fail a node.
     if ((*part)[code].source.empty()) (*part)[code].group = "unknown";
   }
   return out;

@@ -11,7 +11,7 @@ namespace muster::kernels {
 struct XidEntry {
   // Class: "hardware", "severity", "recovery", "application", "event", "unknown"; SXids: "fatal", "nonfatal".
   std::string group = {};
-  std::string name = {}, since = {}, source = {};  // `since` is empty if not in the table
+  std::string name = {}, since = {}, source = {};  // `since`: empty if the table does not give it
 };
 
 struct XidTable {

@@ -12,7 +12,7 @@
 namespace muster::lab {
 namespace {
 
-// One process each, in the foreground: no worker is left behind when it is killed.
+// One nginx process per side, in the foreground: no worker is left behind when it is killed.
 std::string preamble(const LabDir& dir, const std::string& side) {
   return fmt::format(
       "daemon off; master_process off; worker_processes 1;\n"

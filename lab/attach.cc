@@ -76,7 +76,7 @@ void relay(int console) {
     if (watched[0].revents) {
       const auto got = read(0, buffer, sizeof buffer);
       if (got <= 0) {
-        watched[0].fd = -1;  // no more input: go on listening
+        watched[0].fd = -1;  // no more input: only show output from now on
         continue;
       }
       if (std::memchr(buffer, kLeave, static_cast<size_t>(got))) return;

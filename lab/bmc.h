@@ -104,7 +104,7 @@ class Bmc {
 
   std::mutex mutex_;
   Override next_;     // holds for the next boot
-  Override current_;  // what the system resource shows where a settings object exists
+  Override current_;  // what the system resource shows if there is a settings object
   std::map<std::string, Session> sessions_;
   std::map<int, TimeMs> tasks_;
   int last_session_ = 0, last_task_ = 0, served_ = 0, failed_logins_ = 0, failed_in_a_row_ = 0;

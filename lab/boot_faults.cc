@@ -46,7 +46,7 @@ void BootFaults::set_strike(Strike strike, bool wanted) {
     wanted_.insert(strike);
   else
     wanted_.erase(strike);
-  if (aimed_ == strike) next_look_.reset();  // the system that runs now is not the next one
+  if (aimed_ == strike) next_look_.reset();  // meant for the next system, not for the one that runs now
 }
 
 bool BootFaults::wanted(Strike strike) const {
@@ -129,7 +129,7 @@ bool BootFaults::finish_tests(Qmp& qmp) {
     before = resets_;
     tests_end_.reset();
   }
-  tell(qmp, "system_reset");  // also takes back what ran between a reset and our stop
+  tell(qmp, "system_reset");  // also undoes what ran between a reset and our stop
   {
     std::unique_lock lock(mutex_);
     reset_seen_.wait_for(lock, std::chrono::milliseconds(kResetWithin), [&] { return resets_ > before; });

@@ -71,9 +71,9 @@ class BootFaults {
   std::condition_variable reset_seen_;
   DurationMs length_ = 0;
   std::optional<SteadyMs> tests_end_;
-  uint64_t resets_ = 0, own_resets_ = 0;  // events up to own_resets_ were caused by the end of tests
+  uint64_t resets_ = 0, own_resets_ = 0;  // RESET events up to own_resets_ were caused by the end of tests
   std::set<Strike> wanted_;
-  Strike aimed_ = Strike::machine_check;  // of wanted_, for the boot being watched
+  Strike aimed_ = Strike::machine_check;  // the fault in wanted_ that applies to the boot being watched
   std::optional<SteadyMs> next_look_;     // while a boot is watched for its kernel
   std::optional<SteadyMs> kernel_since_;
 };

@@ -123,7 +123,7 @@ Result<ChildId> spawn(const Spawn& what) {
   for (int i = 0; i < 1000 && Files("/").read(cmdline).value_or("").empty() && read_stat(pid).state != 'Z';
        ++i)
     std::this_thread::sleep_for(
-        std::chrono::milliseconds(1));  // from here on it has a command line that identifies it
+        std::chrono::milliseconds(1));  // until it has a command line, which identifies it
   return ChildId{pid, read_stat(pid).start_ticks, what.mark};
 }
 

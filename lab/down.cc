@@ -16,7 +16,7 @@ Result<bool> end_recorded(const std::string& pid_file, DurationMs grace) {
   auto id = read_pid_file(pid_file);
   if (!id) {
     if (id.error().code == Code::not_found) return false;
-    TRY_(Files("/").remove(pid_file));  // torn by a crash: the namespace's own list still finds the process
+    TRY_(Files("/").remove(pid_file));  // damaged in a crash; the process is still found by its namespace
     return false;
   }
   const bool was_alive = alive(*id);

@@ -14,11 +14,11 @@ namespace muster::lab {
 
 struct Break {
   std::string node, fault;
-  std::string network_switch;  // instead of node and fault: fail the switch of this network
+  std::string network_switch;  // the network whose switch fails, instead of node and fault
   int64_t seconds = 0;
-  std::string drive, rate, file_system;  // slow-drive, foreign-fs, extra-disk; shape, slow-drive; foreign-fs
-  std::string network;                   // of net-cut, shape, pull-cable, port-errors: empty is provisioning
-  int64_t gpu = -1;                      // gpu-xid: which stand-in, from 0
+  std::string drive, rate, file_system;  // of the faults that take --drive, --rate, --fs
+  std::string network;                   // net-cut, shape, pull-cable, port-errors; empty: provisioning
+  int64_t gpu = -1;                      // gpu-xid: number of the simulated GPU, from 0
   int64_t count = 0;                     // port-errors: number of frames; 0 means one
   bool heal = false;
 };

@@ -20,7 +20,7 @@ constexpr const char* kEmulator =
 std::string IpmiBmc::config(bool other_guid) const {
   std::string guid = node_.uuid;
   guid.erase(std::remove(guid.begin(), guid.end(), '-'), guid.end());
-  if (other_guid) std::reverse(guid.begin(), guid.end());  // of its digits: no byte order makes it the same
+  if (other_guid) std::reverse(guid.begin(), guid.end());  // digits reversed: different in any byte order
   return fmt::format(
       R"(name "{node}"
 set_working_mc 0x20

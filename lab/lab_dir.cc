@@ -30,7 +30,7 @@ Result<LabDir> LabDir::at(const std::string& folder) {
   if (error) return fail(Code::invalid, "'" + folder + "': " + error.message());
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   if (path.size() < 4) return fail(Code::invalid, "'" + path + "' cannot be a lab's folder");
-  if (path.find_first_of(" ,\n\t;\"'") != std::string::npos)  // QEMU and nginx split on these
+  if (path.find_first_of(" ,\n\t;\"'") != std::string::npos)  // QEMU and nginx split text at these
     return fail(
         Code::invalid,
         "'" + path + "': a lab's folder must not contain a space, comma, semicolon or quote in its name");

@@ -52,8 +52,8 @@ std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space)
                  "forward_delay", "0", "mcast_snooping", "0"}),
       ip(space, {"addr", "add", fmt::format("{}/{}", spec.controller, prefix_length(spec.provisioning_cidr)),
                  "dev", "br0"}),
-      // A pair that only gives the bridge a carrier while every machine is off: router advertisements need
-      // its link-local address.
+      // This veth pair only gives the bridge a carrier while every machine is off: without one, the bridge
+      // has no link-local address, which router advertisements need.
       ip(space, {"link", "add", "keep0", "type", "veth", "peer", "name", "keep1"}),
       ip(space, {"link", "set", "keep1", "addrgenmode", "none"}),
       ip(space, {"link", "set", "keep0", "master", "br0", "addrgenmode", "none"}),
@@ -66,7 +66,7 @@ std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space)
     const auto bridge = bridge_name(network);
     out.push_back(ip(space, {"link", "add", bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0",
                              "mcast_snooping", "0"}));
-    // Set afterwards, not at creation: only then does a bridge not lower it to the smallest of its ports.
+    // The MTU is set after creation: otherwise the bridge would lower it to the smallest MTU of its ports.
     out.push_back(ip(space, {"link", "set", bridge, "mtu", mtu, "addrgenmode", "none"}));
     out.push_back(ip(space, {"link", "set", bridge, "up"}));
   }

@@ -263,7 +263,7 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
   }
 }
 
-// Returns the addresses that must not be assigned to machines without one.
+// Returns the addresses in use, which must not be assigned to machines that declare none.
 std::set<std::string> taken_addresses(const YAML::Node& network, const YAML::Node& nodes,
                                       const LabSpec& spec) {
   std::set<std::string> out = {spec.controller};

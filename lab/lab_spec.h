@@ -61,14 +61,14 @@ struct LabSpec {
   std::string provisioning_cidr;     // "10.20.0.0/24"
   std::string controller;            // "10.20.0.1"
   std::string user;                  // first user of the spec: `lab ssh` logs in as this
-  std::vector<std::string> secrets;  // names of the BMCs' secret in the spec: "bmc"
+  std::vector<std::string> secrets;  // names of the BMC secrets in the spec: "bmc"
   std::vector<LabNode> nodes;
   // nodes that are existing hosts (`adopt:`): not part of the lab; not in lab.json
   std::vector<std::string> adopted;
   // Defaults for machines added later.
   std::vector<DriveTemplate> drives;
   std::string profile = "generic";
-  bool ipmi = false;         // as for the last node in the spec
+  bool ipmi = false;         // true if the last node in the spec uses IPMI
   std::string provider_api;  // address of the provider's API, "10.20.1.250:443"; empty: none
   int memory_mib = 1024;
   int smp = 1;

@@ -66,7 +66,7 @@ void PhyApi::add(PhyMachine machine) {
 
 void PhyApi::change(const std::function<void(PhyManners&)>& manners) {
   const std::lock_guard hold(mutex_);
-  advance_locked();  // what was due happens as it was ordered
+  advance_locked();  // orders that are due still follow the previous settings
   manners(manners_);
 }
 
@@ -129,8 +129,8 @@ std::string PhyApi::lock_of(const Server& server) const {
   return shown ? "os_install" : "";
 }
 
-// The network settings in a server's resource. As in the real API: nulls where its description promises
-// lists, and a speed that the description does not list.
+// Returns a server's resource. Its network settings, as in the real API, have nulls where the description
+// promises lists, and a speed that the description does not list.
 Json PhyApi::show(const Server& server) const {
   const std::string lock = lock_of(server);
   const std::string& address = server.of.address;

@@ -13,7 +13,7 @@ const LabDrive* boot_drive(const LabNode& node) {
   return nullptr;
 }
 
-// No ROM and no boot index: the firmware boots from none of these. Chassis and slot differ from the drives'.
+// No ROM and no boot index, so the firmware never boots from these. Chassis and slot differ from the drives'.
 void add_ports(const LabNode& node, std::vector<std::string>& args) {
   for (const auto& port : node.ports) {
     const auto& name = port.network;
@@ -31,8 +31,8 @@ void add_ports(const LabNode& node, std::vector<std::string>& args) {
 
 // A machine that can only ever have one processor is emulated without memory barriers and with atomic
 // instructions that are not atomic (QEMU 7.2; `-d op` shows it), although its devices run in other threads. A
-// drive then misses a doorbell now and then: its requests hang for a minute, until the guest resets it. If a
-// second processor is possible, which is never added, both are emulated correctly.
+// drive then misses a doorbell now and then: its requests hang for a minute, until the guest resets it. So a
+// second processor is made possible, but never added: then both are emulated correctly.
 std::string processors(const LabNode& node, const QemuHost& host) {
   return node.smp == 1 && host.accel == Accel::tcg ? "1,maxcpus=2" : std::to_string(node.smp);
 }

@@ -217,8 +217,8 @@ Result<std::unique_ptr<Qmp>> QemuMachine::connect(DurationMs deadline) {
   });
 }
 
-// Adopts a QEMU process that outlived the process that started it; its control socket is free again. How long
-// firmware tests should still have paused it is unknown.
+// Adopts a QEMU process that outlived the process that started it; its control socket is free again. How much
+// longer firmware tests should have paused it is unknown.
 void QemuMachine::adopt() {
   auto qmp = connect(5 * kSecond);
   if (!qmp) return;
@@ -324,7 +324,7 @@ void QemuMachine::tell_booted() {
 }
 
 void QemuMachine::write_boot_order() {
-  if (!qmp_ || !running()) return;  // the next start takes it from first_
+  if (!qmp_ || !running()) return;  // the next start reads the boot order from first_
   std::vector<BootIndex> writes;
   {
     std::lock_guard lock(mutex_);

@@ -49,7 +49,7 @@ const std::map<std::string, Strike>& strikes() {
   return all;
 }
 
-// null when none are in progress.
+// Returns seconds; null if no firmware tests are in progress.
 Json seconds_left(std::optional<DurationMs> span) {
   return span ? Json((*span + kSecond - 1) / kSecond) : Json();
 }
@@ -89,7 +89,7 @@ Status Rack::mount(const LabNode& node) {
     put_behind_provider(node, *slot);
   else if (node.ipmi)
     TRY_(serve_ipmi(node, *slot, password));
-  else if (!node.bmc_address.empty())  // else a person switches it: `muster lab power`
+  else if (!node.bmc_address.empty())  // without a BMC, a person switches it: `muster lab power`
     TRY_(serve_redfish(node, *slot));
   slots_[node.name] = std::move(slot);
   return Ok{};

@@ -63,7 +63,7 @@ Result<std::string> Rack::break_network(Slot& slot, const Break& request) {
   return fmt::format("link drops all traffic for {} s", seconds);
 }
 
-// The machine's link goes down, which kernels count; no other machine on that network notices.
+// The machine's link goes down, which its kernel counts; no other machine on that network notices.
 Result<std::string> Rack::pull_cable(Slot& slot, const Break& request) {
   const auto node = slot.machine->node();
   const auto network = network_of(request);

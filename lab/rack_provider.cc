@@ -47,7 +47,7 @@ std::vector<PhyImage> images_in(const LabDir& dir) {
   return out;
 }
 
-// 12 digits for each machine: those of the spec, or made from its number where the spec names a nickname.
+// Returns a machine's 12-digit id: that of the spec, or one made from its number if the spec has a nickname.
 std::string id_of(const LabNode& node) {
   const bool digits = node.server.find_first_not_of("0123456789") == std::string::npos;
   return digits ? node.server : fmt::format("1131{:08}", node.number);
@@ -104,7 +104,7 @@ void Rack::put_behind_provider(const LabNode& node, Slot& slot) {
   machine.machine = slot.machine.get();
   machine.install = [this, node, metal = slot.machine.get()](const std::string& image,
                                                              const std::vector<std::string>& keys) {
-    metal->settle();  // off for certain: the disk is written
+    metal->settle();  // the machine must be off while its disk is written
     const std::string problem = install_system(node, image, keys);
     log_order(node.name, problem.empty() ? "installed " + image : "NOT installed: " + problem);
     return problem;

@@ -30,7 +30,7 @@ class SolRelay {
   const std::string log_;
   uint16_t port_ = 0;
   int listener_ = -1;
-  long at_ = 0;  // offset in the log up to which it was sent
+  long at_ = 0;  // the log has been sent up to this offset
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -65,7 +65,7 @@ Json to_json(const LabSpec& spec) {
 }
 
 Result<LabSpec> lab_spec_from_json(const Json& json) {
-  try {  // our own file; anything odd in it is corruption, one message is enough
+  try {  // our own file: anything odd in it is corruption; one message is enough
     LabSpec spec;
     json.at("cluster").get_to(spec.cluster);
     json.at("provisioning_cidr").get_to(spec.provisioning_cidr);

@@ -30,15 +30,15 @@ Status check_host(const QemuHost& host) {
   if (geteuid() != 0)
     return fail(Code::denied, "a lab needs root: it creates a network namespace and taps (try sudo)");
   std::string missing;
-  const auto need = [&](const std::string& path, const std::string& package) {
-    if (!std::filesystem::exists(path)) missing += fmt::format("\n  {} (package {})", path, package);
+  const auto need = [&](const std::string& path, const std::string& source) {
+    if (!std::filesystem::exists(path)) missing += fmt::format("\n  {} ({})", path, source);
   };
-  need("/usr/bin/qemu-system-x86_64", "qemu-system-x86");
-  need(host.firmware, "ovmf");
-  need(host.variables, "ovmf");
-  need("/usr/lib/ipxe/qemu/efi-virtio.rom", "ipxe-qemu");
-  need("/dev/net/tun", "none: the kernel's tun device");
-  need("/usr/bin/ssh-keygen", "openssh-client");
+  need("/usr/bin/qemu-system-x86_64", "package qemu-system-x86");
+  need(host.firmware, "package ovmf");
+  need(host.variables, "package ovmf");
+  need("/usr/lib/ipxe/qemu/efi-virtio.rom", "package ipxe-qemu");
+  need("/dev/net/tun", "device of the kernel module tun");
+  need("/usr/bin/ssh-keygen", "package openssh-client");
   if (!missing.empty()) return fail(Code::not_found, "the lab needs:" + missing);
   return Ok{};
 }
@@ -69,7 +69,7 @@ class Builder {
 
   Result<Json> build() {
     if (!spec_.adopted.empty())
-      warn(fmt::format("left out, because a lab has no machine for an adopted host: {}",
+      warn(fmt::format("left out, because a lab has no machines for adopted hosts: {}",
                        fmt::join(spec_.adopted, ", ")));
     const auto by_ipmi = [](const LabNode& node) { return node.ipmi; };
     if (std::any_of(spec_.nodes.begin(), spec_.nodes.end(), by_ipmi) && !std::filesystem::exists(kIpmiSim))

@@ -37,8 +37,8 @@ Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments
   return measurement(output, "muster-accept " + kernel);
 }
 
-// muster-accept-gpu is a separate package, and not in every image. If it is missing, that is the result, and
-// never a pass: the controller recognizes it by detail.missing.
+// muster-accept-gpu is a separate package, which not every image contains. If it is missing, the result
+// states that (detail.missing), and the controller never counts it as a pass.
 Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> arguments, const Json& params) {
   Command command;
   const std::string kernel = arguments.front();
@@ -88,7 +88,7 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
     arguments.push_back("--" + name);
     if (value != true) arguments.push_back(argument_text(context, value, peer));
   }
-  // muster-accept itself searches only the folder of its own file, but this program may be elsewhere.
+  // muster-accept searches only the folder of its own file for muster-accept-nvml, which may be elsewhere.
   if (const auto nvml = context.programs.find("muster-accept-nvml");
       kernel == "counters" && nvml != context.programs.end())
     arguments.insert(arguments.end(), {"--nvml", nvml->second});
@@ -149,7 +149,7 @@ Result<Json> measure_with_peers(StepContext& context, const Json& params, const 
   TRY(std::vector<Peer> peers, peers_of(params, "peers"));
   if (peers.empty()) return Json{{"check", test.check}, {"parts", Json::array()}};
   peers = from_next(std::move(peers), context.node);
-  // The next ones by name, so that every node is measured equally often from both sides.
+  // Keeps the next nodes in name order, so that every node is measured equally often from both sides.
   if (const int64_t partners = int_of(params, "partners", 0);
       partners > 0 && peers.size() > static_cast<size_t>(partners))
     peers.resize(static_cast<size_t>(partners));
@@ -232,11 +232,11 @@ Result<Json> measure_rdma(StepContext& context, const Json& params) {
 }
 
 // Runs one load across all `hosts`, an all-reduce by default, started from this node. A failure or a hang is
-// a measurement too: it tests all of them, and is no result about this node. Only an error that prevents the
-// start is returned as one.
+// a measurement of all `hosts`, not a result about this node. Only an error that prevents the start of the
+// load is returned as an Error.
 Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
   const std::string load = text_of(params, "load", "allreduce");
-  // Lists this host by its name: Open MPI 5 does not recognize its own address, and would find no slot on it.
+  // Lists this host by name: Open MPI 5 does not recognize its address as local and would find no slot on it.
   std::string self = context.files.read("/proc/sys/kernel/hostname").value_or(context.node);
   while (!self.empty() && self.back() == '\n') self.pop_back();
   std::string list;
@@ -246,12 +246,12 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
     members.push_back(host.name);
   }
   Command command;
-  // A rank has several threads: if bound to one core, which is the default, they would share it.
+  // A rank has several threads, which would all share one core: mpirun binds a rank to one by default.
   command.argv = {
       "runuser",   "-u",  text_of(params, "user", "mpi"), "--", "mpirun", "--host", list, "--map-by", "node",
       "--bind-to", "none"};
-  // The result is evaluated by the port of this network, so the load must use it: nodes with RDMA would
-  // otherwise use RDMA, and could not communicate with a node without it.
+  // The result is compared with the speed of the port on this network, so the load must use that port;
+  // nodes with RDMA would otherwise use RDMA, and could not communicate with a node without it.
   if (const std::string network = text_of(params, "network"); !network.empty())
     for (const auto& [layer, value] : {std::pair<const char*, std::string>{"pml", "ob1"},
                                        {"btl", "^openib,uct,ofi,usnic"},
@@ -286,7 +286,7 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
     return result.error();
   if (!result.ok()) return failed(result.error().message);
   (*result)["members"] = members;
-  // Fewer ranks than hosts would give a good result of a smaller cluster.
+  // With fewer ranks than hosts, the result might be good, but it would be that of a smaller cluster.
   const Json ranks = result->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
     return failed(fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()));

@@ -74,8 +74,8 @@ Command leader_command(const StepContext& context, const Json& params, const std
   return command;
 }
 
-// A failure or a hang is a measurement: it tests all members, and is no result about this node. Only an error
-// that prevents the start is returned as one.
+// A failure or a hang is a measurement of all members, not a result about this node. Only an error that
+// prevents the start of the load is returned as an Error.
 Result<Json> run_load(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
   const std::string load = text_of(params, "load", "allreduce");
   Json members = Json::array();
@@ -91,7 +91,7 @@ Result<Json> run_load(StepContext& context, const Json& params, const std::vecto
   (*result)["members"] = members;
   const std::string outcome = text_of(*result, "outcome");
   if (outcome != "measured" && outcome != "corrupt") return result;
-  // Fewer ranks than hosts would give a good result of a smaller cluster.
+  // With fewer ranks than hosts, the result might be good, but it would be that of a smaller cluster.
   const Json ranks = result->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
     return failed_load(load, fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()),
@@ -114,13 +114,13 @@ Result<Json> lead(StepContext& context, const Json& params) {
   if (steps::bool_of(params, "bye", false)) return dismiss(context, params, hosts);
   const auto load = [&](const std::vector<Peer>& members) { return run_load(context, params, members); };
   auto result = params.contains("pairs") ? in_pairs(context, params, hosts, load) : load(hosts);
-  // A load that could not run is not repeated in pairs, so nothing follows.
+  // A load that could not run is not repeated in pairs, so the other nodes can stop serving.
   const bool over = !result.ok() || text_of(*result, "outcome") == "unavailable";
   if (over || steps::is_cancelled(context)) (void)dismiss(context, params, hosts);
   return result;
 }
 
-// The leader detects a member that could not serve; this gives the reason.
+// The leader reports that a member could not serve; the result of this step gives the reason.
 Result<Json> serve(StepContext& context, const Json& params) {
   TRY(const std::vector<Peer> leaders, peers_of(params, "peers"));
   if (leaders.empty())

@@ -11,9 +11,9 @@ namespace muster::checks {
 StepModule accept_module();  // one kernel on this node: dgemm, stream, fio, checksum-write, checksum-read
 StepModule accept_links_module();  // TCP to every peer, both directions; also serves the peers
 StepModule accept_rdma_module();   // RDMA to every peer by perftest, rail by rail; also serves the peers
-StepModule accept_mpi_module();    // all-reduce across several nodes, started from this one
+StepModule accept_mpi_module();    // a load across several nodes, such as an all-reduce; starts here
 StepModule accept_group_module();  // the same without MPI; this node is the leader
-StepModule accept_group_serve_module();  // this node's part of it; a different node is the leader
+StepModule accept_group_serve_module();  // this node's part of such a load if a different node is the leader
 
 // `check` of these modules: not applicable for GPU loads if the GPUs are a lab's stand-ins.
 Result<CheckResult> has_what_it_measures(StepContext& context, const Json& params);

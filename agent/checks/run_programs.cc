@@ -16,7 +16,7 @@ using steps::text_of;
 
 namespace {
 
-// The pairs of a round have no node in common: this many run at the same time.
+// Number of pairs that run at the same time; these have no node in common.
 constexpr size_t kPairsAtOnce = 16;
 
 }  // namespace
@@ -71,7 +71,7 @@ Result<Json> in_pairs(StepContext& context, const Json& params, const std::vecto
     for (const auto& name : names)
       for (const auto& host : hosts)
         if (name == host.name) pair.push_back(host);
-    if (pair.size() == 2) pairs.push_back(std::move(pair));  // otherwise one of them is gone
+    if (pair.size() == 2) pairs.push_back(std::move(pair));  // otherwise a node of the pair is gone
   }
   std::vector<Result<Json>> results(pairs.size(), Result<Json>(fail(Code::cancelled, "cancelled")));
   for (size_t i = 0; i < pairs.size() && !steps::is_cancelled(context); i += kPairsAtOnce) {

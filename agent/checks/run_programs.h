@@ -12,7 +12,7 @@
 
 namespace muster::checks {
 
-// Returns the path: of the program that came with the order, else /usr/lib/muster/NAME, else from a package.
+// Returns a program's path: as received with the order, else /usr/lib/muster/NAME, else /usr/sbin/NAME.
 std::string program(const StepContext& context, const std::string& name);
 // Parses the measurement that a program printed. The exit status only repeats the outcome, and mpirun adds
 // its own output. invalid: the program does not support its options; failed: it printed no measurement.

@@ -31,7 +31,7 @@ std::vector<std::string> devices(const Files& files) {
   return out;
 }
 
-// Returns the file system with this UUID on it. A device that cannot be read cannot be mounted either.
+// Returns the device's file system if it has this UUID; an unreadable device cannot be mounted either.
 std::optional<Signature> carried(const Files& files, const std::string& name, const std::string& uuid) {
   const auto device = BlockDevice::open(files.real("/dev/" + name), BlockDevice::Access::read);
   if (!device.ok()) return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<Signature> carried(const Files& files, const std::string& name, co
 std::vector<std::string> file_system_bearers(const Files& files, const std::string& uuid) {
   std::vector<std::string> out;
   if (uuid.empty()) return out;
-  std::set<std::string> parts;  // all different: devices of one file system
+  std::set<std::string> parts;  // if all differ, they are the devices of one file system
   for (const auto& name : devices(files))
     if (const auto found = carried(files, name, uuid)) {
       out.push_back(name);

@@ -19,7 +19,7 @@ class BlockDevice {
   // `shared_write`: to write outside of the file systems of a disk that is in use (marker.h).
   enum class Access { read, exclusive_write, shared_write };
 
-  // not_found; conflict: in use by a file system, RAID, or swap; denied: opened for writing, but read-only
+  // Errors: not_found; conflict: in use by a file system, RAID, or swap; denied: to be written, but read-only
   // (the kernel would report that only at the first write); failed.
   static Result<BlockDevice> open(const std::string& path, Access access);
   BlockDevice(BlockDevice&& other) noexcept;

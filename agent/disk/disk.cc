@@ -26,7 +26,7 @@ uint64_t number(const std::string& text) {
   return n;
 }
 
-// Cleans a string from hardware, which is padded and untrusted.
+// Cleans a string that the hardware returned: such strings are padded and untrusted.
 std::string clean(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -42,15 +42,15 @@ bool is_system_mount(const std::string& at) {
          at == "/state";
 }
 
-// What is in use on this machine.
+// The devices that are in use on this machine.
 struct Uses {
   // kernel name -> mount point, "swap", or "btrfs" where no mount point is known
   std::multimap<std::string, std::string> at;
-  bool zfs = false, zfs_system = false;  // a pool may be in use; a pool contains the running system
+  bool zfs = false, zfs_system = false;  // a ZFS pool may be in use; a pool contains the running system
 };
 
-// Returns the device of "/dev/nvme0n1p2", or of a link such as /dev/mapper/root -> ../dm-0; "" if it is not a
-// device.
+// Returns the kernel name of "/dev/nvme0n1p2", or of a link such as /dev/mapper/root -> ../dm-0; "" if the
+// source is not a device.
 std::string device_name(const Files& files, const std::string& source) {
   if (!starts(source, "/dev/")) return "";
   const std::string path = files.read_link(source).value_or(source);
@@ -127,7 +127,7 @@ void read_use(const Files& files, const Uses& used, DiskFacts& disk) {
   }
 }
 
-// The kernel does not show the disks of a ZFS pool: while ZFS is loaded, each disk with a member is in use.
+// The kernel does not show the disks of a ZFS pool: while ZFS is loaded, each member disk counts as in use.
 void read_pool_use(const Uses& used, const DiskContent& content, DiskFacts& disk) {
   const bool member =
       std::any_of(content.signatures.begin(), content.signatures.end(),
@@ -139,7 +139,7 @@ void read_pool_use(const Uses& used, const DiskContent& content, DiskFacts& disk
 
 std::string nvme_transport(const Files& files, const std::string& folder, const std::string& name) {
   std::string t = files.read_line(folder + "/device/transport");
-  // With multipath the disk is below a subsystem; its controllers have the transport.
+  // With multipath, sysfs lists the disk below a subsystem, whose controllers show the transport.
   for (const auto& entry : files.list(folder + "/device"))
     if (t.empty() && starts(entry, "nvme")) t = files.read_line(folder + "/device/" + entry + "/transport");
   if (t.empty()) t = files.read_line("/sys/class/nvme/" + name.substr(0, name.find('n', 4)) + "/transport");
@@ -259,8 +259,8 @@ std::vector<DiskFacts> scan(const Files& files, bool content) {
   for (const auto& name : files.list("/sys/block")) {
     if (!files.exists("/sys/block/" + name + "/device")) continue;  // loop, ram, dm, md
     if (starts(name, "sr") || starts(name, "fd") || starts(name, "nbd")) continue;
-    // NVMe with native multipath: one path to a disk that is listed too (nvme0c0n1 of nvme0n1), without a
-    // device file of its own.
+    // With native NVMe multipath, a hidden entry is one path (nvme0c0n1) to a disk that is listed as well
+    // (nvme0n1); it has no device file.
     if (files.read_line("/sys/block/" + name + "/hidden") == "1") continue;
     DiskFacts disk = read_identity(files, name);
     if (disk.size_bytes == 0) continue;  // card reader without a card

@@ -257,7 +257,7 @@ Result<DiskContent> probe_disk(const BlockDevice& disk) {
     TRY(auto found, probe_region(disk, start, size));
     c.signatures.insert(c.signatures.end(), found.begin(), found.end());
   }
-  // Muster's own marker counts: a disk that was re-imaged since the plan was made has different content.
+  // Muster's own marker is part of the content: a disk that was re-imaged since the plan was made differs.
   if (auto marker = read_marker(disk)) {
     c.signatures.push_back({"muster_image", marker->digest, marker->slot + " " + marker->stage, 0, {}});
     c.marker = std::move(marker).value();

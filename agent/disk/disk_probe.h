@@ -33,7 +33,7 @@ struct Signature {
   std::string type;
   std::string label = {};
   std::string uuid = {};
-  uint64_t start = 0;  // of the region (whole disk or partition) it was found in, bytes
+  uint64_t start = 0;  // start of the region (whole disk or partition) in which it was found, bytes
   // Details of an array member, "level=raid0 devices=2"; not part of the hash.
   std::string detail = {};
   // For a file system on several devices (btrfs): the number of this device; not part of the hash.

@@ -34,8 +34,8 @@ struct GptTable {
 
 // Returns the table; not_found: neither copy is valid. Both copies are checked by CRC.
 Result<GptTable> read_gpt(const BlockDevice& disk);
-// Writes backup, then primary with the protective MBR, and syncs. Sizes must be multiples of the logical
-// block.
+// Writes the backup copy, then the primary one with the protective MBR, and syncs. Sizes must be multiples of
+// the logical block size.
 Status write_gpt(const BlockDevice& disk, const GptTable& table);
 std::string random_guid();
 uint32_t crc32(const std::string& bytes);

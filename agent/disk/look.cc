@@ -30,7 +30,7 @@ std::vector<uint64_t> copies(uint64_t size) {
   return out;
 }
 
-// Reads around each copy, to include the copy of a partition that begins at 1 MiB, and rounding of its size.
+// Bytes read around each copy: also covers the copy in a partition that begins at 1 MiB, and rounded sizes.
 constexpr uint64_t kBefore = 64 * kKiB, kAround = kMiB + 128 * kKiB;
 
 bool is_uniform(const std::string& bytes, char byte) {
@@ -44,7 +44,7 @@ uint32_t number_at(std::string_view block, size_t at) {
   return n;
 }
 
-// Returns the superblock that begins in `block`, which has 4 KiB unless the data ends earlier. Two magic
+// Recognizes a superblock at the start of `block`, which has 4 KiB unless the data ends earlier. Two magic
 // bytes occur by chance in any file, so adjacent fields are checked as well.
 bool identify(std::string_view block, Remains& out) {
   if (block.substr(0, 4) == "XFSB"sv && number_at(block, 4) != 0) {
@@ -95,7 +95,7 @@ std::vector<Extent> looked_at(uint64_t start, uint64_t size) {
   std::vector<Extent> out;
   for (const Extent& e : wanted) {
     if (e.size == 0) continue;
-    // Whole blocks, also on disks with 4 KiB blocks.
+    // Rounds to 4 KiB: whole blocks on every disk.
     const uint64_t from = e.start / 4096 * 4096, to = std::min(size, (e.start + e.size + 4095) / 4096 * 4096);
     const uint64_t end = out.empty() ? 0 : out.back().start + out.back().size;
     if (!out.empty() && from <= end)

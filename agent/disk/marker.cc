@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// Returns the slots of a marker by a version that recorded one slot only.
+// Returns the slots of a marker that was written by a version that recorded only one slot.
 std::map<std::string, SlotNote> slots_before(const ImageMarker& m) {
   if (m.slot != "a" && m.slot != "b") return {};
   return {{m.slot, {"", m.digest, m.stage == "done" ? kSlotWritten : kSlotWriting, "", m.order}}};

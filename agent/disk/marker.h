@@ -1,11 +1,11 @@
 // Marker: muster's record on the OS disk of its own work there. A checksummed block between the partition
 // table and the first partition, stored twice; unlike the RAM system's journal it survives a power cut.
 //
-// Written before a disk is touched (stage "writing") and after the loader entry is installed ("done"); for
-// each root slot also before and after that slot alone is written while the system runs. The second copy is
-// written first, each with a higher number than all earlier ones: after any interruption, one copy is
-// complete, with the old or the new content. Earlier versions use only the first copy; a first copy without a
-// number was written by such a version, ignoring the second, and takes precedence. Thread safety: stateless
+// Written before a disk is touched (stage "writing") and after the loader entry is installed ("done"); also
+// before and after a single root slot is written while the system runs. The second copy is written first,
+// and each copy gets a higher number than all earlier ones: after any interruption, one copy is complete,
+// with the old or the new content. Earlier versions use only the first copy: if it has no number, such a
+// version wrote it without updating the second, so the first takes precedence. Thread safety: stateless
 // functions.
 #pragma once
 
@@ -41,16 +41,16 @@ struct ImageMarker {
   std::string slot;            // a | b: its slot
   std::string current;         // slot the loader starts; empty before the first image is complete
   std::string approved;        // approved content hash: of the disk before the work began
-  bool fresh = false;          // layout made by this work: ESP and state have no file systems yet
+  bool fresh = false;          // this work made the layout: ESP and state have no file systems yet
   std::string cluster = {};    // cluster of that node; empty: written by a version that did not record it
   std::string authority = {};  // fingerprint of the CA of the controller that wrote it; empty as above
   std::string order = {};      // the order's id without the attempt; empty as above
   std::map<std::string, SlotNote> slots = {};  // "a", "b": the written ones
-  uint64_t serial = 0;                         // the later copy has the higher one; write_marker() adds 1
+  uint64_t serial = 0;                         // higher in the later copy; write_marker() adds 1
 };
 
 // Returns the later intact copy. not_found: neither is intact.
 Result<ImageMarker> read_marker(const BlockDevice& disk);
-Status write_marker(const BlockDevice& disk, const ImageMarker& marker);  // and syncs, between the copies too
+Status write_marker(const BlockDevice& disk, const ImageMarker& marker);  // syncs after each of the copies
 
 }  // namespace muster

@@ -39,8 +39,8 @@ void add(const BlockDevice& disk, MbrTable& table, int number, const Entry& entr
   table.partitions.push_back({number, entry.type, start, std::min(size, disk.size() - start)});
 }
 
-// Each link contains one logical partition, relative to the link, and the next link, relative to the extended
-// partition.
+// Each link of the chain contains the position of one logical partition, relative to the link, and that of
+// the next link, relative to the extended partition.
 Status follow(const BlockDevice& disk, uint64_t extended, int& links, int& number, MbrTable& table) {
   for (uint64_t at = extended;;) {
     const uint64_t offset = at * disk.logical_block();
@@ -79,7 +79,7 @@ Result<MbrTable> read_mbr(const BlockDevice& disk) {
   if (!is_signed(sector) || !any) return fail(Code::not_found, "no MBR");
   MbrTable table;
   table.raw = sector.substr(kId);
-  // The boot sector of a file system has the same end mark. The kernel uses the same test.
+  // A file system's boot sector has the same end mark. Like the kernel, this checks the boot flags, too.
   if (std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return (e.boot & 0x7f) != 0; }))
     return table;
   for (int i = 0; i < 4; ++i)

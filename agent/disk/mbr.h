@@ -21,12 +21,12 @@ struct MbrPartition {
 
 struct MbrTable {
   std::string raw;                       // bytes 440 to 511: the disk's id, the raw entries, the signature
-  std::vector<MbrPartition> partitions;  // with data: neither extended ones nor those outside the disk
-  bool damaged = false;                  // the chain of logical partitions is broken, a loop, or too long
+  std::vector<MbrPartition> partitions;  // without extended partitions, and without those outside the disk
+  bool damaged = false;                  // the chain of logical partitions is broken, circular, or too long
 };
 
-// not_found: no table, or none with an entry other than a GPT's protective one. failed: a part of it cannot
-// be read. At most 60 links of the chain are followed.
+// not_found: there is no table, or its only entry is a GPT's protective one. failed: a part of the table
+// cannot be read. At most 60 links of the chain are followed.
 Result<MbrTable> read_mbr(const BlockDevice& disk);
 
 }  // namespace muster

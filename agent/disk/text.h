@@ -1,5 +1,5 @@
-// Reads fields of untrusted superblocks as text: labels, UUIDs, the kind of ext file system. Results are
-// shorter than requested at the end of the block. Pure functions, no I/O.
+// Reads fields of untrusted superblocks as text: labels, UUIDs, the kind of ext file system. A field that
+// extends beyond the block is cut off there. Pure functions, no I/O.
 #pragma once
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ inline std::string uuid_at(std::string_view block, size_t at) {
                                      h.substr(16, 4), h.substr(20));
 }
 
-// Returns the type from the feature flags: compatible, incompatible, read-only compatible.
+// Returns the kind of ext file system. `features`: its compatible, incompatible and read-only flags.
 inline const char* ext_type(std::string_view features) {
   const bool journal = features.size() == 12 && (features[0] & 4),
              extents = features.size() == 12 && (features[4] & 0x40);

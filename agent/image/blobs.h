@@ -18,7 +18,7 @@
 
 namespace muster {
 
-// Bytes of published files. Each worker has its own.
+// Reads published files. Each worker has a source of its own.
 class BlobSource {
  public:
   virtual ~BlobSource() = default;

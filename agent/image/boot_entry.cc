@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kFolder = "/sys/firmware/efi/efivars";
 constexpr const char* kGlobal = "8be4df61-93ca-11d2-aa0d-00e098032b8c";
 constexpr const char* kLoader = "\\EFI\\BOOT\\BOOTX64.EFI";
-constexpr uint32_t kKept = 7;  // non-volatile, for boot services, at run time
+constexpr uint32_t kKept = 7;  // attributes: non-volatile, accessible to boot services and at run time
 constexpr size_t kAttributes = 4;
 
 std::string path_of(const std::string& variable) {
@@ -49,7 +49,7 @@ Result<std::string> guid_bytes(const std::string& text) {
   return out;
 }
 
-// Returns an EFI_LOAD_OPTION with a short device path: the partition by its GUID, on whichever disk.
+// Returns an EFI_LOAD_OPTION with a short device path: the partition's GUID identifies it on any disk.
 Result<std::string> entry_for(const EspPlace& esp) {
   TRY(const std::string guid, guid_bytes(esp.guid));
   constexpr int kMedia = 4, kHardDrive = 1, kFile = 4, kGpt = 2;

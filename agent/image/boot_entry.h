@@ -22,7 +22,7 @@ struct EspPlace {
 };
 
 // Creates Boot#### "muster" for \EFI\BOOT\BOOTX64.EFI on that partition if missing, and puts it first in
-// BootOrder and in BootNext. Other entries stay, after it. not_found: UEFI did not start this machine.
+// BootOrder and in BootNext. Other entries stay in the list after it. not_found: not booted by UEFI.
 Status start_first(const Files& files, const EspPlace& esp);
 
 }  // namespace muster

@@ -24,7 +24,7 @@ Result<OwnSlots> running_system(const Files& files, const SlotCommit& c) {
   const SlotNote* note = own.note(c.slot);
   if (!note || note->stage != kSlotWritten || note->digest != c.digest)
     return fail(Code::conflict,
-                "the disk's marker does not record slot " + c.slot + " as written with this image");
+                "the disk's marker does not record that this image was written to slot " + c.slot);
   return own;
 }
 
@@ -79,7 +79,7 @@ Status commit_slot(const CommitDeps& deps, const SlotCommit& c) {
   TRY(const OwnSlots own, running_system(deps.files, c));
   TRY(const auto esp, open_own_esp(deps.files, own, kEspPlace, Mounted::Way::write));
   TRY(const std::string standing, standing_now(own, esp->files()));
-  // Done before loader.conf: if it cannot be removed, nothing has changed.
+  // The firmware's default entry is removed before loader.conf changes: if that fails, nothing has changed.
   if (efi::is_set(deps.files, efi::kDefault)) {
     TRY_(go_on(deps, efi::kDefault));
     TRY_(efi::drop_default(deps.files));
@@ -91,7 +91,7 @@ Status commit_slot(const CommitDeps& deps, const SlotCommit& c) {
       return fail(Code::failed, "loader.conf does not read back as written");
   }
   if (const Status noted = commit_marker(deps, own, c); !noted.ok()) {
-    const auto after = own_slots(deps.files);  // one of its two copies is enough
+    const auto after = own_slots(deps.files);  // one of the marker's two copies is enough
     if (!after.ok() || !marker_holds(*after, c)) {
       if (standing != c.slot && go_on(deps, "loader.conf back").ok())
         (void)change_standing(esp->files(), c.slot, standing);

@@ -26,17 +26,17 @@ std::string loader_text(const Files& files, const std::string& name);
 // against accidental removal; that mark is removed first.
 void remove_loader_variable(const Files& files, const std::string& name);
 // Removes the old value, writes the text, reads it back. denied: the store is full or cannot be written, or
-// the value that is read back differs. The old value is gone in each case.
+// the value that is read back differs. Even then, the old value is gone.
 Status write_loader_text(const Files& files, const std::string& name, const std::string& text);
 
-// Removes the default entry that overrides loader.conf: an operator set it in systemd-boot's menu, or with
-// bootctl. conflict: it cannot be removed, with the reason.
+// Removes the firmware's default entry, which overrides loader.conf; operators set it in systemd-boot's menu
+// or with bootctl. conflict: it cannot be removed; the message gives the reason.
 Status drop_default(const Files& files);
 
 // denied: the loader that started this system was not read from the partition with that PARTUUID, so the
 // files there do not determine what boots.
 Status came_from(const Files& files, const std::string& partition_guid);
-// denied: the running system was not started by systemd-boot, or that does not support one-time entries.
+// denied: the system was not started by systemd-boot, or by a version that does not support one-time entries.
 Status takes_one_shot(const Files& files);
 
 }  // namespace muster::efi

@@ -73,7 +73,7 @@ std::string initrd_path(const std::string& slot) { return folder_of_slot(slot) +
 
 Result<std::string> loader_entry(const SeedRequest& r) {
   for (const std::string& wrong : {wrong_console(r.job.console), wrong_kernel_options(r.job.kernel_options)})
-    if (!wrong.empty()) return fail(Code::invalid, "the loader's entry: " + wrong);
+    if (!wrong.empty()) return fail(Code::invalid, "the boot loader's entry: " + wrong);
   const GptPartition* slot = slot_partition(r.layout, r.slot);
   if (!slot) return fail(Code::invalid, "unknown root slot " + r.slot);
   std::string options =
@@ -93,8 +93,8 @@ Result<std::string> trial_entry(const std::string& entry, int64_t seconds) {
   const size_t end = at == std::string::npos ? at : entry.find('\n', at + 1);
   if (end == std::string::npos)
     return fail(Code::conflict, "the slot's boot loader entry has no `options` line");
-  // init=: if it cannot be executed, the kernel panics and restarts. Without it, the kernel would fall back
-  // to a shell, which waits at the console forever.
+  // With `init=`, the kernel panics and restarts if that program cannot be executed. Without it, the kernel
+  // would fall back to a shell, which waits at the console forever.
   std::string more =
       fmt::format(" muster.trial={} systemd.watchdog_sec=120 systemd.crash_reboot=1 init=/sbin/init",
                   std::max<int64_t>(seconds, 1));
@@ -166,7 +166,7 @@ Status change_standing(const Files& esp, const std::string& from, const std::str
 // Used by the RAM system's writer. loader.conf comes last: until then, the other slot boots.
 Status seed_esp(const Files& esp, const SeedRequest& r) {
   TRY(const std::string entry, loader_entry(r));
-  // Removed first, because the ESP may be too small for the old and the new kernel together.
+  // The slot's old files are removed first, because the ESP may be too small for the old and the new kernel.
   TRY_(esp.remove(entry_path(trial_name(r.slot))));
   TRY_(clear_slot_folder(esp, r.slot));
   TRY_(esp.write(kernel_path(r.slot), r.files.at("kernel")));

@@ -10,11 +10,11 @@
 
 namespace muster {
 
-// Returns a new table for a disk of that size. `root_size`: bytes of one root slot; 0: half of the space
-// besides ESP and state, at most 64 GiB. Code::invalid if the image (`raw_size` bytes) and some spare space
+// Returns a new table for a disk of that size. `root_size`: bytes of one root slot; 0: half of the space that
+// ESP and state leave, at most 64 GiB. Code::invalid if the image (`raw_size` bytes) and some spare space
 // do not fit into a slot.
 Result<GptTable> make_layout(uint64_t disk_size, uint64_t raw_size, uint64_t root_size);
-// True if this is such a table, with an intact primary copy, and the image fits its slots.
+// True if the table has exactly these four partitions, and its primary copy is intact.
 bool is_layout(const GptTable& table);
 const GptPartition* slot_partition(const GptTable& table, const std::string& slot);  // "a" | "b"
 

@@ -33,7 +33,7 @@ std::map<std::string, std::string> network_files(const wire::ImageJob& job, cons
         fmt::format("{}[Match]\nMACAddress={}\n\n[Network]\n{}", kSay, job.mac, addresses(job)));
     return out;
   }
-  // Bond and VLAN repeat their port's MAC: only the permanent one identifies the port.
+  // A bond or a VLAN has the MAC of its port, so only the permanent MAC identifies the port.
   std::string match = "PermanentMACAddress=" + job.mac;
   if (!way.bond_mode.empty()) {
     put("10-muster-bond.netdev",

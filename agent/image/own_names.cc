@@ -24,7 +24,7 @@ std::string uuid_of(const std::string& hex) {
 
 Status write_own_names(const Files& root, const std::string& machine_id) {
   if (root.is_directory("/etc/nvme")) {
-    // Both must agree, otherwise targets see two hosts (linux-nvme/nvme-cli 2037).
+    // Both files must have the same UUID, otherwise targets see two hosts (linux-nvme/nvme-cli 2037).
     const std::string uuid = uuid_of(digits_for("nvme", machine_id));
     TRY_(root.write("/etc/nvme/hostnqn", "nqn.2014-08.org.nvmexpress:uuid:" + uuid + "\n"));
     TRY_(root.write("/etc/nvme/hostid", uuid + "\n"));

@@ -1,7 +1,7 @@
-// Names that identify a machine to storage (NVMe over Fabrics, iSCSI, ZFS). Packages create them when they
-// are installed, which for a node is when its image is built; so the image has none, and seeding writes the
-// node's own. They are derived from its machine id, which stays when the node gets a new image: targets that
-// admit it by such a name continue to do so. Thread safety: stateless functions.
+// Names that identify a machine to storage (NVMe over Fabrics, iSCSI, ZFS). Packages create such names when
+// they are installed, which for a node is when its image is built, so all its nodes would share them: images
+// contain none, and seeding writes the node's own. These are derived from its machine id, which survives a
+// re-image, so targets that admit the node by name continue to do so. Thread safety: stateless functions.
 #pragma once
 
 #include <string>

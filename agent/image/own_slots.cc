@@ -30,7 +30,7 @@ bool is_at(const Files& files, const std::string& kernel_name, const GptPartitio
          number_in(files, folder + "/size") * kSector == p.size;
 }
 
-// A file system that is already mounted, and stays mounted.
+// A file system that was already mounted, and stays mounted after close().
 class MountedBefore : public OpenFolder {
  public:
   explicit MountedBefore(std::string folder) : folder_(std::move(folder)) {}

@@ -28,8 +28,8 @@ struct OwnSlots {
   const GptPartition& esp() const;
   const SlotNote* note(const std::string& name) const;
 };
-// not_found: / is not on a root slot of a disk with muster's layout and marker. conflict: the kernel and the
-// disk's table disagree.
+// not_found: / is not on a root slot of a disk with muster's layout and marker. conflict: the kernel's view
+// differs from the disk's partition table.
 Result<OwnSlots> own_slots(const Files& files);
 
 // Returns the marker's record of the running slot, completed from the image's record, its files, and the
@@ -39,7 +39,7 @@ SlotNote running_note(const Files& files, const OwnSlots& own);
 // Returns the kernel name of a partition of that disk. conflict: number, start or size in the kernel differ
 // from the disk's table.
 Result<std::string> partition_of(const Files& files, const OwnSlots& own, const GptPartition& partition);
-// Returns its use, for messages: mounted, as swap, or part of another device. "": unused.
+// Describes how a partition is used, for messages: mounted, as swap, or part of another device; "" if unused.
 std::string use_of_partition(const Files& files, const std::string& kernel_name);
 
 // Temporary mount points of muster: that of the agent, and the two of the slot writer.
@@ -62,8 +62,8 @@ Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSl
 // be mounted read-only: `mount` is then called a second time, for writing.
 Result<Mounted> mount_beside(const std::function<Result<Mounted>(Mounted::Way)>& mount, Mounted::Way way);
 
-// Checks that the running slot is the default one, in loader.conf and in the marker. conflict: it is not, or
-// not yet.
+// Checks that the running slot is the default one, both in loader.conf and in the marker. conflict: it is not
+// (yet).
 Status is_committed(const OwnSlots& own, const std::string& standing);
 
 }  // namespace muster

@@ -170,8 +170,8 @@ Status hand_over_identity(const Files& files, const std::string& identity, const
 }
 
 // Adds an fstab line for operators who run `mount /boot/efi`, with the unique id of this partition, because a
-// second disk with muster's partitions may be present. A line of the recipe's own stays, unless it selects by
-// a label.
+// second disk with muster's partitions may be present. A line from the image's recipe stays, unless it
+// selects the partition by its label.
 static Status write_esp_line(const Files& root, const SeedRequest& r) {
   const GptPartition* esp = r.layout.named("muster-esp");
   if (!esp) return Ok{};
@@ -201,8 +201,8 @@ Status seed_root(const Files& root, const SeedRequest& r, const std::string& mac
   TRY_(root.write("/etc/machine-id", machine_id + "\n", 0444));
   TRY_(write_own_names(root, machine_id));
   for (const auto& [path, text] : network_files(job, way)) TRY_(root.write(path, text));
-  // An existing file is from the recipe, or points to a daemon that gets the servers from the file above: it
-  // is replaced only if the spec declares servers.
+  // An existing resolv.conf is from the recipe, or links to that of a daemon, which gets the servers from a
+  // file above: it is replaced only if the spec declares servers.
   const bool there = root.exists("/etc/resolv.conf") || root.read_link("/etc/resolv.conf").ok();
   if (!job.dns.empty() || !there) TRY_(root.write("/etc/resolv.conf", resolver_text(job.dns, job.search)));
   TRY_(write_esp_line(root, r));

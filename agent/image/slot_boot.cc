@@ -30,7 +30,7 @@ Status check_note(const OwnSlots& own, const wire::BootSlotJob& job) {
   return Ok{};
 }
 
-// Writes the entry before the variable: if interrupted in between, the next boot is a normal one.
+// Writes the entry before the variable: after an interruption in between, the next boot is a normal one.
 Status arm(const Files& files, const Files& esp, const OwnSlots& own, const std::string& slot,
            int64_t seconds) {
   TRY_(slot_is_startable(esp, slot, own.slot(slot).guid));

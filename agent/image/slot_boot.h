@@ -14,10 +14,10 @@
 
 namespace muster {
 
-// Prepares that boot. conflict: this system is not committed; the slot is the running one, half written,
+// Prepares that boot. conflict: this system is not committed; the slot is the running one, is half written,
 // contains a different image or one that does not roll back automatically, or cannot be booted; or the
-// firmware's default entry cannot be removed. denied: firmware or loader do not support it, or the loader was
-// started from a different disk.
+// firmware's default entry cannot be removed. denied: firmware or loader do not support one-time boots, or
+// the loader was started from a different disk.
 Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job);
 // Makes the next boot a normal one again: removes the variable if muster set it, and the trial entries.
 void disarm_slot_boot(const Files& files);

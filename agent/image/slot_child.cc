@@ -43,7 +43,7 @@ class Lines {
   std::mutex mutex_;
 };
 
-// A line every second, because the agent checks for withdrawal only when there is output.
+// Prints a line every second, because the agent checks for withdrawal only when it receives output.
 class Beat {
  public:
   explicit Beat(Lines& lines) : thread_([this, &lines] { beat(lines); }) {}

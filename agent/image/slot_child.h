@@ -1,7 +1,7 @@
-// The order `write_slot`: runs write_slot() in a transient systemd unit, which limits it while jobs run (idle
-// CPU and IO weight, memory, a cap on bytes written) and keeps its mounts private.
+// The order `write_slot`: runs write_slot() in a transient systemd unit, which limits its effect on running
+// jobs (idle CPU and IO weight, memory, a cap on bytes written) and keeps its mounts private.
 //
-// The unit has a fixed name: one that a killed agent left behind is stopped first, and waited for. A
+// The unit has a fixed name. If a killed agent left one behind, that one is stopped and waited for first. A
 // withdrawn or timed-out order stops it as well; the next order continues from what it wrote. Thread:
 // blocking, the agent's worker thread; write_slot_child() runs in the unit.
 #pragma once

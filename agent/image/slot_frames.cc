@@ -141,7 +141,7 @@ Status SlotFrames::fetch(BlobSource& source, void* zstd, const Batch& batch) {
     if (ZSTD_isError(n) || n != f.raw_bytes)
       return fail(Code::corrupt, fmt::format("frame {} could not be decompressed", i));
     TRY_(device_.write_at(place(f), raw));
-    // A power cut loses what is still in memory, which the next attempt would fetch again.
+    // What is still in memory at a power cut is lost, and the next attempt must fetch it again.
     device_.begin_sync(place(f), raw.size());
   }
   return Ok{};

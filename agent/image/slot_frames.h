@@ -31,7 +31,7 @@ struct FrameCounts {
 
 class SlotFrames {
  public:
-  // `path`: of frames.zst on the server. `start`: offset of the region on the device.
+  // `path`: where the server has frames.zst. `start`: offset of the region on the device.
   SlotFrames(std::string path, const ImageManifest& manifest, const BlockDevice& device, uint64_t start,
              const FrameDeps& deps, const WriteOptions& options)
       : path_(std::move(path)),
@@ -41,11 +41,11 @@ class SlotFrames {
         deps_(deps),
         options_(options) {}
 
-  // `keep`: frames that are already correct are neither fetched nor written.
+  // If `keep`, frames that are already correct on the device are neither fetched nor written.
   Result<FrameCounts> run(bool keep);
 
  private:
-  // A run of frames whose stored bytes are adjacent: one request.
+  // A run of frames whose stored bytes are adjacent, so that one request fetches them.
   struct Batch {
     uint32_t first = 0, last = 0;  // frame indices, inclusive; frames not needed in between are zero frames
     uint64_t offset = 0, size = 0;

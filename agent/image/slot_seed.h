@@ -23,10 +23,10 @@ struct ProgramFile {
 };
 
 // Returns the network files of the running root that the new system takes over: all of muster's if they set
-// up a bond or a VLAN; otherwise none, and they are generated from the job. conflict: their address differs.
+// up a bond or a VLAN; otherwise none: they are generated from the job. conflict: the job's address differs.
 Result<std::map<std::string, std::string>> carried_network(const Files& running, const wire::ImageJob& job);
 
-// invalid: a path is not absolute and plain.
+// Checks the programs' paths. invalid: a path is not absolute, or has a part `.` or `..`.
 Status check_program_paths(const std::vector<wire::SlotProgram>& programs);
 
 struct SlotSeed {

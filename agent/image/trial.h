@@ -1,7 +1,7 @@
 // Trial boot: this system was booted once, from the root slot that is not the default, and the node rolls
-// back unless the step module `slot` (agent/steps/system/slot.cc) commits it. The generator in the image
-// reads the same parameter and the same file (controller/image/customize.cc). A commit ends the trial without
-// a restart, so both are read at each call. Thread: any; stateless functions.
+// back unless the step module `slot` (agent/steps/system/slot.cc) commits it. The kernel parameter and the
+// file below are also read by the generator in the image (controller/image/customize.cc). A commit ends the
+// trial without a restart, so both are read at each call. Thread: any; stateless functions.
 #pragma once
 
 #include <string>

@@ -62,8 +62,8 @@ Status find_own_disk_of(Work& w) {
   TRY(const DiskFacts disk, find_local_disk(job, w.deps.disks()));
   TRY(w.own, own_slots(w.deps.files));
   if (w.own.disk != disk.name)
-    return fail(Code::conflict, fmt::format("this system runs from {}, but disk {} is {}", w.own.disk,
-                                            job.disk_serial, disk.name));
+    return fail(Code::conflict, fmt::format("this system runs from {}, but the order's disk {} is {}",
+                                            w.own.disk, job.disk_serial, disk.name));
   if (!is_ours(job, w.own.marker))
     return fail(
         Code::denied,
@@ -90,7 +90,7 @@ Status check_slot(Work& w) {
   return Ok{};
 }
 
-// Collects what the new root takes over from this one.
+// Collects what the new root takes over from the running one.
 Status collect_own(Work& w) {
   w.machine_id = w.deps.files.read_line(std::string(kInstalledIdentity) + "/machine-id");
   if (w.machine_id.size() != 32)
@@ -136,7 +136,7 @@ Status check_room(const Work& w, const Files& esp) {
   return fail(
       Code::conflict,
       fmt::format(
-          "the EFI system partition has {} KiB for this slot's kernel and initrd, but {} KiB are needed",
+          "the EFI system partition has {} KiB for this slot's kernel and initrd, but {} KiB is needed",
           have >> 10, needed >> 10));
 }
 
@@ -161,8 +161,8 @@ Status note(Work& w, const char* stage) {
 
 std::string slot_path(const Work& w) { return w.deps.files.real("/dev/" + w.partition); }
 
-// Opens it exclusively, so that it cannot be mounted at the same time. Device number and size are compared as
-// well, because a name in /dev may point elsewhere.
+// Opens the slot's partition exclusively, so that it cannot be mounted at the same time. Device number and
+// size are compared as well, because a name in /dev may point elsewhere.
 Result<BlockDevice> hold_slot(const Work& w) {
   TRY(BlockDevice slot, BlockDevice::open(slot_path(w), BlockDevice::Access::exclusive_write));
   const std::string number = w.deps.files.read_line("/sys/class/block/" + w.partition + "/dev");
@@ -217,7 +217,7 @@ Status write_all(Work& w, WriteSlotResult& result) {
   return note(w, kSlotWritten);
 }
 
-// Checks that this order has finished before, and that everything it wrote is unchanged.
+// True if this order had already finished, and everything that it wrote is unchanged.
 bool is_complete(const Work& w) {
   const SlotNote* noted = w.own.note(w.job.slot);
   if (!noted || noted->stage != kSlotWritten || noted->digest != w.job.image.digest ||

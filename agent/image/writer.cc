@@ -79,7 +79,7 @@ Status plan_work(Work& w, const BlockDevice& disk) {
     w.marker.fresh = true;
     w.result.fresh_layout = true;
   }
-  // A retry keeps the content that the plan first approved: the order is sent again with that hash.
+  // A retry keeps the hash that the plan first approved, because the order is sent again with that hash.
   if (unfinished && w.marker.approved.empty()) w.marker.approved = found->approved;
   const GptPartition* slot = slot_partition(w.layout, w.marker.slot);
   if (slot->size < w.manifest.raw_size)
@@ -154,7 +154,7 @@ bool is_finished(const wire::ImageJob& job, const std::string& order, const Disk
 Status may_write(const wire::ImageJob& job, const DiskContent& content, const ImageMarker* marker) {
   if (!job.content_hash.empty()) {
     if (content.hash == job.content_hash) return Ok{};
-    // Unfinished work of our own on the approved content.
+    // This node's own unfinished work, which began on the approved content, may be continued.
     if (marker && marker->stage == "writing" && marker->approved == job.content_hash &&
         is_ours(job, *marker) && marker->digest == job.digest)
       return Ok{};
@@ -165,8 +165,8 @@ Status may_write(const wire::ImageJob& job, const DiskContent& content, const Im
     whose = fmt::format(" (the system of node {} of {}{})", marker->node,
                         marker->cluster.empty() ? "an unnamed cluster" : "cluster " + marker->cluster,
                         marker->authority == job.authority ? ""
-                        : marker->authority.empty()        ? ", of an unnamed controller"
-                                                           : ", of a different controller");
+                        : marker->authority.empty()        ? ", managed by an unnamed controller"
+                                                           : ", managed by a different controller");
   return fail(Code::denied,
               fmt::format("disk {}: its content changed since the plan was approved; current content: {}{}",
                           job.disk_serial, content.summary, whose));
@@ -180,7 +180,7 @@ Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps
   if (facts.mounted)
     return fail(Code::conflict, fmt::format("disk {} is in use on this machine", facts.serial));
   w.path = deps.device(facts.name);
-  // The kernel does not mount a partition while the whole disk is open exclusively.
+  // Read before the disk is opened exclusively, because the kernel mounts no partition of it after that.
   w.standing = standing_on(job, deps, w.path);
   {
     TRY(const BlockDevice disk, BlockDevice::open(w.path, BlockDevice::Access::exclusive_write));

@@ -81,8 +81,8 @@ struct WriteResult : FrameCounts {
 Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps,
                                 const WriteOptions& options = {});
 
-// True if this order's work on this disk is done: the marker names the order, or records finished work of
-// this image over the approved content, which no longer exists. Pure function.
+// True if this order's work on this disk is done: the marker names the order, or records that this image was
+// written over the approved content, and that content is gone. Pure function.
 bool is_finished(const wire::ImageJob& job, const std::string& order, const DiskContent& content,
                  const ImageMarker* marker);
 

@@ -65,7 +65,7 @@ Result<std::string> run_tool(StepContext& context, std::vector<std::string> argv
   Command command;
   command.argv = std::move(argv);
   command.deadline = deadline;
-  // All units are native systemd units: also running the tools for init scripts would take seconds per unit.
+  // All units are native systemd units, and the tools for init scripts would take seconds per unit.
   if (command.argv.front() == "systemctl") command.env["SYSTEMCTL_SKIP_SYSV"] = "1";
   return run_ok(context.process, command);
 }

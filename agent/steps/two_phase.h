@@ -25,7 +25,7 @@ namespace muster::steps {
 
 struct TwoPhase {
   std::string name;                             // "ufw", "sshd"
-  std::vector<std::string> files;               // restored; removed instead if it does not exist now
+  std::vector<std::string> files;               // to restore, or to remove if they do not exist now
   std::vector<std::vector<std::string>> after;  // programs to run after the files are restored
   int64_t seconds = 120;                        // until the timer rolls the change back
 };
@@ -35,7 +35,7 @@ Status confirm(StepContext& context, const std::string& name);
 Status roll_back(Files& files, Process& process, const std::string& name);
 
 // Rolls back every change that was not confirmed and that no timer will roll back. A change whose timer is
-// pending or whose rollback is running is left to it.
+// pending or whose rollback is running is not touched.
 struct RolledBack {
   std::string name;
   Status result;

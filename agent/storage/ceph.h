@@ -10,7 +10,7 @@
 
 namespace muster::steps {
 
-// Runs `ceph ARGS` with this node's keys. An error if it fails or no monitor answers in time.
+// Runs `ceph ARGS` with this node's keys. Returns an error if it fails or no monitor answers in time.
 Result<std::string> ceph_text(StepContext& context, std::vector<std::string> args,
                               const std::string& input = "");
 Result<Json> ceph_json(StepContext& context, std::vector<std::string> args, const std::string& input = "");

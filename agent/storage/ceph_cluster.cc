@@ -39,7 +39,7 @@ namespace {
 // rooms in between.
 std::map<int64_t, std::string> hosts_of(const Json& tree) {
   std::map<int64_t, Json> nodes;
-  std::vector<std::pair<int64_t, std::string>> open;  // still to be visited, and in which host
+  std::vector<std::pair<int64_t, std::string>> open;  // IDs still to be visited, each with its host
   for (const auto& node : tree.value("nodes", Json::array())) {
     const int64_t id = node.value("id", int64_t{0});
     nodes[id] = node;
@@ -82,7 +82,7 @@ Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts) {
   return out;
 }
 
-// Read as text: when asked for JSON (18.2.7), safe-to-destroy exits with 0 in both cases.
+// Reads the text output: with JSON output (18.2.7), safe-to-destroy exits with 0 in both cases.
 Result<std::string> ceph_objection(StepContext& context, const char* question,
                                    const std::vector<int64_t>& osds) {
   Command command;
@@ -148,8 +148,8 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
     else if (pool->value("size", 0) != int_of(params, "copies", 2) ||
              pool->value("min_size", 0) != int_of(params, "min_copies", 1))
       diff.add(fmt::format(
-          "pool {} keeps {} copies and accepts writes with at least {}: the spec has other values", wanted,
-          pool->value("size", 0), pool->value("min_size", 0)));
+          "pool {} keeps {} copies and accepts writes with at least {}: the spec declares other values",
+          wanted, pool->value("size", 0), pool->value("min_size", 0)));
   }
   TRY(const Json dump, ceph_json(context, {"fs", "dump"}));
   bool there = false, works = false;
@@ -189,7 +189,7 @@ Status apply_fs(StepContext& context, const Json& params) {
     (void)made, (void)size, (void)least;
   }
   TRY(auto out, ceph_text(context, {"fs", "new", name, name + "-meta", name + "-data"}));
-  // After a cluster has shrunk, Ceph would keep the old number and warn forever.
+  // For a cluster that has shrunk, Ceph would keep the old number of standbys and warn forever.
   TRY(auto set, ceph_text(context, {"fs", "set", name, "standby_count_wanted",
                                     std::to_string(int_of(params, "standbys", 0))}));
   (void)out, (void)set;
@@ -313,7 +313,7 @@ Status apply_left(StepContext& context, const Json& params) {
 // ---- draining one node's disks, and putting them back into use ----
 
 struct Volume {
-  std::vector<CephOsd> own, others;  // others: those that can take data
+  std::vector<CephOsd> own, others;  // others: OSDs of other nodes that can take data
 };
 
 Result<Volume> volume(StepContext& context, const Json& params) {
@@ -366,8 +366,9 @@ Status may_drain(StepContext& context, const Json& params, const Volume& now) {
   std::set<std::string> hosts;
   for (const auto& osd : now.others) hosts.insert(osd.host);
   if (static_cast<int64_t>(hosts.size()) < copies)
-    return fail(Code::conflict, fmt::format("{} copies need as many other nodes, but only {} can store data",
-                                            copies, hosts.size()));
+    return fail(Code::conflict,
+                fmt::format("{} copies require as many other nodes, but only {} can store data", copies,
+                            hosts.size()));
   TRY(const Json dump, ceph_json(context, {"osd", "dump"}));
   TRY(const Json df, ceph_json(context, {"osd", "df"}));
   const std::string lacking = ceph_lacks_room(dump, df, {now.own, now.others, copies});
@@ -377,8 +378,8 @@ Status may_drain(StepContext& context, const Json& params, const Volume& now) {
 Status apply_drain(StepContext& context, const Json& params) {
   TRY(const bool out, leaves(params));
   TRY(const Volume now, volume(context, params));
-  // Once all are out, data is already moving: an error in a step that continues after a restart would not
-  // stop it.
+  // Not checked once all OSDs are out: data is already moving, and an error in a step that continues after a
+  // restart would not stop it.
   const bool begins = std::any_of(now.own.begin(), now.own.end(), [](const CephOsd& osd) { return osd.in; });
   if (out && begins) TRY_(may_drain(context, params, now));
   TRY_(tell(context, out ? "out" : "in", ids_of(now.own)));

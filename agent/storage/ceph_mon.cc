@@ -33,7 +33,7 @@ std::vector<Part> monitor_parts(const Monitor& want) {
           service_part("ceph-mon@" + want.name, {})};
 }
 
-// Returns the keys that the first monitors accept; a later monitor gets all but the first entry from them.
+// Returns the keys for the first monitors. A later monitor gets all but the first key from these monitors.
 std::string first_keys(const Json& params) {
   const std::string fs = text_of(params, "fs");
   return fmt::format(
@@ -104,7 +104,7 @@ Result<CheckResult> check_mon(StepContext& context, const Json& params) {
 }
 
 // A monitor without a store joins the existing quorum and gets its maps from there. Without a quorum it would
-// create a new cluster: never if OSDs exist, because they prove that there was a cluster.
+// create a new cluster, which is denied if OSDs exist, because they prove that there was a cluster.
 Status may_begin(StepContext& context, const Monitor& want, const Json& params) {
   std::string sign = params.value("may_create", false) ? "" : "there are disks with OSDs of this cluster";
   if (sign.empty()) {

@@ -18,7 +18,7 @@ inline constexpr const char* kCephHead = "# Written by muster.\n";
 Part ceph_folder(const std::string& path);
 Part ceph_keyring(const std::string& path, const std::string& who, const std::string& key);
 Status give_to_ceph(StepContext& context, const std::string& path);
-// Returns the key of `who` from the monitors, which create it with `caps` if it is missing and any are given.
+// Returns the key of `who` from the monitors, which create a missing key if `caps` are given.
 Result<std::string> ceph_key_of(StepContext& context, const std::string& who,
                                 const std::vector<std::string>& caps = {});
 // The parameter `deadline_seconds` of a module.

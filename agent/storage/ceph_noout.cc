@@ -31,8 +31,8 @@ Result<bool> has_flag(StepContext& context, const std::string& node) {
   return false;
 }
 
-// Returns why the node's OSDs cannot be stopped now; "" if they can. If all OSDs are on this node, no others
-// can ever take over, so waiting is pointless.
+// Returns why the node's OSDs cannot be stopped now; "" if they can. If all OSDs are on this node, no other
+// OSDs can ever take over, so waiting is pointless.
 Result<std::string> needed(StepContext& context, const std::string& node) {
   TRY(const auto osds, ceph_osds(context));
   std::vector<int64_t> own;
@@ -81,11 +81,11 @@ StepModule ceph_noout_module() {
       "when the node is down, and their data is not copied to other nodes. Data that only these OSDs have "
       "cannot be read during that time, so the flag is set only once `ceph osd ok-to-stop` succeeds, and not "
       "at all if that takes too long.";
-  m.parameters =
-      Json::array({parameter("node", "string", true, "node name in the placement map"),
-                   parameter("state", "string", true, "set | unset"),
-                   parameter("deadline_seconds", "int", false,
-                             "how long to wait until other nodes have the node's data", kPatience)});
+  m.parameters = Json::array(
+      {parameter("node", "string", true, "node name in the placement map"),
+       parameter("state", "string", true, "set | unset"),
+       parameter("deadline_seconds", "int", false,
+                 "how long to wait until other nodes have copies of the node's data", kPatience)});
   m.check = check_noout;
   m.apply = apply_noout;
   m.verify = verify_noout;

@@ -24,7 +24,7 @@ struct OnDisk {
   std::string summary, number;
 };
 
-// `begun`: our label is present, but the creation was interrupted. Creating it again continues.
+// `begun`: our label is present, but the OSD's creation was interrupted; creating it again completes it.
 Result<OnDisk> look_at(StepContext& context, const CephStore& store) {
   TRY(const DiskContent content, ceph_content_of(context, store));
   if (!is_ceph_store(content, store)) return OnDisk{Found::foreign, content.summary, ""};
@@ -38,7 +38,7 @@ Result<OnDisk> look_at(StepContext& context, const CephStore& store) {
 
 std::string store_folder(int64_t id) { return fmt::format("/var/lib/ceph/osd/ceph-{}", id); }
 
-// Returns a name that survives changes of kernel names; the daemon rejects an unexpected OSD in any case.
+// Returns a path that stays valid if kernel names change; the daemon rejects an unexpected OSD in any case.
 std::string lasting_name(const Files& files, const CephStore& store) {
   for (const auto& name : files.list("/dev/disk/by-id")) {
     const std::string target = files.read_link("/dev/disk/by-id/" + name).value_or("");

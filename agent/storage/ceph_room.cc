@@ -45,8 +45,8 @@ double sum(const std::vector<Store>& stores, double Store::*what) {
   return out;
 }
 
-// Returns how much of the `all` data each host finally has: by weight, but at most one replica of each
-// object. Empty if there are fewer hosts than replicas.
+// Returns how much of `all`, the total data, each host has after the move: by weight, but at most one replica
+// of each object. Empty if there are fewer hosts than replicas.
 std::map<std::string, double> shares(const std::map<std::string, double>& weights, double all,
                                      int64_t copies) {
   const double most = all / static_cast<double>(std::max<int64_t>(copies, 1));
@@ -93,12 +93,13 @@ std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& mo
   const double moved = sum(leaving, &Store::data), all = moved + sum(staying, &Store::data);
   const auto share = shares(weights, all, move.copies);
   if (share.empty())
-    return fmt::format("{} copies need that many other nodes whose OSDs have a weight above 0", move.copies);
+    return fmt::format("{} copies require as many other nodes with OSDs whose weight is above 0",
+                       move.copies);
   const double weight = sum(staying, &Store::weight);
   for (const auto& store : staying) {
     if (store.weight <= 0) continue;
     const auto host = share.find(store.host);
-    // By the placement rules, or by the current data if that is more, since no placement is perfectly even.
+    // The larger of two estimates, by weight and from current data: no placement is perfectly even.
     const double data = std::max(host->second * store.weight / weights[store.host],
                                  store.data + moved * store.weight / weight);
     const double filled = (store.used - store.data + data) / store.size;

@@ -19,8 +19,8 @@ struct CephMove {
   int64_t copies = 2;
 };
 
-// Returns "" if the data fits; else which OSD would be how full. `dump`, `df`: output of `ceph osd dump` and
-// `ceph osd df`.
+// Returns "" if the data fits; else the reason, such as an OSD that would be too full. `dump`, `df`: output
+// of `ceph osd dump` and `ceph osd df`.
 std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& move);
 
 }  // namespace muster::steps

@@ -26,7 +26,7 @@ struct Wanted {
   bool writable = false;
 };
 
-// True if the text has no characters with a meaning in a unit file; the spec does not allow them either.
+// True if no character has a special meaning in unit files; the spec does not allow such characters either.
 bool is_plain(const std::string& text) {
   return text.find_first_of(" \t\r\n\"'`\\%$;*?") == std::string::npos;
 }
@@ -218,8 +218,8 @@ Status apply(StepContext& context, const Json& params) {
     (void)out;
   }
   if (!there) TRY_(mount_now(context, want));
-  // TCP reconnects to a server that has come back only with a retransmission, and these are half a minute
-  // apart after some time.
+  // To a server that has come back, TCP reconnects only at its next retransmission. After some time,
+  // retransmissions are half a minute apart.
   std::string silent = no_answer(context, want);
   for (int attempt = 1; attempt < kAnswers && !silent.empty() && !is_cancelled(context); ++attempt)
     silent = no_answer(context, want);

@@ -13,12 +13,12 @@ namespace {
 // and subinterpreters).
 constexpr const char* kHarmless = "MGR_MODULE_DEPENDENCY";
 
-// The file still exists when a master was retired; the processes of its service do not.
+// On the node of a former master, this file still exists, but its service has no processes.
 constexpr const char* kMaster = "/etc/mfs/mfsmaster.cfg";
 constexpr const char* kMastersProcesses = "/sys/fs/cgroup/system.slice/moosefs-master.service/cgroup.procs";
 
-// The key has the rights of any monitor. Nodes that only store data have it too; they are skipped, because
-// all would report the same.
+// With this key, a node may query the monitors. Nodes that only store data have the key as well, but are
+// skipped, because all would report the same.
 constexpr const char* kAdminKey = "/etc/ceph/muster-admin.secret";
 constexpr const char* kMonitors = "/var/lib/ceph/mon";
 
@@ -51,7 +51,7 @@ Result<std::string> moosefs_wrong(const std::string& out) {
       if (f[1] == "chunkclass " + bad + ":" && ++classes && f[2] != "0")
         diff.add(fmt::format("{} chunks are {}", f[2], bad));
   }
-  if (classes != 3) return fail(Code::failed, "the master's answer lacks the state of its chunks");
+  if (classes != 3) return fail(Code::failed, "the master's answer does not contain the state of its chunks");
   return diff.result().diff;
 }
 

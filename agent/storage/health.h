@@ -1,6 +1,6 @@
 // The health that a storage engine reports, on the nodes that can read it: a MooseFS master for its chunks, a
-// Ceph monitor for the cluster. Detected from the machine, without the spec. Thread safety: stateless
-// functions that only read files.
+// Ceph monitor for the cluster. These nodes are detected from their own files, without the spec. Thread
+// safety: stateless functions that only read files.
 #pragma once
 
 #include <string>

@@ -28,7 +28,7 @@ bool starts(const std::string& text, const char* with) { return text.rfind(with,
 bool is_metadata(const std::string& name) { return starts(name, "metadata") || starts(name, "changelog"); }
 
 // Returns the version of an image: "MFSM", blank, format, then the version, most significant byte first. 0:
-// not an image, or truncated; "MFSM NEW" is an empty one.
+// not an image, truncated, or an empty image ("MFSM NEW").
 uint64_t image_version(const std::string& head) {
   if (head.size() < 16 || !starts(head, "MFSM ") || starts(head, "MFSM NEW")) return 0;
   uint64_t out = 0;

@@ -13,10 +13,10 @@
 namespace muster {
 
 std::string moosefs_folder(const Files& files);  // of master, metadata logger and chunk server
-bool has_moosefs_metadata(const Files& files);   // a master's: an image of it, a backup, or change logs
+bool has_moosefs_metadata(const Files& files);   // a master's image, backup or change logs
 // True if a master's metadata is the initial empty image, perhaps with changes after it.
 bool moosefs_metadata_is_new(const Files& files);
-// Returns when any of it was last written, in seconds since 1970; 0 if there is none.
+// Returns when a master's metadata was last written, in seconds since 1970; 0 if there is none.
 int64_t moosefs_metadata_written(const Files& files);
 // A complete copy of a master's metadata: from a metadata logger, or from this node's time as master before a
 // different node took over ("master.retired", numbered from the second on).

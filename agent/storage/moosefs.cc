@@ -99,7 +99,7 @@ Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Js
 Result<std::string> members_missing(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD"}));
   std::set<std::string> servers;
-  // By address; the disks of a drained node do not count.
+  // Address -> states of the bad disks there. A drained node's disks do not count.
   std::map<std::string, std::string> bad_disks;
   Diff diff;
   for (const auto& line : lines_of(out)) {
@@ -136,8 +136,8 @@ Result<CheckResult> check_members(StepContext& context, const Json& params) {
 
 struct Volume {
   int64_t others = 0, others_free = 0,
-          own_used = 0;  // connected chunk servers but this one, their free bytes
-  Diff lacking;          // what this node lacks to be empty
+          own_used = 0;  // others: connected chunk servers except this one; others_free: bytes
+  Diff lacking;          // why this node is not empty yet
 };
 
 int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
@@ -181,8 +181,8 @@ Status apply_drained(StepContext& context, const Json& params) {
   const int64_t copies = int_of(params, "copies", 2);
   if (before.others < copies)
     return fail(Code::conflict,
-                fmt::format("{} copies need that many other chunk servers, but {} are connected", copies,
-                            before.others));
+                fmt::format("{} copies require as many other chunk servers, but only {} are connected",
+                            copies, before.others));
   if (before.others_free < before.own_used)
     return fail(Code::conflict,
                 fmt::format("{} bytes do not fit on the other chunk servers, which have {} bytes free",

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kPort = "9422";
 constexpr int kPatience = 600;
-constexpr int kRegisters = 180;  // seconds; for a chunk server that has just started
+constexpr int kRegisters = 180;  // seconds until a chunk server that has just started is registered
 
 Result<bool> wants_maintenance(const Json& params) {
   const std::string state = text_of(params, "state");
@@ -42,8 +42,8 @@ Result<std::string> lacking_chunks(StepContext& context, const Json& params) {
   return moosefs_wrong(out);
 }
 
-// A master that does not respond now is not an error: apply waits for it. For a chunk server that it does not
-// list, maintenance mode has no meaning.
+// A master that does not respond now is not an error: apply waits for it. It is an error to turn maintenance
+// mode on for a chunk server that the master does not list.
 Result<CheckResult> check_maintenance(StepContext& context, const Json& params) {
   TRY(const bool wanted, wants_maintenance(params));
   const auto mode = mode_of(context, params);

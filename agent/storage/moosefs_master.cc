@@ -38,9 +38,9 @@ Result<std::string> export_lines(const Json& params) {
   return out;
 }
 
-// A program, because systemd must also run it at a boot without muster. A node that reaches none of the
-// others for a minute starts the master, which then serves only itself. Only members are checked: no other
-// node can be the master, and a service on that port of a client must not keep this one from starting.
+// A separate program, because systemd must also run it at a boot without muster. A node that reaches none of
+// the others for a minute starts the master, which then serves only itself. Only members are checked: no
+// other node can be the master, and a client's service on that port must not keep the master from starting.
 Result<std::string> only_master(const Json& params) {
   const char* whom = params.contains("members") ? "members" : "clients";
   TRY(auto peers, client_addresses(params.value(whom, Json()), "moosefs_master"));
@@ -64,7 +64,7 @@ Result<std::string> only_master(const Json& params) {
       kMooseFsHead, fmt::join(peers, " "));
 }
 
-// The last two parts are the metadata logger, which is off, and the service.
+// The last two parts keep the metadata logger off and run the master's service.
 Result<std::vector<Part>> master_parts(const StepContext& context, const Json& params) {
   const std::string folder = moosefs_folder(context.files) + "/master";
   TRY(const std::string allowed, export_lines(params));
@@ -89,7 +89,7 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
                                      // 300 s.
                                      "CHUNKS_LOOP_MIN_TIME = 60\n")),
       file_part(drop_in, unit),
-      // A master is not a logger: the log of a former master is only read.
+      // A master runs no logger: the copy that its logger made of a former master's metadata must stay.
       {service_module(), {{"names", {"moosefs-metalogger"}}, {"enabled", false}, {"running", false}}},
       service_part("moosefs-master", {cfg, exports})};
 }
@@ -119,7 +119,7 @@ Result<std::string> sign_of_data(StepContext& context, const Json& params) {
 // The source of this node's metadata.
 struct Origin {
   bool own = false;
-  std::optional<MooseFsCopy> copy;  // neither: an empty file system may be created
+  std::optional<MooseFsCopy> copy;  // neither own nor copy: an empty file system may be created
 };
 
 std::string age_of(int64_t written) {
@@ -138,9 +138,9 @@ Result<bool> master_runs(StepContext& context) {
   return out.ok();
 }
 
-// Accepts the node's own metadata. It counts as a copy if a different node was master in the meantime: this
-// one was off, and its metadata is outdated. If no other node was, any age is accepted, because the whole
-// cluster was switched off. The same if the master is running: it checked the others when it started.
+// Accepts the node's own metadata. If a different node was master while this one was off, this node's
+// metadata is outdated, so the age limit of copies applies. Otherwise any age is accepted, because the whole
+// cluster was off; likewise if the master is running, because it checked the others when it started.
 Result<Origin> own_metadata(StepContext& context, const Json& params) {
   const Json others = params.value("other_masters", Json::array());
   const int64_t written = moosefs_metadata_written(context.files);
@@ -193,8 +193,8 @@ Status run_all(StepContext& context, const std::vector<std::vector<std::string>>
   return Ok{};
 }
 
-// Copies completely or not at all: prepared in a second folder, which is renamed once it is on the disk. The
-// copy itself stays.
+// Takes over a copy completely or not at all: the files go to a second folder, which is renamed once they are
+// on the disk. The copy itself is kept.
 Status take_copy(StepContext& context, const MooseFsCopy& copy) {
   const std::string all = moosefs_folder(context.files), next = all + "/master.next";
   TRY_(run_all(context, {{"rm", "-rf", next}}));
@@ -220,10 +220,10 @@ Status make_empty(StepContext& context) {
   return set_permissions(context.files, path, 0640, uid, gid);
 }
 
-// Metadata loggers can only fetch an image that this master has written, which it does every hour and when it
-// ends, and they fetch it once an hour; but there must be a copy from the beginning. So this step starts and
-// stops the master itself, and each command returns when it is done. A restart by systemd may end a process
-// that has not yet read its metadata, and such a process writes nothing.
+// Metadata loggers fetch an image once an hour, but the master writes one only every hour and when it ends.
+// There must be a copy from the beginning, so this step starts and stops the master itself and waits for each
+// command. A restart by systemd may end a process that has not yet read its metadata, and such a process
+// writes nothing.
 Status write_first_image(StepContext& context) {
   const std::vector<std::string> master = {"/usr/sbin/mfsmaster", "-c", kConfig};
   const auto with = [&](std::vector<std::string> words) {
@@ -275,7 +275,7 @@ Status apply_master(StepContext& context, const Json& params) {
   TRY(const CheckResult runs, service.module.check(context, service.params));
   const bool first_image = !origin.own || moosefs_metadata_is_new(context.files);
   if (runs.holds != Holds::yes) TRY_(no_other_master(context));
-  // Not before, because while a different node is still the master, its copy on this node continues as well.
+  // Not earlier: while a different node is the master, the logger must continue to copy its metadata.
   TRY_(apply_parts(context, {no_logger}));
   if (runs.holds == Holds::yes && !first_image) return Ok{};
   if (origin.copy) TRY_(take_copy(context, *origin.copy));

@@ -38,7 +38,8 @@ SharedMount shared_mount(const Json& params) {
 std::string mount_problem(const Files& files, const SharedMount& want) {
   const auto entry = find_mount(files, want.target);
   if (!entry) return want.target + " is not mounted";
-  if (entry->fs.rfind("fuse", 0) != 0) return fmt::format("{} is {}, not MooseFS", want.target, entry->fs);
+  if (entry->fs.rfind("fuse", 0) != 0)
+    return fmt::format("the file system at {} is {}, not MooseFS", want.target, entry->fs);
   const std::string end = want.master + ":9421", source = entry->source;
   const bool fits = source.size() >= end.size() &&
                     source.compare(source.size() - end.size(), end.size(), end) == 0 &&
@@ -47,8 +48,8 @@ std::string mount_problem(const Files& files, const SharedMount& want) {
               : fmt::format("{} is mounted from {}, not from master {}", want.target, source, want.master);
 }
 
-// The result of an access to a mount of the correct source, by a separate process, because an access that
-// waits for a master cannot be cancelled. Dead: its mfsmount has ended, and no answer will ever arrive.
+// The result of an access to a mount with the correct source, made by a separate process, because an access
+// that waits for a master cannot be cancelled. `dead`: its mfsmount has ended, so no answer will ever arrive.
 struct Answer {
   std::string problem = {};
   bool dead = false;
@@ -77,8 +78,8 @@ std::vector<Part> mount_parts(const SharedMount& want, bool restart = false) {
       "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
       kMooseFsHead, want.target, want.target, want.master, want.target);
   const std::string path = "/etc/systemd/system/" + want.unit + ".service";
-  // Not restarted for a new unit file while something is mounted, because running jobs would lose the file
-  // system. While nothing is mounted, a start that still tries a former master is not waited for.
+  // While something is mounted, a new unit file does not restart the service: running jobs would lose the
+  // file system. While nothing is mounted it does, so that a start does not go on trying a former master.
   return {file_part(path, unit),
           service_part(want.unit, restart ? std::vector<std::string>{path} : std::vector<std::string>{})};
 }
@@ -93,8 +94,8 @@ Result<CheckResult> check_mounted(StepContext& context, const Json& params) {
   return problem.empty() ? holds() : differs(problem);
 }
 
-// True if this unit mounted a different master: the one of this storage before the spec named a different
-// node.
+// True if this unit mounted the file system of a former master, before the spec named a different node as the
+// server.
 bool is_of_former_master(const Files& files, const SharedMount& want) {
   const auto entry = find_mount(files, want.target);
   const std::string end = ":9421";
@@ -103,7 +104,7 @@ bool is_of_former_master(const Files& files, const SharedMount& want) {
          files.exists("/etc/systemd/system/" + want.unit + ".service");
 }
 
-// Programs with open files there lose them, but their server is gone anyway. Mounts may be stacked.
+// Programs lose the files that they have open there, but their server is gone anyway. Mounts may be stacked.
 Status leave(StepContext& context, const SharedMount& want) {
   TRY_(apply_parts(context, {mount_parts(want).front()}));
   for (const std::vector<std::string>& argv : {std::vector<std::string>{"systemctl", "daemon-reload"},

@@ -38,7 +38,7 @@ Result<Export> wanted(const Json& params) {
   return out;
 }
 
-// A path without a client would be open to all machines, so without clients there is no line.
+// A line with a path and no client would admit all machines, so without clients there is no line.
 std::string export_line(const Export& want) {
   std::string line = want.clients.empty() ? "" : want.path;
   for (const auto& client : want.clients) line += fmt::format(" {}({})", client, kOptions);
@@ -74,9 +74,9 @@ std::vector<Entry> table_of(const std::string& text) {
   return out;
 }
 
-// Returns unexpected options: neither those of our line as the server shows them, nor those that it adds
-// itself. Any other option grants a client more or less (no_root_squash, all_squash, async, insecure,
-// crossmnt, a different `sec`, anonuid, ...), or may do so if this list does not contain it.
+// Returns unexpected options: neither those of our line as the server shows them, nor those that the server
+// adds itself. Any other option grants a client more or less than declared, or may do so (no_root_squash,
+// all_squash, async, insecure, crossmnt, a different `sec`, anonuid, ...).
 std::string odd_options(const Entry& entry, bool mountpoint) {
   static const std::set<std::string> kUsual = {"rw",
                                                "sync",
@@ -118,9 +118,9 @@ std::string device_of(const std::map<std::string, MountEntry>& mounts, const std
   return device;
 }
 
-// Returns how the server's actual exports differ, from the table of the running system, not from a file of
-// ours. Other lines count if they lead to the same data: folders below it, a different path to the same file
-// system, and an export above it that includes what is mounted below (crossmnt).
+// Returns how the server's current exports differ: those in the running system's table, not in our file.
+// Exports of other paths count if they lead to the same data: folders below ours, a different path to the
+// same file system, and a folder above ours whose export includes what is mounted below it (crossmnt).
 Result<CheckResult> exported(StepContext& context, const Export& want) {
   TRY(const std::string table, run_tool(context, {"exportfs", "-s"}));
   const auto mounts = all_mounts(context.files);

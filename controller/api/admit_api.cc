@@ -85,7 +85,7 @@ Result<NodeRow> machine_for(Services& services, const Admission& a) {
       fmt::format("several machines have reported their inventory; choose one with --mac: {}", names));
 }
 
-// True if the same request was already carried out: approving the plan is a second call.
+// True if the same request was already carried out: it may be repeated, as the plan is approved separately.
 Result<bool> done_before(const Spec& spec, const Admission& a) {
   const NodeSpec* node = spec.node(a.node.name);
   if (!node) return false;
@@ -103,7 +103,7 @@ NodeObservation observation_of(const HardwareFacts& facts) {
   seen.state = NodeState::discovered;
   seen.product_uuid = machine_of(facts.system.uuid);
   seen.mode = wire::Mode::ram;
-  seen.online = false;  // its current agent is not the node's
+  seen.online = false;  // the machine's current agent is not the node's
   return seen;
 }
 
@@ -235,7 +235,7 @@ void set_discovery(const CallPtr& call) {
     return answer();
   }
   if (how_long <= 0 || how_long > kLongestDiscovery)
-    return call->error(fail(Code::invalid, "discovery can be on for up to seven days"));
+    return call->error(fail(Code::invalid, "discovery can stay on for at most seven days"));
   const auto spec = call->services.spec.get();
   if (!spec.ok()) return call->error(spec.error());
   const std::string image = discovery_image((*spec)->spec);

@@ -96,7 +96,7 @@ struct Declared {
   std::string digest;  // of that revision's text
   std::string text;    // empty: all are already declared
   std::set<std::string> added = {};
-  std::string before;  // text of the revision it is added to
+  std::string before;  // text of the revision to which the nodes are added
   int64_t before_revision = 0;
 };
 

@@ -156,7 +156,7 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
   const Found found = find(request, door);
   auto call =
       std::make_shared<Call>(Call{services, std::move(request), std::move(responder), found.args, "", door});
-  // A path of a different door gets the same response as an unknown path.
+  // A route of a different entry point gets the same response as an unknown path.
   if (!found.route) {
     const int status = found.other_method ? 405 : 404;
     return call->json(status,
@@ -170,7 +170,7 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
   if (found.route->who == Role::agents) {
     const auto agent = check_agent(services, call->request);
     if (!agent.ok()) {
-      // Closes the connection as well: its client was authenticated when it began.
+      // Closes the connection as well: the server may still treat its client as authenticated.
       HttpResponse refused = HttpResponse::json(401, dump_json(error_json(agent.error())) + "\n");
       refused.close = true;
       return call->responder->respond(std::move(refused));

@@ -3,7 +3,7 @@
 //
 // Three entry points: the Unix socket (its file mode decides who is an operator), the TLS port (operators by
 // bearer token, agents by client certificate), and the plain boot port (no secrets; clients verify
-// everything). dispatch() checks access by door and route before a handler runs. Thread: everything runs on
+// everything). dispatch() checks access by Door and route before a handler runs. Thread: everything runs on
 // the reactor's thread.
 #pragma once
 

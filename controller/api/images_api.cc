@@ -25,7 +25,7 @@ struct JobLines {
       lines.line({{"what", what}, {"fraction", fraction}});
     };
   }
-  // `did`: "built"; `about` goes into the event.
+  // `did`: `what` of the last line, such as "built"; `about`: fields for the event.
   ImageService::Built finish(const std::string& did, const Json& about) const {
     return [lines = *this, did, about](Result<ImageService::Image> image) {
       if (image.ok()) {

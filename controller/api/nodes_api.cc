@@ -77,7 +77,7 @@ void quarantine_node(const CallPtr& call) {
 
 void remove_node(const CallPtr& call) {
   const std::string name = call->arg("node");
-  // A node that was never in a run may still have a BMC or a server.
+  // A node that was never in a run may still have a pinned BMC or a provider's server.
   if (!nodes_of(call).knows(name) && !call->services.power.has_pin(name))
     return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto spec = call->services.spec.get();
@@ -87,7 +87,7 @@ void remove_node(const CallPtr& call) {
     return call->error(fail(Code::conflict, name + " takes part in the active run"));
   call->services.power.forget(name);
   call->services.power.forget_pin(name);
-  // Otherwise a later node of that name would continue an installation on this node's server.
+  // Otherwise a later node of that name would continue an installation on this node's server at the provider.
   const DeleteSecret record{install_record_name(name)};
   call->services.store.write({DeleteNode{name}, record}, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());

@@ -40,7 +40,7 @@ Result<Bringup::Request> request_from(const std::string& body) {
 Result<std::string> body_of_stored(RunArchive& archive, const std::string& digest) {
   TRY(auto row, archive.plan(digest));
   TRY(auto json, parse_json(row.json));
-  std::string().swap(row.json);  // one text at a time: they are large
+  std::string().swap(row.json);  // freed as soon as it is parsed, because it is large
   TRY(const auto plan, plan_from_json(json));
   json = nullptr;
   return body_with_plan(planned_json(plan, row.digest), plan);
@@ -77,7 +77,7 @@ Result<std::string> body_of_run(RunArchive& archive, const RunRow& row,
   return body_of(view);
 }
 
-// The run may have ended before its rows were read.
+// If the run ended while its view was made, the stored run is rendered instead.
 Result<std::string> body_under_way(RunArchive& archive, RunViewer& viewer, const RunRow& row,
                                    const std::shared_ptr<const Plan>& plan) {
   TRY(auto text, viewer.view(archive, row, plan));
@@ -119,9 +119,9 @@ Json refusals_json(const std::vector<Refusal>& refusals) {
 void make_plan(const CallPtr& call) {
   const auto request = request_from(call->request.body);
   if (!request.ok()) return call->error(request.error());
-  // Without the plan itself, which grows with the square of the nodes.
+  // `brief`: the response lacks the plan itself, which grows with the square of the number of nodes.
   const bool brief = call->query("brief", "0") == "1";
-  // Writing a large plan takes long, too: the worker does it.
+  // Converting a large plan to JSON takes long, too, so a worker does it.
   const auto show = [brief](const Bringup::Made& made) {
     const Json others = planned_json(*made.plan, made.digest);
     return brief ? body_of(others) : body_with_plan(others, *made.plan);

@@ -65,19 +65,19 @@ void power_cycle(const CallPtr& call) {
   });
 }
 
-// Makes only the next boot a network boot; switches nothing. Unless a netboot is pending, the boot server
-// then lets the machine boot from disk.
+// Makes only the next boot a network boot; does not change the power. Unless a netboot is pending, the boot
+// server then lets the machine boot from disk.
 void power_network_once(const CallPtr& call) {
   note(call, "network-once");
   call->services.power.boot_once_network(call->arg("node"), answer_with_state(call));
 }
 
-// The operator reports a manual task of a run as done, whose effect the controller cannot detect (yet).
+// The operator confirms a manual task of a run whose effect the controller cannot detect (yet).
 void power_done(const CallPtr& call) {
   const std::string node = call->arg("node");
   if (!call->services.power.by_hand(node))
-    return call->error(
-        fail(Code::invalid, node + " does not use driver manual: there is no manual task to confirm"));
+    return call->error(fail(
+        Code::invalid, node + " does not use power driver `manual`: there is no manual task to confirm"));
   const auto task = call->services.power.hands().said_done(node);
   if (!task.ok()) return call->error(task.error());
   const std::string done(to_string(*task));

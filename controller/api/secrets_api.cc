@@ -31,7 +31,7 @@ void put_secret(const CallPtr& call) {
   if (call->request.body.empty()) return call->error(fail(Code::invalid, "a secret cannot be empty"));
   call->services.vault.put(name, call->request.body, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());
-    call->services.power.forget_refusals();  // the new value may be correct
+    call->services.power.forget_refusals();  // a login that was rejected may succeed now
     call->services.events.add(0, "", "secret", {{"name", name}, {"action", "set"}});
     call->ok({{"name", name}});
   });

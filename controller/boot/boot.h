@@ -25,7 +25,7 @@ struct BootHost {
 struct BootNetwork {
   std::string mode =
       "managed";  // managed: DHCP is ours; proxy: another DHCP server gives addresses; external: nothing runs
-  std::string interface;     // the only one dnsmasq listens on
+  std::string interface;     // the only interface that dnsmasq listens on
   std::string address;       // the controller's on that interface: "10.20.0.1"
   std::string cidr;          // "10.20.0.0/24"
   std::string gateway = {};  // empty: machines get no default route
@@ -33,7 +33,7 @@ struct BootNetwork {
   std::vector<BootHost> hosts = {};
   bool unknown_machines =
       false;  // discovery: undeclared machines get an address from the upper quarter of the network
-  std::vector<std::string> taken = {};  // addresses never given to them, such as those of BMCs
+  std::vector<std::string> taken = {};  // addresses that undeclared machines never get, such as those of BMCs
   std::string run_dir;                  // leases, pid, log and the TFTP root live here
   std::string user = "root";            // the user that dnsmasq switches to after start
 };

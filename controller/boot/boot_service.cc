@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kUnknownMacsKept = 256;
 constexpr int kUnknownScripts =
-    1024;  // limit while discovery is on: each script's token is a row in the store
+    1024;  // scripts sent while discovery is on, at most: the token of each is a row in the store
 constexpr char kUnknown[] = "unknown-";
 
 bool is_mac(const std::string& text) {
@@ -70,8 +70,8 @@ void BootService::arm(const std::string& node, std::function<void(Status)> done)
   store_.write({DeleteJoinTokens{node}}, std::move(done));
 }
 
-// After a crash no node is armed, and the executor continues from its journal. A machine that had joined but
-// not yet sent its hello remains the node: a join with a token issued from now on is a second machine's.
+// After a crash no node is armed; the executor continues from its journal. A machine that joined before, but
+// has not sent its hello, remains the node: a join with a token issued from now on is a second machine's.
 void BootService::rearm(const std::string& node, std::function<void(Status)> done) {
   const auto tokens = store_.join_tokens(node);
   if (!tokens.ok()) return reactor_.post([done = std::move(done), why = tokens.error()] { done(why); });
@@ -104,7 +104,7 @@ void BootService::leave_order(const std::string& node, std::function<void(Result
   });
 }
 
-// Called first when the RAM system runs, again when the machine leaves it.
+// Called once when the RAM system runs, and again when the machine leaves it.
 void BootService::disarm(const std::string& node) {
   const auto found = power_ons_.find(node);
   if (found == power_ons_.end()) return;
@@ -214,8 +214,8 @@ void BootService::discovery_script(const std::string& mac, const Script& answer)
   });
 }
 
-// The token is handed out even after a machine joined with it, when it is void: a second machine is then
-// detected, because its join is rejected.
+// The token is handed out even after a machine has joined with it, which made it void: if a second machine
+// uses it, its join is rejected, and the machine is thereby detected.
 void BootService::node_script(const std::string& node, const std::string& mac, const Script& answer,
                               const std::string& remote) {
   const auto found = power_ons_.find(node);
@@ -251,8 +251,8 @@ void BootService::note_script(const Asker& asker, PowerOn& power_on) const {
         "machine joined in its place");
 }
 
-// Logs what was sent: without a script the machine does not boot the RAM system, and its run would wait until
-// its time limit.
+// Logs whether the script was sent: without it, the machine does not boot the RAM system, and the run waits
+// until its time limit.
 void BootService::hand_out(const Asker& asker, const std::string& token) {
   auto script = hooks_.script(asker.node, asker.mac, token);
   PowerOn& power_on = power_ons_[asker.node];
@@ -369,7 +369,7 @@ Result<wire::JoinReply> BootService::answer_known(const wire::JoinRequest& reque
   return wire::JoinReply{request.node, token.certificate, authority_.ca_pem()};
 }
 
-// `serial`: of the first machine's certificate. One that a later power-on has revoked is ignored.
+// `serial`: that of the first machine's certificate, which is ignored if a later power-on has revoked it.
 void BootService::second_join(const std::string& node, const std::string& serial, const std::string& remote,
                               const std::function<void(Result<wire::JoinReply>)>& answer) {
   const Error refused = fail(Code::denied, "another machine already joined as " + node + " in this power-on");
@@ -437,8 +437,8 @@ void BootService::renew(const std::string& node, const std::string& csr_pem, Tim
   });
 }
 
-// Revokes every older certificate of the node together with storing the new one. Not for undeclared machines,
-// whose certificates give no access.
+// Stores the new certificate, and revokes every older one of the node in the same batch. Undeclared machines'
+// certificates are not revoked: they give no access.
 void BootService::first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,
                             std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
   const auto made = authority_.sign_agent(request.node, request.csr_pem);

@@ -42,7 +42,7 @@ class BootService : public BootPort {
     std::function<Result<std::string>(const std::string& node, const std::string& mac,
                                       const std::string& token)>
         script;
-    // How long a run waits for a machine to boot over the network: its token must not expire before.
+    // How long a run waits for a machine to boot over the network: the machine's token stays valid longer.
     std::function<DurationMs()> netboot_limit = [] { return DurationMs{0}; };
     // For the live log: "join" (action: joined, second, refused, revoked) and "boot" (action: script, unable,
     // often, again).
@@ -94,13 +94,13 @@ class BootService : public BootPort {
   struct PowerOn {
     uint64_t id = 0;
     bool armed = false;
-    bool left = false;  // the RAM system is no longer needed
+    bool left = false;  // the machine has left the RAM system
     std::string token;  // the newest, in clear text; "" if made before a restart
     SteadyMs expires = {};
     std::set<std::string> digests;  // of all its tokens
     std::vector<Script> waiting;    // until the token is written
     int scripts = 0;
-    bool handed_out = false, unable = false;  // logged that it got the RAM system; that there is no script
+    bool handed_out = false, unable = false;  // logged: the script was sent; it could not be made
     std::string joined, serial;               // digest of the token that was used; serial of the certificate
                                               // issued for it
     bool asked_again = false;
@@ -146,9 +146,9 @@ class BootService : public BootPort {
   bool discover_unknown_ = false;
   std::map<std::string, std::string> unknown_tokens_;  // name -> digest of the token issued last
   int unknown_scripts_ = 0;                            // issued since discovery was switched on
-  bool unknown_full_ = false;                          // already logged that more were requested
+  bool unknown_full_ = false;                          // already logged that the limit was reached
   std::set<std::string> revoked_seen_;                 // serials
-  SteadyMs refused_since_ = {};                        // start of the minute in which refused_ counts
+  SteadyMs refused_since_ = {};                        // start of the minute whose events refused_ counts
   int refused_ = 0;
 };
 

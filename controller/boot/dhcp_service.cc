@@ -64,7 +64,7 @@ void DhcpService::work() {
 void DhcpService::stop() {
   reactor_.cancel(timer_);
   wanted_.reset();
-  if (!working_) dnsmasq_->stop();  // else it dies with this process
+  if (!working_) dnsmasq_->stop();  // else a worker uses it, and dnsmasq ends with this process
 }
 
 }  // namespace muster

@@ -56,7 +56,7 @@ void set_ra_address(const std::string& interface, bool present) {
   request.prefix = 64;
   request.index = static_cast<int>(::if_nametoindex(interface.c_str()));
   const int fd = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return;  // no IPv6: machines boot nevertheless, some seconds later
+  if (fd < 0) return;  // no IPv6: machines still boot, only some seconds later
   (void)::ioctl(fd, present ? SIOCSIFADDR : SIOCDIFADDR, &request);
   ::close(fd);
 }
@@ -140,7 +140,7 @@ Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
   TRY_(files.write(path, config));
   const std::string argument = "--conf-file=" + path;
   end_leftover(network.run_dir, argument);
-  // Only now: a running dnsmasq would overwrite them with its own copy.
+  // The leases are changed only now: a running dnsmasq would overwrite them with its own copy.
   const std::string leases = network.run_dir + "/leases";
   if (const auto have = files.read(leases); have.ok())
     if (const std::string kept = leases_kept(*have, network); kept != *have)

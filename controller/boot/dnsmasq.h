@@ -1,11 +1,11 @@
 // Dnsmasq: runs dnsmasq as a child of the daemon, for the provisioning network only.
 //
 // Owned by the daemon. apply() makes the child match a network: writes configuration and TFTP root, starts
-// it, restarts it when the configuration changed or it died, stops it when the mode is "external". It starts
-// without leases that contradict the declared hosts. The child dies with the daemon. apply() returns
-// Code::denied if the interface does not have the controller's address of that network: a DHCP server on the
-// wrong network disrupts it. While it runs, the interface also has the address kRaPrefix + "1", which router
-// advertisements need. Thread: one at a time; each call blocks for at most about a second.
+// it, restarts it when the configuration changed or it died, stops it when the mode is "external". Leases
+// that contradict the declared hosts are removed first. The child dies with the daemon. apply() returns
+// Code::denied if the interface does not have the controller's address of that network: a DHCP server
+// disrupts a network that is not its own. While dnsmasq runs, the interface also has the address kRaPrefix +
+// "1", which router advertisements need. Thread: one at a time; each call blocks for at most about a second.
 #pragma once
 
 #include <string>

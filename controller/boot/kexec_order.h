@@ -12,7 +12,7 @@
 namespace muster {
 
 // Makes the params. `decision`: the node's RAM system and its token. invalid: the kernel arguments do not fit
-// on a command line.
+// on the kernel command line.
 Result<Json> kexec_order(const Spec& cluster, const NodeSpec& node, const BootDecision& decision,
                          const std::string& image_folder);
 

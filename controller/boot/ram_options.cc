@@ -7,7 +7,7 @@ namespace muster {
 std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node) {
   const std::string declared = declared_variable(cluster, node, "kernel_options");
   return (own.empty() ? "" : own + " ") +
-         panic_argument(own + " " + declared);  // if given twice, the kernel uses the last
+         panic_argument(own + " " + declared);  // if it is given twice, the last one wins
 }
 
 }  // namespace muster

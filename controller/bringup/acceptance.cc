@@ -55,8 +55,8 @@ OwnResult own_result(CurrentSpec& spec, KeptOfPlan& kept, const Executor& execut
   return own;
 }
 
-// Judges everything except tests of several nodes, which only must have been started (tests with other nodes'
-// GPUs not even that), and floors, about which an operator decides if all nodes miss them.
+// Judges everything except floors (an operator decides if all nodes miss one) and the results of tests of
+// several nodes: such a test must have been started, unless it is one with other nodes' GPUs.
 Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executor, const std::string& name) {
   for (const auto& step : own.steps)
     if (step.mandatory && !step.members.empty() && step.result.is_null() && !only_starts(step) &&
@@ -83,7 +83,7 @@ Json answer_of(const Json& result, const std::string& id) {
   return nullptr;
 }
 
-// Makes an order of the same action with one step: the same test on each of these pairs.
+// Makes an order that runs only this step of the action, on each of these pairs.
 Json order_of_pairs(const Action& action, const std::string& id,
                     const std::vector<std::pair<std::string, std::string>>& pairs) {
   Json order = action.params.json();
@@ -104,7 +104,7 @@ Json order_of_pairs(const Action& action, const std::string& id,
   return order;
 }
 
-// Makes the order that releases the nodes of a group, which serve until their leader has nothing more to
+// Makes the order that ends the servers on the group's nodes, which run until the leader has nothing more to
 // measure.
 Json order_of_goodbye(const Action& action, const std::string& id) {
   Json order = action.params.json();
@@ -117,8 +117,8 @@ Json order_of_goodbye(const Action& action, const std::string& id) {
   return order;
 }
 
-// Returns the step with which this action led a group; null: there is none, or its nodes no longer serve
-// because it could not be run (agent/checks/accept_group.cc).
+// Returns the step with which this action led a group; null: there is none, or the step could not be run, so
+// no node serves any more (agent/checks/accept_group.cc).
 const wire::Step* led_group(const std::vector<wire::Step>& planned, const Json& result) {
   for (const auto& step : planned)
     if (const Json answer = step.module == kGroupModule ? answer_of(result, step.id) : Json();
@@ -180,7 +180,7 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Exe
     followed = true;
   }
   if (group && next == results.size())
-    return FollowUp{order_of_goodbye(action, group->id), nullptr, "releasing the serving nodes"};
+    return FollowUp{order_of_goodbye(action, group->id), nullptr, "making the other nodes stop serving"};
   followed = followed || group;
   return followed ? std::optional(FollowUp{nullptr, std::move(settled)}) : std::nullopt;
 }

@@ -16,7 +16,7 @@
 
 namespace muster {
 
-// Cache of what was read from the plan for one result, for use with the next one.
+// What was read from the plan for one result, kept because the next result needs it, too.
 struct KeptOfPlan {
   GpuChecksOfPlan gpus = {};
   StepsOfAction steps = {};
@@ -32,9 +32,9 @@ Status judge(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, cons
 std::string reservation(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, const Action& action,
                         const Json& result);
 
-// Returns the next round after a test of several nodes failed (the last try of `results.front()`): the same
-// test in pairs, until the faulty node is isolated or cannot be isolated. nullopt: no further round, or the
-// node failed by itself.
+// Returns the next round if a test of several nodes failed in the last attempt (`results.front()`): the same
+// test in pairs, until the faulty node is isolated or there is no way to isolate it. nullopt: no further
+// round, or the node failed by itself.
 std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor,
                                   const Action& action, const std::vector<Json>& results);
 

@@ -17,11 +17,11 @@
 namespace muster {
 namespace {
 
-// Number of plans that can be approved. Their inputs are kept in memory, about 1 kB for each node.
+// How many of the newest plans can be approved: their inputs are kept in memory, about 1 kB per node.
 constexpr size_t kMostKept = 16;
 constexpr size_t kLongestRow = 1'000'000'000;  // SQLITE_MAX_LENGTH
-// Limit for one approval: planning a large cluster takes seconds, during which another node may become
-// silent.
+// How often one approval may plan again: for a large cluster this takes seconds, in which another node may
+// become silent.
 constexpr int kMostPlannedAgain = 5;
 
 Result<PlanRequest> planner_request(const Bringup::Request& request) {
@@ -44,11 +44,11 @@ Result<PlanRequest> planner_request(const Bringup::Request& request) {
     return fail(Code::invalid,
                 "`reimage`, which re-images nodes that run an older build of their image, requires `up`");
   if (request.through_ram && request.kind != RequestKind::reimage && !request.reimage)
-    return fail(Code::invalid, "`through_ram` requires `reimage`: only a re-image can be done in place");
+    return fail(Code::invalid, "`through_ram` is allowed only for a re-image: nothing else is done in place");
   return out;
 }
 
-// Returns the last accepting runs of the nodes that may get a trial of a new system.
+// True if nodes may get a trial boot, whose time limit depends on their last acceptance.
 bool needs_proving_times(const PlanRequest& request) {
   return request.kind == RequestKind::reimage || request.kind == RequestKind::rollback || request.reimage;
 }
@@ -57,7 +57,7 @@ bool may_boot_ram(RequestKind kind) {
   return kind == RequestKind::up || kind == RequestKind::reimage || kind == RequestKind::admit;
 }
 
-// Returns the images whose RAM systems the plan boots, for certain or when an action is retried.
+// Returns the images whose RAM systems the plan boots, or may boot when an action is retried.
 std::set<std::string> ram_images(const Plan& plan, const Spec& spec) {
   std::set<std::string> nodes, images;
   for (const auto& action : plan.actions)
@@ -138,7 +138,7 @@ LookedAt Bringup::see(const std::string& name, NodeObservation& seen) {
   seen.online = silent && *silent < kOnline &&
                 seen.mode;  // an agent that polls without reporting its mode may run in any system
   seen.doubtful = parts_.executor.outdated(name);
-  // A node that became silent may be rebooting or hung: it is woken like any other silent node.
+  // A silent node's trial does not count: it may be rebooting or hung, and is woken like any silent node.
   seen.on_trial = seen.online && parts_.executor.on_trial(name);
   seen.slot = parts_.executor.running_slot(name);
   return {row.facts, written_since(row.disk_written, row.facts_time)};
@@ -154,7 +154,7 @@ Result<PlanningSnapshot> Bringup::surroundings(SpecPtr revision) {
   in.images = parts_.images.built(spec);
   const Json values = parts_.vault.public_values();
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
-  // Without the programs nothing is planned in place, and the plan has a note about it.
+  // Without the programs no re-image is planned in place, and a note in the plan says so.
   if (auto programs = parts_.images.programs().list(); programs.ok())
     in.programs = std::move(programs).value();
   in.kernel_options = parts_.options.kernel_options;
@@ -192,7 +192,7 @@ Result<PlanningSnapshot> Bringup::look(const Under& under) {
 
 Result<PlanningSnapshot> Bringup::look(SpecPtr spec, const Request& request) {
   parts_.reactor.label("inputs of a plan");
-  // If they were treated as empty, no node would seem to have been installed.
+  // If unreadable rows counted as empty, all nodes would seem never to have been installed.
   if (!parts_.executor.machines())
     return fail(Code::unavailable,
                 "the state of the nodes cannot be read from the store: nothing was planned");
@@ -208,7 +208,7 @@ Result<PlanningSnapshot> Bringup::look(SpecPtr spec, const Request& request) {
   return out;
 }
 
-// Looks up the times of the nodes that may get a trial; nothing if the request needs none.
+// Returns the last accepting run of each node that may get a trial boot; empty if the request needs none.
 ProvingTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanRequest& request) const {
   ProvingTimes::Accepted out;
   if (!needs_proving_times(request)) return out;
@@ -325,8 +325,8 @@ void Bringup::plan_and_store(const Request& request, Show show, Done done) {
     row.kind = to_string((*made)->plan->kind);
     row.spec_revision = (*made)->plan->spec_revision;
     row.time = parts_.reactor.now();
-    row.json = std::move((*made)->json);  // hundreds of megabytes of a large cluster: nothing copies them
-    std::vector<Write> rows;              // as an initializer list would
+    row.json = std::move((*made)->json);  // for a large cluster, hundreds of megabytes,
+    std::vector<Write> rows;              // which an initializer list would copy
     rows.emplace_back(std::move(row));
     parts_.store.write(std::move(rows),
                        [this, alive = alive_, request, done, made = std::move(made).value()](Status written) {
@@ -357,7 +357,7 @@ Status Bringup::carried_out(const std::string& digest) const {
   return Ok{};
 }
 
-// Compares the inputs with the present ones; in a large cluster something unrelated changes all the time.
+// Plans again if inputs have changed: in a large cluster they often do, mostly without effect on the plan.
 void Bringup::hold_against_now(const ApprovalPtr& approval, const std::string& since,
                                std::function<void()> then) {
   if (parts_.executor.active())

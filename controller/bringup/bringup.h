@@ -3,8 +3,8 @@
 // Collects the planner's input (spec, playbooks, images, nodes as last seen), makes the plan on a worker
 // thread, stores it, and passes an approved plan to the executor. An approval is valid for the state of the
 // cluster in which the plan was made; a summary of that state is kept. If the state has changed, the plan is
-// made again: in a large cluster something unrelated changes all the time, and the plan stays the same. If
-// the plan differs, nothing starts (conflict, which names what changed). An approval is used once: every plan
+// made again: in a large cluster something changes all the time, mostly without effect on the plan. If the
+// plan differs, nothing starts (conflict, which names what changed). An approval is used once: every plan
 // contains the id of the run before it, so that after the next run it is a different plan. Bringup also
 // serves operators' requests about nodes and runs, by merging spec, node rows and the executor's view.
 // Thread: the reactor's; `done` may be called before the call returns.
@@ -52,7 +52,7 @@ class Bringup {
     std::vector<std::string> force = {};   // include these nodes even if nothing changed
     std::string profile = {};              // accept, batches: acceptance profile instead of the spec's
     bool through_ram = false;              // reimage: not in place
-    bool reimage = false;                  // up: also accepted nodes that run an older build of their image
+    bool reimage = false;                  // up: accepted nodes with an older build of their image, too
     std::optional<BatchTerms> batch = {};  // reimage: set for a batch of a rollout
   };
   using Made = MadePlan;
@@ -87,8 +87,8 @@ class Bringup {
   // Checks that the inputs of `made` are unchanged; else conflict, which names the changes.
   Status still_holds(const Made& made, const Under& under);
 
-  // Returns the revision number for a spec that is planned with but not stored; the same until a newer spec
-  // is stored. `take`: the spec is stored now, and the number is used up.
+  // Returns the revision number for plans under a spec that is not stored yet; the same until a newer spec is
+  // stored. `take`: that spec is being stored now, so the next call returns a different number.
   int64_t coming_revision(bool take = false);
 
   // Determines the method (in place, or through the RAM system) for each node of this re-image.
@@ -98,11 +98,11 @@ class Bringup {
   NodeObservation observe(const std::string& node);
 
   Executor& executor() { return parts_.executor; }
-  // Returns the shipped playbooks and, with a spec, its own and its overlays. invalid: first error in
-  // these.
+  // Returns the shipped playbooks and, with a spec, the spec's own playbooks and overlays. invalid: the first
+  // error in the spec's.
   Result<PlaybookShelf::Shared> playbooks(const Spec* spec);
-  // Returns the names that a spec may use in addition to its own playbooks. Empty if the folder cannot be
-  // read: plans report why.
+  // Returns the names of the shipped playbooks and acceptance profiles, which a spec may use besides its own.
+  // Empty if their folder cannot be read; the error then appears in plans.
   SpecNames names();
   // Returns all errors of the spec's own playbooks when combined with the shipped ones.
   Result<std::vector<SpecError>> check_playbooks(const Spec& spec);
@@ -113,14 +113,14 @@ class Bringup {
   struct Kept {
     Request request;
     PlannedInputs inputs;
-    std::shared_ptr<const Plan> plan;  // only of the newest: most are approved at once
+    std::shared_ptr<const Plan> plan;  // only the newest plan: most are approved at once
     uint64_t made = 0;                 // order in which the plans were made
   };
   struct Approval {
     std::string digest, by;
     Started done;
     Kept kept;
-    Status read = fail(Code::failed, "the plan was not read: see the controller's log");
+    Status read = fail(Code::failed, "the plan could not be read: see the controller's log");
     int planned_again = 0;
   };
   using ApprovalPtr = std::shared_ptr<Approval>;
@@ -152,7 +152,7 @@ class Bringup {
   int64_t coming_revision_ = 0;       // reserved in the store, not written; 0: none
   std::map<std::string, Kept> kept_;  // by digest
   uint64_t made_ = 0;
-  SpecPtr proven_by_;  // revision of gpu_results_: a large cluster's signed report is megabytes
+  SpecPtr proven_by_;  // spec of gpu_results_, which may be megabytes: read once per spec
   std::optional<GpuResults> gpu_results_;
 };
 

@@ -37,8 +37,8 @@ struct ReportSources {
   SpecRow spec;
   const std::map<std::string, NodeRow>& nodes;
   const AddedToRun& added;
-  std::vector<ReportRow> before;             // of runs before this one, newest first
-  std::optional<RunSources> discovery = {};  // the run before it, of the same bring-up
+  std::vector<ReportRow> before;             // reports of earlier runs, newest first
+  std::optional<RunSources> discovery = {};  // the preceding discovery of the same bring-up
 };
 
 // The parsed content of the sources.
@@ -113,7 +113,7 @@ NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantin
   return NodeVerdict::accepted;
 }
 
-// Adds what happened to a node before, in the discovery of the same bring-up.
+// Adds the discovery of the same bring-up: its digest, its start, and its phases for each node.
 void add_discovery(Report& report, const RunSources& before) {
   report.plan_digests.insert(report.plan_digests.begin(), before.row.plan_digest);
   report.started = before.row.started;
@@ -296,7 +296,8 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
   const RunRow& run = known.row;
   auto report = make_report(archive, known);
   if (!report.ok()) {
-    log::error("the run has no report", {{"run", std::to_string(run.id)}, {"error", report.error().message}});
+    log::error("no report could be made of the run",
+               {{"run", std::to_string(run.id)}, {"error", report.error().message}});
     return out;
   }
   if (!accepts(report->kind)) return out;

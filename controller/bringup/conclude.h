@@ -33,7 +33,7 @@ struct AddedToRun {
 // The executor's data about a run, as a copy.
 struct KnownOfRun {
   RunRow row;
-  std::shared_ptr<const Plan> plan;      // null: not the run in the executor
+  std::shared_ptr<const Plan> plan;      // null: the executor has a different run
   std::map<std::string, NodeRow> nodes;  // as they are now
   AddedToRun added = {};
 };
@@ -49,7 +49,7 @@ struct AcceptanceParts {
   const Executor& executor;
   Store& store;
   const pki::KeyPair& key;
-  // `work` on another thread, then `done` on the reactor's.
+  // Runs `work` on another thread, then `done` on the reactor's.
   std::function<void(Reactor::Task work, Reactor::Task done)> offload;
   std::function<AddedToRun()> added = {};  // null: nothing
 };

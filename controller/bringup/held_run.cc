@@ -33,7 +33,7 @@ void HeldRun::try_now() {
   held_ = false;
   const auto runs = store_.runs();
   if (!runs.ok()) return hold("the runs cannot be read: " + runs.error().message, true);
-  // Not a run that was started while the store could not be read.
+  // Skips a run that was started while the store could not be read: the executor has it already.
   const auto open = [this](const RunRow& run) {
     return run.state == RunState::running && !(executor_.active() && executor_.run_id() == run.id);
   };
@@ -71,8 +71,8 @@ void HeldRun::hold(const std::string& why, bool again_by_itself) {
 Status HeldRun::go_on(const RunRow& run) {
   TRY(const auto spec, spec_.get());
   TRY(Plan plan, plan_of_run(store_, run));
-  // The run was planned by a version that did not reject this; the plan has its own limits, independent of
-  // the present spec.
+  // An earlier version may have planned such a run. The plan itself is checked, because the present spec may
+  // differ from the one it was made for.
   if (!lab_ && (plan.simulated || is_lab_profile(plan.profile)))
     return fail(
         Code::conflict,

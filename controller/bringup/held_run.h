@@ -3,7 +3,7 @@
 // The address of a BMC, what a machine boots and the limits for its results all come from the spec. Without
 // it, a run would treat each missing answer as a fault of its node: a version of muster that no longer
 // accepts the stored spec would quarantine good nodes. So the run is held until the spec can be read: no
-// orders are offered, no machine is switched, no result is judged, problems["run"] gives the reason, and an
+// orders are offered, no power is switched, no result is judged, problems["run"] gives the reason, and an
 // agent keeps its current order. Continuing is retried when the spec changes, and at intervals if the store
 // could not be read. A run that cannot be continued at all is ended as failed: otherwise it would block every
 // later one. A run that was held for a long time is not continued (Executor::resume). Thread: the reactor's.

@@ -1,4 +1,4 @@
-// The known hardware of nodes, read for each node on first use. Thread: that of its source.
+// The known hardware of nodes, read for each node on first use. Thread: as its source.
 #pragma once
 
 #include <functional>

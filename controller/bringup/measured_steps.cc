@@ -33,7 +33,7 @@ namespace {
 
 // The modules whose step is one test of many nodes.
 constexpr const char* kCollectives[] = {"accept_mpi", "accept_group"};
-// This node takes part in a test led by a different node, where the result is recorded.
+// The module of nodes that take part in a test led by a different node, which records the result.
 constexpr const char* kServes = "accept_group_serve";
 // A list of all nodes in the params of a step, which no acceptance rule reads.
 constexpr const char* kPeers = "peers";

@@ -21,8 +21,8 @@ namespace muster {
 struct MadePlan {
   std::shared_ptr<const Plan> plan = std::make_shared<const Plan>();
   std::string digest = {};
-  std::vector<Refusal> refusals = {};  // if not empty, only `inputs` is set as well
-  std::string json = {};               // as it is stored; empty when there is nothing to do
+  std::vector<Refusal> refusals = {};  // if not empty, only this and `inputs` are set
+  std::string json = {};               // the plan as stored; empty if it has no actions
   PlannedInputs inputs = {};
   std::string shown = {};  // the result of `show`
 };

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kLongest = 80;  // of a value that is kept verbatim
+constexpr size_t kLongest = 80;  // longer values are replaced by their digest
 constexpr size_t kInOneLine = 4;
 
 std::string yes(bool is) { return is ? "yes" : "no"; }
@@ -133,7 +133,7 @@ std::string of_node(std::string_view field, const std::string& before, const std
   if (field == "online") return is ? "its agent is now reachable" : "its agent is now silent";
   if (field == "doubtful")
     return is ? "its data is from an older copy of the database" : "its agent reported for the first time";
-  if (field == "trial") return is ? "it now runs a system on trial" : "its system is no longer on trial";
+  if (field == "trial") return is ? "it is now in a trial boot" : "it is no longer in a trial boot";
   if (field == "mode" && now.empty()) return "it is no longer known which system its agent runs in";
   if (field == "facts" && now.empty()) return "the content of its disks is no longer known";
   if (field == "facts" && before.empty()) return "the content of its disks is now known";
@@ -154,7 +154,7 @@ std::string in_words(const std::string& part, std::string_view field, const std:
   if (part == "lab")
     return now == "yes" ? "this is now a lab's controller" : "this is no longer a lab's controller";
   if (kind == "image")
-    return field == "trial" ? "its automatic rollback is different" : "it is a different build";
+    return field == "trial" ? "its support for automatic rollback changed" : "it is a different build";
   if (kind == "program") return "it is a different build";
   if (kind == "playbook") return "its text has changed";
   if (part == "own machine") return fmt::format("the controller's own {} changed", field);
@@ -174,8 +174,8 @@ void compare(const std::string& part, const InputFields& before, const InputFiel
   };
   const auto say = [&](std::string_view field, const std::string& was, const std::string& is) {
     if (was == is) return;
-    // `held_by` and `reason` matter only while a node is quarantined; a changed text is part of a changed
-    // revision.
+    // These two matter only while a node is quarantined, and a changed revision implies a changed text: do
+    // not report both changes.
     if (differs("state") && (field == "held_by" || field == "reason")) return;
     if (differs("revision") && field == "text") return;
     if (differs("online") && field == "trial") return;  // a silent node's trial state is unknown
@@ -191,7 +191,7 @@ void compare(const std::string& part, const InputFields& before, const InputFiel
 
 PlannedInputs inputs_of(const PlanningSnapshot& snapshot) {
   const auto& [revision, books, looked_at, in] = snapshot;
-  // The rest of a revision and the playbooks are compared by their texts.
+  // The content of specs and playbooks is compared by the digests of their texts.
   const auto& [spec, number, playbooks, images, nodes, request, public_values, authority, follows, address,
                own, programs, kernel_options, lab, gpu_results] = in;
   PlannedInputs out;

@@ -9,7 +9,8 @@ void add_facts(NodeObservation& seen, const std::string& node, const LookedAt& a
   if (at.facts.empty()) return;
   const auto facts = at.facts.facts();
   if (!facts)
-    return log::warning("stored facts unreadable: the node is treated as never seen", {{"node", node}});
+    return log::warning("the stored facts cannot be read: the node is treated as never seen",
+                        {{"node", node}});
   seen.machine = *facts;
   seen.facts = still_known(*facts, at.written);
 }

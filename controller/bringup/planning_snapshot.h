@@ -24,7 +24,7 @@ struct LookedAt {
 struct PlanningSnapshot {
   std::shared_ptr<const SpecRevision> spec;
   PlaybookShelf::Shared playbooks;
-  std::map<std::string, LookedAt> looked_at;  // by node; for other nodes `in` is complete
+  std::map<std::string, LookedAt> looked_at;  // by node; of others, `in` has the facts already
   PlannerInput in;                            // the rest
 };
 

@@ -20,7 +20,7 @@ namespace muster {
 
 struct Playbooks {
   std::map<std::string, Playbook> all;         // by name; acceptance profiles as "acceptance/<profile>"
-  std::map<std::string, std::string> digests;  // of their texts, by the same names
+  std::map<std::string, std::string> digests;  // digests of their texts, by the same names
 };
 
 class PlaybookShelf {
@@ -32,7 +32,7 @@ class PlaybookShelf {
 
   // Returns the shipped playbooks. not_found: no folder; invalid: the first error in a file, with its path.
   Result<Shared> shipped();
-  // Returns the shipped playbooks combined with the spec's own. invalid: the first error in these.
+  // Returns the shipped playbooks combined with the spec's own. invalid: the first error in the spec's.
   Result<Shared> with(const std::vector<OwnPlaybook>& own);
 
  private:

@@ -14,7 +14,7 @@
 
 namespace muster {
 
-// Returns, by node, the sum over its own actions, each counted from the start of the attempt that succeeded:
+// Returns, by node, the total time of its own actions, each from the start of the attempt that succeeded:
 // waiting for other nodes in between does not count. No entry for a node without such actions in the journal,
 // or if the run only measured, perhaps with a different profile. `journal` may be without `data`.
 std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vector<JournalRow>& journal);
@@ -33,7 +33,7 @@ class ProvingSearch {
   struct Open {
     int64_t run = 0;
     std::vector<std::string> nodes = {};
-    bool last = false;  // it is the run that last accepted one of them
+    bool last = false;  // this run was the last to accept one of the nodes
   };
 
   explicit ProvingSearch(Accepted accepted);
@@ -47,11 +47,11 @@ class ProvingSearch {
 
   const Accepted& accepted() const { return accepted_; }
   const std::map<std::string, DurationMs>& found() const { return found_; }
-  const std::set<std::string>& unreadable() const { return unreadable_; }  // whose last run cannot be read
+  const std::set<std::string>& unreadable() const { return unreadable_; }  // their last run is unreadable
 
  private:
   Accepted accepted_;
-  std::map<int64_t, std::vector<std::string>> open_;  // by the run to read next
+  std::map<int64_t, std::vector<std::string>> open_;  // nodes, by the run to read next for them
   std::map<std::string, DurationMs> found_;
   std::set<std::string> unreadable_;
 };

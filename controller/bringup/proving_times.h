@@ -42,7 +42,7 @@ class ProvingTimes {
   struct Known {
     int64_t run = 0;
     DurationMs took = 0;
-    bool readable = true;  // completely; else the lookup is repeated
+    bool readable = true;  // false: a run was unreadable; look up again
     uint64_t found_by = 0;
   };
 

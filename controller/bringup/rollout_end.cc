@@ -10,7 +10,7 @@ namespace {
 using rollout::NodeEnd;
 using rollout::Outcome;
 
-// True if the node went back before anything but its slot and its jobs was touched: its jobs did not end in
+// True if, when the node went back, only its slot had been written and its jobs paused: they did not end in
 // time.
 bool given_back(const RunRecords& records, const RunRecords::Node& node) {
   return std::none_of(node.actions.begin(), node.actions.end(), [&](const Action* action) {

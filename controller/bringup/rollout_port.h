@@ -19,7 +19,7 @@ namespace muster {
 
 // The cluster as it is now.
 struct SeenCluster {
-  rollout::View view;     // without target, night and window; `way` is always "in place" (see find_ways())
+  rollout::View view;     // target, night, window are not set; `way` is always "in place" (see find_ways())
   rollout::Approval now;  // what an approval would cover now
   RolloutSpec rollout;
 };

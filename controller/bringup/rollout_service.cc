@@ -63,7 +63,7 @@ bool is_another_spec(const Error& error) {
   return error.code == Code::invalid || error.code == Code::not_found;
 }
 
-// Used instead of a row if there is none.
+// Returns the record's row if it can be continued with this target, else a new one.
 Row row_for(const std::optional<Record>& record, const std::string& target) {
   const bool same = record && record->row && record->row->target == target && spent(*record).empty();
   return same ? *record->row : begun(0, target);
@@ -125,7 +125,7 @@ void RolloutService::in_turn(Done done, std::function<void(const Done&)> work) {
     turn();
 }
 
-// Called after an action, which may have changed what comes next.
+// Called after a change, which may have changed the next step, too.
 void RolloutService::go_on() {
   again_ = true;
   rest();
@@ -143,7 +143,8 @@ void RolloutService::rest() {
 }
 
 void RolloutService::later(const std::string& why) {
-  if (!why.empty() && why != trouble_) log::warning("the rollout will be retried", {{"why", why}});
+  if (!why.empty() && why != trouble_)
+    log::warning("the rollout's next step will be retried", {{"why", why}});
   trouble_ = why;
   if (!timer_)
     timer_ = reactor_.after(kAgain, guarded([this] {
@@ -290,7 +291,7 @@ void RolloutService::order(const SeenCluster& seen, const Answer& answer) {
 }
 
 void RolloutService::planned(const SeenCluster& seen, const Answer& answer, Result<PlannedBatch> made) {
-  if (!waiting_.empty()) return go_on();  // such as a pause, before the batch's run begins
+  if (!waiting_.empty()) return go_on();  // a request, such as a pause, comes before the run
   const bool again =
       !made.ok() && (made.error().code == Code::unavailable || made.error().code == Code::conflict ||
                      made.error().code == Code::timeout);

@@ -7,9 +7,9 @@
 // Operators' requests, such as a pause, are handled before the next batch's run begins. Operators' runs have
 // priority: no batch begins during one.
 //
-// From a start until the window closes it continues automatically: when a run ends, when the spec changes,
-// and every minute while it waits for nodes or storage sections. Thread: the reactor's; `done` may be called
-// before the call returns.
+// From a start until the window closes, the rollout continues automatically: when a run ends, when the spec
+// changes, and every minute while it waits for nodes or storage sections. Thread: the reactor's; `done` may
+// be called before the call returns.
 #pragma once
 
 #include <deque>
@@ -82,7 +82,7 @@ class RolloutService {
   Json plan_shown(SeenCluster& seen) const;
   void fill_in(SeenCluster& seen, const rollout::Row& row) const;
   bool going_on() const;
-  // Writes the record, then calls `then`; if it cannot be written, nothing changes and it is retried.
+  // Writes the record, then calls `then`; if the write fails, nothing changes and the step is retried.
   void save(rollout::Record next, Work then);
   void save_for(rollout::Record next, const Done& done);
   void go_on();
@@ -102,7 +102,7 @@ class RolloutService {
   std::deque<Work> waiting_;  // operators' requests
   Reactor::TimerId timer_ = 0;
   std::vector<NodeWay> ways_;  // as last determined, for status()
-  std::string trouble_;        // the error because of which it is retried
+  std::string trouble_;        // the error that causes the retries
 };
 
 }  // namespace muster

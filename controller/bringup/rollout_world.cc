@@ -98,7 +98,7 @@ void RolloutWorld::find_ways(const std::vector<std::string>& nodes,
   parts_.bringup.find_ways(*request, std::move(done));
 }
 
-// Uses the rollout's own limits: a node for which the trial is too short is skipped.
+// The rollout's own limits apply: a node that needs a longer trial than they allow is skipped.
 Result<Bringup::Request> RolloutWorld::request_for(const BatchOrder& order) {
   TRY(const SpecPtr current, parts_.spec.get());
   if (!current->spec.rollout) return fail(Code::conflict, "the spec has changed in the meantime");
@@ -145,7 +145,8 @@ void RolloutWorld::read_end(int64_t run, std::function<void(Result<RunEnd>)> don
   if (!row.ok()) return done(row.error());
   const auto nodes =
       std::make_shared<const std::map<std::string, NodeRow>>(parts_.bringup.executor().node_rows());
-  const auto end = std::make_shared<Result<RunEnd>>(fail(Code::failed, "the result of the run was not read"));
+  const auto end =
+      std::make_shared<Result<RunEnd>>(fail(Code::failed, "the result of the run could not be read"));
   parts_.offload(
       [end, row = *row, nodes, archive = parts_.store.archive()] {
         auto read = read_run(*archive, row, RunRows::turns);

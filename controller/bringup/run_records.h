@@ -34,7 +34,7 @@ class RunRecords {
     std::vector<const Action*> actions = {};  // in order
     std::string reason = {};                  // for its quarantine; "" if it was not quarantined
     std::optional<WentBack> back = {};        // nullopt: it did not go back
-    std::string stood_down = {};              // why the node was not begun or was left unchanged; "": neither
+    std::string stood_down = {};              // why the run skipped or did not change the node, else ""
   };
 
   RunRecords() = default;

@@ -24,7 +24,7 @@ struct RunSources {
   std::shared_ptr<const Plan> plan;
   std::vector<JournalRow> journal;
 };
-enum class RunRows { all, turns };  // RunArchive::journal, or ::journal_turns, which are enough for run_view
+enum class RunRows { all, turns };  // RunArchive::journal, or ::journal_turns, enough for run_view
 // Reads the data of a run. `plan`: the run's plan, if already loaded.
 Result<RunSources> read_run(RunArchive& archive, const RunRow& row, RunRows rows,
                             std::shared_ptr<const Plan> plan = nullptr);

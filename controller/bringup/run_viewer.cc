@@ -26,7 +26,7 @@ struct RunViewer::Kept {
   const int64_t run;
   const std::shared_ptr<const Plan> plan;
   RunRecords records;
-  int64_t seq = 0;                   // of the last row that the texts include
+  int64_t seq = 0;                   // of the last row that is in the texts below
   std::vector<std::string> nodes;    // the plan's, each as JSON
   std::vector<std::string> actions;  // "": not shown
   bool written = false;

@@ -11,8 +11,8 @@ namespace muster {
 
 namespace {
 
-// Of the steps held as text, only those are parsed whose text contains a word that occurs in GPU checks
-// (controller/report/gpu_checks.cc): plans have thousands.
+// Parses only those steps held as text, of which plans have thousands, that contain a word used by GPU checks
+// (controller/report/gpu_checks.cc).
 bool has_gpu_checks(const ActionParams& params) {
   if (params.steps().empty()) return checks_own_gpus(params.value("steps", Json()));
   return std::any_of(params.steps().begin(), params.steps().end(), [](const SharedText& step) {

@@ -16,7 +16,7 @@ const StorageEngine kBeegfs = {
     .without = {"copies", "server"},
     .leader_word = "master",
     .drains = false,
-    .caution = "has no redundancy: losing a node or a drive loses files of all nodes",
+    .caution = "has no redundancy: if a node or a drive is lost, files of all nodes are lost",
     .mount = right_mount};
 
 }  // namespace muster

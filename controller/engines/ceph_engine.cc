@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// Three monitors keep a majority if one is lost; two would stop if either is away.
+// Three monitors keep a majority if one is lost; two would stop if either were lost.
 constexpr int kMonitors = 3;
 
 // A version 8 UUID (RFC 9562): 122 bits are free to choose.
@@ -22,7 +22,7 @@ std::string uuid_from(const std::string& text) {
                      hex.substr(15, 3), hex.substr(18, 12));
 }
 
-// The source names the file system, not its monitors, which may change while it is mounted.
+// The mount source names the file system, not the monitors, which may change while it is mounted.
 RightMount right_mount(const MountedSection& of) {
   return {"ceph", fmt::format("muster@{}.{}=/", ceph_fsid(of.cluster, of.section.name), of.section.name)};
 }

@@ -1,4 +1,4 @@
-// Storage engines: one description per engine of everything in which they differ. Code outside this folder
+// Storage engines: one description per engine of everything in which engines differ. Code outside this folder
 // names no engine: spec, planner and status use the descriptions. How to add one: docs/adding.md. No I/O.
 //
 // The agent's step modules for the engines are in agent/storage/.
@@ -42,7 +42,7 @@ struct StorageEngine {
 
   // For the spec: keys that are not allowed in a section of this engine, and requirements for other keys.
   std::array<std::string_view, 5> without = {};
-  bool one_server = false;       // all of its data is on the node that `server` names
+  bool one_server = false;       // all data is on the node that `server` names
   bool may_name_leader = false;  // `server` may name the node that leads
   bool copies_on_nodes = false;  // each of `copies` is on a different node
   int fewest_copies = 1;
@@ -51,27 +51,27 @@ struct StorageEngine {
   bool once = false;  // at most one section per cluster
 
   // Disks.
-  bool by_disk = false;      // it uses each disk separately, without an array
-  bool signs_disks = false;  // the data that it writes to a disk identifies the cluster
+  bool by_disk = false;      // the engine uses each disk separately, without an array
+  bool signs_disks = false;  // what the engine writes to a disk identifies the cluster
   // Returns true if the disk holds data that the engine made for this section; null: labels decide
   // (controller/plan/disk_selection.h).
   bool (*is_ours)(const DiskFacts& disk, const std::string& cluster, const StorageSpec& section) = nullptr;
-  // Returns a label that it gives this disk in addition to those named after the section; null: none.
+  // Returns a label that the engine gives this disk besides those named after the section; null: none.
   std::string (*disk_label)(const DiskFacts& disk) = nullptr;
 
   // The leader: the first of the nodes with data, or the node that `server` names.
   std::string_view leader_word = "";  // its title in messages
-  bool keeps_metadata = false;        // it holds metadata without which the other nodes' data is lost
+  bool keeps_metadata = false;        // without its metadata the other nodes' data is lost
   std::string_view metadata_word = "";
-  bool leader_knows_health = false;      // false: any node with data may report the state of the whole
-  int quorum = 0;                        // from this many nodes on, none is indispensable; 0: never
-  std::string_view serving_module = "";  // of the step that allows declared nodes to mount; empty: none
+  bool leader_knows_health = false;      // false: any node with data can report the engine's health
+  int quorum = 0;                        // with this many nodes, any one may be away; 0: never
+  std::string_view serving_module = "";  // of the step that lets declared nodes mount; empty: none
   bool drains = true;                    // a node's data can be moved off it
   std::string_view caution = "";         // shown in every plan
 
   // Returns the correct mount; null unless `reach` is Reach::shared.
   RightMount (*mount)(const MountedSection& of) = nullptr;
-  // Adds values that only its own steps need to its element of `storage_shared`; null: adds nothing.
+  // Adds values that only the engine's own steps need to `item` of `storage_shared`; null: there are none.
   void (*add_context)(const ContextInput& in, const StorageSpec& section, Json& item) = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // AcceptCore: plans, carries out and judges a run inside the command's own process, with its state in a
 // folder of the user. The parts are those of the daemon (controller/daemon.cc), except for the ports that
-// would switch a machine on or off, boot it or install it: calls of those fail.
+// would switch a machine on or off, boot it or install it: calls to them fail.
 //
 // Thread: the reactor's; may also be constructed and destroyed while the reactor is not running.
 #pragma once

@@ -19,11 +19,11 @@ namespace muster {
 
 struct HostLinkTiming {
   size_t at_once = 64;            // connections being opened at the same time
-  int first_tries = 3;            // for a connection that was never established
+  int first_tries = 3;            // attempts until a connection is first established
   DurationMs look = 2 * kMinute;  // time limit from hello to inventory
   DurationMs again_first = kSecond, again_last = 30 * kSecond;
   DurationMs give_up = 5 * kMinute;  // after the connection was lost
-  int breaks = 8;                    // limit for a reached host that fails at the same point each time
+  int breaks = 8;                    // how often a reached host may fail at the same point
 };
 
 class HostLinks {
@@ -48,7 +48,7 @@ class HostLinks {
   HostLinks& operator=(const HostLinks&) = delete;
 
   void add(HostWireOptions host);
-  // Leaves one host: no more events of it are called.
+  // Leaves one host: its events are no longer called.
   void leave(const std::string& host);
   // Leaves all hosts; `done` is called when their commands have ended, or after kLeave.
   void leave_all(std::function<void()> done);
@@ -57,7 +57,7 @@ class HostLinks {
   struct Link {
     HostWireOptions options;
     std::unique_ptr<HostWire> wire;
-    uint64_t opened = 0;  // number of the wire: tells its events from an earlier wire's
+    uint64_t opened = 0;  // number of the wire, to ignore events of earlier ones
     int tries = 0, breaks = 0;
     bool opening = false, reached = false, left = false;
     SteadyMs lost_since = {};

@@ -16,7 +16,7 @@ enum class HostVerdict {
   failed,        // measured, and something is wrong
   not_accepted,  // measured, but a required check did not run
   busy,          // other work is running on it
-  refused,       // a different name leads to the same machine, or it cannot be planned
+  refused,       // another listed name leads to the same machine, or no plan is possible
   not_reached,
   cancelled,  // the session was interrupted before its end
 };
@@ -25,8 +25,8 @@ std::string_view to_string(HostVerdict verdict);
 struct HostOutcome {
   std::string name;
   HostVerdict verdict = HostVerdict::not_reached;
-  std::string reason = {};    // "" only where it is accepted
-  std::string how = {};       // "root", "sudo", "user"; "" where it was not reached
+  std::string reason = {};    // "" only if it is accepted
+  std::string how = {};       // "root", "sudo", "user"; "" if it was not reached
   std::string why_user = {};  // what sudo printed
 };
 

@@ -34,7 +34,7 @@ void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::str
   std::vector<NamedMachine> named;
   for (const auto& host : hosts) named.push_back({host.name, host.parts});
   for (const auto& one : names_of_one_machine(named)) {
-    if (!one.sure) continue;  // may be copies of one image
+    if (!one.sure) continue;  // may be two machines with copies of one image
     for (const auto& name : one.names) {
       std::vector<std::string> others;
       for (const auto& other : one.names)
@@ -137,7 +137,7 @@ std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts) {
   }
   std::vector<std::string> out;
   for (const auto& [words, names] : shares)
-    out.push_back(fmt::format("only a share of the machine is measured ({}): {}", words, some_of(names)));
+    out.push_back(fmt::format("only a part of the machine is measured ({}): {}", words, some_of(names)));
   for (const auto& [words, names] : unseen)
     out.push_back(fmt::format("the check for other work is incomplete ({}): {}", words, some_of(names)));
   return out;

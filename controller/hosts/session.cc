@@ -64,7 +64,7 @@ class Session : public AcceptSession {
     HostToAccept given;
     HostHello hello;
     std::optional<ReachedHost> reached;
-    std::optional<HostOutcome> out;  // set when the host does not (or no longer) take part
+    std::optional<HostOutcome> out;  // set when the host is left out or drops out
     bool polled = false;             // its agent requested orders in this session
   };
 
@@ -213,7 +213,7 @@ void Session::on_gone(const std::string& name, const Error& error) {
   refuse(name, HostVerdict::not_reached, error.message);
 }
 
-// Before the run, or for a host that does not take part in it.
+// Leaves out a host: called before the run, or for a host that does not take part in it.
 void Session::refuse(const std::string& name, HostVerdict verdict, const std::string& reason) {
   Host& host = hosts_[name];
   links_->leave(name);

@@ -45,7 +45,7 @@ struct SessionOptions {
 };
 
 struct SessionOutcome {
-  Status ended = Ok{};  // an error: nothing was measured, and why. denied: the plan would do more than
+  Status ended = Ok{};  // an error: why nothing was measured. denied: the plan would do more than
                         // measure
   bool cancelled = false;
   std::vector<HostOutcome> hosts = {};  // in the order of the list
@@ -59,7 +59,7 @@ struct SessionOutcome {
 class AcceptSession {
  public:
   struct Events {
-    std::function<void(const HostOutcome&)> out;  // the host does not (or no longer) take part; may be null
+    std::function<void(const HostOutcome&)> out;  // the host is left out, or drops out; may be null
     std::function<void(SessionOutcome)> done;
   };
   // Errors as AcceptCore::open; not_found: the programs that hosts run are missing, or there are no hosts.
@@ -72,7 +72,7 @@ class AcceptSession {
 
   struct Progress {
     size_t hosts = 0, reached = 0, out = 0;
-    bool running = false;  // then `status` is that of the run, as /v1/status has it
+    bool running = false;  // if true, `status` is the run's, as in /v1/status
     Json status = nullptr;
   };
   virtual Progress progress() = 0;

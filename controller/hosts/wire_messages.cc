@@ -99,7 +99,7 @@ Result<HostHello> host_hello_of(const std::string& text) {
   if (const Status read = r.finish(); !read.ok())
     return no_message("an invalid hello: " + read.error().message);
   if (hello.version != 1)
-    return no_message("a hello of unsupported version " + std::to_string(hello.version));
+    return no_message("a hello of the unsupported version " + std::to_string(hello.version));
   return hello;
 }
 

@@ -206,8 +206,8 @@ constexpr const char* kOwnOfMachine[] = {
     "etc/ssl/private/ssl-cert-snakeoil.key",
     "etc/ssl/certs/ssl-cert-snakeoil.pem",  // ssl-cert; muster-own-keys
     "etc/munge/munge.key",                  // munge; the playbook scheduler brings the cluster's
-    "var/lib/dkms/mok.*",             // dkms, to sign modules with: no firmware trusts it; none is needed
-    "var/lib/shim-signed/mok/MOK.*",  // shim-signed, likewise
+    "var/lib/dkms/mok.*",                   // dkms, to sign modules; no node needs it: no firmware trusts it
+    "var/lib/shim-signed/mok/MOK.*",        // shim-signed, likewise
     "var/lib/systemd/random-seed",
     "var/lib/systemd/credential.secret",  // systemd; systemd, when it starts
     "var/lib/rabbitmq/.erlang.cookie",    // rabbitmq-server; Erlang, when it starts

@@ -53,7 +53,7 @@ std::vector<std::string> firmware_named_by(const std::string& module) {
   for (size_t at = 0; (at = module.find(mark, at)) != std::string::npos;) {
     at += mark.size();
     const std::string name = module.substr(at, module.find('\0', at) - at);
-    // A path out of the folder is not the name of a file in it.
+    // A path that leads out of the firmware folder is not accepted.
     const bool plain =
         !name.empty() && name.size() < 256 && name[0] != '/' && name.find("..") == std::string::npos;
     if (plain && std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);

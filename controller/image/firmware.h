@@ -15,8 +15,8 @@ namespace muster {
 // modinfo's `firmware` lines.
 std::vector<std::string> firmware_named_by(const std::string& module);
 
-// Limit on the size of the firmware, which each node fetches at every network boot and keeps in memory. Twice
-// the size of all that the network and storage modules of Debian 12's kernel name.
+// Limit on the size of the firmware, which each node fetches at every network boot and keeps in memory. It is
+// twice the size of all files that network and storage modules of Debian 12's kernel name.
 constexpr uint64_t kMostFirmware = 64 << 20;
 
 struct FirmwareTaken {

@@ -56,8 +56,9 @@ Status read_at(int fd, std::string& out, uint64_t offset) {
     const ssize_t n = ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0)
-      return fail(Code::failed, fmt::format("reading the raw image: {}",
-                                            n < 0 ? strerror(errno) : "the file has become shorter"));
+      return fail(Code::failed,
+                  fmt::format("reading the raw image: {}",
+                              n < 0 ? strerror(errno) : "the file was truncated while it was read"));
     done += static_cast<size_t>(n);
   }
   return Ok{};

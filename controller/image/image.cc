@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Increased whenever this code makes a different image from the same recipe.
+// Must be increased whenever this code makes a different image from the same recipe.
 constexpr int kBuilder = 5;
 constexpr const char* kDpkgStatus = "/dpkg-status";  // in the staging folder, until the packages are recorded
 constexpr const char* kFsUuid = "6d757374-6572-4f53-8000-000000000001";
@@ -45,8 +45,8 @@ void report(const Build& b, const std::string& what, double fraction) {
   if (b.progress) b.progress(what, fraction);
 }
 
-// Makes a command able to work on a tree with other owners: directly as root, else in mmdebstrap's user
-// namespace.
+// Returns the command with which `argv` can work on a tree with other owners: root runs it as it is, others
+// in mmdebstrap's user namespace.
 std::vector<std::string> as_root(std::vector<std::string> argv) {
   if (::geteuid() == 0) return argv;
   argv.insert(argv.begin(), {"mmdebstrap", "--unshare-helper"});
@@ -92,7 +92,7 @@ Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
 }
 
 // Key for the shared cache. Includes the name, which is in the manifest, and the mirrors, which may have
-// different versions.
+// different versions of packages.
 std::string cache_key(const Build& b) {
   return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources}}));
 }

@@ -205,7 +205,7 @@ void ImageService::prepare_ram(const std::set<std::string>& images, std::functio
   pack_all(std::move(folders), Ok{}, std::move(done));
 }
 
-// Packs one after the other, because packing uses all cores.
+// Packs one RAM system after the other, because packing one uses all cores.
 void ImageService::pack_all(std::vector<std::string> folders, const Status& so_far,
                             std::function<void(Status)> done) {
   if (folders.empty()) return done(so_far);

@@ -26,7 +26,7 @@ class ImageService {
  public:
   struct Image {
     std::string digest;
-    bool reused = false;  // built from the same inputs before
+    bool reused = false;  // it existed already; nothing was built or imported
   };
   // Called on the reactor's thread. Fraction 0: not a phase but the reason for the build ("packages: +htop").
   using Progress = std::function<void(const std::string& what, double fraction)>;
@@ -46,11 +46,11 @@ class ImageService {
     bool rebuild = false;                // even if nothing changed
     std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
     std::string recipe =
-        {};  // likewise; default: the one of that name, or kDefaultRecipe if something is baked
+        {};  // likewise; default: the recipe named `name`, or kDefaultRecipe if something is baked
   };
   static constexpr const char* kDefaultRecipe = "debian-13";
   // Builds an image unless the current one was built from the same inputs; also packs its RAM system.
-  // `playbooks`: all that exist. If it is already being built, waits for that build and checks again.
+  // `playbooks`: all that exist. If the image is already being built, waits for that build and checks again.
   // Code::conflict: the order contradicts the spec.
   void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order,
              Progress progress, Built done);

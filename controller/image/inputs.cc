@@ -73,7 +73,7 @@ std::string recipe_change(const std::string& key, const Json& before, const Json
   return key;
 }
 
-// Layers by name: one that was added, was removed, or has different steps.
+// Names each layer that was added, was removed, or has different steps.
 std::string layer_change(const Json& before, const Json& after) {
   const auto by_name = [](const Json& list) {
     std::map<std::string, std::string> out;

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr DurationMs kLayerDeadline =
-    4 * 60 * kMinute;  // a driver, its toolkit and their downloads on a slow machine
+    4 * 60 * kMinute;  // enough to download and install a driver and its toolkit on a slow machine
 constexpr const char* kPolicy = "/usr/sbin/policy-rc.d";
 constexpr const char* kResolver = "/etc/resolv.conf";
 
@@ -78,7 +78,7 @@ class Guest {
     TRY_(bind(downloads, "/var/cache/apt/archives"));
     TRY_(bind(lists, "/var/lib/apt/lists"));
     TRY_(write(kPolicy, "#!/bin/sh\nexit 101\n", 0755));
-    // If it is a link, it points to a file written by a daemon that does not run in the chroot.
+    // If resolv.conf is a link, its target is written by a daemon, which does not run in the chroot.
     resolver_ = files_.read_link(kResolver).value_or("");
     if (!resolver_.empty()) TRY_(files_.remove(kResolver));
     return write(kResolver, Files("/").read(kResolver).value_or(""), 0644);
@@ -101,7 +101,7 @@ class Guest {
   std::string root_;
   Files files_;
   std::vector<std::string> mounts_ = {}, written_ = {};
-  std::string resolver_ = {};  // where the tree's own link points
+  std::string resolver_ = {};  // target of the tree's own resolv.conf, if a link
 };
 
 // Collects output that arrives in pieces and calls `line` for each complete line.

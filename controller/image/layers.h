@@ -29,7 +29,7 @@ Json to_json(const ImageLayer& layer);
 // Returns one key per layer, that of the recipe's tree first.
 std::vector<std::string> layer_keys(const Json& recipe_inputs, const std::vector<ImageLayer>& layers);
 
-// Runs `work` in a thread with a private mount namespace. Code::denied without the permission.
+// Runs `work` in a thread with a private mount namespace. Code::denied without the permission to do so.
 Status in_private_mounts(const std::function<Status()>& work);
 
 class Layers {

@@ -278,7 +278,7 @@ std::string to_text(const RamContents& contents) {
       fmt::format("{} kernel modules ({} MiB), {} firmware files ({} of at most {} MiB)", contents.modules,
                   mib(contents.module_bytes), firmware.files, mib(firmware.bytes), mib(kMostFirmware));
   if (!firmware.too_large.empty())
-    out += fmt::format("; too large and left out: {}", fmt::join(firmware.too_large, ", "));
+    out += fmt::format("; left out as too large: {}", fmt::join(firmware.too_large, ", "));
   if (!firmware.lacking.empty())
     out += fmt::format("; this image has no firmware for {}", fmt::join(firmware.lacking, ", "));
   return out;

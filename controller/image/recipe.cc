@@ -183,7 +183,8 @@ Result<ImageRecipe> load_recipe(const std::string& folder, const std::string& na
   auto base_text = files.read(below);
   if (!base_text) return std::move(base_text).error().with(path + ": from");
   TRY(const std::string third, base_of(*base_text, below));
-  if (!third.empty()) return fail(Code::invalid, fmt::format("{}: from: {} itself has a `from`", path, from));
+  if (!third.empty())
+    return fail(Code::invalid, fmt::format("{}: from: recipe {} must not have a `from` itself", path, from));
   TRY(const ImageRecipe base, parse_recipe(*base_text, below));
   return parse_recipe(text, path, &base);
 }

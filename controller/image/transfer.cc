@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 constexpr const char* kHead = "muster-image.json";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kFrames = "frames.zst";
-constexpr const char* kStage = ".build-import-";  // the next build also removes folders with this prefix
-constexpr uint64_t kRoom = 64 << 20;  // needed in addition to the archive, for the packed RAM system
+constexpr const char* kStage = ".build-import-";  // if left over, removed by the next build
+constexpr uint64_t kRoom = 64 << 20;  // free space needed besides the archive, for the packed RAM system
 
 struct Head {
   std::string name, digest;

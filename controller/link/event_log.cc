@@ -55,7 +55,7 @@ void EventLog::deliver() {
 bool EventLog::deliver_to(Subscriber& subscriber) {
   for (;;) {
     const auto rows = store_.events(subscriber.after, kBatch, subscriber.node);
-    if (!rows.ok()) return true;  // the store logs its own errors; the next look retries
+    if (!rows.ok()) return true;  // the store logs its own errors; the next call retries
     const bool quiet = reactor_.steady() - subscriber.last_sent >= kSignOfLife;
     if (rows->empty() && !quiet) return true;
     if (!subscriber.listener(*rows)) return false;
@@ -67,7 +67,7 @@ bool EventLog::deliver_to(Subscriber& subscriber) {
 }
 
 int64_t newest_event(Store& store) {
-  // The port has no "last row"; doubling the step size keeps this to a few indexed reads.
+  // Store has no call for the last row; halving the step keeps this to a few dozen indexed reads.
   int64_t low = 0, step = 1 << 20;
   while (step > 0) {
     const auto rows = store.events(low + step - 1, 1, "");

@@ -16,7 +16,7 @@ namespace muster {
 
 class EventLog {
  public:
-  // Returns false if the listener no longer exists; it is then removed. A call without rows is a keep-alive.
+  // Returns false if its client is gone; the subscription then ends. A call without rows is a keep-alive.
   using Listener = std::function<bool(const std::vector<EventRow>&)>;
 
   EventLog(Reactor& reactor, Store& store) : reactor_(reactor), store_(store) {}

@@ -159,8 +159,8 @@ void LinkHub::take(const std::string& node, wire::EventBatch batch,
     if (settled) stream.durable = stream.taken;
     return answer(stream.durable);
   }
-  // Writes become durable in the order in which they were submitted: when this one is durable, so is what the
-  // executor wrote above.
+  // Writes become durable in the order in which they were submitted: when this write is durable, so is what
+  // the executor wrote in forward().
   store_.write(rows, [this, node, boot = batch.boot_id, incarnation = batch.incarnation, rows,
                       up_to = stream.taken, answer = std::move(answer)](Status written) {
     Stream& s = stream_of(node, boot, incarnation);

@@ -43,9 +43,9 @@ class LinkHub : public LinkPort {
   void withdraw(const std::string& node, const std::string& order_id) override;
   void let_go(const std::string& node, const std::string& order_id) override;
 
-  // Answers with the orders on offer that are not in `have`, and the withdrawn orders that are: at once if
-  // there are any, else when there is one, or with none when the long poll times out. One waiting call per
-  // node: a newer call ends the older one.
+  // Answers with the orders on offer that `have` lacks, and those in `have` that were withdrawn: at once if
+  // there are any, else as soon as there is one, or with none when the long poll times out. One waiting call
+  // per node: a newer call ends the older one.
   void ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer,
            const Presence& present = {});
   // Answers with the highest event number accepted, when it is durable.
@@ -66,7 +66,7 @@ class LinkHub : public LinkPort {
   struct Stream {
     std::string boot_id, incarnation;
     uint64_t taken = 0;                 // forwarded up to here
-    uint64_t durable = 0;               // written up to here, so it may be acknowledged
+    uint64_t durable = 0;               // stored up to here: these may be acknowledged
     std::vector<Write> unwritten = {};  // rows of forwarded events whose write failed
   };
 

@@ -10,7 +10,7 @@ namespace muster::locate {
 namespace {
 
 constexpr double kNearBest =
-    0.8;  // fraction of the typical best rate; slower tests are not used for the reference
+    0.8;  // fraction of the typical best rate that a test must reach to count for the reference
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -101,7 +101,7 @@ LinkSuspect node_suspect(const Case& c, const Conviction& conviction) {
     suspect.evidence.push_back(line(m, c.out));
   }
   if (sends == 0 || sends == conviction.against.size()) suspect.direction = sends ? "sends" : "receives";
-  // Adds the partners' results without this node as evidence.
+  // Adds as evidence what the partners reached with each other, without this node.
   for (size_t i = 0; i < c.measured.size(); ++i) {
     const LinkMeasurement& m = c.measured[i];
     const auto accuses = [&](const std::string& who) {
@@ -167,7 +167,7 @@ std::optional<double> healthy_rate(size_t ends, const std::vector<Rate>& rates) 
       best[static_cast<size_t>(end)] = std::max(best[static_cast<size_t>(end)], r.value);
   std::erase_if(best, [](double value) { return value < 0; });
   if (best.empty()) return {};
-  // An end that was tested with bad ends only also has a low best rate; up to three of four ends may be such.
+  // Good ends that met only bad ones have a low best rate, too: hence the quartile; 3 in 4 may be such.
   const auto upper = best.begin() + static_cast<std::ptrdiff_t>(best.size() * 3 / 4);
   std::nth_element(best.begin(), upper, best.end());
   const double near = kNearBest * *upper;

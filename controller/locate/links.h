@@ -17,21 +17,21 @@ struct LinkMeasurement {
   std::string from = {}, to = {};  // node names; data was sent from `from` to `to`
   // nullopt: the measurement failed (refused, hung, wrong data), which counts against the link.
   std::optional<double> mbps = {};
-  // A limit was given and reached: not a failure, however much faster other links are.
+  // A limit was set and the measurement reaches it: not a failure, however much faster other links are.
   bool as_expected = false;
 };
 
 struct LinkSuspect {
   enum class Kind {
     node,  // this node's own network link (NIC, cable, switch port): slow with at least two credible partners
-    pair,  // only between these two nodes; each is fast with other nodes
+    pair,  // slow only between these two nodes; each is fast with other nodes
     undecided,  // at least one of these nodes; the measurements do not show which
   };
   Kind kind = Kind::node;
   std::vector<std::string> nodes = {};     // one node for Kind::node, else both ends
   std::string direction = {};              // "sends" or "receives" if only one direction is slow, else ""
   std::string summary = {};                // one line: which end, how slow, compared with what
-  std::vector<std::string> evidence = {};  // one line per measurement: those against it, then its partners'
+  std::vector<std::string> evidence = {};  // the bad measurements, then the partners' good ones; a line each
   std::optional<double> share =
       {};  // median of its bad measurements / reference; 0 if no bandwidth could be measured
 };

@@ -8,12 +8,12 @@
 namespace muster::locate {
 namespace {
 
-// A failed pair is tested again if both ends passed kClearing tests with others for each test of the pair.
-// After kPathTests failures the path is bad: an end with an intermittent fault would also have failed with
-// another partner.
+// A failed pair is tested again if each end passed, with others, kClearing tests for each test of the pair.
+// After kPathTests failures the path is bad: an end with an intermittent fault would have failed with other
+// partners, too.
 constexpr size_t kClearing = 2, kPathTests = 3;
-// An end is tested until this many credible tests are against it: one of two partners may later turn out to
-// be bad.
+// An end is tested until it failed this many tests with credible partners: two are not enough, since one of
+// the partners may turn out to be bad.
 constexpr size_t kConfirming = 3;
 constexpr std::ptrdiff_t kLeastTests = 3;  // tests per end with partners that are not bad
 
@@ -72,7 +72,7 @@ class Search {
   };
   End& at(int end) { return ends_[z(end)]; }
 
-  // Returns how many tests the end passed with partners that are not bad, without the given partner.
+  // Returns how many tests the end passed with partners that are not bad, except with the given one.
   size_t passes_without(int end, int partner) {
     size_t passes = 0;
     for (const int other : at(end).passed_with) passes += other != partner && !at(other).guilty;
@@ -136,7 +136,7 @@ class Search {
       if (at(end).guilty ? !at(end).confirmed && !at(end).busy
                          : free(end) && (at(end).suspect || hardly_tested(at(end))))
         give_witness(end, order);
-    // All others continue with new partners.
+    // All other ends get new partners.
     const auto rounds = matchings(options_.ends, round_ + 1, options_.seed);
     if (static_cast<size_t>(round_) < rounds.size())
       for (const auto& [a, b] : rounds.back())
@@ -146,8 +146,8 @@ class Search {
         if (free(order[j]) && !met(order[i], order[j])) take(order[i], order[j]);
   }
 
-  // Takes as partner the end with the most passes that is not suspect and that it was not tested with yet;
-  // else any end that it was not tested with.
+  // Gives `end` a partner that it has not met: if possible one that is not suspect, and of these the one with
+  // the most passes.
   void give_witness(int end, const std::vector<int>& order) {
     int best = -1;
     const auto better = [&](int a, int b) {
@@ -163,7 +163,7 @@ class Search {
   const std::vector<Tested>& tested_;
   std::vector<End> ends_;
   std::vector<Probe> probes_;
-  std::vector<size_t> number_;  // of each probe, among the tests
+  std::vector<size_t> number_;  // index of each probe into tested_
   std::vector<Pair> again_;
   int round_ = 0;
   Progress out_;

@@ -2,7 +2,7 @@
 // after the first failure, suspects get partners that have passed all their tests.
 //
 // The next round depends only on the measurements so far, so a restarted controller continues with the same
-// round. Ends with three credible failed tests against them are left out. A pair that failed although both
+// round. Ends that failed three tests with credible partners are left out. A pair that failed although both
 // ends pass with others is tested again: after three failures the path between them is reported; a repetition
 // that passes is only noted. The search ends when no failure is open, but not before `least_rounds`: an
 // intermittent fault takes several tests to appear. Thread safety: stateless functions.
@@ -18,7 +18,7 @@ namespace muster::locate {
 struct Tested {
   int a = 0, b = 0;
   int round = 0;
-  double value = 0;  // the lowest reading of the test, of both directions; 0: no reading
+  double value = 0;  // the lowest reading in either direction; 0: no reading
 };
 
 struct SearchOptions {
@@ -35,7 +35,7 @@ int most_rounds(const SearchOptions& options);
 struct Progress {
   Round next = {};                      // empty: finished
   std::vector<Conviction> guilty = {};  // part = end; against = indexes into `tested`
-  std::vector<Pair> paths = {};         // failed three of three times; both ends pass with others
+  std::vector<Pair> paths = {};         // failed all three tests; both ends pass with others
   std::vector<Pair> not_repeated = {};  // passed when repeated; both ends pass with others
   std::vector<Pair> undecided = {};     // failed, not explained yet
 };

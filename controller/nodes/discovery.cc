@@ -55,7 +55,7 @@ void Discovery::on_hello(const Hello& hello) {
   Asked& asked = asked_[hello.node];
   // The inventory was ordered at the machine's first contact, before its boot id was known.
   if (asked.boot_id.empty() && !asked.order.empty()) asked.boot_id = hello.boot_id;
-  // An agent that restarted within the same boot has received the order already.
+  // An agent that restarted within the same boot already has the order.
   if (asked.boot_id != hello.boot_id) ask(hello.node, hello.boot_id);
 }
 

@@ -7,8 +7,8 @@ namespace muster {
 
 enum class HeldBy {
   nobody,      // it is not quarantined
-  run,         // a run found a fault: the next plan tries it again
-  an_operator  // a person works on it: nothing touches it until it is released
+  run,         // a run found a fault: the next plan includes the node again
+  an_operator  // an operator works on it: no run touches it until it is released
 };
 
 // "", "run", "operator".

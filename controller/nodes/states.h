@@ -12,7 +12,7 @@ enum class NodeState {
   unknown,      // never seen
   discovered,   // its hardware was seen; no usable system is installed
   unadmitted,   // it was seen, but the spec does not declare it
-  installing,   // a run works on it, and does more than write a slot while jobs run
+  installing,   // a run works on it and does more than write its unused slot
   accepted,     // it passed acceptance
   degraded,     // it works, but is below a floor of the acceptance profile
   quarantined,  // excluded, by a run or an operator (held_by.h)

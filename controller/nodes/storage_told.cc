@@ -59,7 +59,7 @@ struct Section {
     } else if (!engine.mount) {
       others = {{section.fs, ""}};
     } else if (!first) {
-      others = {{"*", "*"}};  // no server, so the correct source is unknown
+      others = {{"*", "*"}};  // no leader, so the correct mount is unknown
     } else {
       const std::string address = SectionNetwork(of, section).address(*first);
       others = {engine.mount({of.cluster, section, address, false})};
@@ -193,8 +193,8 @@ Json StorageTold::status(const Spec& spec, const std::function<bool(const std::s
       std::string problem;
       Json one = of_node(of, n.name, told, problem);
       add_sizes(one, local, section);
-      // Only the leader's report is used if only it knows: a former master that runs again has outdated
-      // metadata.
+      // If only the leader knows the engine's health, only its report counts: a former master that runs again
+      // has outdated metadata.
       const bool may_know = engine_of(s).leader_knows_health ? n.name == of.leader : is_member(s, n);
       if (told && may_know) engine.heard(s.engine, n.name, *told);
       if (!problem.empty()) section["problems"].push_back({{"node", n.name}, {"problem", problem}});

@@ -15,7 +15,7 @@ namespace muster {
 // A node's state in the scheduler, as its agent last reported it. Both members are false if it is unknown.
 struct SchedulerState {
   bool busy = false;  // it has jobs
-  bool out = false;   // it takes no jobs: drained, down, failed, but not by muster's own re-image
+  bool out = false;   // it takes no jobs: drained, down or failed, unless for muster's own re-image
 };
 
 class StorageTold {

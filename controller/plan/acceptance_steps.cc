@@ -20,7 +20,7 @@ class LinkPartners {
  public:
   explicit LinkPartners(const Planning& p) : p_(p) {}
 
-  // Returns the node's partners in this set, as ascending indexes into it.
+  // Returns the node's partners in this set, as ascending indexes into the set.
   std::vector<int> of(const NodeSpec& node, const NodeSet& set) {
     auto& measured = measured_[&set];
     if (measured.empty())
@@ -64,8 +64,8 @@ class LinkPartners {
   std::map<const NodeSet*, Names> measured_;
 };
 
-// "peers_in_plan": true keeps only the peers in the plan: a link test needs both ends to run at the same
-// time. A step without any remaining peer is left out.
+// "peers_in_plan": true keeps only the peers in the plan, because both ends of a link test must run at the
+// same time. A step without any remaining peer is left out.
 class PeersInPlan {
  public:
   explicit PeersInPlan(const Planning& p) : partners_(p) {}
@@ -148,7 +148,7 @@ void write_acceptance(Planning& p) {
   find_started_programs(p);
   if (p.drafts.size() < p.spec.nodes.size())
     p.plan.notes.push_back(
-        "links are measured only between the nodes of this plan; run `muster accept` to measure all of them");
+        "links are measured only between the nodes of this plan; run `muster accept` to measure all links");
   std::set<int> numbers;
   for (auto& d : p.drafts) {
     for (auto& s : d.accept) s.stage = 1;

@@ -35,7 +35,7 @@ void write_image(Planning& p, Draft& d) {
   if (d.disks.os_is_ours)
     p.plan.notes.push_back(
         d.spec->name +
-        ": the OS disk has muster's layout; its unused root slot is written and its state is kept");
+        ": the OS disk has muster's layout; its unused root slot is written, and /state is kept");
   if (!in_ram(d)) add_netboot(p, d);
   add(p, d,
       {"image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(*job), kImage, 3});

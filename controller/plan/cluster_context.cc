@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kForJobs = 95;  // percent of memory for jobs; the rest is for the kernel and the daemons
 
 // slurmd reports the memory that the kernel makes available, and a node that reports less than its RealMemory
-// is drained. Installed memory is the same after every boot and is used, unless it exceeds the available
+// is drained. Installed memory is the same after every boot: it is used, unless it exceeds the available
 // memory by more than the margin covers (blocks of 2 GiB that are only partly present). Then it is lowered in
 // steps: MemTotal varies by a MiB or two from boot to boot, and slurm.conf must not change with it.
 int64_t memory_for_jobs_mib(const HardwareFacts& facts) {
@@ -160,7 +160,7 @@ NodeView ClusterContext::of(const std::string& playbook, const std::string& amon
   };
   if (!playbook.empty()) take(spec_.leader_of(playbook));
   if (!among.empty()) take(spec_.leader_of(among));
-  // Slurm's accounting has no leader if Slurm's leader does not have it.
+  // Only Slurm's leader can lead accounting: if it lacks that playbook, no node does.
   if (!set.members.empty() && (playbook != "accounting" || !among.empty())) take(set.members.front());
   return views_[key] = view;
 }

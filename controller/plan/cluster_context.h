@@ -51,7 +51,7 @@ struct SharedSection {
   SectionNetwork network;
   const NodeSpec* leader;       // null: the section has no members
   bool holds_data;              // a member was seen with data of this section
-  std::array<Json, 2> members;  // {name, address}; lent to `storage_shared` and the engine's list
+  std::array<Json, 2> members;  // lists of {name, address}, lent to one NodeContext at a time
 };
 
 // The data that is the same for every node of a cluster, built once for all of them: its size grows with the

@@ -22,10 +22,10 @@ class NodeContext : public NamedValues {
   NodeContext& operator=(const NodeContext&) = delete;
   ~NodeContext() { give_back_members(); }
 
-  // Selects the playbook ("": the acceptance profile), or the view, that the values are for from now on.
+  // From now on, the values are those for this playbook ("": the acceptance profile) or for this view.
   void enter(const std::string& playbook);
   void enter(const NodeView& view);
-  // Sets the value of `item` in templates; null: none.
+  // Sets the value of `item` in templates; null: `item` is unknown.
   void set_item(const Json* item) { item_ = item; }
   // Removes the current content of the disks from the values (see ContextInput::with_content).
   void forget_content();

@@ -20,7 +20,7 @@ std::string people(const DiskFacts& d) {
                      d.size_bytes);
 }
 
-// Describes the disk's content, and the owner of the system on it if muster wrote one.
+// Describes the disk's content and, if muster wrote a system to the disk, that system's owner.
 std::string holds(const DiskFacts& d) {
   const std::string content = d.content.empty() ? (d.blank ? "blank" : "unknown") : d.content;
   if (d.muster_node.empty()) return content;
@@ -63,7 +63,7 @@ const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::stri
 
 bool all_same(const std::string& text) { return text.find_first_not_of(text[0]) == std::string::npos; }
 
-// True for WWIDs of a kind that a registry makes unique; other WWIDs are derived from the serial number.
+// True if a registry makes this kind of WWID unique; other kinds are derived from the serial number.
 bool is_assigned(const std::string& wwid) {
   for (const char* prefix : {"eui.", "naa.", "uuid."})
     if (wwid.rfind(prefix, 0) == 0) return true;
@@ -142,7 +142,7 @@ class Chooser {
     }
   }
 
-  // A redundant array continues without a failed drive: warn against recreating it.
+  // A redundant array continues without a failed drive and must not be recreated: adds a hint.
   std::string array_hint(const DiskGroup& group, size_t found) const {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage || !is_redundant(storage->level) || found >= static_cast<size_t>(group.match.count))
@@ -185,15 +185,15 @@ class Chooser {
       }
     const std::string who = fmt::format("the disks of group '{}' hold ", group.name);
     if (uuids.size() > 1)
-      return refuse("array-mixed", fmt::format("{}{} different arrays named '{}'; keep the disks of "
-                                               "only one array, or wipe them by hand (blkdiscard -z)",
+      return refuse("array-mixed", fmt::format("{}{} different arrays named '{}'; select the disks "
+                                               "of only one array, or wipe the disks by hand (blkdiscard -z)",
                                                who, uuids.size(), storage.name));
     if (!levels.empty() && levels != std::set<std::string>{storage.level})
       return refuse("array-level",
                     fmt::format("{}array '{}' of level {}, but the spec declares {}; declare the existing "
                                 "level, or wipe the disks by hand (blkdiscard -z)",
                                 who, storage.name, *levels.begin(), storage.level));
-    // Spares are not counted as members.
+    // The member count of an array does not include spares.
     const bool spares = is_redundant(storage.level) && sizes.size() == 1 &&
                         std::strtoul(sizes.begin()->c_str(), nullptr, 10) < disks.size();
     if (!sizes.empty() && !spares && sizes != std::set<std::string>{std::to_string(disks.size())})
@@ -353,7 +353,7 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
   bool found = false;
   const auto look = [&](const std::string& label) {
     if (label.empty()) return true;
-    // A partition that agent/steps/disk/partition.cc made for the section, and its content: "scratch-log".
+    // Label that agent/steps/disk/partition.cc gives to a partition and its file system: "scratch-log".
     const bool part = !disk.partitions.empty() && label.rfind(storage.name + "-", 0) == 0;
     found = found || part || ours.count(label) > 0;
     return part || ours.count(label) > 0;

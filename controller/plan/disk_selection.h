@@ -1,4 +1,4 @@
-// Decides which disks a node's disk groups select, and whether they may be written; nothing else decides
+// Decides which disks a node's disk groups select, and whether they may be written; no other code decides
 // this. Pure functions over facts, no I/O.
 //
 // A disk is selected by serial, wwid, model, size and transport, never by its kernel name. A selector that
@@ -60,7 +60,7 @@ std::string medium_of(const std::string& serial, const std::string& wwid, const 
 struct SelectedDisk {
   const std::string* node;
   const DiskFacts* disk;
-  bool planned;  // by a node of this plan; false: by another node of the spec
+  bool planned;  // the node is in this plan; false: it is only in the spec
 };
 // Returns a refusal (disk-shared) for each disk that several nodes select, at least one of them planned.
 std::vector<Refusal> refuse_shared(const std::vector<SelectedDisk>& selected);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr DurationMs kDrain = 24 * 60 * kMinute;
 
-// False, with a refusal, if the node holds data that cannot be moved off it.
+// Returns false, and adds a refusal, if the node holds data that cannot be moved off it.
 bool may_leave(Planning& p, const Draft& d) {
   for (const auto& s : p.spec.storage) {
     const StorageEngine& engine = engine_of(s);
@@ -63,7 +63,7 @@ void write_drain(Planning& p) {
     d.disks.destroys.clear();
     const auto steps = steps_of_phase(p, d, phase, out);
     if (steps.empty())
-      p.problems.push_back("no playbook of " + d.spec->name + " has steps of phase " + phase);
+      p.problems.push_back("none of the playbooks of " + d.spec->name + " has steps of phase " + phase);
     p.plan.nodes.push_back(d.spec->name);
     p.plan.config_digests[d.spec->name] = d.seen->config_digest;
     Action& a = add(p, d,

@@ -14,8 +14,8 @@ std::string as_glob(const std::string& text) {
   return out;
 }
 
-// Returns the server to check if the mount does not answer. A CephFS source contains a cluster's name; the
-// monitors' addresses may be in the options.
+// Returns the server whose reachability is checked if the mount does not answer. A CephFS source names a
+// cluster, not a server; the monitors' addresses may be in the options.
 std::string server_of(const StorageSpec& s) {
   if (s.fstype != "ceph") return s.source.substr(0, s.source.find(":/"));
   const std::string options = "," + s.options + ",", mark = ",mon_addr=";

@@ -6,9 +6,9 @@
 
 namespace muster {
 
-// Returns the sections that this node mounts, as elements of `storage_external`; with `writable_only`, only
-// the writable ones, as elements of `storage_shared` as well, because steps over that list write. The leader
-// of a section is the first node, by name, that mounts it; no node of the cluster holds its data.
+// Returns the sections that this node mounts, as elements of `storage_external`. With `writable_only`,
+// returns only the writable ones, for `storage_shared`: the steps for that list write to each section. The
+// leader of a section is the first node, by name, that mounts it; no node of the cluster holds its data.
 Json external_storage(const Spec& spec, const NodeSpec& node, bool writable_only);
 
 }  // namespace muster

@@ -26,7 +26,7 @@ bool is_speed(const Json& limit) {
                                limit.contains("history_min_ratio"));
 }
 
-// Returns the models in the signed results that this node's GPUs may be; empty: none.
+// Returns the models in the signed results that match this node's GPUs; empty if none matches.
 std::set<std::string> possible_models(const GpuResults& results, const NodeSpec& node,
                                       const HardwareFacts* facts) {
   std::set<std::string> out;

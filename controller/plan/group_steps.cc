@@ -25,8 +25,8 @@ int64_t number_or(const Json& params, const char* key, int64_t fallback) {
 }
 
 // Returns how long the servers must run: for the load, then for at most log2 N + 2 rounds of N / 2 pairs
-// (controller/locate/search.h). It does not allow for every batch to use its whole deadline: in that case the
-// servers end early, and the remaining pairs have no result.
+// (controller/locate/search.h). This is not enough if every batch uses its whole deadline: the servers then
+// end early, and the remaining pairs have no result.
 int64_t serving_seconds(const Json& params, size_t hosts) {
   int64_t rounds = 2;
   while ((size_t{1} << (rounds - 2)) < hosts) ++rounds;
@@ -47,14 +47,14 @@ class GroupStep {
 
   void add(const Draft& d) { there_[d.spec->name] = d.spec; }
 
-  // Chooses the planned hosts. The list of hosts is the same on all nodes with the step.
+  // Selects the hosts that are in the plan. The list of hosts is the same on all nodes with the step.
   void choose() {
     for (const Json& host : planned_.step().params.value("hosts", Json::array()))
       if (there_.count(name_of(host))) hosts_.push_back(host);
     for (const Json& host : hosts_) members_.insert(name_of(host));
   }
 
-  // Changes the step to this node's part (lead or serve); false: the node has no part.
+  // Changes the step to this node's role in it (lead or serve). Returns false if the node has no role.
   bool assign(const NodeSpec& node, PlannedStep& mine) const {
     if (hosts_.size() < 2 || !members_.count(node.name)) return false;
     const bool leads = name_of(hosts_.front()) == node.name;

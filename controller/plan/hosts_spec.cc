@@ -16,7 +16,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kFewestForMajority = 3;
-// Tolerance for memory that firmware and kernel reserve, which varies a little; one of 32 modules is 3 %.
+// The memory that firmware and kernel reserve varies a little. One missing module of 32 would be 3 %.
 constexpr double kSameMemory = 0.02;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr size_t kShownNames = 3;
@@ -196,7 +196,7 @@ std::string hardware_of(const Group& group, std::vector<std::string>& notes) {
   const std::string text = hardware_text(seen, without);
   if (!without.empty())
     notes.push_back(fmt::format(
-        "group {}: no value is shared by a majority of hosts, so these were left out of the spec: {}",
+        "group {}: no majority of hosts agrees on these values, so they were left out of the spec: {}",
         group.name, fmt::join(without, ", ")));
   return text;
 }
@@ -226,7 +226,7 @@ std::optional<Cidr> network_of(const std::vector<uint32_t>& addresses) {
   return {};
 }
 
-// Returns all errors in the list of hosts, as text, and adds their addresses to `addresses`.
+// Returns all errors in the list of hosts, as text, and adds the hosts' addresses to `addresses`.
 std::vector<std::string> wrong_in(const std::vector<AcceptHost>& hosts, std::vector<uint32_t>& addresses) {
   std::vector<std::string> wrong, missing, twice;
   std::set<std::string> names;

@@ -9,7 +9,7 @@ namespace muster {
 
 // Returns the node's address in its installed system, "10.20.0.11/24".
 std::string installed_address(const Spec& spec, const NodeSpec& node);
-// Returns the order; empty, and adds a problem, if the node has no image or OS disk (already refused).
+// Returns the order. If the node has no image or OS disk (already refused), adds a problem and returns none.
 std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d);
 
 }  // namespace muster

@@ -12,17 +12,17 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kWrite = 45 * kMinute, kResume = 15 * kMinute;
-// In addition to the time of one boot: the node may lose its power or its link while it commits.
+// Added to the time of one boot, because the node may lose its power or its link while it commits.
 constexpr DurationMs kCommit = 5 * kMinute;
-// So that the step's own deadline passes before the action's: the step's error names the jobs that did not
-// end.
+// Added to the drain timeout, so that the step's own deadline passes before the action's: the step's error
+// names the jobs that did not end.
 constexpr DurationMs kSpare = 15 * kMinute;
 // Slurm's controller, or the master of a storage section, may be restarting at the same time.
 constexpr int kResumeAttempts = 60;
 
 struct Slots {
   std::string running, other;
-  std::string why;  // if not empty: the slots are uncertain, or the running slot is not the default
+  std::string why;  // not empty: why the slots are uncertain, or that the running slot is not the default
 };
 
 std::string other_of(const std::string& slot) { return slot == "a" ? "b" : "a"; }
@@ -32,10 +32,10 @@ const SlotFacts* slot_of(const BootFacts& boot, const std::string& letter) {
   return found == boot.slots.end() ? nullptr : &found->second;
 }
 
-// Determines which slot runs. The last inventory may be older than a commit or the end of a trial; the image
-// digest is newer, because the agent reports it at every boot. An accepted node runs its default slot, since
-// it is accepted in a new slot only after the commit. If the result is wrong nevertheless, the agent rejects
-// the order.
+// Determines which slot the node runs from. The last inventory may be older than a commit or the end of a
+// trial; the image digest is newer, because the agent reports it at every boot. An accepted node runs its
+// default slot, since it is accepted in a new slot only after the commit. If the result is wrong
+// nevertheless, the agent rejects the order.
 Slots slots_of(const Draft& d) {
   const BootFacts& boot = d.seen->facts->boot;
   if (boot.running != "a" && boot.running != "b")
@@ -157,7 +157,7 @@ Action& add_when_failed(Planning& p, Draft& d, const std::string& before, NewAct
 }
 
 // True for a node that goes through the RAM system but still runs its installed system: if its jobs do not
-// end in time, it is returned to service there.
+// end in time, the node is returned to service in that system.
 bool may_stay(const Draft& d) { return !d.pause.empty() && in_installed(d) && d.seen->facts; }
 
 // An agent that does not report its slot is of an earlier version, and rejects orders with a step module that
@@ -170,7 +170,7 @@ void drop_unknown_steps(Planning& p, Draft& d) {
   p.plan.notes.push_back(
       d.spec->name +
       " has an agent of an earlier version, which cannot prepare shared storage for the node's absence: "
-      "while the node is away, the storage may copy the data that it holds");
+      "while the node is away, the storage may copy the data that the node holds");
 }
 
 void choose_pause(Planning& p, Draft& d) {
@@ -199,12 +199,12 @@ void write_return(Planning& p, Draft& d) {
     before = add_when_failed(
                  p, d, "",
                  {"return", ActionKind::return_slot, "return",
-                  d.slot.empty() ? "if its jobs do not end: back to its previous state"
-                                 : "if any of this fails: back to slot " + slots.running,
+                  d.slot.empty() ? "if its jobs do not end: return to its previous state"
+                                 : "if any of this fails: return to slot " + slots.running,
                   Json{{"slot", slots.running}, {"digest", digest_of(d, slots.running)}, {"state", state}},
                   patience, 2})
                  .id;
-  // `return` has the node's state in its params; if there is no `return`, look-old has it.
+  // The node's state is a parameter of `return` or, if that action is missing, of `look-old`.
   Json was = Json::object();
   if (before.empty()) was["state"] = state;
   if (!d.resume.empty())
@@ -303,7 +303,7 @@ void write_prefetches(Planning& p) {
         {"look", ActionKind::inventory, "image", "take an inventory of what was written", Json::object(),
          kInventory});
     add_when_failed(p, d, "",
-                    {"look-old", ActionKind::inventory, "return", "nothing changed: take an inventory",
+                    {"look-old", ActionKind::inventory, "return", "if the write fails: take an inventory",
                      Json{{"state", to_string(d.seen->state)}}, kInventory});
   }
   if (p.plan.actions.size() > actions) p.plan.barriers.push_back(std::move(batch));
@@ -321,8 +321,8 @@ void write_trials(Planning& p) {
     const std::string title =
         fmt::format("boot slot {} once{}{}", d.slot,
                     p.rolls_back() ? fmt::format(" (image {})", d.slot_digest.substr(0, 19)) : "",
-                    ends.empty() ? "; if it hangs, an operator has to reset the node"
-                                 : "; if it hangs, it is reset by " + ends);
+                    ends.empty() ? "; if the node hangs, an operator has to reset it"
+                                 : "; if the node hangs, " + ends + " power-cycles it");
     const bool others =
         std::any_of(barrier.begin(), barrier.end(), [&](const std::string& id) { return id != d.last; });
     const wire::BootSlotJob job{d.slot, d.slot_digest, p.spec.limits.trial};

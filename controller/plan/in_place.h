@@ -16,11 +16,11 @@ namespace muster {
 // steps of phases `pause` and `resume`; a node forced by name has none.
 void choose_way(Planning& p, Draft& d);
 
-// Writes the actions before the node leaves its system: write the other slot, then the steps of phase
-// `pause`. The latter are also for a node that goes through the RAM system.
+// Writes the actions that precede the reboot: writing the other slot, then the steps of phase `pause`. A node
+// that goes through the RAM system gets those steps, too.
 void write_slot_and_pause(Planning& p, Draft& d);
 // Writes the prefetches for nodes of a rollout's next batch: their other slot is written when this plan's
-// nodes leave their systems. They are in Plan::serving: their state does not change, even if the write fails.
+// nodes leave their systems. Those are in Plan::serving: their state stays the same, even if the write fails.
 void write_prefetches(Planning& p);
 // Writes the trial boots, after all earlier actions of all nodes of the plan. The trial's time limit starts
 // with the boot, so no later action may wait for jobs; a hung node is waited for no longer than two boots.

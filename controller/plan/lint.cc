@@ -14,7 +14,7 @@ namespace {
 
 using Problems = std::vector<std::string>;
 
-// Strings without which a text need not be parsed. A text that many nodes share is searched only once.
+// A text with none of these strings need not be parsed. A text that many nodes share is searched only once.
 using Marks = std::vector<std::string>;
 const Marks kMarksOfDisks = {"\"content_hash\":"};
 const Marks kMarksOfSecrets = {"PRIVATE KEY-----", "\"password\":", "\"secret\":", "\"private_key\":"};
@@ -94,7 +94,7 @@ void check_order(const Plan& plan, Problems& problems) {
   std::map<std::string, std::vector<std::string>> next;
   std::map<std::string, std::string> last_of_node;
   for (const auto& a : plan.actions) before[a.id];
-  // A barrier is treated as an action, whose name begins with a slash, as no action id does.
+  // A barrier is treated as an action whose id begins with a slash; no real action has such an id.
   const auto barrier = [](size_t i) { return "/barrier-" + std::to_string(i); };
   for (size_t i = 0; i < plan.barriers.size(); ++i)
     for (const auto& member : plan.barriers[i])
@@ -182,7 +182,8 @@ void check_destruction(const Plan& plan, Texts& texts, Problems& problems) {
     if (identity.empty())
       problems.push_back(d.node + ": a disk with neither serial number nor WWID would be destroyed");
     if (d.content_hash.empty())
-      problems.push_back(d.node + ": disk " + identity + " is not bound to its current content");
+      problems.push_back(d.node + ": disk " + identity +
+                         " would be destroyed, but the destruction list lacks the hash of its content");
     if (!destroyed.insert({d.node, disk_key(d.serial, d.wwid)}).second)
       problems.push_back(d.node + ": disk " + identity + " is in the destruction list twice");
     const std::string medium = medium_of(d.serial, d.wwid, d.model);

@@ -34,8 +34,8 @@ constexpr Kind kKinds[] = {
 
 struct Shared {
   size_t shared = 0, before = 0, now = 0;
-  // For GPUs and ports only: drives are moved between machines, and an enclosure may show a drive to two
-  // hosts.
+  // Only GPUs and ports count here: drives are moved between machines, and an enclosure may show a drive to
+  // two hosts.
   bool fixed_known = false, fixed_shared = false;
 };
 

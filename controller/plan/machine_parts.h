@@ -47,7 +47,7 @@ struct MachineChange {
 };
 // Compares two machines. UUIDs decide if both are known, unless two or more parts are known of both and none
 // is shared: some manufacturers give many boards the same UUID. Otherwise they are the same machine if they
-// share at least half of the parts of the one with more (of the kinds known of both), and not only drives.
+// share at least half the parts of the machine with more (of the kinds known of both), and not only drives.
 MachineChange compare_machines(const MachineParts& before, const MachineParts& now);
 
 struct NamedMachine {

@@ -72,8 +72,8 @@ void render_playbook(const Playbook& playbook, bool baked, NodeContext& context,
   if (!steps.empty()) into.cluster[playbook.name] = std::move(steps);
 }
 
-// Drops steps that would end what newer pause steps begin: a node with an agent of an earlier version is
-// paused without those (in_place.cc), and adopted nodes, which have no slots, are not paused at all.
+// Drops the steps that undo the newer pause steps: a node whose agent is of an earlier version is paused
+// without those (in_place.cc), and adopted nodes, which have no slots, are not paused at all.
 void drop_new_modules(Draft& d) {
   if (d.imaging || !d.seen->facts || !d.seen->facts->boot.running.empty()) return;
   for (auto& [name, steps] : d.cluster) std::erase_if(steps, has_new_module);

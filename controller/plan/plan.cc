@@ -176,8 +176,8 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-// Lists what will be destroyed. For a machine without an inventory the disks are unknown: it is shown as a
-// whole.
+// Lists what will be destroyed. If a machine has no inventory, its disks are unknown, and the machine is
+// shown as a whole.
 std::string render_destroys(const Plan& plan) {
   std::vector<std::string> whole;
   std::string disks;
@@ -196,7 +196,7 @@ std::string render_destroys(const Plan& plan) {
   if (!whole.empty())
     out += fmt::format(
         "WILL BE DESTROYED: all data on all disks of {} (content unknown), because the provider reinstalls "
-        "them\n",
+        "these machines\n",
         joined(whole));
   if (count > 0) out += fmt::format("WILL BE DESTROYED: {} disk{}\n{}", count, count == 1 ? "" : "s", disks);
   return out.empty() ? "Nothing will be destroyed.\n" : out;

@@ -45,8 +45,8 @@ enum class ActionKind {
   // deadline, the node is power-cycled, which boots the default slot.
   boot_slot,
   // back to the default slot, params = {"slot","digest","state"}: done when the agent sends a hello from that
-  // slot (at once if it already runs it); otherwise an agent order `reboot`, and a power cycle if no agent
-  // reports. The node then has the state `state`: accepted, degraded
+  // slot (at once if the node already runs from it); otherwise an agent order `reboot`, and a power cycle if
+  // no agent reports. The node's state is then `state`: accepted or degraded
   return_slot,
 };
 std::string_view to_string(ActionKind kind);
@@ -106,8 +106,8 @@ struct Destruction {
   std::string content;       // what is on it now, as text; "blank" if nothing was found
   std::string content_hash;  // compared by the agent just before writing; if it differs, nothing is written
   std::string why;           // "operating system image debian-12", "RAID0 for /scratch"
-  // True for a machine without an inventory: all data on all of its disks. Only node, content and why are
-  // then set.
+  // True for a machine without an inventory: all data on all of its disks is destroyed. Only node, content
+  // and why are then set.
   bool every_disk = false;
 };
 
@@ -129,10 +129,10 @@ struct Plan {
   std::string follows;
   int64_t spec_revision = 0;
   std::string profile;                        // acceptance profile; empty: nothing is measured
-  bool simulated = false;                     // a lab: every report line says so
+  bool simulated = false;                     // true in a lab: every line of the report says so
   std::map<std::string, std::string> images;  // name -> digest
   PlanLimits limits;
-  std::vector<std::string> nodes;  // those that take part, in order
+  std::vector<std::string> nodes;  // the nodes that take part, in order
   // the subset of `nodes` that only let others use their storage: their own state does not change
   std::vector<std::string> serving;
   std::vector<std::string> unchanged;  // nodes that are already as declared

@@ -58,8 +58,8 @@ class StepPlanner {
                                     step.name, context_.node().name, text));
   }
 
-  // True if the step is for this node, by its `on`. For an item that is a storage section, the leader is that
-  // of the section.
+  // True if the step's `on` includes this node. If the item is a storage section, `on: leader` means the
+  // leader of that section.
   bool is_for(const PlaybookStep& step, const Json& item) const {
     if (step.among == kGroup) return true;  // assign_groups()
     const bool leads = context_.leads();
@@ -67,8 +67,8 @@ class StepPlanner {
     return step.on == "all" || (step.on == "leader") == leads_it;
   }
 
-  // Enters the view of the nodes that `among` selects; false if this node is not one of them. If no node is,
-  // the leader of all nodes reports why.
+  // Enters the view of the nodes that `among` selects; false if this node is not one of them. If `among`
+  // selects no node, the leader of all nodes reports why.
   bool is_among(const PlaybookStep& step) {
     if (step.among.empty() || step.among == kGroup) return true;
     const NodeView view = context_.cluster().of(context_.playbook(), step.among);

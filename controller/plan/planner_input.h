@@ -28,7 +28,7 @@ struct PlannerImage {
 
 // What is currently known about one node, from its row in the store and from its agent.
 struct NodeObservation {
-  std::optional<HardwareFacts> facts;  // none: never seen, or its disks were written since
+  std::optional<HardwareFacts> facts;  // none: never seen, or its disks were written afterwards
   // the last known facts, of any age: processors, memory and GPUs do not change with a re-image
   std::optional<HardwareFacts> machine;
   std::optional<wire::Mode> mode;           // mode that its agent last reported
@@ -95,7 +95,7 @@ struct PlannerInput {
   std::optional<GpuResults> gpu_results = {};  // set if the spec requires their limits
 };
 
-// Returns the controller's address on the provisioning network: declared, or the network's first host.
+// Returns the controller's address on the provisioning network: the declared one, or the first host address.
 std::string provisioning_address(const Spec& spec);
 
 }  // namespace muster

@@ -79,7 +79,7 @@ bool has_quorum(const Planning& p, const StorageSpec& s) {
 
 std::string ends_a_hang(const NodeSpec& node) {
   if (!is_switched(node)) return "";
-  return rented(node) ? "its provider's power cycle" : "its BMC's power cycle";
+  return rented(node) ? "its provider" : "its BMC";
 }
 
 std::string image_digest_of(const Planning& p, const Draft& d) {
@@ -134,7 +134,7 @@ void add_netboot(Planning& p, Draft& d) {
     const Json params = {{"reinstall", {{"image", power.install_image}, {"os", power.install_os}}}};
     add(p, d,
         {"netboot", ActionKind::netboot, "power",
-         fmt::format("its provider reinstalls it ({}), then the RAM system is started from it (kexec)",
+         fmt::format("its provider reinstalls it ({}), then the new system starts the RAM system (kexec)",
                      power.install_image),
          params, p.spec.limits.netboot + kReinstall, 2});
     Destruction lost;

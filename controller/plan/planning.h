@@ -100,11 +100,11 @@ bool in_band(const NodeSpec& node);
 bool provider_installs(const Draft& d);
 // True if an operator switches its power by hand, when requested.
 bool by_hand(const NodeSpec& node);
-// True if the node's agent is reachable and runs in the RAM system; in an installed or adopted system.
+// True if the node's agent is reachable in the RAM system or, respectively, in an installed or adopted one.
 bool in_ram(const Draft& d);
 bool in_installed(const Draft& d);
-// True if it is installed, or may be, and its agent is silent: it may be rebooting, powered off, disconnected
-// or broken.
+// True if the node is, or may be, installed and its agent is silent: the node may be rebooting, powered off,
+// disconnected or broken.
 bool asleep(const Planning& p, const Draft& d);
 // True if this controller imaged the machine: only its agents report which image they run.
 bool imaged_here(const Draft& d, const HardwareFacts& facts);
@@ -116,7 +116,7 @@ bool leads(const Planning& p, const StorageSpec& s, const NodeSpec& node);
 // True if the section has enough members for a quorum, so that none of them is indispensable.
 bool has_quorum(const Planning& p, const StorageSpec& s);
 
-// Returns what can reset the node when it hangs, "its BMC's power cycle"; "" if only an operator can.
+// Returns what can power-cycle the node if it hangs: "its BMC" or "its provider"; "" if only an operator can.
 std::string ends_a_hang(const NodeSpec& node);
 // Returns the digest of the image that the node will run when the plan is carried out, if known.
 std::string image_digest_of(const Planning& p, const Draft& d);
@@ -140,8 +140,8 @@ void add_netboot(Planning& p, Draft& d);
 // Groups the plan's actions by node, with the nodes in the order of the plan.
 void group_by_node(Planning& p);
 
-// Returns the parameters of a `steps` or `check` action. The ring is for steps that use the next live node
-// (controller/run/narrow.h); steps with the same nodes share one ring.
+// Returns the parameters of a `steps` or `check` action. They contain a ring of nodes for steps that use the
+// next live node (controller/run/narrow.h); steps with the same nodes share one ring.
 ActionParams order_params(const std::vector<PlannedStep>& steps, bool check);
 // Returns `time` as the time limit of an action with these steps, plus the firmware's boot time if one of the
 // steps restarts the node.

@@ -10,8 +10,8 @@ namespace muster {
 void prepare_all(Planning& p);
 // Leaves out machines whose hardware differs from the declaration; the others continue without them.
 void drop_unlike(Planning& p);
-// Refuses disks that several nodes select. Nodes outside the plan count with the disks last seen there, which
-// may be in use.
+// Refuses disks that several nodes select. Nodes outside the plan are included with the disks last seen
+// there, which may be in use.
 void refuse_shared_disks(Planning& p);
 // Leaves out nodes on which nothing would change.
 void drop_unchanged(Planning& p);

@@ -34,7 +34,7 @@ std::string rails_seen(const Spec& spec, const NodeSpec& node, const HardwareFac
     storage_found = storage_found || is_port(nic, storage);
     if (nic.mac == node.mac || is_port(nic, storage) || (nic.mac.size() == kEthernetMac) != ethernet)
       continue;
-    // PCI addresses, because interfaces may have different names in the installed system.
+    // Ports are named by PCI address, because interfaces may have other names in the installed system.
     question.ports.push_back({nic.pci, nic.pci_path, nic.link_up, nic.speed_mbps});
     addresses.push_back(nic.pci);
   }

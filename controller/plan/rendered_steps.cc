@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Number of recent values kept per name, so that this many groups of nodes may alternate without a miss.
+// Number of recent values kept per name: this many groups of nodes may alternate without a cache miss.
 constexpr size_t kKnown = 16;
 
 bool truthy(const Json& value) {

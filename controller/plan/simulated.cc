@@ -14,7 +14,7 @@ namespace muster {
 
 namespace {
 
-// Multiplies the number by the scale, but not to below `least` unless it was below before. Keeps the type: an
+// Multiplies the number by `by`, but reduces no number to below `least`. Keeps the type: an
 // integer stays an integer, and text (from a template) stays text.
 void scale(Json& value, double by, double least) {
   const bool text = value.is_string();
@@ -33,8 +33,8 @@ struct Amount {
   const char* key;
   double least;
 };
-// In seconds, MiB, and bytes of the largest message. The time that a server waits for its partners is not
-// scaled, because slow machines need it most.
+// Parameters in seconds, in MiB, and in bytes (largest message). The time that a server waits for its
+// partners is not scaled, because slow machines need it most.
 constexpr Amount kAmounts[] = {
     {"seconds", 1}, {"random-seconds", 1}, {"parallel-seconds", 1}, {"size", 8}, {"max_bytes", 1 << 20}};
 

@@ -26,7 +26,7 @@ class Simulated {
 
   const LabAcceptance& what_;
   std::set<std::string> used_;
-  std::map<RenderedStepPtr, RenderedStepPtr> changed_ = {};  // step -> its changed form, shared alike
+  std::map<RenderedStepPtr, RenderedStepPtr> changed_ = {};  // step -> its changed form, shared as well
 };
 
 // Returns a note that lists the machines with a lab's simulated GPUs; "" if there are none.

@@ -71,8 +71,8 @@ std::vector<Stage> stages(const Planning& p) {
   return out;
 }
 
-// Adds hard dependencies on the leaders that serve this node: it does not continue without them. Other nodes
-// do.
+// Adds hard dependencies on the leaders that serve this node: the node does not continue without them; other
+// nodes do.
 void put_behind_leaders(Planning& p, Draft& d, Action& a) {
   bool newest = true;
   for (auto led = p.led.rbegin(); led != p.led.rend(); ++led) {

@@ -32,7 +32,7 @@ std::string data_on(const Planning& p, const StorageSpec& s) {
   return out.empty() ? out : out + (out.find(',') == std::string::npos ? " holds data" : " hold data");
 }
 
-// True only if certain: if the state is unknown, the agent checks it.
+// True only if the node certainly lacks the metadata: if that is unknown, the agent checks it.
 bool lacks_metadata(const Planning& p, const StorageSpec& s, const Draft& d) {
   if (!d.disks.refusals.empty() || data_on(p, s).empty()) return false;
   if (d.imaging && !d.disks.os_is_ours) return true;

@@ -1,5 +1,5 @@
-// Leaders of shared storage: adds them to a plan so that new nodes can mount, and prevents them from creating
-// existing storage again. No I/O.
+// Leaders of shared storage: adds them to a plan so that new nodes can mount the storage, and prevents them
+// from creating existing storage again. No I/O.
 #pragma once
 
 #include "controller/plan/planning.h"

@@ -27,7 +27,7 @@ bool others_use(const Planning& p, const StorageSpec& s, const NodeSpec& but) {
                      [&](const NodeSpec& n) { return n.name != but.name && mounts(s, n); });
 }
 
-// True if the node is not serving now, or may restart at any time, for any reason.
+// True if the node, for any reason, does not serve its storage now or may restart at any time.
 bool is_away(const Planning& p, const std::string& node) {
   const auto seen = p.in.nodes.find(node);
   return seen == p.in.nodes.end() || !seen->second.online || seen->second.mode == wire::Mode::ram ||

@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 constexpr std::string_view kGzip = "\x1f\x8b";
-constexpr int kAnyWindow = 15 + 32;  // zlib detects whether it is gzip or its own format
+constexpr int kAnyWindow = 15 + 32;  // zlib detects whether the data is in gzip or zlib format
 
 Result<std::string> unpack(std::string_view packed, size_t most) {
   z_stream stream = {};
   if (inflateInit2(&stream, kAnyWindow) != Z_OK)
     return fail(Code::failed, "not enough memory to decompress the response");
-  // zlib takes it as not const, and does not write there.
+  // The interface of zlib takes a non-const pointer, but zlib does not write there.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
   std::string out;
@@ -87,7 +87,8 @@ Result<Json> parse_bmc_json(std::string_view body, const std::string& encoding, 
   auto read = parse_json(body);
   if (!read.ok()) read = parse_json(cleaned(body));
   if (read.ok() || encoding.empty() || encoding == "identity") return read;
-  return fail(Code::invalid, fmt::format("compressed as '{}' or not JSON", encoding));
+  return fail(Code::invalid,
+              fmt::format("its Content-Encoding '{}' is not supported, or it is not JSON", encoding));
 }
 
 std::string json_text(const Json& json, const char* key) {

@@ -5,7 +5,7 @@
 // `cancelled` when it is no longer needed or is replaced by a new task. It has no timeout: the caller has a
 // deadline. A silent agent does not prove that a machine is off: the operator must report that.
 //
-// Thread: the reactor's. `done` never runs inside a call.
+// Thread: the reactor's. `done` is never called inside one of these functions.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ class ByHand {
 
   // To be called when the machine requested its RAM system: a pending netboot task is done.
   void saw_netboot(const std::string& node);
-  // To be called when its agent reported, so the machine is on.
+  // To be called when the node's agent reported: the machine is on.
   void saw_agent(const std::string& node);
   // To be called when the operator reports the task done. conflict: no task is pending for this node.
   Result<Task> said_done(const std::string& node);

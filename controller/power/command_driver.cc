@@ -42,7 +42,7 @@ Status must_be_ours(const std::string& path, bool folder) {
   return Ok{};
 }
 
-// A path is not allowed: the spec could then name any program on the controller host.
+// A path is not allowed: with a path, the spec could name any program on the controller host.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.size() <= 63 && name.front() != '.' && name.front() != '-' &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.-") == std::string::npos;
@@ -210,7 +210,7 @@ Status CommandPower::check_identity(const std::string& uuid) {
                                         whose, other, target_.node));
 }
 
-// Polls until the state was read back, stopping `reserve` before the deadline. Only the state counts.
+// Polls until the state was read back, stopping `reserve` before the deadline. Nothing else is success.
 Status CommandPower::reach(PowerState wanted, const std::string& verb, bool graceful, DurationMs reserve) {
   for (;;) {
     TRY(const PowerState now, look());
@@ -229,7 +229,7 @@ Status CommandPower::reach(PowerState wanted, const std::string& verb, bool grac
 }
 
 Status CommandPower::wait_for(PowerState wanted, DurationMs reserve) {
-  std::string last = "nothing";
+  std::string last = "unknown";
   while (left() > reserve) {
     const auto now = look();
     if (now.ok() && *now == wanted) return Ok{};

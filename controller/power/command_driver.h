@@ -3,7 +3,7 @@
 // and one on its standard output. docs/drivers.md#command describes the contract, with an example.
 //
 // Programs are in /etc/muster/power.d (MUSTER_POWER_PROGRAMS: another folder, for tests and labs) and are
-// named without a path. A program that users other than root or musterd's own can write is not run. It runs
+// named without a path. A program that any user but root and musterd's own can write to is not run. It runs
 // without a shell, in a fixed environment, and is killed at the deadline. As with a BMC, a state counts only
 // after it was read back. `timeout`: the program did not report the result of an order.
 #pragma once

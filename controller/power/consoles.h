@@ -3,7 +3,7 @@
 // During a run, the consoles of its nodes with `sol: true` in the spec are read (controller/power/sol.h).
 // Their output goes to STATE/consoles/NODE.log (4 MiB, and one older file NODE.log.1; only root can read
 // folder and files, and join tokens are not in them). A kernel panic is reported at once and recorded: a run
-// gives it as the reason if a system did not boot. It has no other effect: a machine that panicked may
+// gives it as the reason if a system did not boot. A panic has no other effect: a machine that panicked may
 // restart and come up. Thread: the reactor's.
 #pragma once
 

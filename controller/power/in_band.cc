@@ -18,7 +18,7 @@ class InBand : public Power {
     return Json{
         {"driver", "ssh"},
         {"switches", false},
-        {"note", "controlled through the system it runs; `muster reimage` starts the RAM system with kexec"}};
+        {"note", "controlled through its running system; `muster reimage` starts the RAM system with kexec"}};
   }
 
  private:

@@ -23,7 +23,7 @@ const IpmiBytes kBootNetworkOnce = {0x00, 0x08, 0x05, 0xa0, 0x04, 0x00, 0x00, 0x
 const IpmiBytes kGetBootFlags = {0x00, 0x09, 0x05, 0x00, 0x00};
 constexpr int kUnknownCommand = 0xc1;
 
-// Boot option parameter 5 as read back.
+// Boot option parameter 5 (the boot flags) as read back.
 struct BootFlags {
   IpmiBytes raw;
   bool readable() const { return raw.size() >= 4 && (raw[1] & 0x7f) == 5; }
@@ -85,7 +85,7 @@ class Ipmi : public Power {
   std::string guid_;      // as reported; "" if it does not identify a machine
   // True if this object set the next boot to the network and that boot has not begun.
   bool armed_ = false;
-  bool shows_validity_ = false;  // some BMCs and simulators drop that bit at once
+  bool shows_validity_ = false;  // some BMCs and simulators clear the valid bit at once
   BootFlags flags_;              // as last read
 };
 
@@ -161,7 +161,7 @@ Result<PowerState> Ipmi::look() {
   return status[0] & 1 ? PowerState::on : PowerState::off;
 }
 
-// Polls until the state was read back, stopping `reserve` before the deadline. Only the state counts.
+// Polls until the state was read back, stopping `reserve` before the deadline. Nothing else is success.
 Status Ipmi::reach(PowerState wanted, const IpmiBytes& order, DurationMs reserve) {
   for (;;) {
     TRY(const PowerState now, look());
@@ -173,14 +173,14 @@ Status Ipmi::reach(PowerState wanted, const IpmiBytes& order, DurationMs reserve
       return reached.ok() || answer.ok() ? reached : answer.error();
     }
     if (answer.error().code != Code::conflict) return answer.error();
-    // "Not in present state" means that the state already holds, or that the order is not possible yet.
+    // "Not in present state": the machine is already in that state, or the order is not possible yet.
     if (tool_.left() <= reserve + 2 * kPoll) return fail(Code::unavailable, answer.error().message);
     tool_.pause(kPoll);
   }
 }
 
 Status Ipmi::wait_for(PowerState wanted, DurationMs reserve) {
-  std::string last = "nothing";
+  std::string last = "unknown";
   while (tool_.left() > reserve) {
     const auto now = look();
     if (now.ok() && *now == wanted) return Ok{};
@@ -209,8 +209,8 @@ Status Ipmi::arm() {
   return Ok{};
 }
 
-// On a BMC that refused to keep the flags they are valid for 60 s: read them again before the power-on that
-// needs them.
+// A BMC that refused to keep the boot flags drops them after 60 s: reads them again before the power-on that
+// needs them, and sets them again if they are gone.
 Status Ipmi::keep_armed() {
   const auto answers = tool_.ask({kGetBootFlags});
   if (!answers.ok()) {

@@ -139,13 +139,13 @@ IpmiTool::Login IpmiTool::login_of(const std::string& complaint) {
   if (has(text, "get auth capabilities")) return Login::absent;
   // A full session table is temporary.
   if (has(text, "insufficient resources")) return Login::no_answer;
-  // Before the response to the session request, no user or password was sent.
+  // Before the response to the session request, no user or password is sent.
   const bool opening = has(text, "open session response message");
   if (!opening && has_any(text, {"unauthorized name", "hmac is invalid", "integrity check value"}))
     return Login::refused;
   if (has(text, "no response from")) return Login::no_answer;
   if (has_any(text, {"invalid role", "unauthorized role"})) return Login::not_allowed;
-  // If no reason follows, the BMC did not respond.
+  // If the message ends without a reason, the BMC did not respond.
   if (has(text, "privilege level to") && has(text, " failed: ")) return Login::not_allowed;
   if (has_any(text, {"algorithm", "integrity payload", "cipher suite"})) return Login::other_suite;
   if (opening || has(text, "message indicates an error")) return Login::mixed_up;
@@ -277,7 +277,7 @@ Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& comma
   if (!output.ok()) {
     Error error = judge(output.err);
     if (refusal_.completion != kNoPrivilege) return error;
-    // One such response is not final, since a session's privilege level may take effect late: retry. The
+    // A single such response is not final, since a session's privilege level may take effect late: retry. The
     // commands before it may be carried out twice.
     TRY(output, in_a_suite(script));
     if (!output.ok()) return judge(output.err);

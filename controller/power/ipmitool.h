@@ -2,12 +2,12 @@
 // its errors.
 //
 // Each ask() is one process and one session with one or more raw commands. Sessions are at least kPace apart,
-// since BMCs crash at a faster rate. One rejection is not final: a second session, after a pause, with the
-// other suite and five seconds for each message, must be rejected as well; after two nothing more is sent
-// (controller/power/logins.h). Contains nothing about power or boot flags. Codes: `unavailable` no session,
-// nothing was done; `denied` user or password rejected, or missing privilege; `invalid` the BMC does not
-// support the command; `conflict` not possible in its present state; `timeout` any other error, the commands
-// may have been carried out. Thread: one at a time; blocking.
+// since some BMCs crash if sessions follow faster. One rejection is not final: a second session, after a
+// pause, with the other suite and five seconds for each message, must be rejected as well; after two nothing
+// more is sent (controller/power/logins.h). Contains nothing about power or boot flags. Codes: `unavailable`
+// no session, nothing was done; `denied` user or password rejected, or missing privilege; `invalid` the BMC
+// does not support the command; `conflict` not possible in its present state; `timeout` any other error, the
+// commands may have been carried out. Thread: one at a time; blocking.
 #pragma once
 
 #include <cstdint>

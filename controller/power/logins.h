@@ -2,12 +2,12 @@
 // password, and a wrong password does not lock an account: after three to five failed logins in a row BMCs
 // lock it, and then also reject the correct password.
 //
-// At most two failed logins in a row within ten minutes, the second at least ten seconds after the first:
-// BMCs that are busy or starting sometimes reject the correct password. If a BMC accepted the password less
-// than ten minutes before, the cause is temporary: `unavailable` instead of `denied`, twenty seconds instead
-// of ten, and the same limit on logins. Kept by address, user and password (as a digest); after two rejected
-// passwords of an account, a new password gets one try. Not kept across restarts of the controller. Thread:
-// any; one mutex inside.
+// Allows at most two failed logins in a row within ten minutes, the second at least ten seconds after the
+// first: BMCs that are busy or starting sometimes reject the correct password. If a BMC accepted the password
+// less than ten minutes before, the cause is temporary: `unavailable` instead of `denied`, twenty seconds
+// instead of ten, and the same limit on logins. Results are kept by address, user and password (as a digest);
+// after two rejected passwords of an account, a new password gets one try. Not kept across restarts of the
+// controller. Thread: any; one mutex inside.
 #pragma once
 
 #include <functional>

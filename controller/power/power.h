@@ -1,5 +1,5 @@
 // Power: the port to a node's BMC (or its substitute). Drivers: controller/power/<name>.cc, listed in
-// controller/all_drivers.cc. They implement only the protocol; retries, limits and logs are wrappers
+// controller/all_drivers.cc. They implement only the protocol; retries, limits and logs are added by wrappers
 // (controller/power/wrap.h).
 //
 // Every call blocks, has a deadline, and runs in a worker thread. Orders are idempotent: an order for the
@@ -70,15 +70,15 @@ class Power {
   virtual Status off(DurationMs deadline, bool graceful) = 0;  // Ok only when a settled Off was read back
   // Makes only the next boot a network boot. Read back before Ok.
   virtual Status boot_once_network(DurationMs deadline) = 0;
-  // Ok if this driver can do so at all; changes nothing. Checked before a machine is switched off for it.
+  // Ok if this driver supports network boots; changes nothing. Called before a machine is switched off.
   virtual Status can_boot_network(DurationMs) { return Ok{}; }
   // Returns vendor, model, UUID, serial number and capabilities, for `muster power` and logs.
   virtual Result<Json> describe(DurationMs deadline) = 0;
 };
 
-// Switches off, sets the boot override, switches on. In this order because HPE refuses the override during
-// the power-on self test, and a machine in a boot loop never leaves it. If the override fails, the machine
-// stays off, and the error includes this. `call`: the time limit of each part.
+// Switches off, sets the boot override, switches on. It uses this order because HPE refuses the override
+// during the power-on self test, and a machine in a boot loop never leaves it. If the override fails, the
+// machine stays off, and the error states that. `call`: the time limit of each part.
 Status boot_from_network(Power& power, DurationMs call);
 
 class Reinstall;  // controller/power/reinstall.h
@@ -91,9 +91,9 @@ struct PowerDriver {
   // (controller/power/in_band.h).
   bool switches = true;
   bool netboots = true;  // true if it can make a machine boot from the network
-  // For a driver whose provider installs operating systems; else null.
+  // Set for a driver whose provider installs operating systems; else null.
   std::function<Result<std::unique_ptr<Reinstall>>(PowerTarget)> reinstall = {};
-  // True if an operator does that while the run waits (controller/power/manual.h).
+  // True if an operator switches the machine by hand while the run waits (controller/power/manual.h).
   bool by_hand = false;
 };
 // Returns all drivers; defined in controller/all_drivers.cc.

@@ -118,8 +118,8 @@ Result<std::function<Result<std::unique_ptr<Reinstall>>()>> PowerService::provid
   PowerTarget target = where.target;
   add_known(node, target);
   if (target.pin_sha256.empty()) {
-    // Called on a worker. The target is fixed from this point on, so that the machine that was checked is the
-    // one that is installed.
+    // on_pin() is called on a worker. The target is fixed from this point on, so that the machine that was
+    // checked is the one that is installed.
     target.on_pin = [this, node](const std::string& pin) {
       reactor_.post([this, node, pin] { learn_pin(node, pin); });
     };

@@ -65,7 +65,7 @@ class PowerService : public PowerPort {
   void forget(const std::string& node) override;
   void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
   void power_on(const std::string& node, Done done) override;
-  // True if the node's driver can do so, or if this is unknown: the call itself then reports the error.
+  // True if the driver can switch (netboot) the node or this is unknown: the call then reports the error.
   bool switches(const std::string& node) const override;
   bool netboots(const std::string& node) const override;
   void reinstall(const std::string& node, const Json& order, Done done) override;

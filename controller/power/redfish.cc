@@ -15,7 +15,7 @@ namespace {
 
 constexpr DurationMs kFirstPoll = 250, kPoll = 2 * kSecond;
 constexpr DurationMs kMember =
-    15 * kSecond;  // per system, so that one that hangs does not use up the call's time
+    15 * kSecond;  // per system, so that a system that hangs does not use up the call's time
 constexpr DurationMs kConflictPause = 5 * kSecond;
 // "On" may be refused for this long after a power-off: iDRAC 10 takes 62 s.
 constexpr DurationMs kConflictLasts = 90 * kSecond;
@@ -255,8 +255,8 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
   const auto listed =
       std::find_if(preferred.begin(), preferred.end(), [&](const auto& one) { return has(types, one); });
   if (listed == preferred.end() && !types.empty())
-    return fail(Code::invalid,
-                fmt::format("BMC {} supports none of {}", address_, fmt::join(preferred, ", ")));
+    return fail(Code::invalid, fmt::format("BMC {} supports none of the reset types {}", address_,
+                                           fmt::join(preferred, ", ")));
   const std::string type = listed == preferred.end() ? preferred.front() : *listed;
   for (bool refused = false;; refused = true) {
     const Status answer = order(system, type);
@@ -266,8 +266,8 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
       return reached.ok() || answer.ok() ? reached : answer;
     }
     if (code == Code::denied || code == Code::unavailable) return answer;
-    // 409: the state already holds, or the order is not possible yet. Other errors: the state already holds,
-    // or the order is never possible.
+    // 409: the machine is already in that state, or the order is not possible yet. Other errors: it is
+    // already in that state, or the order is never possible.
     const bool later = code == Code::conflict;
     if (later && wanted == PowerState::on && !refused) client_.at_least(kConflictLasts);
     if (later && client_.left() <= reserve + kConflictPause)
@@ -292,11 +292,11 @@ Result<bool> Redfish::shows(PowerState wanted, DurationMs span, System& system) 
   return false;
 }
 
-// The order was sent: BMCs rebuild their resource tree around power changes and return unusual errors
-// meanwhile, so all errors are retried except a refusal (different machine or certificate, rejected
+// Waits for the order's effect. BMCs rebuild their resource tree around power changes and return unusual
+// errors meanwhile, so all errors are retried except a refusal (different machine or certificate, rejected
 // password).
 Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
-  std::string last = "nothing";
+  std::string last = "unknown";
   for (DurationMs poll = kFirstPoll; client_.left() > reserve; poll = std::min(2 * poll, kPoll)) {
     const auto system = read_system();
     if (system.ok() && system->power() == wanted) return Ok{};
@@ -367,8 +367,8 @@ struct Override {
 };
 
 // Reads the override from the resource to which it was written; or from the system itself if a settings
-// object does not show it yet, or no longer because its settings were applied at once. An override that the
-// system showed before the order proves nothing: it may be left from the last boot.
+// object does not show it yet, or no longer shows it because its settings were applied at once. An override
+// that the system showed before the order proves nothing: it may be left from the last boot.
 Status Redfish::confirm_boot(const System& system, const System& resource) {
   const bool before = Override(system.body).network();
   std::string seen;
@@ -410,8 +410,8 @@ Status Redfish::boot_once_network(DurationMs deadline) {
   // 409: not possible yet.
   if (!written.ok() && written.error().code == Code::conflict)
     return fail(Code::unavailable, written.error().message);
-  // Some BMCs refuse but set it nevertheless (Dell), others accept but do not set it: only what is read back
-  // counts.
+  // Some BMCs refuse the override but set it nevertheless (Dell), others accept it but do not set it: only
+  // what is read back counts.
   if (!written.ok() && written.error().code != Code::invalid && written.error().code != Code::timeout)
     return written;
   const Status confirmed = confirm_boot(system, resource);

@@ -21,7 +21,7 @@ constexpr size_t kMaxAnswer =
     4 << 20;  // the largest resource seen is below 100 kB; JSON in memory takes up to twenty times its text
 constexpr const char* kRoot = "/redfish/v1/";
 constexpr const char* kSessions =
-    "/redfish/v1/SessionService/Sessions";  // where DSP0266 puts it, for roots that cannot be read
+    "/redfish/v1/SessionService/Sessions";  // the path in DSP0266, used if the root cannot be read
 
 std::string header(const RedfishAnswer& answer, const std::string& name) {
   const auto found = answer.headers.find(name);
@@ -251,7 +251,7 @@ Result<RedfishAnswer> RedfishClient::send(const std::string& method, const std::
   if (status == 301 || status == 302 || status == 307 || status == 308 ||
       (status == 303 && method == "GET")) {
     const std::string location = header(answer, "Location");
-    // Only to a different path on the same BMC, so that the password is sent to no other host.
+    // Redirects are followed only within the same BMC, so that the password is sent to no other host.
     if (!location.empty() && redfish_path(location) != path) {
       TRY(answer, admitted(method, redfish_path(location), body, headers));
     }

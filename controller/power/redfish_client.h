@@ -1,10 +1,10 @@
 // RedfishClient: HTTP requests to one BMC, with certificate pin, authentication, ETags, tasks, and
 // interpretation of refusals.
 //
-// Basic authentication over TLS with a connection per request, since BMCs mishandle keep-alive and leak
-// sessions; one session if Basic is disabled, opened again when the BMC lost it. For a BMC without a pin, the
-// certificate is read before any password is sent. One 401 does not mean a wrong password: after a pause a
-// session is tried, and only its rejection counts; after two failed logins nothing more is sent
+// Uses Basic authentication over TLS with one connection per request, since BMCs mishandle keep-alive and
+// leak sessions; one session if Basic is disabled, opened again when the BMC lost it. For a BMC without a
+// pin, the certificate is read before any password is sent. One 401 does not mean a wrong password: after a
+// pause a session is tried, and only its rejection counts; after two failed logins nothing more is sent
 // (controller/power/logins.h). A 403 counts if it is returned twice. Responses may be hostile: their size and
 // depth are limited. Contains nothing about systems or power. Thread: one at a time; blocking.
 #pragma once

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kLongest = 300;  // bytes of a message that are shown
 
-// Parts of message ids for temporary conditions. Dell: SYS518 data sources, SWC0700 iDRAC, RAC0508 its
-// providers are not ready yet; RAC0218 all sessions are in use.
+// Parts of message ids for temporary conditions. Dell: data sources (SYS518), the iDRAC (SWC0700) or its
+// providers (RAC0508) are not ready yet; all sessions are in use (RAC0218).
 constexpr const char* kPassing[] = {"SystemPOST",
                                     "InvalidOperationForSystemState",
                                     "ServiceTemporarilyUnavailable",

@@ -2,9 +2,9 @@
 // that support it (PowerDriver::reinstall); used by controller/power/sakura/provider_install.h.
 //
 // begin() is not idempotent, and the provider cannot detect a repetition: the caller must record the call
-// beforehand, and check before a second one. Nor does the provider report the result: an installation has
-// ended when its lock is gone, and only the new system itself proves success. Calls block, with a deadline;
-// worker thread. Codes as in controller/power/power.h.
+// beforehand, and check the record before a second call. Nor does the provider report the result: an
+// installation has ended when its lock is gone, and only the new system itself proves success. Calls block,
+// with a deadline; worker thread. Codes as in controller/power/power.h.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@
 
 namespace muster {
 
-// Decides once whether an irreversible request is sent or cancelled, between the sending and the cancelling
-// thread. Thread: any.
+// Decides once, between the sending and the cancelling thread, whether an irreversible request is sent or
+// cancelled. Thread: any.
 class Permit {
  public:
   // Called by the sender right before sending. False: it was cancelled or already sent; do not send it now.
@@ -50,7 +50,7 @@ class Reinstall {
   virtual Result<Ready> prepare(const std::string& image, DurationMs deadline) = 0;
   struct Order {
     std::string image, public_key, password;
-    // The recorded Ready::server: denied if the node's address now leads to a different one.
+    // The recorded Ready::server: denied if the node's address now leads to a different server.
     std::string server;
     std::shared_ptr<Permit> permit;  // taken right before the request is sent; never null
   };

@@ -181,7 +181,7 @@ void SolReader::open(Session& session, TimeMs now) {
   std::string slave;
   const int fd = open_terminal(slave);
   if (fd < 0) return;
-  // Kept open until the child has opened it: a terminal whose other end is not open reads as closed.
+  // The other end is kept open until the child has opened it: otherwise the terminal reads as closed.
   const int held = ::open(slave.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
   const auto suites = suites_of(session.target);
   session.pid = spawn_on(slave,

@@ -2,9 +2,9 @@
 // ipmitool.
 //
 // One process per machine, each with its own pseudo-terminal, which ipmitool requires. Nothing is ever
-// written to a console. A BMC allows one such session: if another client has it, or when a session ends by
-// itself, it is retried after a while. A rejected login is retried once, with the other suite and more time,
-// and then not until the target changes; failed logins count together with the driver's
+// written to a console. A BMC allows one such session: if another client has it, or if a session ends by
+// itself, a new one is tried after a while. A rejected login is retried once, with the other suite and more
+// time, and then not until the target changes; failed logins count together with the driver's
 // (controller/power/logins.h). The password is passed in ipmitool's environment. Thread: want() any; `heard`
 // is called on the reader's own thread, which the destructor waits for.
 #pragma once
@@ -36,11 +36,11 @@ class SolReader {
     PowerTarget target;
     int fd = -1;
     pid_t pid = 0;
-    size_t suite = 0, not_offered = 0;  // suite: index of the one in use; number of suites: none
+    size_t suite = 0, not_offered = 0;  // not_offered: suites in a row that the BMC lacks
     int refused = 0;
     bool operational = false, given_up = false;
-    std::string complaint;          // ipmitool's output before it was operational
-    TimeMs next_try = 0, ends = 0;  // ends: when it is killed; 0: not limited
+    std::string complaint;          // ipmitool's output before the session began
+    TimeMs next_try = 0, ends = 0;  // ends: when the process is killed; 0: never
   };
   void loop();
   bool settle(TimeMs now);  // false: the reader has been stopped

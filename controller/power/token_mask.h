@@ -2,7 +2,7 @@
 //
 // A kernel prints its command line, which contains a join token, and so do some firmwares and boot loaders.
 // Text after "muster.token=" is removed even if it arrives in pieces: a terminal may wrap it and insert
-// control sequences. In doubt it removes too much. Thread: its owner's; no I/O.
+// control sequences. In doubt it removes too much rather than too little. Thread: its owner's; no I/O.
 #pragma once
 
 #include <cstddef>

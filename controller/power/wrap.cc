@@ -8,7 +8,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kFirstPause = kSecond, kLongestPause = 15 * kSecond;
-// Share of the remaining time that a read after an unknown outcome may use.
+// Longest time that a read after an unknown outcome may use.
 constexpr DurationMs kLook = 10 * kSecond;
 
 class Retrying : public Power {

@@ -2,7 +2,7 @@
 //
 // `unavailable` (nothing was done) is retried with growing, jittered pauses until the deadline of the call.
 // `timeout` (outcome unknown) is never repeated blindly: the state is read first; the order is sent once more
-// only if it did not happen. All other results are returned unchanged.
+// only if it had no effect. All other results are returned unchanged.
 #pragma once
 
 #include "controller/power/power.h"
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Wraps `driver`. `seed` makes the jitter: nodes that fail together should not retry together.
+// Wraps `driver`. `seed` determines the jitter: nodes that fail together should not retry together.
 std::unique_ptr<Power> with_retries(std::unique_ptr<Power> driver, Waiter waiter, uint64_t seed);
 // Wraps every Power that `driver` makes.
 PowerDriver with_retries(PowerDriver driver);

@@ -30,7 +30,7 @@ std::string shortcoming(const MeasuredStep& step, const FactsByNode& facts) {
   return "";
 }
 
-// Names come from a node: a name that is not a member's was not tested.
+// The names come from a node's report: pairs that contain a name of no member are ignored.
 std::vector<PairTest> tests_of(const MeasuredStep& step, const FactsByNode& facts) {
   const std::set<std::string> members(step.members.begin(), step.members.end());
   std::vector<PairTest> out;
@@ -69,8 +69,8 @@ locate::Progress search(const MeasuredStep& step, const std::vector<PairTest>& t
   return options.ends < 2 ? locate::Progress{} : locate::proceed(options, tested);
 }
 
-// Returns the worst verdict of this step's checks, with its text for people. Mandatory if one of them is: if
-// a step stops a node for wrong data only, the metrics that are missing as a result stop none.
+// Returns the worst verdict of this step's checks, with its text. Mandatory if one of them is: in a step
+// where only wrong data is mandatory, the metrics that are missing as a result are not.
 struct Outcome {
   Verdict verdict = Verdict::pass;
   std::string reason = {}, title = {};
@@ -134,7 +134,7 @@ Check guilty_check(const MeasuredStep& step, const Outcome& outcome, const std::
   return out;
 }
 
-// No node is isolated: returns which nodes may be faulty, and why the faulty one is unknown.
+// For a test that isolated no node: returns which nodes may be faulty, and why the faulty one is unknown.
 struct Open {
   std::set<std::string> nodes = {};
   std::string words = {};
@@ -186,7 +186,7 @@ std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& 
   std::vector<std::pair<std::string, std::string>> out;
   if (step.members.size() < 2 || could_not_run(step)) return out;
   const auto tests = tests_of(step, facts);
-  // A round without results would be requested again.
+  // If the last round has no results, ends the search: otherwise the round would be requested again.
   const size_t rounds = step.rounds.is_array() ? step.rounds.size() : 0;
   if (rounds > 0 && (tests.empty() || static_cast<size_t>(tests.back().round) + 1 != rounds)) return out;
   for (const auto& [a, b] : search(step, tests).next)
@@ -199,8 +199,8 @@ void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
                        const FactsByNode& facts) {
   for (const auto& step : steps) {
     if (hold_unrun(checks, step, facts)) continue;
-    // A test that was not started counts for its own node only; a program that is missing on all nodes is no
-    // node's fault, and is reported as not run.
+    // A test that did not start counts only for the node that had to start it; a program that is missing on
+    // all nodes is no node's fault, and is reported as not run.
     if (!is_collective(step) || step.result.is_null() || could_not_run(step)) continue;
     const Outcome outcome = outcome_of(checks[step.node], step);
     if (outcome.verdict == Verdict::pass) continue;

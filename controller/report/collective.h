@@ -28,8 +28,8 @@ bool collective_passed(const MeasuredStep& step, const FactsByNode& facts = {});
 // nothing to repeat or to locate.
 bool could_not_run(const MeasuredStep& step);
 
-// Returns the next pairs of nodes to test, all at the same time; empty: enough is known, or no more can be.
-// `step.rounds` has what was measured so far: [[{"pair": [a, b], "result"}...], ...], a list per round.
+// Returns the next pairs of nodes to test, all at the same time; empty: enough is known, or nothing more can
+// be. `step.rounds` has what was measured so far: [[{"pair": [a, b], "result"}...], ...], a list per round.
 std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& step,
                                                             const FactsByNode& facts = {});
 
@@ -42,11 +42,11 @@ struct FaultyLinks {
 };
 
 // Moves the failure of a collective away from the node that started it. If the pairs isolate a node, the
-// check "GROUP/located" with the verdict of the whole test goes to that node. Else it goes to the faulty link
-// located before, if the data was right or each failed pair contains a node of `cut_off`. Else the test is
-// "not located": degraded, since no node is proven faulty, for the pairs that remain open, or for all members
-// if there are none. A GPU test that had to run and did not is handled by hold_unrun() (report/gpu_checks.h).
-// `checks`, by node: as judge_measurements() and blame_links() left them.
+// check "GROUP/located" with the verdict of the whole test goes to that node. Otherwise it goes to the faulty
+// link located before, if the data was right or each failed pair contains a node of `cut_off`. Otherwise the
+// test is "not located": degraded, since no node is proven faulty, for the pairs that remain open, or for all
+// members if there are none. A GPU test that had to run and did not is handled by hold_unrun()
+// (report/gpu_checks.h). `checks`, by node: as judge_measurements() and blame_links() left them.
 void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
                        const std::vector<MeasuredStep>& steps, const FaultyLinks& links,
                        const FactsByNode& facts = {});

@@ -19,8 +19,8 @@ namespace {
 constexpr const char* kFleet = "superbench-results v0.4.0, 729 nodes";
 constexpr const char* kGuide = "Azure AI-benchmarking-guide";
 constexpr const char* kMl = "ml-engineering, MAMF table";
-// One card each, for 3 to 5 s at its power limit of 700 W. Published figures are higher where they are from
-// the first milliseconds, or from inputs that need less power.
+// Measured on one card of each model, for 3 to 5 s at its power limit of 700 W. Published figures are higher
+// if they are from the first milliseconds, or from inputs that need less power.
 constexpr const char* kOwn = "muster's own run, bench/results/2026-11-27-NVIDIA-*.json";
 
 // Usable share of a 400 Gb/s port's rate with large messages: 48.5 of 50 GB/s (nccl-tests issue 290).
@@ -44,13 +44,13 @@ const Json& detail_of(const Json& result) {
 // GFLOP/s, a third of what the base clock would give.
 constexpr double kLoadedClock = 0.6;
 
-// Cores x FLOP per cycle x clock. The kernel reports the clock, and only the cores that it could use.
+// Cores x FLOP per cycle x clock. The measuring kernel reports the clock, and only cores that it could use.
 Derived cpu_peak(const Json& result) {
   const Json& d = detail_of(result);
   double cores = number_in(d, "physical_cores"), flops = number_in(d, "flops_per_cycle");
   const double mhz = number_in(d, "cpu_mhz"), threads = number_in(d, "threads");
   if (cores <= 0 || flops <= 0)
-    return without("the measurement does not report its cores and FLOP per cycle");
+    return without("the measurement does not report the number of cores and the FLOP per cycle");
   if (mhz <= 0) return without("this machine does not report its processors' clock rate");
   const double all = std::max(cores, number_in(d, "machine_cores"));
   if (threads > 0) cores = std::min(cores, threads);
@@ -88,8 +88,8 @@ Derived dimm_bandwidth(const Json& result) {
                       told > 0 ? "" : fmt::format(" (the fewest for {:.0f} modules)", count), rate, bound)};
 }
 
-// TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. For the port that the test used,
-// which is the one with the node's address: a node has faster ones, its rails, that this traffic never uses.
+// TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. Computed for the port that the test
+// used, the one with the node's address: a node has faster ones, its rails, that this traffic never uses.
 Derived nic_payload(const Json& result, const HardwareFacts* facts) {
   const Json& own = field(detail_of(result), "own_port");
   const bool told = own.is_object();
@@ -143,7 +143,7 @@ double table_value(const std::string& quantity, const std::string& model) {
   return 0;
 }
 
-// The bound of an all-reduce by NCCL, from what the measurement reports that it ran on and used.
+// The bound of an NCCL all-reduce, computed from the GPUs, ports and algorithm that the measurement used.
 Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
   if (!facts || facts->gpus.empty()) return without("no GPU in this node's inventory");
   const Json& metrics = result.is_object() && result.contains("metrics") ? result["metrics"] : Json();

@@ -31,7 +31,7 @@ Derived derive(const std::string& name, const Json& result, const HardwareFacts*
 struct GpuExpectation {
   std::string model = {};     // glob over the model the driver reports
   std::string quantity = {};  // "gpu_bf16_tflops"
-  double value = 0;           // what healthy ones reach
+  double value = 0;           // what healthy GPUs reach
   double peak = 0;            // data sheet, dense; 0: none
   std::string source = {};
 };

@@ -27,7 +27,7 @@ std::string range_of(const std::vector<Check*>& checks) {
   return from == to ? from : from + " to " + to;
 }
 
-// Two faulty machines measured alone do not disprove a floor that other machines have passed.
+// True if other machines have passed the floor: two faulty ones measured alone do not disprove it.
 bool was_reached(const History& history, const std::string& name, const std::string& like,
                  const Floor& floor) {
   const double least = *floor.missed.front()->missed_floor;
@@ -73,7 +73,7 @@ std::vector<std::string> question_floors(std::map<std::string, std::vector<Check
     for (Check* check : floor.missed) {
       check->verdict = Verdict::degraded;
       check->reason +=
-          fmt::format("; so are the values of all {} measured nodes ({}): the floor may be wrong",
+          fmt::format("; all {} measured nodes are below this floor ({}): the floor may be wrong",
                       floor.nodes.size(), range);
     }
     questions.push_back(

@@ -98,7 +98,7 @@ Check unrun_check(const MeasuredStep& step, const std::string& name, const Json*
   return out;
 }
 
-// A program that fails does not show what to do, unlike a missing program.
+// Adds the remedy for a failed program; the reason for a missing program contains its remedy already.
 void add_remedy(std::vector<Check>& checks, const MeasuredStep& step) {
   if (outcome_of(step) == "unavailable" || step.result.is_null()) return;  // judged as not run, with remedy
   for (auto& check : checks)
@@ -145,9 +145,9 @@ void mark_gpu_steps(const std::vector<wire::Step>& planned, const GpuHosts& host
     const auto params = about.find(step.id);
     if (params == about.end()) continue;
     Gpus gpus = gpus_of(step, hosts);
-    // The step was planned when the node had GPUs: that none is left must not excuse the check.
+    // The step was planned when the node had GPUs: if it has none now, the check must not be waived.
     if (gpus == Gpus::none && is_of_own_gpus(*params->second)) gpus = Gpus::real;
-    // The counters of the simulated driver are read and judged.
+    // Steps that only read counters of the simulated driver are judged as usual.
     if (gpus == Gpus::played && loads_gpus(*params->second)) mark_stand_in(hosts.lab, step);
     if (gpus != Gpus::real) continue;
     step.on_gpus = true;
@@ -226,9 +226,8 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
   if (missing == "driver")
     return fmt::format("run `ssh {} nvidia-smi` to see why; if no driver is installed, {}", node, bake);
   if (!missing.empty() && adopted)
-    return fmt::format(
-        "copy /usr/lib/muster/{} from the controller host to the same place on {}, then run {}", missing,
-        node, again);
+    return fmt::format("copy /usr/lib/muster/{} from the controller host to the same path on {}, then run {}",
+                       missing, node, again);
   if (!missing.empty()) return fmt::format("run {}; the image contains {}", reimage, missing);
   return fmt::format("correct the reported problem, then run {}", again);
 }

@@ -21,7 +21,7 @@ struct GpuHosts {
   bool lab = false;
   // The inventory of any node. Null: never seen; then the GPUs that the plan assumes count as real ones.
   std::function<const HardwareFacts*(const std::string& node)> facts;
-  std::function<bool(const std::string& node)> adopted = {};  // never re-imaged; empty: none is
+  std::function<bool(const std::string& node)> adopted = {};  // true: never re-imaged; unset: no node is
 };
 
 // Sets MeasuredStep::on_gpus and ::adopted, from the GPUs of the step's node (for a test of several nodes, of
@@ -31,7 +31,7 @@ struct GpuHosts {
 void mark_gpu_steps(const std::vector<wire::Step>& planned, const GpuHosts& hosts,
                     std::vector<MeasuredStep>& steps);
 
-// True if one of these planned steps is a check of its node's own GPUs that counts.
+// True if one of these planned steps is a check of its node's own GPUs and counts (see above).
 bool checks_own_gpus(const Json& planned);
 
 // True for a test over the GPUs of other nodes: if it did not run, the node that started it is not
@@ -40,9 +40,9 @@ bool only_starts(const MeasuredStep& step);
 
 // True if the node is not accepted unless this step has measured something.
 bool must_run(const MeasuredStep& step);
-// True if the step measured something of what is expected of it, or found wrong data.
+// True if the step measured at least one of the expected values, or found wrong data.
 bool has_run(const MeasuredStep& step);
-// Returns why this kind of GPU cannot be measured this way at all (fp8 before Ada); "" if it can.
+// Returns why this kind of GPU cannot run this test at all (fp8 before Ada); "" if it can.
 std::string unsupported(const MeasuredStep& step);
 
 // Returns what the operator must do to make the step run next time, with commands in backquotes. Derived from

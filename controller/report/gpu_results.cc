@@ -50,7 +50,7 @@ Result<GpuResults> read_gpu_results(const std::string& text, const std::string& 
   const auto report = report_from_json(*json);
   if (!report.ok()) return useless(report.error().message);
   if (report->simulated)
-    return useless("the report is about SIMULATED HARDWARE, which proves nothing about a GPU");
+    return useless("the report is about SIMULATED HARDWARE, which proves nothing about real GPUs");
   std::map<std::string, std::map<std::string, std::vector<double>>> values;
   for (const auto& node : report->nodes) {
     if (!handed_over(node)) continue;

@@ -1,8 +1,8 @@
 // The speeds that GPUs were proven to reach, read from a signed report (`acceptance: { gpu: mandatory }`).
 //
-// A report counts if it is signed with the given key and is not about simulated hardware. Of its values,
-// those count that passed, on accepted or degraded nodes, and of GPUs that are not SIMULATED. A model without
-// such a value is unknown. Thread safety: stateless functions; the caller provides the cryptography.
+// A report counts if it is signed with the given key and is not about simulated hardware. A value in it
+// counts if it passed, on an accepted or degraded node, for a GPU that is not SIMULATED. A model without such
+// a value is unknown. Thread safety: stateless functions; the caller provides the cryptography.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ struct ProvenSpeed {
 };
 struct GpuResults {
   std::string digest = {};  // of the report
-  // model as the driver reports it -> "gpu bf16/tflops" -> what healthy ones reached
+  // model as the driver reports it -> "gpu bf16/tflops" -> what healthy GPUs of this model reached
   std::map<std::string, std::map<std::string, ProvenSpeed>> models = {};
 };
 

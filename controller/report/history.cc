@@ -11,7 +11,7 @@ namespace muster {
 namespace {
 
 constexpr const char* kCarried = "carried_from_run";
-constexpr double kSameMemory = 0.015;  // firmware and kernels keep a little more or less
+constexpr double kSameMemory = 0.015;  // the amount that firmware and kernel keep varies a little
 
 bool handed_over(const NodeReport& node) {
   return node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded;
@@ -50,7 +50,7 @@ Result<PastValue> read_entry(const Json& json, int64_t run, History::Key& key) {
 // Returns "links/" for "links/located".
 std::string group_of(const std::string& check) { return check.substr(0, check.find('/') + 1); }
 
-// True if anything of this check's group was measured: a link that is healthy again has no "links/located".
+// True if a check of the same group measured something: a link that is healthy again has no "links/located".
 bool measures(const NodeReport& node, const std::string& check) {
   const std::string group = group_of(check);
   return std::any_of(node.checks.begin(), node.checks.end(), [&](const Check& c) {
@@ -58,8 +58,8 @@ bool measures(const NodeReport& node, const std::string& check) {
   });
 }
 
-// Looks for the same finding in later runs: it was measured in one of them, and not found again. A value that
-// a run carried over counts for the run that measured it.
+// True if a check of the same group was measured after `run`, without this finding. A value that a run
+// carried over counts for the run that measured it.
 bool measured_since(const std::map<History::Key, std::vector<PastValue>>& past, const std::string& check,
                     int64_t run) {
   const std::string group = group_of(check);

@@ -43,11 +43,11 @@ void drop_until(History& history, const std::string& node, int64_t last);
 
 // Value of Check::like for hardware whose expected value neither the spec nor equal machines give.
 inline constexpr const char* kOwnHardware = "own";
-// Compares such checks with the newest run that accepted the node (even if degraded): less is degraded.
+// Degrades such checks if less is found than in the newest run that accepted the node (even if degraded).
 void compare_hardware(NodeReport& node, const History& history);
 
-// Findings that counted against a node and were not measured since then still count: adds these checks as
-// degraded.
+// Adds, as degraded, the checks that counted against the node in an earlier run and were not measured since
+// then: these findings still count.
 void carry_over(NodeReport& node, const History& history);
 
 }  // namespace muster

@@ -262,7 +262,7 @@ std::string disks_table(const NodeReport& node) {
     out += fmt::format(
         "<tr><td>{}</td><td data-l=\"Model\">{}</td><td data-l=\"Serial\">{}</td><td data-l=\"Size\" "
         "class=\"num\">{}</td><td data-l=\"WWID\">{}</td></tr>",
-        disk.group.empty() ? "<span class=\"muted\">not named</span>" : "<b>" + escape(disk.group) + "</b>",
+        disk.group.empty() ? "<span class=\"muted\">in no group</span>" : "<b>" + escape(disk.group) + "</b>",
         escape(disk.model), escape(disk.serial), markup::size(disk.size_bytes), escape(disk.wwid));
   return out + "</tbody></table>";
 }

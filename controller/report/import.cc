@@ -45,7 +45,7 @@ Result<Imported> import_output(const std::string& text, const std::string& wante
     if (wanted.empty() ? shows(format, text) : wanted == format.name) return format.read(text);
   if (wanted.empty())
     return fail(Code::invalid,
-                fmt::format("the format of this output was not recognized: give --format with one of {}",
+                fmt::format("the format of this output was not recognized: specify --format as one of {}",
                             fmt::join(import_formats(), ", ")));
   return fail(Code::invalid, fmt::format("unknown format '{}': must be one of {}", wanted,
                                          fmt::join(import_formats(), ", ")));

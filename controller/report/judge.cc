@@ -40,7 +40,7 @@ struct FleetValues {
 };
 struct Fleet {
   std::map<Key, FleetValues> values = {};
-  std::map<std::string, double> healthy_links = {};  // by link_group(): what a pair of two good links reaches
+  std::map<std::string, double> healthy_links = {};  // by link_group(): the rate of a healthy pair
   RawReads raw = {};                                 // of drives, in this run
   DrivesFound drives = {};
 };
@@ -99,13 +99,13 @@ void set_failed(Check& check, std::string reason) {
   check.reason = std::move(reason);
 }
 
-// True if this aspect of a step stops its node although the step is not mandatory. Wrong data and counted
-// errors need no limit that must be established first, unlike speeds.
+// True if a failure in this aspect keeps the node from being accepted, even if the step is not mandatory.
+// Wrong data and counted errors, unlike speeds, need no limit that must be established first.
 bool stops(const MeasuredStep& step, const char* aspect) {
   return step.mandatory || std::find(step.blocks.begin(), step.blocks.end(), aspect) != step.blocks.end();
 }
 
-// Did it run, and was the data right?
+// Judges whether the step ran and its data was right.
 Check judge_data(const MeasuredStep& step) {
   Check check = begin_check(step, "data");
   check.derivation = "every result must be right";
@@ -141,7 +141,7 @@ Check judge_data(const MeasuredStep& step) {
   return check;
 }
 
-// The limits of one metric, with the words that explain them.
+// The limits of one metric, with the texts that explain them.
 class Bounds {
  public:
   explicit Bounds(std::string unit) : unit_(std::move(unit)) {}
@@ -207,7 +207,9 @@ std::string owner_of(const Json& expectation) {
 void add_absolute(Bounds& bounds, const Json& expectation, const MeasuredStep& step) {
   const std::string whose = owner_of(expectation);
   if (is_for_whole_nodes(expectation, step))
-    return bounds.say(fmt::format("the floor of the {} does not apply: it is for whole nodes", whose));
+    return bounds.say(fmt::format(
+        "the floor of the {} does not apply: it is for whole nodes, but only part of this node was usable",
+        whose));
   if (const auto min = number(expectation, "min"))
     bounds.floor(Verdict::fail, *min, whose + " floor " + amount(*min, bounds.unit()));
   if (const auto low = number(expectation, "degraded_below"))
@@ -230,7 +232,7 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
   const auto facts = with.facts.find(step.node);
   Derived derived = by_model ? drive_value(step, metric, with.drives, fleet.drives)
                              : derive(name, step.result, facts == with.facts.end() ? nullptr : facts->second);
-  // Many drives share their connection. The raw drives' own floor shows whether each is slow by itself.
+  // Drives that share a connection may be slower together; a drive that is slow alone fails its own check.
   if (by_model && derived.value && expectation.contains("of_raw_reads"))
     if (const Derived raw = array_reads(step, metric, fleet.raw); raw.value && *raw.value < *derived.value)
       derived = {raw.value,
@@ -344,8 +346,8 @@ void add_own_history(Bounds& bounds, Check& check, const Json& expectation, cons
                            amount(floor, bounds.unit())));
 }
 
-// Counters report which of each part's values changed: only the parts behind this metric are at fault for it.
-// Other measurements of one part name the part.
+// Returns the parts at fault for this metric. Counters report for each part which values changed, so only
+// parts with a change of this metric count; other measurements name the one part that they are about.
 std::vector<std::string> parts_behind(const MeasuredStep& step, const std::string& metric) {
   const Json& detail = field(step.result, "detail");
   std::vector<std::string> out;
@@ -358,7 +360,7 @@ std::vector<std::string> parts_behind(const MeasuredStep& step, const std::strin
   return out;
 }
 
-// As reported by the program that lacked it.
+// Returns the reason as reported by the program that could not measure the metric.
 std::string why_not_measured(const MeasuredStep& step, const std::string& metric) {
   const Json& detail = field(step.result, "detail");
   for (const auto& entry : field(detail, "absent"))

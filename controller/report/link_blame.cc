@@ -116,9 +116,9 @@ std::string name_of(const End& end, const Ports& ports) {
   return fmt::format("link of {}{}, {}", end.node, nic.empty() ? "" : " (" + nic + ")", to_string(end.side));
 }
 
-// Ends that were found missing: by a partner, or by the node itself, then on all its rails; and nodes that
-// have no result of their own, for example because they died during the test. That explains every other
-// failure that involves them, including tests that failed before it was known.
+// Ends that were found missing by a partner, or by the node itself (then on all its rails), and nodes without
+// any result of their own, for example because they died during the test. A missing end explains every other
+// failure that involves it, including tests that failed before it was known to be missing.
 class Missing {
  public:
   explicit Missing(const std::vector<MeasuredStep>& steps) {
@@ -172,7 +172,7 @@ std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
 
 struct Guilt {
   std::vector<const Pair*> pairs = {};
-  std::set<std::string> names = {};  // this end, and those that cannot be distinguished from it
+  std::set<std::string> names = {};  // of the faulty end, and of ends that cannot be distinguished from it
   bool alone = true;
 };
 
@@ -186,7 +186,7 @@ class Findings {
     known->second += ", " + partner;
     grouped_ = true;
   }
-  // `said`: a text that need not be repeated if it is the only one.
+  // `said`: a text that the caller has written already; not repeated if it is the only finding.
   std::string text(const std::string& said) const {
     if (found_.size() == 1 && found_.front().first == said) return found_.front().second;
     std::string out;

@@ -2,12 +2,12 @@
 // all pairs together can implicate one.
 //
 // Pure functions. The search of controller/locate/links.h compares all pairs; a direction that reached its
-// explicit limit counts as good there, however much faster others are. If it isolates no node: an end (a
-// node's sending or receiving side) that reached the expected rate with any partner is cleared. If one end of
-// a slow pair is not cleared, it is at fault; if both are not, both are named; if neither, the path between
-// them is at fault. The pairs' own checks are then explained and count for no node; each faulty end gets one
-// check of its own, "<group>/located". Collectives, which implicate every node that they ran on, are resolved
-// with these results: controller/report/collective.h. Thread safety: stateless functions.
+// explicit limit counts as good there, however fast others are. If that search isolates no node: an end (a
+// node's sending or receiving side) that reached the expected rate with any partner is cleared. If only one
+// end of a slow pair is not cleared, it is at fault; if neither is cleared, both are named; if both are, the
+// path between them. The pairs' own checks are then explained and count against no node; each faulty end gets
+// one check of its own, "<group>/located". Collectives, which implicate every node that they ran on, are
+// resolved with these results: controller/report/collective.h. Thread safety: stateless functions.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Measurements between nodes: as a matrix of directions, and compared with one another.
+// Turns measurements between nodes into a matrix of directions, and compares them with one another.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& given,
   auto checks = judge_measurements(steps);
   confirm_links(checks, steps);
   for (const auto& step : steps) {
-    // RDMA uses a separate network: its figures do not describe this one.
+    // RDMA uses a separate network: its rates do not describe the network of the matrix.
     if (text_of(field(step.result, "check")) != "link") continue;
     const auto to = node_by_address.find(text_of(field(field(step.result, "detail"), "to")));
     if (to == node_by_address.end()) continue;
@@ -116,7 +116,7 @@ std::map<std::string, locate::LinkFindings> find_links(
   std::map<std::string, locate::LinkRule> rules;
   const OtherEnds ends(steps);
   for (const auto& step : steps) {
-    // If it is known which end was missing, there is nothing to search for; nor if the result shows nothing
+    // There is nothing to search for if it is known which end was missing, or if the result shows nothing
     // about the link.
     if (!is_link(step) || step.subject.empty() || !end_at_fault(step).empty() || is_inconclusive(step))
       continue;

@@ -27,7 +27,7 @@ std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps);
 bool is_link(const MeasuredStep& step);
 // The key of the links that a link is compared with: same check, same rail (each rail is its own network).
 std::string link_group(const MeasuredStep& step);
-// The subject of its checks: the partner, and the rail if there are several. Part of the history's key.
+// The subject of a link's checks: the partner, and the rail if there are several. Part of the history's key.
 std::string subject_of(const MeasuredStep& step);
 // True if this metric of a link is the rate at which it sends or receives: send_mbps, send_gbps ...
 bool is_sending(const std::string& metric);
@@ -46,7 +46,7 @@ bool is_collective(const MeasuredStep& step);
 std::map<std::string, locate::LinkFindings> find_links(
     const std::vector<MeasuredStep>& steps, const std::map<std::string, std::vector<Check>>& checks = {});
 // Withdraws the finding that a link is slow if the node at its other end measured the same direction at the
-// expected rate: a link fault would show in both measurements, a machine that was briefly busy does not.
+// expected rate: a link fault would show in both measurements, a briefly busy machine shows in only one.
 void confirm_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps);
 double median_of(std::vector<double> values);
 // Formats as "9.99 GFLOP/s": four significant digits, no exponent for common magnitudes.

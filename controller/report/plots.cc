@@ -25,7 +25,7 @@ std::string phase_class(const std::string& name) {
   return fmt::format("ph{}", it - kPhases.begin());
 }
 
-// Returns 1, 2, 5, 10, 15, 30 s, ... such that about five ticks fit.
+// Returns the distance between ticks, one of 1, 2, 5, 10, 15, 30 s, ..., such that about five ticks fit.
 DurationMs tick_step(DurationMs total) {
   for (const DurationMs step : {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400})
     if (total / (step * kSecond) <= 5) return step * kSecond;
@@ -182,7 +182,7 @@ std::string heat_map(const Report& report) {
   if (report.links.empty() || n < 2) return "";
   if (n > kHeatMapNodes)
     return fmt::format(
-        "<p class=\"muted\">{} nodes are too many for a picture; the links are in the JSON report.</p>", n);
+        "<p class=\"muted\">{} nodes are too many for a chart; the links are in the JSON report.</p>", n);
   const bool words = n <= 16;
   const double cell = words ? 46 : 14;
   size_t longest = 0;

@@ -11,12 +11,12 @@
 
 namespace muster {
 
-// node -> serial -> MB/s: measured together with the drives of the same kind if that was done, else alone.
+// node -> serial -> MB/s with all drives of that kind read in parallel, if measured; else read alone.
 using RawReads = std::map<std::string, std::map<std::string, double>>;
 // Takes expand()ed steps; only successful measurements count.
 RawReads raw_reads(const std::vector<MeasuredStep>& steps);
 
-// Returns how many of n drives' rates an array of this level is certain to reach for reads; 0: unknown.
+// Returns how many times the rate of one drive an array of n drives reads at least; 0: unknown.
 double data_drives(const std::string& level, double n);
 
 // Returns the sum over the drives that the measurement of a file system names (detail.drives), less what its

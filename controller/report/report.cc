@@ -99,7 +99,7 @@ bool only_unrun(const NodeReport& node) {
   size_t unrun = 0;
   for (const auto& check : node.checks) {
     if (!holds(check)) continue;
-    // A missing part counts as failed if it is required: its measurement states that it could not run.
+    // A check counts as failed if something that it needs is missing; its outcome shows that it did not run.
     const Json outcome = check.evidence.is_object() ? check.evidence.value("outcome", Json()) : Json();
     if (check.verdict == Verdict::fail && outcome != "unavailable") return false;
     ++unrun;

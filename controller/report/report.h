@@ -37,13 +37,13 @@ struct HistoryPoint {
 
 // One acceptance check of one node.
 struct Check {
-  std::string name = {};     // "hardware/gpus", "dgemm/gflops"; the same on every node, so that nodes compare
+  std::string name = {};     // "hardware/gpus", "dgemm/gflops"; the same on every node, for comparison
   std::string title = {};    // for people
   std::string subject = {};  // the other end or the part: "node02", "/scratch"; may be empty
   std::string like =
-      {};  // parts are compared with those of the same word only (a drive model); not in the JSON form
+      {};  // a part is compared only with parts of equal `like` (a drive model); not in the JSON form
   std::optional<double> missed_floor =
-      {};  // it failed because it is below this one, and for no other reason; not in the JSON form
+      {};  // the floor, if a value below it is the only reason for the failure; not in the JSON form
   Verdict verdict = Verdict::skipped;
   bool mandatory = true;
   std::optional<double> measured = {}, expected = {};  // numbers, for plots
@@ -74,7 +74,7 @@ struct PhaseRecord {
 };
 
 struct DiskRecord {
-  std::string group = {};  // in the spec; "" for a disk no group names
+  std::string group = {};  // in the spec; "" if no group contains the disk
   std::string serial = {}, wwid = {}, model = {};
   uint64_t size_bytes = 0;
 };
@@ -92,7 +92,7 @@ struct NodeReport {
   std::string vendor = {}, product = {}, serial = {}, uuid = {};
   std::string image = {}, image_digest = {}, config_digest = {};
   std::string kernel = {}, firmware = {};
-  std::string share = {};  // what of it was measured, "32 of 128 cores (cpuset)"; empty: all of it
+  std::string share = {};  // the measured part of the node, "32 of 128 cores (cpuset)"; empty: all of it
   std::map<std::string, std::string> drivers = {};  // "nic 52:54:00:20:00:01" -> "virtio_net"
   std::vector<DiskRecord> disks = {};
   std::vector<PhaseRecord> phases = {};
@@ -129,7 +129,7 @@ struct Report {
   std::vector<LinkRecord> links = {};
   std::vector<DestroyedRecord> destroyed = {};
   std::vector<std::string> notes = {};
-  Drift drift = {};  // of an acceptance run, among nodes that should be alike; not a verdict
+  Drift drift = {};  // differences between nodes that should be alike, in an acceptance run; not a verdict
   // Of the signed file that the report was read from, for display; not in the JSON form.
   std::string digest = {}, signed_by = {};
 };

@@ -76,7 +76,7 @@ Result<ScalingFit> fit_scaling(Scaling kind, const std::vector<ScalingPoint>& po
   }
   if (sizes.size() < 3 || *sizes.begin() != 1)
     return fail(Code::invalid, "a fit needs times for one node and for two other node counts");
-  // Three terms, none negative: the best of all subsets without a negative one is the exact answer.
+  // No term may be negative: the best fit of any subset of terms that has no negative one is the exact one.
   ScalingFit best;
   bool found = false;
   double least = 0;

@@ -1,4 +1,4 @@
-// Scaling study: from which number of nodes on are more nodes not worthwhile? Fits a model of computation and
+// Scaling study: beyond how many nodes is adding more nodes not worthwhile? Fits a model of computation and
 // communication to measured times.
 //
 //   strong (the same work on N nodes)   T(N) = C/N + L log2 N + B (N-1)/N
@@ -31,8 +31,8 @@ struct ScalingFit {
   double efficiency(int nodes) const;  // strong: T(1) / (N T(N)); weak: T(1) / T(N)
 };
 
-// Code::invalid with fewer than three different numbers of nodes, without one node, or with a time that is
-// not positive.
+// Code::invalid if there are fewer than three numbers of nodes, no time for one node, or a time that is not
+// positive.
 Result<ScalingFit> fit_scaling(Scaling kind, const std::vector<ScalingPoint>& points);
 
 // Returns the knee: the largest power of two up to `most` at which every node still does at least `least`

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kWidth = 620, kHeight = 230, kLeft = 44, kTop = 12, kBottom = 34, kRight = 14;
 
-// Efficiency up, nodes to the right by doublings.
+// The vertical axis is the efficiency; the horizontal one the number of nodes, by doublings.
 struct Axes {
   double doublings = 1, most = 1;
   double x(double nodes) const { return kLeft + std::log2(nodes) / doublings * (kWidth - kLeft - kRight); }
@@ -78,7 +78,7 @@ std::string curve_shapes(const ScalingCurve& curve, const Axes& axes, size_t col
   return out;
 }
 
-// Only where something was read: a point without it has empty cells.
+// Returns "" if no energy was read at all; the cells of a point without it are empty.
 std::string energy_table(const ScalingStudy& study) {
   const std::string covers = energy_covers(study);
   if (covers.empty()) return "";

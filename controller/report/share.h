@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// Sets MeasuredStep::share of steps that one node measured by itself. Valid as long as `facts`.
+// Sets MeasuredStep::share, a pointer into `facts`, of steps that one node measured by itself.
 void mark_shares(std::vector<MeasuredStep>& steps, const std::map<std::string, const HardwareFacts*>& facts);
 
 // Returns the key of comparable measurements: the same kind of part, on an equal share of a node.

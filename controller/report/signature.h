@@ -35,7 +35,7 @@ Result<SignedReport> split_signature(const std::string& text);
 // Convert between PEM and the one-line form; Code::invalid for anything but an Ed25519 public key.
 Result<std::string> key_line(const std::string& public_pem);
 Result<std::string> key_pem(const std::string& key_line);
-// Returns "sha256:<hex>" of the DER form, which people compare.
+// Returns the fingerprint that people compare: "sha256:<hex>" of the DER form.
 std::string key_fingerprint(const std::string& key_line);
 
 }  // namespace muster

@@ -33,7 +33,7 @@ void say_simulated(const HardwareFacts& facts, std::vector<Check>& checks) {
   for (auto& check : checks) {
     const bool all = all_about_gpus(check);
     if (!all && !metric_of_gpus(check)) continue;
-    if (all) say_it(check.title);  // a title is shared by the same metric of all nodes
+    if (all) say_it(check.title);  // else the title must be the same on all nodes
     say_it(check.measured_text);
     say_it(check.reason);
     if (check.measured_text.empty() && check.reason.empty()) check.measured_text = kSimulatedGpu;

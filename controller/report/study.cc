@@ -25,7 +25,7 @@ std::optional<double> between(const Json& object, const char* key, double least,
   return number;
 }
 
-// Reads all of it, or nothing.
+// Returns the energy if all of its fields are valid, else an empty value.
 StepEnergy energy_of(const Json& entry) {
   const auto joules = between(entry, "joules", kLeastEnergy, kMostEnergy),
              rate = between(entry, "gflop_per_joule", kLeastEnergy, kMostEnergy);

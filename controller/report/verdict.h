@@ -23,9 +23,9 @@ namespace muster {
 // null: never collected, so every declared part is skipped.
 std::vector<Check> judge_hardware(const NodeSpec& node, const HardwareFacts* facts);
 
-// One acceptance step of one node, as the journal has it.
+// One acceptance step of one node, as recorded in the journal.
 struct MeasuredStep {
-  std::string id = {};  // in its order: "acceptance/link[node02]"
+  std::string id = {};  // step id in the order: "acceptance/link[node02]"
   std::string node = {};
   std::string group = {};    // the playbook step's name before for_each: key for comparing nodes ("dgemm")
   std::string title = {};    // for people
@@ -37,14 +37,14 @@ struct MeasuredStep {
   bool mandatory = true;
   std::vector<std::string> blocks = {};   // PlaybookStep::blocks
   bool on_gpus = false;                   // about GPUs that are not stand-ins: controller/report/gpu_checks.h
-  std::vector<std::string> adopted = {};  // of its nodes, when on_gpus: those that are never re-imaged
+  std::vector<std::string> adopted = {};  // if on_gpus: those of its nodes that are never re-imaged
   // For a test of several nodes together, which is recorded for the node that started it: all its nodes, and,
   // if it did not pass, the rounds of tests in pairs that followed (controller/report/collective.h).
   std::vector<std::string> members = {};
   Json rounds = nullptr;
   // The share of its node that it was measured on (ShareFacts); null: the whole node. Set by the rules.
   const ShareFacts* share = nullptr;
-  // For a node that failed by itself: tests that it started with other nodes do not count against those.
+  // True if the node failed by itself: tests that it started do not count against the other nodes in them.
   bool own_affair = false;
   Json expect = nullptr;  // from the acceptance profile, see check_expectations()
   // The kernel's measurement (kernels/kernels.h: "outcome", "metrics", "blame", "detail"), or several of them
@@ -52,35 +52,35 @@ struct MeasuredStep {
   Json result = nullptr;
 };
 
-// What measurements are compared with, beside the numbers of the profile.
+// What measurements are compared with, besides the numbers of the profile.
 struct Comparison {
-  // True: judge only one node's own results, as when an order of the executor ends, by the absolute limits.
-  // What needs all nodes (fleet, history) or has two ends (links) is judged when the run is over, by the same
-  // function with this set to false.
+  // True: judge one node's own results by the absolute limits only, as at the end of one of the executor's
+  // orders. What needs all nodes (fleet, history) or has two ends (links) is judged when the run is over, by
+  // the same function with this set to false.
   bool own_only = false;
   const History* history = nullptr;
   std::map<std::string, const HardwareFacts*> facts = {};
-  std::vector<DriveModel> drives = {};  // known speeds by model; the first line that matches counts
+  std::vector<DriveModel> drives = {};  // known speeds by model; the first match wins
 };
 
 // Per node, in the order given: one check that the data was right ("dgemm/data"), then one per expected
 // metric. The verdict is the worst of:
 //   wrong data                                                          -> fail
-//   what a step that must run needs is not there (detail.missing)       -> fail
+//   a step that must run lacks something it needs (detail.missing)      -> fail
 //   a check of GPUs that did not run (controller/report/gpu_checks.h)   -> skipped, and mandatory
 //   below `min`, above `max`, below `fail_ratio` x the derived value    -> fail: it does not do its work
 //   below `of_raw_reads` x what the drives under the file system read in the same run, side by side; below
 //      `otherwise_min` where these were not measured                    -> fail
-//   `derive: drive_models`: as any derived value, of the models of the drives under it; nothing, and `min`
-//      alone, where a model is not known
+//   `derive: drive_models`: as any derived value, from the models of the drives under the file system; where
+//      a model is not known, only `min` applies
 //   below kProvenFail x the signed result of this GPU model (`proven`, controller/plan/gpu_policy.h)
 //                                                                       -> fail; below its ratio -> degraded
 //   below `degraded_below`, above `degraded_above`, below `ratio` x the derived value -> degraded
 //   fleet: below median - max(4 x 1.4826 x MAD, (1 - fleet_min_ratio) x median) over equal parts of all
-//      nodes -> degraded; MAD
-//     counts from eight values on (fewer show nothing about a spread), the rule from three
+//      nodes -> degraded; the rule needs at least three values, and uses MAD only if there are at least
+//      eight (fewer show nothing about a spread)
 //   own history: below `history_min_ratio` x the median of what this very part did before -> degraded
-//   measured, but not the metric; could not run here                    -> skipped
+//   the step did not measure this metric, or could not run here         -> skipped
 //   the step, or this metric of it (detail.not_looked_at), needs rights that the agent lacks -> not looked at
 // A node of which only a share could be used is compared with equal shares; limits for a whole node (floors
 // derived from all its cores or memory) are left out, or computed for the cores that it had. A check that is

@@ -147,9 +147,11 @@ std::string not_covered(const Approval& approved, const Approval& now) {
 }
 
 std::string beyond(const Approval& now, const Plan& plan, const BatchNodes& batch) {
-  if (plan.kind != PlanKind::reimage) return fmt::format("the plan is of kind {}", to_string(plan.kind));
+  if (plan.kind != PlanKind::reimage)
+    return fmt::format("the plan is of kind {}, not a re-image", to_string(plan.kind));
   if (plan.spec_revision != now.spec_revision)
-    return fmt::format("the plan is for revision {} of the spec", plan.spec_revision);
+    return fmt::format("the plan is for revision {} of the spec, not for the current one",
+                       plan.spec_revision);
   if (!plan.destroys.empty()) {
     const Destruction& lost = plan.destroys.front();
     return fmt::format("{}: disk {} would be written ({})", lost.node,

@@ -28,7 +28,7 @@ struct Approval {
   int64_t spec_revision = 0;
   std::string spec_digest;
   std::vector<std::string> roles;
-  std::map<std::string, ApprovedImage> images;  // by name; those that nodes of the roles have
+  std::map<std::string, ApprovedImage> images;  // by name; only images of the roles' nodes
   bool rebuilt_images = false;                  // RolloutSpec::rebuilt_images
 };
 
@@ -44,7 +44,7 @@ Policy policy_of(const RolloutSpec& rollout);
 // Returns what an operator would approve now, without `by` and `time`. Code::invalid: the spec has no
 // `rollout` section. Code::not_found: an image of the roles' nodes is not built.
 Result<Approval> to_approve(const Declared& now);
-// Returns the digest of everything except `by` and `time`: of what the operator was shown and approves.
+// Returns the digest of everything except `by` and `time`, that is, of what the operator was shown.
 std::string digest_of(const Approval& approval);
 // Returns the value of View::target: a digest of the images and the policy.
 std::string target_of(const Approval& now, const Policy& policy);

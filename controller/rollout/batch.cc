@@ -59,7 +59,7 @@ bool take(Choice& c, size_t at) {
 
 // Idle nodes come before busy ones, and are never in the same batch. Of the busy ones, those that were
 // returned to service unchanged the fewest times come first: otherwise nodes with jobs that never end would
-// fill every night.
+// be chosen every night, and no others.
 void take_idle_or_busy(Choice& c, const std::vector<size_t>& some) {
   std::vector<size_t> busy;
   for (const size_t at : some)
@@ -113,7 +113,7 @@ std::vector<size_t> ordinary(Choice& c) {
   return out;
 }
 
-// True if no ordinary node can still be taken in this night.
+// True if no more ordinary nodes can be taken tonight.
 bool special_may_go(const Choice& c) {
   for (size_t at = 0; at < c.view.nodes.size(); ++at)
     if (c.s.can[at] && c.node(at).special == Special::no) return false;
@@ -129,8 +129,8 @@ void take_special(Choice& c) {
   const bool turn = c.batch.nodes.empty() && special_may_go(c);
   for (const size_t at : some) {
     if (!c.image(at).is_proven()) continue;  // `ordinary` gave the reason
-    // Special nodes go in order: the next one waits for the first, even while that waits for its canary or
-    // its group.
+    // Special nodes are taken in order: the others wait until the first one is updated, even while that one
+    // has to wait for its canary or its group.
     if (!turn || at != some.front())
       wait_for(c, at, Reason::last);
     else if (take(c, at))

@@ -29,7 +29,7 @@ Forecast forecast(View view, Row row) {
   for (Group& group : view.groups) group.healed = true;
   if (row.batch) come_through(view, row);
   Forecast out;
-  // This ends: each batch has at least one node, and no node is taken twice.
+  // The loop ends, because each batch has at least one node and no node is taken twice.
   while ((out.end = next(view, row)).what == Do::run) {
     out.batches.push_back(out.end.batch);
     row = with_batch(std::move(row), view, out.end);

@@ -60,7 +60,7 @@ Waiting waiting_for(const Survey& s) {
     w.night = w.night || is_of_this_night(reason);
     w.no_canary = w.no_canary || reason == Reason::no_canary;
   }
-  // Nodes that wait for a canary wait for what the canary waits for; those of this night are counted above.
+  // Nodes that wait for a canary wait for what it waits for; canaries postponed tonight are counted above.
   for (const ImageProof& image : s.images)
     w.nodes = w.nodes || (!image.is_proven() && image.another_night == 0 && image.away > 0);
   return w;
@@ -130,7 +130,7 @@ Answer next(const View& view, const Row& row) {
   const StopReason stopped = why_stopped(view, row);
   const WaitFor held = why_held_back(view, row);
   if (row.batch)
-    wait(a, WaitFor::run);  // even if the rollout stops after it
+    wait(a, WaitFor::run);  // even if the rollout stops after this run
   else if (row.stage == Stage::done)
     a.what = Do::done;
   else if (stopped != StopReason::none)

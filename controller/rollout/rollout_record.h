@@ -23,7 +23,7 @@ struct Record {
   int64_t id = 0;
   Approval approval;
   std::optional<Row> row;         // none: approved, but not started yet
-  TimeMs started = 0, ended = 0;  // first start; end, done or stopped (0: not ended)
+  TimeMs started = 0, ended = 0;  // time of the first start; when done or stopped (0: neither)
   int64_t night = 0;              // number of starts under this approval
   TimeMs window_until = 0;        // end of the last start's window
   std::string why_paused;         // set while Row::paused

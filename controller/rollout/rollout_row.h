@@ -25,7 +25,7 @@ enum class StopReason {
   canary_failed,   // a node of a canary batch failed
   budget,          // more nodes failed than Policy::failure_budget
   target_changed,  // the images or the policy are not those approved
-  no_canary,       // for no image is there a node that could be its canary
+  no_canary,       // no image has a node that could be its canary
   replaced         // a newer rollout was approved before this one was done
 };
 
@@ -42,7 +42,7 @@ struct Postponed {
   int64_t run = 0, night = 0;  // of the last attempt
   int times = 0;               // at least 1
   bool cancelled = false;      // its run was cancelled
-  bool refused = false;        // its plan was refused; if neither: its jobs did not end
+  bool refused = false;        // its plan was refused; if neither is set: its jobs did not end
 };
 struct Underway {
   int64_t number = 0;  // from 1

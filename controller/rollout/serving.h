@@ -12,7 +12,7 @@
 namespace muster::rollout {
 
 struct Serving {
-  std::vector<Group> groups;                                  // `healed` is true in all of them
+  std::vector<Group> groups;                                  // `healed` is always true: not in the spec
   std::vector<std::string> sections = {};                     // the storage section of each of `groups`
   std::map<std::string, std::vector<size_t>> groups_of = {};  // node -> indexes into `groups`
   std::map<std::string, Special> special = {};                // only nodes that are not Special::no

@@ -22,7 +22,7 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
   const bool ram = hello.mode == wire::Mode::ram;
   const bool since = hello.boot_id != s.boot_before;
   if (s.stopping) {
-    if (s.awaiting_ram && ram && since) {  // the RAM system of an earlier power cycle
+    if (s.awaiting_ram && ram && since) {  // booted by an earlier power cycle
       withdraw_stop();
       return got_ram();
     }

@@ -26,7 +26,7 @@ class StepAnswers {
   struct Told {
     Json steps = Json::array();
     std::map<std::string, size_t> place = {};
-    bool rounds = false;  // further orders have begun: later steps are not the action's own
+    bool rounds = false;  // rounds that isolate the faulty node have begun: later results do not count
     void note(const Json& step);
   };
   std::map<std::string, Told> told_;

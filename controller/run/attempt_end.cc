@@ -199,7 +199,7 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
   add(effect::Kick{});
 }
 
-// Leaves the run without being at fault: it never started, or the run was cancelled.
+// The node leaves the run without being at fault: it never started, or the run was cancelled.
 //
 // A node that may be in a trial boot is left to its own timer, which rolls it back; no plan is made for it
 // before that. Back in its old system it runs jobs, like a node that never left its system: with the state

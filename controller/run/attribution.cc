@@ -59,7 +59,7 @@ FailedProbe NodeTurn::failed_probe(const Json& result) const {
       names.insert(found->second.names.begin(), found->second.names.end());
       if (s.without.empty() && !found->second.after_next.empty()) probe.next = found->second.next;
     }
-    if (params.value("stop_on_failure", true)) break;  // those after it did not run
+    if (params.value("stop_on_failure", true)) break;  // later steps did not run
   }
   for (const auto& name : names)
     if (w.others.known(name)) probe.others.push_back({name, false, {}, {}});

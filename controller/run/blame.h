@@ -28,7 +28,7 @@ struct Neighbour {
   bool gone = false;       // left the run, or not part of the cluster any more
   SteadyMs heard = {};     // last contact
   SteadyMs returned = {};  // when it last came back from silence or from a boot
-  int excuses = 0;         // how often it was the excuse for a failure of this action
+  int excuses = 0;         // how many failures of this action did not count because of it
 };
 
 struct FailedProbe {
@@ -53,8 +53,8 @@ struct ProbeVerdict {
   SteadyMs until = {};
 };
 
-// The maximum number of failures of one action for which one node that comes and goes may be the excuse;
-// after that, it is quarantined itself.
+// How many failures of one action may be disregarded because one node comes and goes; after that, that node
+// is quarantined itself.
 inline constexpr int kMostExcuses = 3;
 
 ProbeVerdict judge_probe(const FailedProbe& probe, const ExecutorTiming& timing);

@@ -115,11 +115,11 @@ void Executor::look() {
   if (look_from_ > 0 || look_again_) post_look();
 }
 
-// It begins, or waits for one thing recorded in ready_, or is no longer pending.
+// The node begins its next action, or waits for one thing recorded in ready_, or is no longer pending.
 void Executor::look_at(Node& node) {
   if (!node.run.acts()) return feed(node, input::Settle{});
-  // For nodes re-imaged in place, all have begun before the first one fails, so the budget is checked again
-  // before a node leaves its system.
+  // All nodes re-imaged in place have begun before the first one fails, so the budget is checked again before
+  // a node leaves its system.
   const auto stays = [&] {
     const bool leaves = node.run.action().kind != ActionKind::write_slot && undisturbed(node.run, log_);
     return !node.run.returning && (!node.run.begun || leaves);

@@ -1,20 +1,20 @@
 // Executor: carries out one approved plan. Its only choices are when to read a state again, when to retry,
 // and when to give a node up; node_run.h makes them. The executor passes events to node_run.h, carries out
-// the effects that it returns, and handles what nodes have to do with each other.
+// the effects that it returns, and handles what concerns several nodes.
 //
 // Owned by the daemon (or the simulation, unmodified); works on ports only. Promises:
 //   - nothing outside the plan: effects are those of the plan's actions. An `image` or `boot_disk` action,
 //     and an `inventory` right after a `netboot`, include the right to netboot their own node again when its
-//     RAM agent was lost; nothing else is implied by anything;
+//     RAM agent was lost; no other action includes anything that the plan does not list;
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends
-//     on it; a row that cannot be written holds its node, the node's lane and the run's end, not the others,
-//     and not the end of a run that is cancelled;
+//     on it; a row that cannot be written holds up its node, the node's lane and the run's end, but not
+//     other nodes, nor the end of a cancelled run;
 //   - when all agents stop reporting at once, the controller's own link may be cut: for a while it only reads
 //     states (node_state.h);
-//   - a node that a person switches (PowerPort::by_hand) becomes a manual task with a deadline, and holds no
-//     lane and no node that does not need it;
-//   - a node that nothing can switch (PowerPort::switches) is brought into the RAM system by an order to its
-//     own agent, and by nothing else;
+//   - a node whose power a person switches (PowerPort::by_hand) becomes a manual task with a deadline; it
+//     occupies no lane, and delays no node that does not need it;
+//   - a node whose power nothing switches (PowerPort::switches) is brought into the RAM system by an order to
+//     its own agent, and by nothing else;
 //   - an installed system that responds is shut down before its power is cycled, and switched off hard only
 //     if it does not stop;
 //   - unknown is not failed: after a power call without answer, or when an agent is silent, the power state
@@ -81,7 +81,7 @@ class Executor : private Others {
   // the run's id when the run's row is durable.
   void start(std::shared_ptr<const Plan> plan, const std::string& digest, const std::string& approved_by,
              Started done);
-  // Starts a run of a plan that may not be stored yet: digesting and writing a large plan takes long.
+  // Starts a run of a plan that may not be stored yet; slow for a large plan, which is digested and written.
   void start(const Plan& plan, const std::string& approved_by, Started done);
   // Continues a run that was `running` when the controller ended, or cancels it if that is long ago.
   // not_found, conflict or corrupt (plan or journal unreadable). `plan`: its plan, if already read.
@@ -132,7 +132,7 @@ class Executor : private Others {
   }
   // How long its agent has been silent; nullopt: it never reported, or not since the database was restored.
   std::optional<DurationMs> silent_for(const std::string& node) const { return book_.silent_for(node); }
-  // Since when the node is silent, for display; 0: it is not, or this process is too young to decide.
+  // Since when the node has been silent, for display; 0: it is not, or this process started too recently.
   TimeMs silent_since(const std::string& node) const {
     return book_.silent_since(node, timing_.silent_shown);
   }
@@ -160,7 +160,7 @@ class Executor : private Others {
     Reactor::TimerId timer = 0;
   };
 
-  // The pump: turns an input of a node into its next state and effects, and carries these out.
+  // Turns an input of a node into its next state and effects, and carries these out.
   void feed(Node& node, Input input);
   void carry_out(Node& node, Effect effect);
   void call(Node& node, effect::Call what);
@@ -204,7 +204,7 @@ class Executor : private Others {
   void set_wait(Node& node, Wait wait);
   DurationMs ahead() const { return reactor_.now() - reactor_.steady().ms; }
 
-  // Other nodes, for the nodes' turns.
+  // Implements Others: what the turn of a node can read.
   KnownAgent agent_of(const std::string& node) const override;
   NodeRow row_of(const std::string& node) const override { return book_.row(node); }
   bool ever_seen(const std::string& node) const override { return book_.ever_seen(node); }
@@ -220,7 +220,7 @@ class Executor : private Others {
   ExecutorTiming timing_;
   std::shared_ptr<bool> alive_;
   JournalWriter journal_;
-  mutable NodeBook book_;  // its view of the store is read on demand
+  mutable NodeBook book_;  // mutable: it reads the store's rows on demand
   std::shared_ptr<const Plan> plan_;
   RunRow run_;
   bool ended_ = true, ending_ = false;
@@ -235,9 +235,9 @@ class Executor : private Others {
   std::vector<Node*> order_;  // of the plan
   Tally tally_;
   ReadyQueue ready_;
-  // Whether the rest of a look is posted to run after other tasks, and whether another look must follow it.
+  // Whether the rest of a pass over the nodes is posted as a task, and whether another pass must follow it.
   bool look_posted_ = false, look_again_ = false;
-  bool kicked_ = false;  // since the run was adopted: its row is durable
+  bool kicked_ = false;  // kick() was called for this run: its row is durable
   size_t look_from_ = 0;
   std::set<size_t> heeded_;  // nodes whose agents should report
   // nodes that are not (or no longer) in this run and were silent when others needed them

@@ -173,7 +173,7 @@ void Executor::cancel(const std::string& reason) {
 void Executor::quarantine(const std::string& node, const std::string& reason) {
   Node* found = active() ? find(node) : nullptr;
   if (found && !found->run.over()) return feed(*found, input::GiveUp{reason, true});
-  // It succeeded while others have not finished: the run's conclusion must not override this.
+  // It succeeded while other nodes have not finished: the run's conclusion must not override the quarantine.
   if (found && found->run.stage == Stage::done) write(node, {condemned(*found, reason)});
   set_node(node, [reason](NodeRow& row) {
     row.state = NodeState::quarantined;

@@ -53,7 +53,7 @@ std::string Executor::kept_wrong(size_t turn) const {
   const bool waits = node.run.acts() && gate_.waits(node.run.action(), [this](const std::string& name) {
     return state_of(name);
   });
-  // Capacity is passed on when its release is durable, which may be later.
+  // Freed capacity is passed on only when the row that records the release is durable.
   if (waits || ready_.waits_for_place(node.at)) return "";
   return node.run.name + " could begin, but is not considered";
 }
@@ -98,7 +98,7 @@ Json Executor::shown(const Node& node) const {
   Json out = node_progress(node.run, ahead());
   const std::string trouble = journal_.trouble(node.run.name);
   if (node.run.stage == Stage::committing && out.contains("wait")) out["wait"]["observed"] = trouble;
-  // The state of what it waits for.
+  // Shows the state of the action that the node waits for.
   if (const std::string* action = ready_.awaited(node.at); action && out.contains("wait"))
     out["wait"]["observed"] = fmt::format("{}: {}", *action, to_string(log_.of(*action).state));
   // It has left the run or succeeded, but that is not stored yet, and the end of the run waits for it.

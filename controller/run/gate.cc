@@ -14,7 +14,7 @@ const Action* Gate::find(const std::string& action) const {
 }
 
 // True if no node needs to wait for this action any more. `never`: why it will not happen, for actions that
-// need it. For a node that waits for a person, only those that need its action wait.
+// need it. While its node waits for a person, only nodes that need the action wait.
 bool Gate::settled_for(const std::string& id, bool hard, const StateOf& state_of, std::string& never) const {
   if (proven_.count(id)) return true;
   const Action* action = find(id);
@@ -37,7 +37,7 @@ Gate::Answer Gate::ask(const Action& mine, const StepLog& log, const StateOf& st
     const std::string observed = other.id + ": " + std::string(to_string(log.of(other.id).state));
     return Answer{false, "", {reason, awaited, observed, mine.title}, &other};
   };
-  // The actions of the way back wait for no other node, and not for the actions that they replace.
+  // The actions of the way back wait neither for other nodes nor for the actions that they replace.
   if (mine.when_failed) return {true};
   for (const auto& dependency : mine.after) {
     std::string never;
@@ -50,8 +50,8 @@ Gate::Answer Gate::ask(const Action& mine, const StepLog& log, const StateOf& st
   const auto barrier = static_cast<size_t>(mine.behind);
   const Action* open = first_open(barrier, state_of);
   if (!open) return {true};
-  // Without a node's name or a title with a step count: otherwise thousands of waiting nodes would each
-  // report every single change.
+  // The text has no node's name and no title with a step count: otherwise thousands of waiting nodes would
+  // each report every single change.
   Answer answer = wait_for("waiting for the other nodes", "all nodes: " + open->phase, *open);
   answer.barrier = barrier;
   return answer;
@@ -68,7 +68,7 @@ bool Gate::waits(const Action& mine, const StateOf& state_of) const {
   return false;
 }
 
-// A settled member stays settled: it is checked until then, not again for every waiting node.
+// A settled member stays settled, so each search continues where the previous one stopped.
 const Action* Gate::first_open(size_t barrier, const StateOf& state_of) {
   const auto& members = (*barriers_)[barrier];
   size_t& passed = passed_[barrier];

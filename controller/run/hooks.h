@@ -30,7 +30,7 @@ struct RunEvent {
 struct Conclusion {
   struct Node {
     std::string name;
-    bool quarantine = false;  // else degraded: it works, a part of it is slow
+    bool quarantine = false;  // false: degraded, that is, it works, but a part is slow
     std::string reason;
   };
   std::vector<Node> nodes = {};  // of the nodes that succeeded; those not listed are accepted

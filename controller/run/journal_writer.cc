@@ -82,14 +82,14 @@ void JournalWriter::commit(std::shared_ptr<Pieces> pieces) {
   });
 }
 
-// In order, also across several commits.
+// Runs the continuations in order, also across several commits.
 void JournalWriter::run_due() {
   if (due_posted_) return;
   const auto alive = alive_;
   for (int i = 0; i < kInOneTask && !due_.empty(); ++i) {
     const auto then = std::move(due_.front());
     due_.pop_front();
-    // Each contained separately, so that the others of the commit are called as well.
+    // Each continuation is contained separately: if one throws, the others are called as well.
     contain_exceptions("continuation of a commit", then);
     if (!*alive) return;
   }

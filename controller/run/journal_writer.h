@@ -64,7 +64,7 @@ class JournalWriter {
   bool due_posted_ = false;
   std::set<std::string> refused_;                // nodes whose pieces are not retried before the next second
   std::map<std::string, std::string> troubles_;  // by node, until one of its rows is written
-  std::set<std::string> complaints_;             // troubles already logged, until all rows are written
+  std::set<std::string> complaints_;             // errors already logged; cleared when all rows are written
 };
 
 }  // namespace muster

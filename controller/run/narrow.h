@@ -31,7 +31,7 @@ RingsOfOrder take_rings(Json& params);
 std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const std::string& self,
                                       const std::function<bool(const std::string&)>& gone);
 
-// The nodes other than the order's own that a step of it is about.
+// The other nodes that a step of the order is about.
 struct Involved {
   std::set<std::string> names;
   // of a "next_live" step: the node it is about, and its replacement (empty: none)

@@ -206,7 +206,7 @@ bool NodeBook::never_seen(const std::string& node) const {
 
 JournalWriter::Rows NodeBook::changed(const std::string& node, const Change& change) {
   load();
-  // In order, even if the rows can be read again now.
+  // Changes are applied in order: earlier ones may still wait, even if the rows can be read again now.
   if (loaded_ && held_.empty()) return {changed_row(node, change)};
   held_.emplace_back(node, change);
   read_later();

@@ -42,11 +42,11 @@ class NodeBook {
   void hear(KnownAgent& agent);
   // Returns the time of the last message of any agent, or the start of this process if there was none.
   SteadyMs last_heard() const { return std::max(heard_, began_); }
-  // Called when the node's agent requested orders; nothing was recorded before. `hello`: from the request, or
-  // from the node's row for the same boot; to be handled as a hello to this process.
+  // Records a message of the node's agent, unless it returns a `hello`, derived from the message or from the
+  // node's row for the same boot, which the caller must handle like a hello to this process.
   struct Contact {
     std::optional<Hello> hello = {};
-    bool by_the_known_boot = true;  // false: by a boot whose hello has not arrived yet
+    bool by_the_known_boot = true;  // false: from a boot whose hello has not arrived yet
     bool after_silence = false;
   };
   Contact contact(const std::string& node, const Presence& present);
@@ -64,7 +64,7 @@ class NodeBook {
   JournalWriter::Rows changed(const std::string& node, const Change& change);
   // Returns the row to write in one batch with the intent of this action: it voids earlier findings on the
   // disk or slot that the action writes (NodeRow::disk_written). Empty if the action writes neither, or if
-  // the row has that already; while rows cannot be read, as changed().
+  // the row has that already; while rows cannot be read, works like changed().
   JournalWriter::Rows begun(const std::string& node, const Action& action, TimeMs time);
   // Drops the state of a node whose row is being deleted; false while changes wait for the rows.
   bool forget(const std::string& node);
@@ -73,12 +73,12 @@ class NodeBook {
 
   // How long the node's agent has been silent; nullopt: it never reported, or not since a restored database.
   std::optional<DurationMs> silent_for(const std::string& node) const;
-  // Since when the node is silent, for display; 0: it is not, or for less than `shown`, or this process has
-  // run for less than that.
+  // Since when the node has been silent, for display; 0: it is not silent, or has been for less than `shown`,
+  // or this process has run for less than that.
   TimeMs silent_since(const std::string& node, DurationMs shown) const;
   // True if the database was restored from an older copy and the node has not reported since then.
   bool outdated(const std::string& node) const;
-  // True if something may be running on the node: it was seen, or that is unknown.
+  // True if something may be running on the node: it was seen, or it is unknown whether it was.
   bool ever_seen(const std::string& node) const;
   // True if there is no record of the node and it sent no message.
   bool never_seen(const std::string& node) const;

@@ -146,7 +146,7 @@ void NodeTurn::set_timer(DurationMs delay, Next next) {
   add(effect::SetTimer{delay});
 }
 
-// Shown on request, not published: usually over in a moment.
+// The wait is shown on request but not published: it is usually over in a moment.
 void NodeTurn::await_store(Next next) {
   s.stage = Stage::committing;
   s.next = next;
@@ -195,7 +195,7 @@ void NodeTurn::transition_then(Next next, ActionState to, Json data, std::vector
 
 void NodeTurn::on(const input::Begin&) { begin(false); }
 
-// Only after a crash between the last result and the node's own row, or for a node without actions.
+// Happens only after a crash between the last result and the node's own row, or to a node without actions.
 void NodeTurn::on(const input::Settle&) {
   await_store(Next::close);
   add(effect::Commit{settled(), true});
@@ -331,7 +331,7 @@ Situation NodeTurn::situation() const {
   return now;
 }
 
-// Returns since when all agents are silent; none: an agent reports, or the silence is too long, or this
+// Returns since when all agents have been silent; none: an agent reports, or the silence is too long, or this
 // attempt already got back as much time as is allowed. During such a silence a node's state is unknown and
 // its time does not run. Checked before the attempt's deadline.
 SteadyMs NodeTurn::alone() {
@@ -405,7 +405,7 @@ wire::WorkOrder NodeTurn::order_for() const {
   order.id = own_order();
   order.kind = order_kind(action.kind);
   order.params = s.follow.is_null() ? action.params.without_shared() : s.follow;
-  // The order to restart and the inventory after it get no params: theirs are for the node's row.
+  // The order to restart and the inventory after it get no params: the action's params are for the row.
   if (action.kind == ActionKind::return_slot || action.phase == "return") order.params = Json::object();
   order.deadline = action.timeout;
   return order;

@@ -101,7 +101,7 @@ struct NodeRun {
   // to do so is on offer.
   bool in_band = false, leaving = false;
   const Json* reinstall = nullptr;  // in the plan: its provider reinstalls it, instead of a power cycle
-  std::optional<Person> person;     // the person who switches it, if nothing else does
+  std::optional<Person> person;     // the person who switches its power, if muster cannot
   std::string task;                 // the pending manual task
   SteadyMs asked_since = {};
   std::string boot_before;  // boot id of its agent when the attempt began
@@ -114,10 +114,10 @@ struct NodeRun {
   std::string power_error;
   DurationMs retry = 0;
   std::optional<Weighing> weighing;
-  SteadyMs alone_from = {};   // all agents are silent since then; the node's time does not run meanwhile
+  SteadyMs alone_from = {};   // all agents have been silent since; the node's time does not run meanwhile
   DurationMs given_back = 0;  // time added to the attempt for such silences
   // Of the current action, over its attempts.
-  std::map<std::string, int> excused;  // how many of them did not count, by the node at fault
+  std::map<std::string, int> excused;  // how many attempts did not count, by the node at fault
   // The nodes left out of this attempt as a second opinion, and why.
   std::map<std::string, std::string> without;
   std::vector<Json> results;  // of a check with further orders: its own result, then one of each order
@@ -128,7 +128,7 @@ struct NodeRun {
   double done = 0, total = 0, first_done = 0;
   SteadyMs first_at = {}, last_at = {};
   std::string unit, text, reason;
-  bool rented = false;       // its provider switches it, and cannot boot it from the network
+  bool rented = false;       // its provider switches its power, but cannot boot it from the network
   bool only_serves = false;  // it only serves its storage to others, and keeps its state
 
   const std::vector<const Action*>& way() const { return returning ? rescue : actions; }
@@ -284,7 +284,7 @@ class Others {
   virtual ~Others() = default;
   virtual KnownAgent agent_of(const std::string& node) const = 0;
   virtual NodeRow row_of(const std::string& node) const = 0;
-  // True if something may be running on it: it was seen, or that is unknown.
+  // True if something may be running on the node: it was seen, or it is unknown whether it was.
   virtual bool ever_seen(const std::string& node) const = 0;
   // True for a declared node that was in no run yet, and for a name that is not a node's.
   virtual bool never_seen(const std::string& node) const = 0;
@@ -295,7 +295,7 @@ class Others {
   // it left at `time` or later.
   virtual bool gone(const std::string& node) const = 0;
   virtual bool gone_since(const std::string& node, SteadyMs time) const = 0;
-  // Since when all agents are silent, though several should report; none: some agent reports.
+  // Since when all agents have been silent, though several should report; none: some agent reports.
   virtual SteadyMs alone_since() const = 0;
 };
 

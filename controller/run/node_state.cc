@@ -19,7 +19,7 @@ std::string last_resort(const Situation& s) {
 }
 
 std::string by_a_person(const Situation& s) {
-  return s.may_netboot ? "a person restarts it from the network" : in_the_end(s);
+  return s.may_netboot ? "a person boots it from the network" : in_the_end(s);
 }
 
 // A power cycle was ordered, and the RAM system's agent has not sent a hello since.
@@ -273,7 +273,7 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
   if (!right)
     return needed && s.mode
                ? wrong_system(s, *needed)
-               : wait_for("no agent yet", "the agent", "nothing", s.started,
+               : wait_for("no agent yet", "the agent", "unknown", s.started,
                           std::min(s.deadline, s.heard + t.silent_after), "the power state is read");
   return act(What::offer, "");
 }

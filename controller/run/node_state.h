@@ -20,19 +20,19 @@ namespace muster {
 struct ExecutorTiming {
   DurationMs silent_after = 45 * kSecond;  // after this silence of an agent its power state is read
   DurationMs silent_shown = kMinute;       // outside of a run, after this time an agent is shown as silent
-  DurationMs lost_after = 135 * kSecond;   // powered on but silent this long: lost
+  DurationMs lost_after = 135 * kSecond;   // an agent silent this long on a powered-on node is lost
   // A machine was not power-cycled if its agent from before the power cycle still reports after this time.
   DurationMs cycle_shows = kMinute;
   DurationMs watch_power =
-      kMinute;  // between two readings of the power state of a machine that boots: its deadline is long
+      kMinute;  // between two readings of the power state of a booting machine, whose deadline is long
   DurationMs off_counts = 30 * kSecond;  // a restarting machine that is off for this long has lost power
   DurationMs power_call =
-      5 * kMinute;  // a power call answers within this, whatever happens (the drivers' deadlines)
+      5 * kMinute;  // a power call always returns within this time (the drivers' deadlines)
   DurationMs look_again = 10 * kSecond;
   // An installed system that is shutting down is switched off after this time; systemd itself kills services
   // after 90 s, and then writes back and unmounts.
   DurationMs stop_wait = 3 * kMinute;
-  DurationMs stop_look = 5 * kSecond;     // between two readings of that
+  DurationMs stop_look = 5 * kSecond;     // between two readings of its power state
   DurationMs wake_look = 30 * kSecond;    // between two readings of the power state of an awaited node
   DurationMs leave_ready = 10 * kMinute;  // for an agent to get ready to hand over to the RAM system
   // For this time a silence of all agents at once is attributed to the controller itself: its link to the
@@ -64,8 +64,8 @@ Json to_json(const Wait& wait, DurationMs ahead);
 // The situation of one node with one action in progress.
 struct Situation {
   ActionKind kind = ActionKind::steps;
-  bool in_band = false;        // nothing can boot it from the network, only an order to its agent
-  bool by_hand = false;        // a person switches it; its power state is unknown
+  bool in_band = false;        // nothing can boot it from the network; its agent is ordered to hand over
+  bool by_hand = false;        // a person switches its power; the power state is unknown
   bool awaiting_ram = false;   // a power cycle was ordered, the RAM system's agent is awaited
   bool power_certain = false;  // that power cycle was confirmed by the BMC
   SteadyMs power_asked = {};
@@ -78,8 +78,8 @@ struct Situation {
   SteadyMs now = {}, started = {}, deadline = {};
   std::optional<wire::Mode> mode;  // of the last message
   SteadyMs heard = {};             // last contact
-  SteadyMs alone_since = {};       // all agents are silent since then, though several should report; none: an
-      // agent reports, or the silence is too long to be the controller's own fault
+  SteadyMs alone_since = {};       // all agents have been silent since, though several should report; none:
+      // an agent reports, or the silence is too long to be the controller's own fault
   bool departed = false;            // boot_disk, reboot: the agent reported that it restarts
   bool may_netboot = false;         // the plan allows another netboot of this node
   std::optional<PowerState> power;  // last reading, if later than the last contact and the last power cycle
@@ -97,11 +97,11 @@ struct Situation {
 };
 
 struct Decision {
-  SteadyMs check_at = {};  // with `wait`: decide again then, before the wait is over; none: at its end
+  SteadyMs check_at = {};  // with `wait`: when to decide again before its end; none: at its end
   enum class What {
     wait,       // until wait.until
     look,       // read the power state
-    netboot,    // (again) arm + power cycle, within this attempt
+    netboot,    // arm the boot service and cycle power (again), within this attempt
     offer,      // put the order on offer
     cycle,      // power off and on, without a network boot
     switch_on,  // power on

@@ -61,7 +61,7 @@ void NodeTurn::on(const input::Rearmed& armed) {
                  Next::rearm);
   // If the agent already had the order, it does not execute it twice.
   if (s.in_band) return order_leave();
-  // It continues an installation that has begun, or begins it.
+  // The provider begins the installation, or continues one that has begun.
   if (s.reinstall) return switch_on();
   if (s.person && !s.power_certain) return ask_to_netboot();
   s.stage = Stage::awaiting;
@@ -100,7 +100,7 @@ void NodeTurn::stop_in_order() {
 
 void NodeTurn::await_stop() {
   s.stage = Stage::looking;
-  set_wait({fmt::format("shutting {} down, for up to {}", s.name, to_human(w.timing.stop_wait)),
+  set_wait({fmt::format("shutting down {}, for up to {}", s.name, to_human(w.timing.stop_wait)),
             "power is off", "", "its power is cut", s.stop_asked, s.stop_asked + w.timing.stop_wait});
   add(effect::Call::look);
 }
@@ -259,11 +259,12 @@ bool NodeTurn::has_image() const {
 void NodeTurn::reinstall() {
   if (has_image())
     return fail_attempt(
-        fail(Code::denied,
-             fmt::format(
-                 "its image is written, but its provider could restart the machine only by overwriting that "
-                 "image: look at the console; to start again from the beginning, run `muster reimage {}`",
-                 s.name)),
+        fail(
+            Code::denied,
+            fmt::format(
+                "its image is written, but its provider could restart the machine only by overwriting that "
+                "image: check the node's console; to start again from the beginning, run `muster reimage {}`",
+                s.name)),
         Json());
   // The plan was made for a machine on which no agent of this cluster ran.
   if (agent.contact && agent.mode && *agent.mode != wire::Mode::ram &&

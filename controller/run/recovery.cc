@@ -142,7 +142,7 @@ void NodeTurn::resume() {
     s.sent = true;  // possibly before the restart
     if (new_boot && !s.boot_before.empty()) s.departed = true, s.left_system = w.now;
   }
-  set_timer(0, Next::consider);  // once the other nodes are restored, too
+  set_timer(0, Next::consider);  // when the other nodes are restored as well
 }
 
 void NodeTurn::rearm() {

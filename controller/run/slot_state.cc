@@ -21,7 +21,7 @@ std::string why_next(const Situation& s) {
                       : "a person must cycle its power, which boots the default slot";
 }
 
-// True if it was off for longer than firmware switches a machine off during a restart.
+// True if it has been off for longer than firmware keeps a machine off during a restart.
 bool lost_power(const Situation& s, const ExecutorTiming& t) {
   return s.power == PowerState::off && s.off_since && s.looked > s.heard &&
          s.looked >= s.off_since + t.off_counts;
@@ -96,7 +96,7 @@ Decision advance_slot(const Situation& s, const ExecutorTiming& t) {
   if (s.departed || s.cycled) return restarting(s, t);
   if (s.now - s.heard >= t.silent_after) return silence(s, t);
   if (!s.mode)
-    return wait_for("no agent yet", "the agent", "nothing", s.started,
+    return wait_for("no agent yet", "the agent", "unknown", s.started,
                     std::min(s.deadline, s.heard + t.silent_after), "the power state is read");
   if (s.in_doubt) {
     Decision d =

@@ -278,7 +278,7 @@ void NodeTurn::on_cut(const Status& off) {
 
 // ---- the way back ----
 
-// Not possible after the commit, when a restart would start the new system again, nor for a node that goes
+// False after the commit, when a restart would start the new system again. Also false for a node that goes
 // through the RAM system, except while its jobs are waited for.
 bool NodeTurn::may_go_back() const {
   if (s.returning || s.rescue.empty() || committed()) return false;
@@ -350,7 +350,7 @@ std::optional<NodeState> NodeTurn::state_before() const {
   for (const Action* action : s.actions) {
     if (w.log.of(action->id).attempt == 0) break;
     const bool pauses = action->phase == kPausePhase, writes = action->kind == ActionKind::write_slot;
-    if (!pauses && !writes && !in_place) return {};  // through the RAM system, after its pause
+    if (!pauses && !writes && !in_place) return {};  // through the RAM system, and its pause is over
     disturbed = disturbed || !writes;
   }
   return disturbed && *was == NodeState::accepted ? NodeState::degraded : *was;
@@ -358,7 +358,7 @@ std::optional<NodeState> NodeTurn::state_before() const {
 
 // The node's own row after its return. Run and configuration of its last acceptance are kept.
 std::vector<effect::Draft> NodeTurn::returned() {
-  // Accepted and quarantined nodes are that again; a node in any other state is degraded.
+  // Accepted and quarantined nodes return to that state; a node in any other state becomes degraded.
   const auto was = node_state_from_string(state_to_restore());
   const bool known = was.ok() && (*was == NodeState::accepted || *was == NodeState::quarantined);
   const NodeState state = known ? *was : NodeState::degraded;

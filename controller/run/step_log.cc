@@ -13,7 +13,7 @@ std::optional<S> state_of(const std::string& event) {
   return std::nullopt;
 }
 
-// The table: from, to, how the attempt number must change.
+// The legal transitions: from, to, by how much the attempt number must grow.
 struct Transition {
   S from, to;
   int step;
@@ -80,7 +80,7 @@ Status StepLog::apply(const JournalRow& row) {
     if (!record.first_intent) record.first_intent = row.time;
   } else if (*to != S::started) {
     record.ended = row.time;
-    // An abandoned action has a reason but no result.
+    // A row `abandoned` has a reason but no result: the earlier result is kept.
     if (*to == S::abandoned && record.result.is_object() && row.data.is_object())
       record.result.update(row.data);
     else

@@ -29,12 +29,12 @@ struct ActionRecord {
   TimeMs intent_time = 0;  // of the newest attempt
   TimeMs first_intent = 0, ended = 0;
   Json intent_data = Json::object();
-  Json result = Json();  // data of succeeded, failed or unknown; with the message of abandoned
+  Json result = Json();  // `data` of the row succeeded, failed or unknown, plus that of abandoned
 };
 
 class StepLog {
  public:
-  // Returns whether the row may come next; Ok for rows that are not transitions.
+  // Returns Ok if the row may come next or is not a transition, else Code::conflict.
   Status check(const JournalRow& row) const;
   Status apply(const JournalRow& row);
   const ActionRecord& of(const std::string& action) const;

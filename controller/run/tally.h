@@ -12,9 +12,9 @@ namespace muster {
 struct Standing {
   bool over = false, works = false, returning = false;
   bool by_hand = false;  // it waits for a person to act
-  bool failed = false;   // quarantined, or returning to its old system, or there
+  bool failed = false;   // quarantined, or returning or returned to its old system
   // For the executor only:
-  bool pending = false;  // its next action may begin, or must wait
+  bool pending = false;  // its next action has not begun: it may begin, or must wait
   bool heeded = false;   // its agent should report: an order is on offer, or a failure is being judged
 
   bool operator==(const Standing&) const = default;
@@ -28,7 +28,7 @@ Standing standing_of(const NodeRun& node);
 struct Tally {
   int failed = 0;
   size_t over = 0, works = 0;
-  size_t good = 0;  // of those that work, without nodes that returned to their old system
+  size_t good = 0;  // `works` without the nodes that returned to their old system
 
   void move(const Standing& before, const Standing& now);
   bool operator==(const Tally&) const = default;

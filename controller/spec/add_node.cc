@@ -15,7 +15,7 @@ constexpr char kByHand[] = "add the node to the file by hand, then run `muster u
 
 // ---- YAML out ----
 
-// Words that mean the same with and without quotes, also inside { }.
+// True for text that means the same with and without quotes, also inside { }.
 bool is_plain(const YamlNode& node) {
   static const char* const kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/+ ";
   const std::string& text = node.text;
@@ -63,7 +63,7 @@ YamlNode scalar(const std::string& text) {
   return node;
 }
 
-// Driver and secret are those of the model; a pin belongs to one BMC.
+// Copied from the model, except for the address, and the pin, which belongs to one BMC.
 YamlNode power_of(const YamlNode* model, const NewNode& node) {
   YamlNode power;
   power.kind = YamlNode::Kind::map;
@@ -179,7 +179,7 @@ Status check_rest(const std::string& before_text, const Spec& before, const Adde
     return fail(Code::invalid, std::string("the layout of the spec is not supported: ") + kByHand);
   for (const NodeSpec& other : before.nodes)
     if (own_address(after.spec, other.name) != other.address)
-      return fail(Code::conflict, fmt::format("{} has been assigned the address {} and would lose it",
+      return fail(Code::conflict, fmt::format("adding the node would change the address of {}, which is {}",
                                               other.name, other.address));
   const NodeSpec* made = after.spec.node(node.name);
   const auto same_role = [&](const NodeSpec& n) { return n.role == made->role; };
@@ -276,8 +276,8 @@ Result<AddedNode> add_node(const std::string& text, const NewNode& node) {
     return made;
   };
   auto made = with(node.address);
-  // Without an address it gets the next free one by the order of names, which may move others: then the
-  // address is written down.
+  // Without an address the node gets the next free one in the order of names, which may change the addresses
+  // of other nodes: then a free address is written into its entry.
   const bool moves = !made.ok() && made.error().code == Code::conflict;
   if (moves && !adopted && node.address.empty()) return with(free_address(before.spec));
   return made;

@@ -1,6 +1,6 @@
 // Adds one node to the text of a spec: a copy of a declared node, except for its name, its MAC and its
-// addresses. An entry for an adopted host has no image, MAC, power and OS disk, but has how to reach it with
-// SSH. Pure functions, no I/O.
+// addresses. An entry for an adopted host has no image, MAC, power or OS disk, but states how SSH reaches
+// the host. Pure functions, no I/O.
 //
 // Text is only added, after the last entry of `nodes:`; comments, order and layout of existing text stay as
 // they are. The result is parsed again, and rejected if anything other than the new node changed, including
@@ -17,7 +17,7 @@ struct NewNode {
   std::string name, like;  // `like`: a declared node
   std::string mac, power_address;
   std::string address;  // on the provisioning network; empty: the next free one, or that of the adopted host
-  AdoptSpec adopt;      // declared: a running host that keeps its system; mac and power_address are empty
+  AdoptSpec adopt;      // if declared: a running host that keeps its system, without mac and power_address
 };
 
 struct AddedNode {

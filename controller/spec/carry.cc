@@ -59,7 +59,7 @@ Status check_text(const CarriedText& own) {
 std::string entry_of(const CarriedText& own) {
   const bool ends = !own.text.empty() && own.text.back() == '\n';
   const bool several = own.text.size() > 1 && own.text.compare(own.text.size() - 2, 2, "\n\n") == 0;
-  // The indentation is given explicitly only where the first line would be misleading.
+  // The indentation is stated only if YAML would derive a wrong one from the first line.
   const bool misleads = own.text.empty() || own.text[0] == ' ' || own.text[0] == '\n' || own.text[0] == '\t';
   std::string out = fmt::format("  {}: |{}{}\n", own.key, misleads ? "2" : "",
                                 several ? "+"

@@ -89,7 +89,7 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
         fmt::format("'{}' contains no {{{{variable}}}}, so the condition would always be true", step.when));
 }
 
-// Limits that the schema accepts but that make no sense.
+// Rejects limits that the schema accepts but that make no sense.
 void check_expect(const YamlNode& map, const std::string& path, std::vector<SpecError>& errors) {
   const YamlNode* expect = map.find("expect");
   if (!expect || !expect->is_map()) return;
@@ -154,7 +154,7 @@ ParsedPlaybook parse_playbook(const std::string& text) {
       out.playbook.steps.push_back(read_step(map));
       check_step(map, out.playbook.steps.back(), fmt::format("steps[{}]", i), names, out.errors);
       check_expect(map, fmt::format("steps[{}]", i), out.errors);
-      // Its nodes serve for a whole stage, and only one server can use the port.
+      // The nodes of such a step serve for its whole stage, and only one server can use the port.
       if (const PlaybookStep& step = out.playbook.steps.back();
           step.among == kGroup && !groups.insert(step.stage).second)
         out.errors.push_back({map.line, map.column, fmt::format("steps[{}].stage", i),

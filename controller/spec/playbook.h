@@ -2,35 +2,35 @@
 //
 //   playbook: storage-local
 //   help: RAID0 + XFS over the local data drives
-//   not_exercised: why               # written from recipes, never run on the real thing: every plan that
-//                                    uses it says so
+//   not_exercised: why               # what was never run for real, or why: every plan that uses the
+//                                    playbook says so
 //   overlay: true                    # only in a spec's own playbooks: changes the shipped one of this name
 //   replaces: [ slurm.conf ]         # its steps that take the place of shipped ones with the same name
 //   removes: [ job container ]       # shipped steps that are left out; its other steps are appended
 //   steps:
 //     - name: scratch array
 //       phase: node                 # image | node | cluster | drain | undrain | pause | resume
-//                                   # pause: before a node at work leaves its system for a re-image or a
-//                                   # rollback, the last playbook's first; resume: when it was accepted in
-//                                   # the new one, and where it went back to the old one
+//                                   # pause: before a working node leaves its system for a re-image or a
+//                                   # rollback, in reverse order of playbooks; resume: once it is accepted
+//                                   # in the new system, or has returned to the old one
 //       when: "{{#scratch}}yes{{/scratch}}"   # rendered by the planner; empty, "no", "false" and "0" mean no
 //       for_each: storage_local     # a list in the planner's context; the element is {{item.*}}
-//       otherwise: no local storage # where the list is empty the step is in the plan as
-//                                   # "not applicable: no local storage"; in phase cluster also where
-//                                   # `when` says no; rendered as `when` is
+//       otherwise: no local storage # if the list is empty, the step is in the plan as
+//                                   # "not applicable: no local storage"; in phase cluster also if `when`
+//                                   # means no; a template, as `when` is
 //       module: raid
 //       params: { name: "{{item.name}}" }   # every string is a mustache template without HTML escaping
 //       verify: { module: mount, params: {...} }
 //       stage: 2                    # cluster phase only: all nodes finish stage n before any starts n+1
-//       on: leader                  # cluster phase only: all (default) | leader | others; for each
-//                                   # storage section its own leader
-//       among: mpi                  # the step is about those nodes that have this playbook, too; with
-//                                   # `otherwise`, where none has it or `when` is false. `group`: about all
+//       on: leader                  # cluster phase only: all (default) | leader | others; each
+//                                   # storage section has its own leader
+//       among: mpi                  # the step is about those nodes that also have this playbook; if none
+//                                   # has it or `when` is false, `otherwise` applies. `group`: about all
 //                                   # nodes of the plan that are measured; module accept_group only, one
 //                                   # such step in a stage
-//       mandatory: true             # or false, or what of it is: [run, data, ceilings]
-//       needs: [root]               # without it the step is "not looked at": no pass, and it holds nothing
-//                                   # against its node. A plain user's agent has none
+//       mandatory: true             # or false, or a list of its mandatory parts: [run, data, ceilings]
+//       needs: [root]               # if the agent lacks it, the step is "not looked at": not a pass, but
+//                                   # no fault of the node either. An ordinary user's agent lacks root
 //       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }
 //                                   # acceptance profiles only, judged by the controller
 //
@@ -60,8 +60,8 @@ struct PlaybookStep {
   Json verify;  // null or {module, params}
   Json expect;  // null or {metric: {min?, max?, fleet_min_ratio?, unit}}
   int stage = 1;
-  bool mandatory = true;  // each part of it stops a node
-  // If `mandatory` is false, its parts that do: `run` (was measured), `data` (wrong results), `ceilings`.
+  bool mandatory = true;  // a failure of any of its parts stops a node
+  // If `mandatory` is false, those that still do: `run` (not measured), `data` (wrong results), `ceilings`.
   std::vector<std::string> blocks = {};
   std::vector<std::string> needs = {};  // what the agent needs for it: "root"
   int line = 0, column = 0;
@@ -77,7 +77,7 @@ struct Playbook {
   std::string not_exercised = "";
   bool overlay = false;
   std::vector<NamedStep> replaces = {}, removes = {};
-  std::string origin = "";  // shown in plans for a playbook that is not the shipped one; empty: it is
+  std::string origin = "";  // where a playbook that is not shipped comes from, for plans; empty: shipped
 };
 struct ParsedPlaybook {
   Playbook playbook;
@@ -90,7 +90,7 @@ ParsedPlaybook parse_playbook(const std::string& text);
 // name of a list stands for its elements. An unknown variable is an error that names it.
 Result<Json> render_params(const Json& value, const Json& context);
 
-// Returns the value of a name in a template, "node.address"; null if unknown. Valid until it is rendered.
+// Returns the value of a name, "node.address"; null if unknown. Valid until the template has been rendered.
 using FindName = std::function<const Json*(const std::string& name)>;
 
 // Renders as render_params() does. Each template is parsed once, however often it is rendered.
@@ -115,7 +115,7 @@ class Templates {
 std::set<std::string> names_in(const Json& value);
 // Returns the name for a text that is exactly "{{name}}" or "{{{name}}}"; else "".
 std::string whole_name(const std::string& text);
-// Looks up "node.address", a member of a member; null if there is none.
+// Looks up a dotted name such as "node.address"; null if there is none.
 const Json* find_name(const Json& object, const std::string& dotted);
 
 }  // namespace muster

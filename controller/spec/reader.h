@@ -34,7 +34,7 @@ class SpecReader {
   ParsedSpec read();
 
  private:
-  // Access; a value of the wrong kind is absent.
+  // Access to values; one of the wrong kind counts as absent.
   static std::string text(const YamlNode* map, const char* key);
   static const YamlNode* child(const YamlNode* map, const char* key);
   static int64_t integer(const YamlNode* map, const char* key, int64_t fallback);
@@ -58,7 +58,7 @@ class SpecReader {
   struct Between {
     DurationMs least, most;
   };
-  // The limits of a trial and of the jobs' time.
+  // The limits of a trial's duration, and of the time that jobs have to end.
   static constexpr DurationMs kShortestTrial = 2 * kMinute, kLongestTrial = 24 * 60 * kMinute,
                               kShortestDrain = kMinute, kLongestDrain = 14 * kLongestTrial;
   void read_duration(const ValuePlace& section, const char* key, const Between& range, DurationMs& out);
@@ -194,7 +194,7 @@ class SpecReader {
   };
   std::vector<Among> among_;  // `among` of the steps of own playbooks
   std::optional<Cidr> provisioning_, bmc_, storage_;
-  std::vector<Cidr> rail_networks_;         // as many as there are rails, or none if they are wrong
+  std::vector<Cidr> rail_networks_;         // one per rail; empty if any is wrong
   std::vector<std::string> rail_gateways_;  // likewise
   bool nodes_incomplete_ = false;           // an entry could not be expanded: nodes are not checked further
   std::set<const YamlNode*> complained_;

@@ -74,7 +74,7 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
   if (!node.image.empty())
     must_be_known(*child(&entry, "image"), path + ".image", "image", node.image, images);
   else if (child(&entry, "adopt"))
-    node.image.clear();  // it keeps the system it has
+    node.image.clear();  // an adopted node keeps its system
   else if (images.size() == 1)
     node.image = images.front();
   else if (images.size() > 1)
@@ -174,11 +174,11 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   out.install_image = text(child(&power, "install"), "image");
   out.install_os = text(child(&power, "install"), "os");
   const int suite = out.cipher_suite;
-  // 12 does both, but ipmitool 1.8.19 ends with a failed assertion when it sends the first command.
+  // Suite 12 also authenticates and encrypts, but ipmitool 1.8.19 fails an assertion at its first command.
   if (out.driver == "ipmi" && suite && suite != 3 && suite != 8 && suite != 17)
     error(*child(&power, "cipher_suite"), path + ".cipher_suite",
-          fmt::format("{} does not name a cipher suite that authenticates and encrypts and that ipmitool "
-                      "supports: use 17, 3 or 8",
+          fmt::format("cipher suite {} does not authenticate and encrypt, or ipmitool does not support it: "
+                      "use 17, 3 or 8",
                       suite));
   const char* kind = out.driver == "ipmi" ? "guid:" : "sha256:";
   if (bmc && !out.pin.empty() && out.pin.rfind(kind, 0) != 0)

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr int kDatagramMtu = 4092;  // maximum of IPoIB in datagram mode, which muster configures
+constexpr int kDatagramMtu = 4092;  // maximum MTU of IPoIB in datagram mode, which muster configures
 constexpr const char* kAutomatic = "auto";
 constexpr const char* kNone = "none";
 
@@ -208,7 +208,7 @@ void SpecReader::read_rails() {
     must_have_playbook(*port, "network.storage.port", "networks", "");
     if (storage_ && provisioning_ && storage_->overlaps(*provisioning_))
       error(*port, "network.storage.port",
-            "the storage network is the provisioning network and uses the provisioning port");
+            "the storage network is the same as the provisioning network, so it uses the provisioning port");
   }
   const YamlNode* rails = child(network, "rails");
   if (!rails || !rails->is_map()) return;
@@ -233,7 +233,7 @@ void SpecReader::read_rails() {
   read_qos(child(rails, "qos"));
   make_rail_networks(*rails);
   check_rail_networks(*rails);
-  if (child(rails, "count") && child(rails, "cidr"))  // otherwise the schema reports an error at this place
+  if (child(rails, "count") && child(rails, "cidr"))  // otherwise the schema check reports an error here
     must_have_playbook(*rails, "network.rails", "networks", "");
 }
 
@@ -339,7 +339,7 @@ void SpecReader::give_rails(NodeSpec& node, const NicWishes& role, const NicWish
   }
 }
 
-// `own`: the wishes in the node's own entry.
+// `own`: the settings in the node's own entry.
 void SpecReader::give_ports(NodeSpec& node, const NodePlace& place, const NicWishes& role,
                             const NicWishes& own) {
   const char* key = child(place.entry, "rails")          ? "rails"

@@ -110,7 +110,7 @@ void SpecReader::read_rollout_roles(const YamlNode& rollout, RolloutSpec& out) {
 void SpecReader::check_rollout_role(const YamlNode& at, const std::string& path, const std::string& role) {
   if (nodes_incomplete_) return;
   const rollout::Serving serving = rollout::serving_of(spec_);
-  std::string needed;  // the storage section that needs every node checked so far; else empty
+  std::string needed;  // a storage section that needs one of the nodes; empty: none does
   bool imaged = false, free = false;
   for (const NodeSpec& node : spec_.nodes) {
     if (node.role != role) continue;

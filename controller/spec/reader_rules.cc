@@ -57,7 +57,7 @@ void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
     error_once(*at, path, fmt::format("{} is the gateway's address", node.address));
 }
 
-// True for a server's id, or for the nickname that it has in its account.
+// Reports an error unless `name` is a server's id, or can be the nickname that it has in its account.
 void SpecReader::check_server_name(const std::string& name, const ValuePlace& place) {
   const bool digits = name.find_first_not_of("0123456789") == std::string::npos;
   const bool plain =
@@ -125,7 +125,7 @@ void SpecReader::check_nodes() {
     check_unique("name", node.name, node, place_of(place, "name"));
     check_unique("MAC", node.mac, node, place_of(place, "mac"));
     check_unique("address", node.address, node, place_of(place, "address"));
-    const std::string& program = node.power.program;  // each has addresses of its own
+    const std::string& program = node.power.program;  // each program has its own addresses
     if (node.power.driver != "manual")                // several machines may share a location
       check_unique("power address", (program.empty() ? "" : program + " ") + node.power.address, node,
                    place_of_power_address(place));
@@ -200,7 +200,7 @@ void SpecReader::assign_addresses() {
   for (size_t i = 0; i < spec_.nodes.size(); ++i) {
     const NodeSpec& node = spec_.nodes[i];
     if (const auto address = parse_ipv4(node.address)) taken.insert(*address);
-    // A BMC on the provisioning network has an address of it, too.
+    // A BMC on the provisioning network uses one of its addresses, too.
     if (const auto address = parse_ipv4(node.power.address.substr(0, node.power.address.find(':'))))
       taken.insert(*address);
     if (!child(places_[i].entry, "address") && !node.adopt.declared()) order.push_back(i);
@@ -341,8 +341,8 @@ bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, c
   return false;
 }
 
-// If only some roles have the engine's playbook, a section on nodes of other roles would never be created. If
-// no role has it, the user's own playbook may create it.
+// If only some roles have the engine's playbook, a section whose nodes all have other roles would never be
+// created. If no role has it, the user's own playbook may create the section.
 bool SpecReader::check_engine_playbook(const YamlEntry& entry, const std::string& path,
                                        const StorageSpec& storage) {
   if (std::any_of(spec_.nodes.begin(), spec_.nodes.end(),

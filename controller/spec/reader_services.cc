@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostNameServers = 3;  // the C library ignores further ones
 
-// Calls `use` for each text item with its path, and `twice` for repeated items.
+// Calls `use` with each text item and its path, but `twice` with an item that is repeated.
 template <class Use, class Twice>
 void each_text(const YamlNode* list, const std::string& path, const Use& use, const Twice& twice) {
   if (!list || !list->is_list()) return;

@@ -14,7 +14,7 @@ namespace {
 
 using kainjow::mustache::data;
 
-// Values that hide a section: false, null, "", and empty lists.
+// Converts a value for mustache. Values that hide a section: false, null, "", and empty lists.
 data to_data(const Json& json) {
   if (json.is_object()) {
     data out(data::type::object);
@@ -51,7 +51,7 @@ class StrictContext : public kainjow::mustache::context<std::string> {
     if (name == "." || depth_ > 0)
       if (const data* inside = context::get(name)) return inside;
     if (const auto known = known_.find(name); known != known_.end()) return &known->second;
-    // A name that was not found when the template was parsed is not one of its dependencies.
+    // Only names found when the template was parsed are looked up: its dependencies are complete.
     const Json* found = names_.count(name) > 0 ? find_(name) : nullptr;
     if (found) return &known_.emplace(name, to_data(*found)).first->second;
     unknown.insert(name);

@@ -14,7 +14,7 @@ namespace muster {
 
 namespace {
 
-constexpr size_t kMaxScalar = 8192;  // std::regex recurses once per character
+constexpr size_t kMaxScalar = 8192;  // bounds the stack: std::regex recurses once per character
 
 std::string type_in_words(const std::string& type) {
   if (type == "object") return "a map";
@@ -93,7 +93,7 @@ void find_unknown_keywords(const Json& schema, bool names, const std::string& at
     const bool map_of_schemas = key == "properties" || key == "patternProperties" || key == "$defs";
     const bool schema_itself = key == "items" || key == "additionalProperties";
     if (map_of_schemas || schema_itself) find_unknown_keywords(value, map_of_schemas, where, found);
-    // Its description is shown if no pattern matches; a rule in it would have no effect.
+    // propertyNames has a description, shown if no pattern matches; a rule in it would have no effect.
     if (key == "propertyNames")
       for (const auto& [inner, text] : value.items())
         if (inner != "description" && inner != "$ref") found.push_back(where + "/" + inner);

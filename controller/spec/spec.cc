@@ -104,7 +104,7 @@ std::string declared_variable(const Spec& spec, const NodeSpec* node, const std:
 }
 
 const NodeSpec* Spec::node(const std::string& name) const {
-  // Parsed specs are sorted; others are searched linearly.
+  // The nodes of a parsed spec are sorted by name; those of any other spec are searched linearly.
   const auto ordered = std::lower_bound(nodes.begin(), nodes.end(), name,
                                         [](const NodeSpec& n, const std::string& to) { return n.name < to; });
   if (ordered != nodes.end() && ordered->name == name) return &*ordered;
@@ -390,7 +390,7 @@ void SpecReader::read_limits() {
   read_rate(limits, "image_write_rate", spec_.limits.image_write_rate);
 }
 
-// The value is unchanged if the key is absent or wrong.
+// `out` is unchanged if the key is absent or its value cannot be parsed.
 void SpecReader::read_duration(const ValuePlace& section, const char* key, const Between& range,
                                DurationMs& out) {
   const YamlNode* at = child(section.at, key);
@@ -405,7 +405,7 @@ void SpecReader::read_duration(const ValuePlace& section, const char* key, const
   out = *parsed;
 }
 
-// A slower write would not finish before the next build of the image.
+// Rejects a rate so low that the write would not finish before the image's next build.
 void SpecReader::read_rate(const YamlNode* limits, const char* key, int64_t& out) {
   constexpr int64_t kSlowest = 1'000'000;
   const YamlNode* at = child(limits, key);

@@ -46,28 +46,28 @@ struct RailQos {
 // The networks between the GPUs. Rail i of a node is the node's port i, with an address in network i.
 struct Rails {
   int count = 0;
-  std::string cidr;                // "10.40.{rail}.0/24", or one that holds all of them
-  int prefix = 0;                  // of each rail, where `cidr` holds them all; 0: it is each rail's own
+  std::string cidr;                // "10.40.{rail}.0/24", or one network that contains those of all rails
+  int prefix = 0;                  // of each rail's network, if `cidr` contains them all; 0: it is per rail
   int mtu = 0;                     // 0: default
   std::string kind = "ethernet";   // ethernet | infiniband
   std::string gateway;             // "10.40.{rail}.254"; may be empty
-  std::vector<std::string> ports;  // empty: found by the node itself
+  std::vector<std::string> ports;  // empty: each node finds them itself
   RailQos qos;
   bool declared() const { return count > 0; }
 };
 struct Network {
   Subnet provisioning, bmc, storage;
   std::string dhcp = "managed";  // managed | proxy | external
-  std::string controller;        // controller's address; default: first of provisioning
+  std::string controller;        // controller's address; default: the first one of the provisioning network
   std::string gateway;           // may be empty
   // None of these is ever copied from the controller host; undeclared ones are empty.
   std::vector<std::string> dns;       // name servers, numeric, in the order they are queried
   std::vector<std::string> search;    // domains
   std::vector<std::string> ntp;       // time servers: addresses or names
   std::string proxy;                  // "http://proxy.example:3128"
-  std::vector<std::string> no_proxy;  // besides the cluster itself: names, domains, addresses, networks
+  std::vector<std::string> no_proxy;  // not proxied, like the cluster: names, domains, addresses, networks
   AptMirror apt;                      // of images and nodes
-  std::string storage_port;           // of every node; empty: found by the node itself
+  std::string storage_port;           // of every node; empty: each node finds it itself
   Rails rails;
 };
 struct UserSpec {
@@ -109,11 +109,11 @@ struct PowerSpec {
   std::string driver, address, secret, pin;
   std::string program;    // command
   int cipher_suite = 0;   // ipmi; 0: the driver finds out
-  std::string privilege;  // ipmi: "operator"; else the level of an administrator is requested
+  std::string privilege;  // ipmi: "operator"; otherwise administrator level is requested
   DurationMs within = 0;  // manual: time limit for the person
-  bool sol = false;       // ipmi: listen to its console
+  bool sol = false;       // ipmi: record the node's serial console during runs
   // sakura-phy: the URL of a test double of the API; the image that the provider installs on a machine
-  // without an agent, and its system ("debian-12"). Empty: it never installs.
+  // without an agent, and that image's system ("debian-12"). Empty: the provider never installs.
   std::string api, install_image, install_os;
 };
 // A running host that muster manages without re-imaging it, and how SSH reaches it. Muster never replaces its
@@ -137,7 +137,7 @@ struct NodeSpec {
   std::string name, role, image;
   std::string mac;              // lower case
   std::string address;          // on the provisioning network, without prefix
-  bool address_chosen = false;  // not declared: the next free one, in the order of names
+  bool address_chosen = false;  // not declared: muster assigned the next free address, in the order of names
   PowerSpec power;              // an adopted node may have none
   AdoptSpec adopt;
   HardwareSpec hardware;
@@ -153,11 +153,11 @@ struct StorageSpec {
   // Engine nfs: the node whose disks these are. Engine moosefs: the master; empty: the first member by name.
   std::string server;
   std::string level = "raid0", fs = "xfs", mount;
-  std::string role;  // nodes selector; empty: every node that has the group
+  std::string role;  // selects the nodes; empty: every node that has the disk group
   int copies = 2;
   // Engine external: what the site serves and muster only mounts.
   std::string fstype = {}, source = {}, options = {};
-  bool writable = false;  // if declared, acceptance and the mount's own test may write to it
+  bool writable = false;  // if true, acceptance and the mount's own test may write to it
   // The roles that have the engine's playbook; empty: none has, for example because the user's own playbook
   // does its work; then every node counts as having it.
   std::set<std::string> roles = {};
@@ -173,7 +173,7 @@ std::string engine_playbook(const std::string& engine);
 bool holds_data(const StorageSpec& storage, const NodeSpec& node);
 // True if the node's role has the engine's playbook.
 bool takes_part(const StorageSpec& storage, const NodeSpec& node);
-// True if the section really is on the node's disks: both of the above.
+// True if the section really is on the node's disks: holds_data() and takes_part().
 bool is_member(const StorageSpec& storage, const NodeSpec& node);
 // True if the node mounts the section.
 bool mounts(const StorageSpec& storage, const NodeSpec& node);
@@ -181,7 +181,7 @@ bool mounts(const StorageSpec& storage, const NodeSpec& node);
 struct FirewallRule {
   std::string from;                // network or address; empty: everywhere
   std::string ports;               // "443", "8000:8100"; empty: all
-  std::string proto;               // tcp | udp; empty: tcp where there are ports, else everything
+  std::string proto;               // tcp | udp; empty: tcp if `ports` is given, else every protocol
   std::string comment;             // what `ufw status` shows; may be empty
   std::vector<std::string> roles;  // empty: all
 };
@@ -192,8 +192,8 @@ struct Additions {
 };
 // How a shipped acceptance profile is applied to virtual machines (docs/lab.md, controller/plan/simulated.h).
 struct LabAcceptance {
-  double time_scale = 1;                // of the profile's seconds and sizes; 0 < scale <= 1
-  bool compare = true;                  // false: no fleet, no history, no derived values
+  double time_scale = 1;                // factor for the profile's seconds and sizes; 0 < scale <= 1
+  bool compare = true;                  // false: compare with neither fleet nor history nor derived values
   std::map<std::string, Json> limits;   // "dgemm/gflops" -> min, max, degraded_below, degraded_above
   std::map<std::string, Json> options;  // "training load" -> options of its program
 };
@@ -208,7 +208,7 @@ struct DriveModel {
   double read_mbps = 0, write_mbps = 0, random_read_iops = 0;
   std::string source;
 };
-// `acceptance: { gpu: mandatory }`: GPUs must reach what GPUs of the same model were shown to reach.
+// `acceptance: { gpu: mandatory }`: GPUs must reach the results in a signed report on GPUs of the same model.
 struct GpuAcceptance {
   bool mandatory = false;
   std::string results_file, key_file;  // as the spec names them
@@ -228,15 +228,15 @@ struct LimitsSpec {
 
 // `rollout:`: how nodes at work get the newest build of their image, some at a time (docs/rollout.md).
 struct RolloutSpec {
-  // As declared, else those with an image and the playbook `scheduler`; in the order of names.
+  // The declared roles, else those with an image and the playbook `scheduler`; in the order of names.
   std::vector<std::string> roles;
   int max_unavailable = 1;
   int max_unavailable_percent = 0;  // if above 0: percentage of the roles' nodes, used instead of the number
   int canary = 1;
   int failure_budget = 0;
-  DurationMs window = 8 * 60 * kMinute;         // no batch begins later than this after a start
+  DurationMs window = 8 * 60 * kMinute;         // no batch begins later than this after the rollout's start
   DurationMs drain_timeout = 2 * 60 * kMinute;  // in place of limits.drain_timeout
-  DurationMs trial = 0;                         // in place of limits.trial, of which it is the default
+  DurationMs trial = 0;                         // in place of limits.trial, which is its default
   std::string acceptance;                       // profile of its runs; empty: the spec's
   // The existing approval covers an image that was rebuilt from the same recipe.
   bool rebuilt_images = false;
@@ -253,7 +253,7 @@ struct Spec {
   std::map<std::string, std::string> leads;               // playbook -> role whose first node leads it
   std::string acceptance_profile;
   GpuAcceptance gpu_acceptance;
-  std::vector<DriveModel> drive_models;  // acceptance.drives: before the shipped ones
+  std::vector<DriveModel> drive_models;  // acceptance.drives: take precedence over the shipped ones
   LimitsSpec limits;
   std::optional<RolloutSpec> rollout;
   std::string time_zone;  // "Europe/Berlin"; may be empty
@@ -261,11 +261,11 @@ struct Spec {
   Additions additions;                              // of every node
   std::map<std::string, Additions> role_additions;  // in addition; a role's sysctl takes precedence
   bool lab = false;                                 // a `lab:` section: simulated hardware (lab_only.h)
-  SpecPlace lab_at, profile_at;                     // of that section, and of acceptance.profile
+  SpecPlace lab_at, profile_at;                     // places of that section and of acceptance.profile
   std::optional<LabAcceptance> lab_acceptance;      // its part about acceptance
   std::map<std::string, std::string> vars;
   std::vector<OwnPlaybook> own_playbooks;
-  std::vector<std::string> playbook_paths;  // not carried yet (controller/spec/carry.h); never in the store
+  std::vector<std::string> playbook_paths;  // not yet embedded (controller/spec/carry.h); never in the store
 
   const NodeSpec* node(const std::string& name) const;
   bool plays(const NodeSpec& node, const std::string& playbook) const;
@@ -273,7 +273,7 @@ struct Spec {
   // null when there is none. Slurm's accounting is led where Slurm is.
   const NodeSpec* leader_of(const std::string& playbook) const;
 };
-// The value of a variable for this node: its own, else the cluster's. Null: the cluster's.
+// The value of a variable for this node: the node's own, else the cluster's. `node` null: the cluster's.
 std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
                               const std::string& otherwise = "");
 // True if something other than the node's own system or a person can switch its power, and so can reset the

@@ -47,7 +47,7 @@ class Copier {
       to.kind = YamlNode::Kind::map;
       std::vector<YamlEntry> merged;
       for (const auto& entry : from) add_entry(to, merged, entry.first, entry.second, depth);
-      for (YamlEntry& entry : merged)  // keys written out win over merged ones
+      for (YamlEntry& entry : merged)  // explicit keys take precedence over merged ones
         if (!to.find(entry.key)) to.entries.push_back(std::move(entry));
     }
     return to;

@@ -1,6 +1,6 @@
 // A YAML document as a small tree that keeps the place of every value. Aliases and merge keys are resolved by
-// copying, under a budget, so a hostile file cannot blow up. Duplicate keys are kept (and reported by the
-// schema walker). Thread safety: plain value types.
+// copying, up to a limit, so that a hostile file cannot exhaust the memory. Duplicate keys are kept (and
+// reported by the schema check). Thread safety: plain value types.
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ struct YamlEntry {
 
 struct ParsedYaml {
   YamlNode root;
-  std::vector<SpecError> errors;  // syntax; the root is then worth nothing
+  std::vector<SpecError> errors;  // errors of syntax; if there are any, `root` is unusable
 };
 ParsedYaml parse_yaml(const std::string& text);
 
@@ -47,7 +47,7 @@ bool yaml_is_number(const YamlNode& node);
 bool yaml_is_boolean(const YamlNode& node);
 bool yaml_boolean(const YamlNode& node);
 
-// By line and column; equal ones once.
+// Sorts the errors by line and column, and drops duplicates.
 void sort_errors(std::vector<SpecError>& errors);
 
 }  // namespace muster

@@ -15,8 +15,8 @@ namespace muster {
 namespace {
 
 constexpr const char* kAgentPath = "/usr/sbin/muster-agent";
-// libssh's own list, but with AES-GCM first: with hardware AES both ends need a third less CPU time than for
-// ChaCha20 (measured with OpenSSH), which matters because the agent is sent to many hosts at once.
+// libssh's own list, but with AES-GCM first: with hardware AES, client and server need a third less CPU time
+// than for ChaCha20 (measured with OpenSSH), which matters because the agent is sent to many hosts at once.
 constexpr const char* kCiphers =
     "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes256-ctr,aes192-ctr,"
     "aes128-ctr";
@@ -349,7 +349,7 @@ bool agent_lets_in(ssh_session session, Clock::time_point until) {
 }
 
 // Offers one key after the other. The server disconnects after several unknown keys; the remaining keys are
-// offered over a new connection, but over few in all, since servers may block an address after failed logins.
+// offered over new connections, but only a few, since servers may block an address after failed logins.
 Result<std::unique_ptr<SshSession>> log_in_with_agent(const SshTarget& target, DurationMs deadline) {
   constexpr int kConnections = 3;
   TRY(const auto keys, keys_to_offer(target));

@@ -33,8 +33,8 @@ struct SshTarget {
 class SshDialog {
  public:
   virtual ~SshDialog() = default;
-  // Sends a line and returns the answer. `unavailable`: the program had ended, or the connection was lost,
-  // before anything was sent. `timeout`: no answer: it was lost, the program ended, or the deadline passed.
+  // Sends a line and returns the answer. `unavailable`: nothing was sent, because the program had ended or
+  // the connection was lost. `timeout`: no answer came before the program, the connection or the time ended.
   virtual Result<std::string> ask(const std::string& line, DurationMs deadline) = 0;
 };
 

@@ -2,8 +2,8 @@
 // offers all keys that the agent lists, but a server disconnects after a few unknown ones (sshd's
 // MaxAuthTries: 6, or 3 with an older muster's playbook).
 //
-// Private keys are never read: the agent signs. Calls block; one view at a time; each view runs a thread of
-// its own.
+// Private keys are never read: the agent signs. Calls block. Use one SshAgentView at a time; each runs a
+// thread of its own.
 #pragma once
 
 #include <memory>

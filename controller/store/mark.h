@@ -20,7 +20,7 @@ namespace muster {
 class Mark {
  public:
   struct Reading {
-    // `next`: while a new start is being entered in the database, its name; else equal to `start`
+    // `next`: the name of a new start while it is being entered in the database; else equal to `start`
     std::string start, next;
     int64_t commits = 0;
   };
@@ -42,9 +42,9 @@ class Mark {
 // Returns the path of a database's mark.
 std::string mark_path(const std::string& database);
 
-// Enters a start of the controller in the database and in the mark. Returns "" if the controller last used
-// this database, else why it did not: then its running runs are ended as cancelled, in the same transaction,
-// and a new history begins.
+// Enters a start of the controller in the database and in the mark. Returns "" if this is the database that
+// the controller last used, else why it is not: then its running runs are ended as cancelled, in the same
+// transaction, and a new history begins.
 Result<std::string> enter_start(sqlite::Connection& db, Mark& mark, TimeMs now, Mark::Reading& entered);
 
 }  // namespace muster

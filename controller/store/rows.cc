@@ -13,7 +13,7 @@ using sqlite::Connection;
 using sqlite::Row;
 using sqlite::Value;
 
-// The database has NULL where our rows have 0 for "none".
+// The database has NULL where the rows of store.h have 0 for "none".
 Value null_if_zero(int64_t id) {
   if (id == 0) return nullptr;
   return id;

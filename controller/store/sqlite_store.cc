@@ -215,14 +215,14 @@ class SqliteStore : public Store {
                                                                                          std::move(results));
       post_([answer, alive = alive_] {
         for (size_t i = 0; i < answer->first.size(); ++i)
-          // Contained one by one: after an exception the others in the group must still get their results.
+          // Each callback is contained: if one throws, the others in the group must still get their results.
           if (*alive && answer->first[i].done)
             contain_exceptions("the end of a write", [&] { answer->first[i].done(answer->second[i]); });
       });
     }
   }
 
-  // After the commit, before anything acts on it.
+  // Called after the commit, before anything acts on it.
   void leave_mark(bool sync) {
     const auto commits = writer_.number("SELECT commits FROM history");
     if (!commits.ok() || *commits == start_.entered.commits) return;  // it was not committed

@@ -3,7 +3,7 @@
 //
 // One controller per database: a second one is refused (Code::conflict names the pid). A damaged, foreign or
 // newer database is refused and left unchanged. An older one is copied to a backup in the same folder before
-// it is migrated. The destructor writes what is queued; callbacks that have not run before it never run.
+// it is migrated. The destructor writes what is queued; callbacks that have not run by then never run.
 #pragma once
 
 #include <memory>

@@ -32,7 +32,7 @@ struct SpecRow {
   std::string text, digest, note;
 };
 struct PlanRow {
-  std::string digest, kind;  // kind: as in `json`, for callers that need no more
+  std::string digest, kind;  // kind: also in `json`; here for callers that need nothing else of it
   int64_t spec_revision = 0;
   TimeMs time = 0;
   std::string json;
@@ -40,7 +40,7 @@ struct PlanRow {
 struct RunRow {
   int64_t id = 0;
   std::string plan_digest;
-  RunState state = RunState::failed;  // so that an unfilled row is never continued
+  RunState state = RunState::failed;  // so that the run of an unfilled row is never continued
   TimeMs started = 0, ended = 0;
   std::string approved_by;
 };
@@ -66,9 +66,9 @@ struct NodeRow {
   TimeMs facts_time = 0;
   FactsText facts;  // "" when never seen
   int64_t accepted_run = 0;
-  HeldBy held_by = HeldBy::nobody;  // while the state is quarantined, and only then
-  // When a run last began to write its OS disk (key ""), or a root slot while jobs ran ("a", "b"): facts seen
-  // there before that time are outdated. Written together with the intent.
+  HeldBy held_by = HeldBy::nobody;  // set exactly while the state is quarantined
+  // When a run last began to write the OS disk (key ""), or a root slot while jobs ran ("a", "b"): earlier
+  // facts about that disk or slot are outdated. Written together with the intent.
   std::map<std::string, TimeMs> disk_written = {};
 };
 struct TokenRow {                     // one-time join tokens: only the digest is stored
@@ -121,13 +121,13 @@ struct DeleteNode {
 };  // deletes the node and its tokens; revokes its certificates
 struct RevokeCertificates {
   std::string node;
-};  // all certificates of the node that were written before this row
+};  // revokes all certificates of the node that were written before this row
 struct PurgeTokens {
   TimeMs expired = 0;
 };  // deletes tokens that expired before that time
 struct DeleteJoinTokens {
   std::string node;
-};  // used or not; written when a power-on of the node begins
+};  // deletes the node's join tokens, used or not; written when a power-on of the node begins
 using Write =
     std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
                  ReportRow, RolloutRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens,
@@ -180,9 +180,9 @@ class Store : public RunArchive {
 
   virtual void write(std::vector<Write> batch, Done done) = 0;
 
-  // Returns the same records for use on other threads, since those of a large cluster take long to read. It
-  // sees every write whose `done` was called before the read, and may outlive the store. Thread: any, but one
-  // call at a time.
+  // Returns an archive of the same records for other threads, since those of a large cluster take long to
+  // read. The archive sees every write whose `done` was called before the read, and may outlive the store.
+  // Thread: any, but one call at a time.
   virtual std::shared_ptr<RunArchive> archive() = 0;
 
   virtual Result<std::vector<SpecRow>> specs() = 0;  // without text

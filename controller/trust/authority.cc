@@ -11,7 +11,7 @@ constexpr size_t kShortestToken = 32;
 constexpr int kCaDays = 3650;
 constexpr int kServerDays = 825;
 constexpr int kServerRenewDays =
-    275;  // what must be left of the server's certificate when the controller starts
+    275;  // the controller reissues the server's certificate at its start if fewer days are left
 
 // NAME.key and NAME.crt.
 PairPaths paths_of(const std::string& name) { return {"/pki/" + name + ".key", "/pki/" + name + ".crt"}; }

@@ -14,7 +14,7 @@ namespace muster {
 Result<std::string> kept_text(const Files& files, const std::string& path, unsigned mode,
                               const std::function<Result<std::string>()>& make);
 
-// Paths of a key pair. `secret` has mode 0600; `open` is written last: a secret without it is replaced.
+// Paths of a key pair. `secret` has mode 0600; `open` is written last: a `secret` without `open` is replaced.
 struct PairPaths {
   std::string secret, open;
 };

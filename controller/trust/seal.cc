@@ -82,7 +82,7 @@ Status make_key(const std::string& path) {
       ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
   ::close(fd);
   Status out = Ok{};
-  // link() does not replace; a key that a different process has just put there is as good.
+  // link() does not replace a file; a key that another process has just put there will do as well.
   if (!written || (::link(temporary.c_str(), path.c_str()) != 0 && errno != EEXIST)) out = system_error(path);
   ::unlink(temporary.c_str());
   return out;

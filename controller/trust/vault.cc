@@ -45,7 +45,7 @@ Result<std::string> public_ssh_key(const std::string& pem, const std::string& co
 
 namespace {
 
-// Text, because orders are text; munged and BeeGFS accept any bytes.
+// The key is text because orders are text; munged and BeeGFS accept any bytes.
 Result<std::string> make_text() { return random_hex(128); }
 
 // The format of cephx keys: type 1 (AES), no creation time, 16 bytes.

@@ -42,15 +42,15 @@ class Ranks {
       : nccl_(nccl), comms_(std::move(comms)), all_(comms_.ranks()) {}
 
   Status open(const std::vector<Gpu>& gpus, int first, size_t bytes);
-  // One collective of `count` floats in all, enqueued on every rank of this process.
+  // Enqueues one collective of `count` floats in all on every rank of this process.
   Status enqueue(Collective what, size_t count);
-  // Fills inputs, spoils outputs, runs once and counts wrong elements; `bad` are the GPUs that received them.
+  // Fills inputs, sets outputs to NaN, runs once and counts wrong elements; `bad`: GPUs that received them.
   Status verify(Collective what, size_t count, const Flip* flip, std::vector<std::string>& bad,
                 unsigned long long& wrong);
   // Returns the time of one call, from at most `repeats` calls (fewer if they would exceed `budget`); all
-  // ranks make the same number.
+  // ranks make the same number of calls.
   Result<double> seconds(Collective what, size_t count, int repeats, double budget);
-  // Returns the largest value of all processes, by copying: a reduction may be what is faulty.
+  // Returns the largest value of all processes. Copies the values: a reduction may itself be faulty.
   Result<double> most(double mine);
   Status leave() { return comms_.leave(); }
   int all() const { return all_; }
@@ -162,7 +162,7 @@ Result<double> Ranks::most(double mine) {
   return *std::max_element(every.begin(), every.end());
 }
 
-// The data that this rank must have received: from which ranks, and from which element on.
+// Checks the data that this rank must have received: from which ranks, and from which element on.
 Status Ranks::check(Collective what, const Rank& r, size_t count) const {
   const size_t share = count / static_cast<size_t>(all_);
   const uint64_t mine = static_cast<uint64_t>(r.number) * share;

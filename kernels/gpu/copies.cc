@@ -45,7 +45,7 @@ void run_on(const MemoryNode& node) {
   for (const int cpu : node.cpus)
     if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
   (void)sched_setaffinity(0, sizeof set,
-                          &set);  // where it is not permitted, the report's figures are simply equal
+                          &set);  // if this is not permitted, the figures of all NUMA nodes are simply equal
 }
 
 struct Unmap {

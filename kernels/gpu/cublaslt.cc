@@ -225,7 +225,7 @@ Status Cublaslt::tune(const void* a, const void* b, void* c, cudaStream_t stream
   bool any = false;
   for (size_t i = 0; i < state_->guesses.size(); ++i) {
     const auto& algorithm = state_->guesses[i].algo;
-    if (!state_->run(algorithm, a, b, c, stream)) continue;  // a guess may be wrong; the next one is tried
+    if (!state_->run(algorithm, a, b, c, stream)) continue;  // a suggestion may fail; the next one is tried
     TRY_(timer.start(stream));
     for (int k = 0; k < 3; ++k) TRY_(state_->run(algorithm, a, b, c, stream));
     TRY(const double seconds, timer.stop(stream));

@@ -28,10 +28,10 @@ struct BlockProduct {
 
 class Cublaslt {
  public:
-  // Opens the library and prepares one product with edge n; `exact`: results of FormatInfo::exact_bytes, else
-  // in the usual small format. unavailable: no library, or no algorithm for this product.
+  // Opens the library and prepares one product with edge n. `exact`: results have FormatInfo::exact_bytes
+  // bytes, else the usual small format. unavailable: no library, or no algorithm for this product.
   static Result<Cublaslt> open(Format format, size_t n, bool exact);
-  // Prepares a product of any shape. tune() must not be called if it adds, since each try would add to C.
+  // Prepares a product of any shape. tune() must not be called with `add` set, as each try would add to C.
   // `workspace`: kCublasltWorkspace bytes, shared by products on one stream.
   static Result<Cublaslt> open(const BlockProduct& product, void* workspace);
   Cublaslt(Cublaslt&&) noexcept;

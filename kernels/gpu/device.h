@@ -20,7 +20,7 @@ namespace muster::kernels::gpu {
 struct Fill {
   Format format = Format::bf16;
   size_t rows = 0, depth = 0;  // the matrix in memory, row-major [rows][depth]
-  bool transposed = false;  // index of element (row, d) in the sequence: d * rows + row, else row * depth + d
+  bool transposed = false;  // true: (row, d) is number d * rows + row of the sequence, else row * depth + d
   uint64_t seed = 0, first = 0;
   int most = 0;  // integers in -most ... most; 0: uniform in [-1, 1), rounded to the format
 };
@@ -40,9 +40,9 @@ cudaError_t digest(const void* data, size_t words, Words kind, Counts* out, cuda
 
 cudaError_t flip_bit(void* data, size_t byte, unsigned bit, cudaStream_t stream);
 
-// Freivalds' test, in integers: out[row] = sum over columns of m[row][column] * x[column]; the second call
-// adds the sums along the other axis to `out`. `x` null: signs from `seed`. `*odd` counts values that are not
-// integers.
+// Freivalds' test, in integers: out[row] = sum over columns of m[row][column] * x[column]; the second
+// function adds the sums along the other axis to `out`. `x` null: signs from `seed`. `*odd` counts values
+// that are not integers.
 enum class Reading { bf16, fp16, f32, fp8, int8, int32, f64 };
 cudaError_t times_vector(const void* m, Reading as, size_t rows, size_t columns, const long long* x,
                          uint64_t seed, long long* out, unsigned long long* odd, cudaStream_t stream);

@@ -64,7 +64,7 @@ __global__ void digest_kernel(const uint4* data, size_t words, Counts* out) {
   DigestPart part;
   unsigned bad = 0;
   for (size_t i = first_item(); i < words / 4; i += stride()) {
-    const uint4 four = __ldcg(&data[i]);  // past the first level cache: what is in memory, or nearest to it
+    const uint4 four = __ldcg(&data[i]);  // bypasses the L1 cache, to check what is in memory or in L2
     const uint32_t bits[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -85,7 +85,7 @@ __global__ void flip_kernel(uint8_t* data, size_t byte, unsigned bit) {
   data[byte] ^= static_cast<uint8_t>(1u << bit % 8);
 }
 
-// Returns an element as an integer; any other value counts as odd and as 0.
+// Returns an element as an integer; any other value is counted in `odd` and returned as 0.
 __device__ long long integer_of(double value, unsigned& odd) {
   const bool right = value == value && value >= -1e12 && value <= 1e12 && value == trunc(value);
   odd += !right;
@@ -321,7 +321,7 @@ cudaError_t compare(const void* a, const void* b, size_t words, unsigned long lo
 
 cudaError_t canary(Canary* out, int blocks, int rounds, uint64_t seed, unsigned long long right_sum,
                    cudaStream_t stream) {
-  // The maximum shared memory per block, so that no two blocks fit on one multiprocessor.
+  // Requests the maximum shared memory per block, so that no two blocks fit on one multiprocessor.
   int device = 0, most = 0;
   cudaFuncAttributes own = {};
   if (const auto error = cudaGetDevice(&device); error != cudaSuccess) return error;

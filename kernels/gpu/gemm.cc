@@ -47,7 +47,7 @@ Status compare_result(ProductBench& bench, DigestSlots& slots, std::optional<sdc
   return Ok{};
 }
 
-// `digested`: the own kernel also takes its digest in the registers.
+// `digested`: muster's kernel also computes the digest of its result while this is in registers.
 Result<Run> run_products(ProductBench& bench, double seconds, bool digested) {
   TRY(Timer timer, Timer::open());
   TRY(DigestSlots slots, DigestSlots::open(2));

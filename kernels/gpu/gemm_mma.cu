@@ -1,14 +1,14 @@
 // Matrix product with mma.sync: bf16 for compute capability 8.0 and later, fp8 (e4m3) for 8.9 and later.
 //
 // How to run:  muster-accept-gpu gemm --kernel own; muster-accept-gpu sdc --kernel own
-// Reference:   golden_product() (kernels/gpu_logic.h); tests/unit/kernels/gpu_tiles_test.cc walks the same
-//              index functions on the host, all threads of a block, against a plain product.
+// Reference:   golden_product() (kernels/gpu_logic.h); tests/unit/kernels/gpu_tiles_test.cc runs the same
+//              index functions on the host for all threads of a block, and compares with a plain product.
 // Structure:   128 x 128 tile per block of eight warps, each 64 x 32. Operand tiles of 128 rows x 128 bytes
-//              come by cp.async into three stages of swizzled shared memory, go by ldmatrix into registers,
-//              and every sum stays in a register until the end of K. The digest is taken there, before C is
-//              stored. bf16 and fp8 differ in one instruction. v1. Every sum is made in one fixed order: the
-//              same inputs give the same bits.
-// Expected:    not known. It is a check first; on Hopper mma.sync cannot reach the speed of wgmma.
+//              are copied by cp.async into three stages of swizzled shared memory, and by ldmatrix into
+//              registers. Every sum stays in a register until the end of K, and the digest is taken there,
+//              before C is stored. bf16 and fp8 differ in one instruction. Version 1. Every sum is made in
+//              one fixed order: the same inputs give the same bits.
+// Expected:    not known. It is meant for checking; on Hopper mma.sync cannot reach the speed of wgmma.
 // Ran on:      no GPU yet, so it is used only when named.
 #include "kernels/gpu/ptx.cuh"
 #include "kernels/gpu/tiles.h"
@@ -62,7 +62,7 @@ __device__ __forceinline__ void multiply_stage(uint32_t stage, Place warp, int l
   }
 }
 
-// Calls each(row, column, first of the two neighbouring sums, second) for a thread's pairs.
+// Calls each(row, column, first sum, second sum) for each of a thread's pairs of adjacent sums.
 template <typename Each>
 __device__ __forceinline__ void for_pairs(Sums& sums, Place origin, int lane, Each each) {
 #pragma unroll
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kMmaThreads) gemm_kernel(const Product p) {
     if (const int next = s + kMmaStages - 1; next < steps)
       load_stage(base + next % kMmaStages * kMmaStageBytes, a + static_cast<size_t>(next) * kRowBytes,
                  b + static_cast<size_t>(next) * kRowBytes, row_bytes);
-    copies_commit();  // also when empty: the count of groups is what is waited for
+    copies_commit();  // even an empty group: copies_wait() counts groups
     multiply_stage<Fp8>(base + s % kMmaStages * kMmaStageBytes, inside, lane, sums);
     if (Exact && p.fault == Product::Fault::accumulator && s == steps / 2) flip(sums, origin, lane, p);
   }

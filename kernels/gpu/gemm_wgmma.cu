@@ -1,5 +1,5 @@
-// Matrix product for Hopper (compute capability 9.0): wgmma on operands that the tensor memory access unit
-// brings, bf16 and fp8.
+// Matrix product for Hopper (compute capability 9.0): wgmma on operands that the tensor memory
+// accelerator loads, bf16 and fp8.
 //
 // How to run:  muster-accept-gpu gemm --kernel own; muster-accept-gpu sdc --kernel own
 // Reference:   golden_product() (kernels/gpu_logic.h); the layouts are tested on the host
@@ -11,7 +11,7 @@
 //              loaded. Order of tiles: tile_place(). v1, without clusters: tiles of 128 x 256. fp8's exact
 //              product takes 128 x 128, because its sums over 128 bytes of K are added in fp32 (the tensor
 //              core keeps fewer bits of an fp8 sum) and need a second set of registers.
-// Expected:    85-95 % of cuBLASLt by what others reached with this structure (docs/acceptance-gpu.md). Not
+// Expected:    85-95 % of cuBLASLt, which others reached with this structure (docs/acceptance-gpu.md). Not
 //              measured.
 // Ran on:      one H200, one H100 (bench/results). Code for other GPUs is empty.
 #include <cuda.h>
@@ -77,14 +77,14 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 
-// The sums belong to the tensor core until they were waited for: no use of them may move in front of this.
+// The tensor core owns the sums until wgmma_wait(): the compiler must not move any use of them before this.
 template <int Sums>
 __device__ __forceinline__ void settled(float (&sums)[Sums]) {
 #pragma unroll
   for (int i = 0; i < Sums; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
-// d = a b + (keep ? d : 0), 32 bytes of K. The sums of 64 x N elements over 128 threads: N / 2 each.
+// d = a b + (keep ? d : 0), 32 bytes of K. The 64 x N sums are spread over 128 threads: N / 2 each.
 #define MUSTER_SUMS_8(d, i)                                                                   \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
@@ -154,7 +154,7 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Sums], uint32_t a, 
 
 // --- the kernel
 
-// Where the ring is: goes round with its parity, which tells this round's barriers from the last one's.
+// A position in the ring: its stage, and a parity that tells this round's barriers from the last round's.
 template <int Stages>
 struct Ring {
   int stage = 0;
@@ -177,7 +177,7 @@ __device__ void produce(const CUtensorMap* a, const CUtensorMap* b, const Produc
     const Place tile = tile_place(t, rows, columns, p.rotation);
     for (int s = 0; s < steps; ++s, ring.advance()) {
       const uint32_t to = shared.tiles + ring.stage * S::kStageBytes, full = shared.full + 8 * ring.stage;
-      barrier_wait(shared.empty + 8 * ring.stage, ring.parity ^ 1);  // at once in the first round
+      barrier_wait(shared.empty + 8 * ring.stage, ring.parity ^ 1);  // returns at once in the first round
       barrier_expect(full, S::kStageBytes);
       load_tile(to, a, s * kRowBytes, tile.row * kHopperRows, full);
       load_tile(to + S::kABytes, b, s * kRowBytes, tile.column * S::kColumns, full);
@@ -185,7 +185,7 @@ __device__ void produce(const CUtensorMap* a, const CUtensorMap* b, const Produc
   }
 }
 
-// One tile's sums. Stages are handed back one step late, when the product that reads them is finished.
+// Computes one tile's sums. A stage is released one step late, when the product that reads it is finished.
 template <bool Fp8, bool Exact, typename S>
 __device__ __forceinline__ void multiply_tile(float (&sums)[S::kSums], Ring<S::kStages>& ring, Shared shared,
                                               int half, int steps) {
@@ -196,8 +196,8 @@ __device__ __forceinline__ void multiply_tile(float (&sums)[S::kSums], Ring<S::k
     for (int i = 0; i < S::kSums; ++i) sums[i] = 0;
   }
   int before = 0;
-  if constexpr (!S::kPromote) {  // the first stage begins the sums: by itself, or the compiler puts the rest
-                                 // in a row
+  if constexpr (!S::kPromote) {  // the first stage starts the sums: outside the loop, or the compiler would
+                                 // serialize the rest
     barrier_wait(shared.full + 8 * ring.stage, ring.parity);
     multiply_stage<Fp8, 0>(sums, shared.tiles + ring.stage * S::kStageBytes + half * 64 * kRowBytes,
                            shared.tiles + ring.stage * S::kStageBytes + S::kABytes);
@@ -296,7 +296,7 @@ __global__ void __launch_bounds__(kHopperThreads, 1)
   }
   __syncthreads();
   if (group == 0) {
-    // 40 + 2 x 232 registers for 128 threads each: what 168 for all 384 are.
+    // 40 + 2 x 232 registers for 128 threads each: as many as 168 for each of the 384.
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (threadIdx.x == 0) produce<S>(&a, &b, p, shared, steps);
   } else {
@@ -313,7 +313,7 @@ using EncodeTiled = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, 
                                  CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
                                  CUtensorMapFloatOOBfill);
 
-// From the driver by name: nothing here links with it.
+// Looks the function up in the driver by name: this program is not linked with the driver.
 cudaError_t find_encoder(EncodeTiled& out) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;

@@ -49,10 +49,10 @@ struct GpuSdcOptions {
   size_t n = 4096;
   std::string format = "bf16";
   std::string maker = "auto";
-  uint64_t seed = 1;  // of the first product's inputs; the next ones have the next numbers
+  uint64_t seed = 1;  // of the first product's inputs; each further product uses the next number
   size_t inputs = 2;
   std::optional<Flip> flip = {};  // part: number of sdc::Site
-  bool flip_once = false;         // only in the first product, as a transient fault
+  bool flip_once = false;         // only in the first product, like a transient fault
 };
 // Metrics: products, multiprocessors (number that ran the canary). Blame: "GPU uuid", "multiprocessor 17 of
 // GPU uuid".
@@ -62,7 +62,7 @@ Measurement run_gpu_sdc(const GpuSdcOptions& options);
 struct GpuMemoryOptions {
   Selection gpus = {};
   double seconds = 5;      // for the pattern test; at least one round of all patterns unless `rounds` is less
-  int rounds = 0;          // patterns; 0: until the time is up
+  int rounds = 0;          // number of patterns; 0: until the time is up
   uint64_t max_bytes = 0;  // memory to test with patterns; 0: all free memory
   std::optional<Flip> flip = {};  // index: 64-bit word
 };

@@ -127,7 +127,7 @@ Status GpuNetwork::State::make_products() {
   const auto turned = [](size_t m, size_t n, size_t k) {
     return BlockProduct{m, n, k, false, true, k, k, n};
   };
-  // sum over tokens of a[token][m] b[token][n], added
+  // sum over tokens of a[token][m] b[token][n], added to C
   const auto gradient = [&](size_t m, size_t n) {
     return BlockProduct{m, n, s, true, false, m, n, n, 1, 0, 0, 0, true};
   };

@@ -41,7 +41,7 @@ class GpuNetwork {
   Status forward(Activations& kept, const Sum& sum);
   // Writes the gradient at the output of that sequence to grad(): [S, D], bf16.
   Status start_backward(uint64_t index, const Activations& kept);
-  // Turns grad() from that at the output into that at the input; adds to the weights' gradients.
+  // Turns grad() from the gradient at the output into that at the input; adds to the weights' gradients.
   Status backward(const Activations& kept, const Sum& sum);
   void* grad() const;
 

@@ -84,7 +84,7 @@ Result<size_t> run_canary(const Gpu& gpu, Alarms& alarms) {
 
 struct Session {
   ProductBench bench;
-  DigestSlots slots;  // registers and memory of the first product, then of the second
+  DigestSlots slots;  // of the registers and the memory: of the first product, then of the second
   int most = 0;
 };
 
@@ -165,7 +165,7 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GpuS
                  flipped ? &*options.flip : nullptr, options.flip_once, alarms));
     ++rounds;
   }
-  TRY_(run_canary(gpu, alarms));  // the second one, after the heat
+  TRY_(run_canary(gpu, alarms));  // again, now that the GPU is hot
   Measurement out;
   out.metrics["products"] = {static_cast<double>(2 * rounds), "products"};
   out.metrics["multiprocessors"] = {static_cast<double>(reached), "multiprocessors"};

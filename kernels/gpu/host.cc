@@ -78,7 +78,7 @@ Status cuda(cudaError_t error, const char* what) {
 Result<std::vector<Gpu>> find_gpus(const Selection& selection) {
   int count = 0;
   if (const auto error = cudaGetDeviceCount(&count);
-      error != cudaSuccess)  // whatever it is: nothing can be run here
+      error != cudaSuccess)  // whatever the error is, no GPU can be used
     return fail(Code::unavailable, fmt::format("no GPU can be used: {} ({})", cudaGetErrorString(error),
                                                cudaGetErrorName(error)));
   if (count == 0) return fail(Code::unavailable, "no GPU");
@@ -102,7 +102,7 @@ Result<DeviceMemory> device_memory(size_t bytes) {
   const auto error = cudaMalloc(&p, std::max<size_t>(bytes, 256));
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();  // not sticky
-    return fail(Code::unavailable, fmt::format("fewer than {} MiB of GPU memory are free", bytes >> 20));
+    return fail(Code::unavailable, fmt::format("less than {} MiB of GPU memory is free", bytes >> 20));
   }
   TRY_(cuda(error, "cudaMalloc"));
   return DeviceMemory(p);
@@ -148,7 +148,7 @@ Measurement not_measured(const std::string& check, const Error& error) {
                                                 : Outcome::failed;
   out.error = error.message;
   if (out.outcome != Outcome::unavailable) return out;
-  int count = 0;  // none also where the library is there and the kernel module is not loaded
+  int count = 0;  // also 0 if the library is installed but the kernel module is not loaded
   const bool driver = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
   const auto there = [](const std::string& library) { return Library::open(library).ok(); };
   const Json missing = missing_software(check, driver, Cublaslt::library_name(), there);

@@ -55,7 +55,7 @@ void declare(CLI::App& app, Arguments& a) {
   auto* gemm = add(app, a, "gemm", "measure the speed of matrix products, as a time series per GPU");
   add_product(*gemm, a.gemm.format, a.gemm.maker, a.gemm.n, a.gemm.seconds);
   gemm->add_flag("--compare", a.gemm.compare,
-                 "also measure the other kernel, and the cost of the digest in the registers");
+                 "also measure the other kernel, and what computing the digest in registers costs");
   auto* sdc =
       add(app, a, "sdc", "detect silent data corruption with products that must be right to the last bit");
   add_product(*sdc, a.sdc.format, a.sdc.maker, a.sdc.n, a.sdc.seconds);
@@ -72,23 +72,23 @@ void declare(CLI::App& app, Arguments& a) {
   memory->add_option("--max-mib", a.memory_mib, "memory to test with patterns, in MiB; 0: all free memory");
   add_flip(*memory, a.flip);
   auto* copies = add(app, a, "copies", "measure copies between host and GPU per NUMA node, and between GPUs");
-  copies->add_option("--mib", a.copies_mib, "size of a copy");
+  copies->add_option("--mib", a.copies_mib, "size of a copy, in MiB");
   copies->add_option("--samples", a.copies.samples, "copies per path");
   add_flip(*copies, a.flip);
   auto* nccl = add(app, a, "nccl", "measure NCCL's collectives, and check every element");
-  nccl->add_option("--mib", a.nccl_mib, "largest message");
+  nccl->add_option("--mib", a.nccl_mib, "size of the largest message, in MiB");
   nccl->add_option("--repeats", a.nccl.repeats, "maximum number of timed calls");
   nccl->add_option("--seconds", a.nccl.seconds,
                    "total time budget; sizes for which no time is left are skipped");
   add_meeting(*nccl, a.nccl.meeting);
   add_flip(*nccl, a.flip);
   auto* training = add(app, a, "training",
-                       "run a training load: transformer blocks across all GPUs, every gradient compared");
+                       "run a training load on all GPUs, and compare every gradient with a single GPU's");
   add_meeting(*training, a.training.meeting);
-  training->add_option("--model", a.training.shape.model, "width");
-  training->add_option("--heads", a.training.shape.heads, "attention heads");
+  training->add_option("--model", a.training.shape.model, "width of the model");
+  training->add_option("--heads", a.training.shape.heads, "number of attention heads");
   training->add_option("--sequence", a.training.shape.sequence, "tokens per sequence");
-  training->add_option("--layers", a.training.shape.layers, "blocks");
+  training->add_option("--layers", a.training.shape.layers, "number of transformer blocks");
   training->add_option("--sequences", a.training.sequences, "sequences per GPU and step");
   training->add_option("--strong-sequences", a.training.strong_sequences,
                        "sequences per step of all GPUs together; 0: not measured");

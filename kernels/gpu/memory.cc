@@ -72,7 +72,7 @@ Status measure_bandwidth(const Gpu& gpu, Measurement& out) {
 struct Piece {
   DeviceMemory memory;
   size_t words = 0;
-  uint64_t first = 0;  // number of its first word among all
+  uint64_t first = 0;  // number of its first word among those of all pieces
 };
 
 // Allocates all free memory except a reserve, in pieces that get smaller once no large one is available.
@@ -182,7 +182,7 @@ void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measureme
       out.metrics[metric] = {*count, unit};
     else if (const std::string gap = not_told(*first, *last, field); !gap.empty())
       out.detail["absent"].push_back(fmt::format("{}: {}", metric, gap));
-    else  // no ECC, rows from before Ampere: this GPU does not count it
+    else  // no ECC, or no row remapping (before Ampere): this GPU has no such counter
       out.detail["absent"].push_back(metric);
   };
   const char *corrected = "ecc.errors.corrected.volatile.total",

@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads)
     else if (at < words)
       __stcs(&c[at], What == Stream::triad ? triad(x[j], y[j]) : x[j]);
   }
-  // Arrays of equal floats fold to zero; the compiler cannot know, so it must read them.
+  // Arrays of equal floats fold to zero; the compiler cannot know that, so it must read them.
   if (What == Stream::read && folded != 0) atomicAdd(sink, 1ull);
 }
 

@@ -46,7 +46,7 @@ const char* unfit(const Meeting& m, const Selection& gpus) {
     return "`nodes` must be at least 1, and `node` between 0 and `nodes` - 1";
   if (m.nodes > 1 && m.root.empty())
     return "a test of several nodes requires `--root`, the address on which node 0 listens";
-  // With a different number on some node the ranks would not match, and NCCL would wait forever.
+  // If a node used a different number of GPUs, the ranks would not match, and NCCL would wait forever.
   if (m.nodes > 1 && gpus.expect == 0 && gpus.devices.empty())
     return "a test of several nodes requires the number of GPUs per node";
   return nullptr;
@@ -61,7 +61,7 @@ Result<Communicators> Communicators::join(const Nccl& nccl, const Meeting& meeti
                                           const std::vector<Gpu>& gpus) {
   ncclUniqueId id = {};
   TRY_(nccl.check(nccl.make_id(&id),
-                  "ncclGetUniqueId"));  // of several nodes: the root's address, the same on each
+                  "ncclGetUniqueId"));  // with several nodes the id is the root's address, the same on each
   const int here = static_cast<int>(gpus.size());
   Communicators out(nccl, meeting.nodes * here);
   out.comms_.resize(gpus.size());

@@ -33,7 +33,7 @@ struct Nccl {
 
   static Result<Nccl> open();
   Status check(ncclResult_t result, const char* what) const;
-  // Runs `calls` as one NCCL group. Always closes it: an open group would swallow every later call.
+  // Runs `calls` as one NCCL group. Always closes it: in an open group no later call would ever be started.
   Status grouped(const char* what, const std::function<Status()>& calls) const;
 };
 

@@ -41,7 +41,7 @@ MUSTER_BOTH Place copy_place(int thread, int i) {
   return {chunk / 8, chunk % 8 * kChunk};  // column: byte
 }
 // Returns the row address that a lane passes to ldmatrix.x4, within a 16-row block of A: matrices 0 and 1 are
-// the upper and lower eight rows of the first 16 bytes, 2 and 3 of the second: the order of a0 ... a3.
+// the upper and lower eight rows of the first 16 bytes, 2 and 3 those of the second, in the order a0 ... a3.
 MUSTER_BOTH Place a_address(int lane) { return {lane % 16, lane / 16 * kChunk}; }
 // The same for two adjacent 8-column blocks of B at once: registers b0, b1 of the first, then of the second
 // block.

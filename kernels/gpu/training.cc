@@ -1,5 +1,5 @@
 // Training load on GPUs: transformer blocks on each GPU by itself, then data, tensor and pipeline
-// parallel over NCCL, every gradient compared.
+// parallel over NCCL; compares every gradient with that of a single GPU.
 //
 // How to run:  muster-accept-gpu training [--model 4096 --heads 32 --sequence 2048 --layers 4] [--nodes N
 // --node I --root A:P --gpus 0,1]
@@ -11,13 +11,13 @@
 //                        forward and then all backward
 // Reference:   a small network is compared with training::Network on the host, bit by bit
 //              (kernels/training/block.h says why bits may be compared). For the large one every GPU computes
-//              the same gradients by itself; those that most agree on are right, and each partition must give
+//              the same gradients by itself; those of the majority are right, and each partition must give
 //              the same ones.
-// Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or some rank would wait
-//              forever. kernels/gpu/gpu_network.cc. A GPU that fails ends the process, which names it: the
+// Structure:   a thread per GPU; all ranks agree over NCCL on the number of steps, or some rank would wait
+//              forever. Network: gpu_network.cc. If a GPU fails, the process names it and ends, since the
 //              others' calls into NCCL would never return. Memory is allocated and freed only while no NCCL
 //              call runs in this process: the two can deadlock.
-// Time:        of the slowest rank, median of the steps; alone: each GPU's own. MFU = operations / time /
+// Time:        of the slowest rank, median of the steps; of a GPU alone, its own. MFU = operations / time /
 //              (multiprocessors x operations per cycle x highest clock).
 // Ran on:      one H200, one H100, as one rank (bench/results); several ranks only on the fakes of tests/gpu.
 #include <algorithm>
@@ -42,14 +42,14 @@ using training::Shape;
 constexpr const char* kCheck = "gpu-training";
 constexpr int kLeastSteps = 3, kMostSteps = 1000;
 constexpr double kMostTokens =
-    8388608;  // 2^23 in one sum: each is at most 1 from zero, and 2^24 is the last exact whole number
+    8388608;  // 2^23 values per sum: each is at most 1 in magnitude, and floats count exactly up to 2^24
 constexpr Shape kSmall = {64, 4, 32, 2};
 
 // The results of one GPU.
 struct Found {
   std::map<std::string, double> seconds = {};  // of one step, by partition; "alone"
   std::map<std::string, unsigned long long> wrong = {};
-  bool explained = false;  // some GPU is wrong by itself, and what it sends makes all partitions wrong
+  bool explained = false;  // a GPU is wrong even by itself, and what it sends makes all partitions wrong
 };
 bool by_itself(const std::string& partition) { return partition == "small" || partition == "alone"; }
 
@@ -120,7 +120,7 @@ class Trainer {
     if (ranks_ > 1 && options_.meeting.nodes == 1 && options_.shape.heads % static_cast<size_t>(ranks_) == 0)
       TRY_(tensor_parallel());
     if (ranks_ > 1 && options_.shape.layers % static_cast<size_t>(ranks_) == 0) TRY_(pipeline());
-    here_.arrive_and_wait();  // the parts' memory is given back
+    here_.arrive_and_wait();  // all GPUs have freed the partitions' memory
     const auto rank = static_cast<size_t>(rank_), ranks = static_cast<size_t>(ranks_);
     if (const size_t all = options_.strong_sequences; all >= ranks) {
       TRY_(alone(whole, "", all));
@@ -249,8 +249,8 @@ class Trainer {
     return Ok{};
   }
 
-  // Computes the gradients on every GPU by itself, as the reference for the partitions. With a name: timed,
-  // and compared with those of the other GPUs.
+  // Computes the gradients on every GPU by itself, as the reference for the partitions. With a name, also
+  // times this, and compares the gradients with those of the other GPUs.
   Status alone(GpuNetwork& whole, const std::string& name, size_t sequences) {
     const auto step = [&]() -> Status {
       TRY_(whole.clear());
@@ -341,7 +341,7 @@ class Trainer {
   const int rank_, ranks_;
   CudaStream stream_;
   Agreement agree_;
-  std::barrier<>& here_;  // of this process's GPUs: no memory is taken or given back behind it
+  std::barrier<>& here_;  // of this process's GPUs: passed once all have allocated or freed memory
   Kept kept_of_whole_;
   DeviceMemory reference_, wrong_;
   DigestSlots digests_;

@@ -3,7 +3,7 @@
 //
 // How to run:  muster-accept-gpu training (kernels/gpu/training.cc)
 // Reference:   kernels/training/digits.h, the same source for the host's compiler; kernels/training/block.cc
-//              does the whole load on a CPU.
+//              runs the whole load on a CPU.
 // Structure:   an element per thread and step, grid-stride; bound by memory, and small compared with the
 //              products.
 // Ran on:      one H200, one H100 (bench/results).

@@ -55,7 +55,7 @@ Result<SizeResult> run_size(Group& group, size_t bytes, double seconds, bool fli
   result.bytes = count * sizeof(double);
   std::vector<double> in(count);
   for (size_t i = 0; i < count; ++i) in[i] = contribution(i, group.rank());
-  TRY_(reduce_once(group, in, flip, result));  // opens the connections' windows
+  TRY_(reduce_once(group, in, flip, result));  // not timed: opens the connections' TCP windows
   // Runs in batches that at most double in size, each sized by the time of all previous ones on rank 0, so
   // that a single quick or slow operation does not determine the duration of the whole run.
   double mine = 0;

@@ -175,7 +175,7 @@ bool Channel::read_body() {
 }
 
 std::vector<Channel::Frame> Channel::take_frames() {
-  // The last one may still be arriving.
+  // The last frame may still be arriving.
   const bool open = into_ == Into::frame && body_left_ > 0;
   std::vector<Frame> out;
   while (frames_.size() > (open ? 1U : 0U)) {

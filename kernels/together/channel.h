@@ -56,7 +56,7 @@ class Channel {
   bool arriving() const { return into_ == Into::wanted && body_left_ > 0; }
   // True if the buffer limit is reached, so that nothing is read for now.
   bool full() const;
-  // Lifts the buffer limit, for a connection that has ended: what is left of it is bounded.
+  // Lifts the buffer limit, for a connection that has ended: only a bounded amount can still arrive.
   void keep_all() { limit_ = SIZE_MAX; }
   // From now on, incoming data is dropped and no new data frame is begun.
   void discard();

@@ -21,8 +21,8 @@ Accusations list(const Named& named) {
   return out;
 }
 
-// Returns all members that are accused of one of these losses; `spoken`: including members that have sent a
-// statement themselves.
+// Returns all members that statements report lost in one of these ways; `spoken`: including members that have
+// sent a statement themselves.
 Named accused_of(const Evidence& evidence, std::initializer_list<Loss> kinds, bool spoken) {
   Named out;
   for (const auto& said : evidence.said) {
@@ -96,7 +96,7 @@ Code code_of(Loss loss) {
 }
 
 Accusations culprits(const Evidence& evidence) {
-  // A member in a different call may report it before others do.
+  // Members that sent a statement count, too: one in a different call may report the difference first.
   if (const Named found = accused_of(evidence, {Loss::astray}, true); !found.empty()) return list(found);
   Named dead = accused_of(evidence, {Loss::died}, false);
   for (size_t r = 0; r < evidence.said.size(); ++r)
@@ -110,7 +110,7 @@ Accusations culprits(const Evidence& evidence) {
   if (const Named found = accused_of(evidence, {Loss::died, Loss::absent, Loss::refused}, true);
       !found.empty())
     return list(found);
-  // They wait for each other: data that one sent has not reached the other.
+  // The members wait for each other: data that one sent has not reached the other.
   for (const auto& said : evidence.said)
     if (said && said->expired) return said->accused;
   return {};

@@ -115,7 +115,7 @@ Result<Json> run_here(const std::vector<std::string>& words, const std::string& 
   Child child = start(words, libs);
   bool runs = child.pid > 0;
   Json result = runs ? Json() : missing("failed", "cannot start a process");
-  std::array<double, 2> somewhere = {};  // it still runs; it ended without a result
+  std::array<double, 2> somewhere = {};  // on any node: a program still runs; one ended without a result
   Status status = Ok{};
   do {
     if (runs && !read_some(child)) {
@@ -149,8 +149,8 @@ Result<std::vector<Json>> gather_results(const Json& mine, Group& group) {
   return out;
 }
 
-// Bus bandwidth is that of the slowest node; the ranks of the whole are the nodes, as for every load of
-// several nodes.
+// Bus bandwidth is that of the slowest node. The program's `ranks` become `gpus`, since `ranks` of a load of
+// several nodes counts nodes.
 void add_metrics(Json& out, const Json& result) {
   for (const auto& [name, metric] : result["metrics"].items()) {
     if (!metric.is_object() || !metric.contains("value") || !metric["value"].is_number()) continue;
@@ -167,7 +167,7 @@ int how_bad(const Json& result) {
   return found == kWorse.end() ? 3 : found->second;
 }
 
-// True if it has no result because of another node.
+// True if this node's program was stopped because of another node, and so has no result.
 bool was_stopped(const Json& result) {
   const auto detail = result.find("detail");
   return detail != result.end() && detail->is_object() && detail->value("stopped", false);
@@ -241,7 +241,7 @@ std::string gpu_list(int gpus) {
 Result<Json> run_group(const LoadOptions& options, const GpuHere& here, Group& group,
                        std::vector<std::string> more) {
   const auto own = group.rank() == 0 ? here.root() : Result<std::string>(std::string());
-  // Its first character distinguishes the two.
+  // The first character distinguishes an address from an error.
   const std::string told = own.ok() ? "@" + *own : "!" + own.error().message;
   TRY(const auto all, group.allgather(told));
   if (all.front().empty() || all.front()[0] != '@')
@@ -262,8 +262,8 @@ double metric_of(const Json& result, const std::string& name) {
              : 0;
 }
 
-// A point of the scaling study: the median over groups of n nodes, whose first nodes' results these are.
-// `one`: of each kind, operations per second of a GPU on one node.
+// Adds a point of the scaling study: the median over groups of n nodes. `groups`: the result of each group's
+// first node. `one`: for each kind, operations per second of a GPU on one node.
 void add_point(Json& out, int gpus, const std::string& kind, int n, const std::vector<const Json*>& groups,
                std::map<std::string, double>& one) {
   std::vector<double> seconds, rates;
@@ -300,7 +300,7 @@ Result<Json> measure_nccl(Group& group, const LoadOptions& options, const GpuHer
 // Runs and evaluates one number of nodes n: all groups of n nodes in parallel.
 Result<Json> measure_side_by_side(Group& group, const LoadOptions& options, const GpuHere& here, int n) {
   const auto& shape = options.shape;
-  // Enough sequences for one per GPU on all nodes, within what a single node can compute in time.
+  // One sequence for each GPU of all nodes, but no more than a single node can compute in time.
   const size_t strong =
       std::min(kMostStrong, static_cast<size_t>(options.gpus) * static_cast<size_t>(group.size()));
   const auto sizes = static_cast<double>(node_counts(group.size()).size());
@@ -345,7 +345,7 @@ Result<Json> measure_gpu_training(Group& group, const LoadOptions& options, cons
 using Measure = Result<Json> (*)(Group&, const LoadOptions&, const GpuHere&);
 kernels::Measurement carry_out(const char* check, Measure measure, Group& group, const LoadOptions& options,
                                const GpuHere& here) {
-  // Members that make no full group wait while the others compute.
+  // Members that are left over when groups are formed wait while the others compute.
   group.within(options.patience + options.seconds);
   const auto result = measure(group, options, here);
   if (!result.ok()) return lost_measurement(check, group.lost(), result.error());

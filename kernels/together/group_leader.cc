@@ -64,7 +64,7 @@ class Leader {
     calls_ = call_servers(work_.members, ranks, from, options_.connect_seconds);
     for (const auto& call : calls_)
       if (!call.greeted) lose(call.rank, call.loss, call.why);
-    // No rank begins if a member is missing: the servers keep waiting, for loads of pairs.
+    // No rank begins if a member is missing: the servers keep waiting, so that loads of pairs can follow.
     if (!in_trouble()) begin(listening);
     if (!in_trouble() || std::any_of(fates_.begin(), fates_.end(), [](const Fate& f) { return !f.over(); }))
       wait();
@@ -144,9 +144,9 @@ class Leader {
       lose(call.rank, Loss::astray, "it sent an invalid result");
   }
 
-  // The measurement is that of rank 0. Otherwise the cause is a rank that this node saw fail, since the
-  // others have no result because of it; else what the members agreed on; else the ranks that did not
-  // respond.
+  // Returns the measurement of rank 0, if it took part. Otherwise the result names the cause: ranks that this
+  // node saw fail, since the others have no result because of them; else those that the members agreed on;
+  // else those that did not respond.
   Measurement conclude() {
     if (fates_[0].result && took_part(*fates_[0].result)) return finished(std::move(*fates_[0].result));
     const auto ended = [](const Fate& f) { return f.loss && *f.loss != Loss::silent; };
@@ -163,7 +163,7 @@ class Leader {
     out.detail["leader"] = options_.self;
     return out;
   }
-  // Members ran the load until it ended, so one that never connected to the others is a finding.
+  // The members did run the load, so one that never connected to the others is `failed`, not `unavailable`.
   Measurement broken_off(Measurement out) const {
     if (out.outcome == Outcome::unavailable && out.detail.contains("lost")) out.outcome = Outcome::failed;
     out.metrics.clear();

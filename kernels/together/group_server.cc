@@ -20,7 +20,7 @@ using kernels::seconds_now;
 
 constexpr size_t kMostClients = 16;
 constexpr double kSendSeconds = 20, kFirstLineSeconds = 20;
-constexpr int kTickMilliseconds = 500;  // how soon the end of the parent is seen
+constexpr int kTickMilliseconds = 500;  // how soon the end of the parent is noticed
 
 Json refusal(Loss how, const std::string& why) { return {{"error", why}, {"how", to_string(how)}}; }
 
@@ -98,7 +98,7 @@ class Server {
       client.spoke = true;
       obey(client, *text);
     }
-    // A member of a group whose work has not arrived at this server yet: it retries.
+    // Not JSON: a member of a group whose work has not arrived at this server yet. It will retry.
     if (!more || client.line.first() != '{') client.done = true;
   }
 

@@ -60,8 +60,8 @@ kernels::Measurement run_load(const std::string& load, Group& group, const LoadO
 // --- shared by the loads
 // Returns a measurement that reports why a group could not continue or was not formed.
 kernels::Measurement lost_measurement(const char* check, const std::vector<Lost>& lost, const Error& error);
-// Returns the load's measurement without its own metrics on rank 0, a note of taking part on other ranks.
-// `wrong`: number of wrong values on this member; `words`: message with {} for it. All members must call it.
+// On rank 0, returns the load's measurement without its own metrics; on others, a note that they took part.
+// `wrong`: number of wrong values on this member; `words`: error with {} for it. All members must call it.
 Result<kernels::Measurement> envelope(Group& group, const char* check, uint64_t wrong, const char* words);
 std::vector<std::string> names(const Group& group);
 // Parses kernels::to_json()'s output from another process or node; `failed` with a reason if it is invalid.

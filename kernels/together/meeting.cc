@@ -1,7 +1,7 @@
 // How a group is formed: each member connects to those of lower rank and is connected to by the others.
 //
-// Hello, both ways, 96 bytes: sender, receiver, number of members, and a digest of these with the run's
-// token. A connection without a valid hello is closed unanswered, and is not
+// Both ends send a hello of 96 bytes: sender, receiver, number of members, and a digest of these with the
+// run's token. A connection without a valid hello is closed unanswered, and is not
 // counted as a member.
 #include <sys/socket.h>
 
@@ -49,7 +49,7 @@ Hello make_hello(const std::string& token, int from, int to, size_t members) {
 // A connection whose member is not known yet.
 struct Candidate {
   Socket socket = {};
-  int rank = -1;  // which member this one connects to; -1: incoming
+  int rank = -1;  // the member to which this connects; -1: an incoming connection
   double since = 0;
   bool connected = false, done = false;
   Hello hello = {};
@@ -132,7 +132,7 @@ class Forming {
       if (socket.fd() < 0) return;
       const auto strangers = std::count_if(candidates_.begin(), candidates_.end(),
                                            [](const Candidate& one) { return one.rank < 0; });
-      if (static_cast<size_t>(strangers) >= kMostStrangers + size())  // the oldest one has had its time
+      if (static_cast<size_t>(strangers) >= kMostStrangers + size())  // drop the oldest, to make room
         candidates_.erase(std::find_if(candidates_.begin(), candidates_.end(),
                                        [](const Candidate& one) { return one.rank < 0; }));
       candidates_.emplace_back();
@@ -175,7 +175,7 @@ class Forming {
     mesh_->add(rank, std::move(one.socket));
   }
 
-  // A new connection accepts this few bytes without waiting.
+  // A new connection always accepts so few bytes without blocking.
   bool say_hello(const Candidate& one, int to) const {
     const Hello hello = make_hello(meeting_.token, meeting_.rank, to, size());
     return ::send(one.socket.fd(), &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) ==

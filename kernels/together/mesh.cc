@@ -11,7 +11,7 @@ namespace {
 
 using kernels::seconds_now;
 
-constexpr double kLastWords = 1;  // seconds for what is still to be sent when all is over
+constexpr double kLastWords = 1;  // seconds for sending what is left when the group ends
 
 int milliseconds_until(double until) {
   return static_cast<int>(std::clamp((until - seconds_now()) * 1000 + 1, 0.0, 60e3));
@@ -181,7 +181,7 @@ void Mesh::flush(double until) {
 Error Mesh::give_up(Statement own) {
   for (size_t r = 0; r < channels_.size(); ++r) {
     if (!channels_[r]) continue;
-    // What a member sends before its connection ends may follow data that was not requested yet.
+    // A member's last frames may follow data that was not requested yet: drop that data to reach them.
     channels_[r]->discard();
     if (!channels_[r]->astray()) read_from(r);
   }

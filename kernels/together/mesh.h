@@ -84,9 +84,9 @@ class Mesh {
   const std::vector<Member> members_;
   const int rank_;
   const double grace_;
-  std::vector<std::unique_ptr<Channel>> channels_ = {};  // by rank; null: itself, or not there yet
+  std::vector<std::unique_ptr<Channel>> channels_ = {};  // by rank; null: this member, or not connected yet
   Evidence evidence_;
-  std::optional<Accusations> verdict_ = {};  // of any member
+  std::optional<Accusations> verdict_ = {};  // the conclusion that another member has sent
   // State of the current call.
   int to_ = -1, from_ = -1;
   Outgoing out_ = {};

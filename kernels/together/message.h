@@ -21,14 +21,14 @@
 namespace muster::together {
 
 constexpr int kMessageVersion = 1;
-constexpr size_t kLongestWork = 4 << 20;     // bytes: the addresses of some 10,000 members
+constexpr size_t kLongestWork = 4 << 20;     // bytes; enough for the addresses of some 10,000 members
 constexpr size_t kLongestResult = 16 << 20;  // bytes
 
 // One rank's part of a load.
 struct Work {
   std::string token = {};  // identifies this run: members prove to each other that they have it
   int rank = 0;
-  std::vector<Member> members = {};  // by rank; the same on each
+  std::vector<Member> members = {};  // by rank; the same list for every member
   std::string load = "allreduce";    // allreduce, training, nccl, gpu-training
   LoadOptions options = {};          // without node-specific folders and programs
   uint16_t nccl_port = 7541;         // on the first member

@@ -12,7 +12,7 @@ namespace muster::together {
 
 namespace {
 
-constexpr size_t kFewBytes = 64 << 10;       // above it the ring sends less
+constexpr size_t kFewBytes = 64 << 10;       // for more bytes, the ring algorithm sends less
 constexpr uint64_t kLongestText = 64 << 20;  // of one member, gathered
 
 struct Add {
@@ -70,8 +70,8 @@ class TcpGroup : public Group {
   Result<std::unique_ptr<Group>> split(int colour) override;
 
  private:
-  // A call has one deadline, and a number that all members must agree on. Transfers between two members
-  // have none: the others take no part in them.
+  // A call has one deadline, and a number that all members must agree on. Transfers between two members have
+  // no number, since the others take no part in them.
   struct Call {
     Tag tag = {};
     double deadline = 0;
@@ -144,7 +144,7 @@ Status TcpGroup::by_doubling(const Call& call, std::span<T> values, Op op) {
   return has_partner ? put(call, partner, bytes) : Status(Ok{});
 }
 
-// Part p of the values travels around the ring and is complete at member p - 1; then the complete parts do.
+// Part p travels around the ring and is complete at member p - 1; then the complete parts travel around it.
 template <typename T, typename Op>
 Status TcpGroup::around_ring(const Call& call, std::span<T> values, Op op) {
   const size_t n = ranks_.size(), mine = static_cast<size_t>(own_);

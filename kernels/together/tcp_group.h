@@ -20,7 +20,7 @@
 namespace muster::together {
 
 struct Meeting {
-  std::vector<Member> members = {};  // the same list on each, by rank
+  std::vector<Member> members = {};  // by rank; the same list on every member
   int rank = 0;
   std::string token = {};  // identifies this run
   double seconds = 60;     // limit for connecting all members, and for each call until within() changes it

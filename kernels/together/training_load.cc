@@ -18,10 +18,10 @@
 //              `seconds` in all.
 // Operations:  72 D^2 + 12 S D per token and layer. MFU = operations / time / (cores x operations per cycle
 //              x base clock, single precision), where sysfs shows the clock.
-// Energy:      joules per step, summed over the nodes of a group, where all of a group can read the same
-//              meter (kernels/energy.h); of the repetitions together, which must be long against the meter.
-// Expected:    one node 60-90 % of what muster-accept dgemm does, twice over (single precision); losses
-//              with more nodes are due to the network.
+// Energy:      joules per step, summed over the nodes of a group if all of them can read the same meter
+//              (kernels/energy.h); over all repetitions, which must take long enough for the meter.
+// Expected:    one node 60-90 % of twice the rate of muster-accept dgemm (single precision is twice as fast);
+//              losses with more nodes are due to the network.
 #include "kernels/together/training_load.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ using training::Shape;
 constexpr int kRepetitions = 3;
 // The largest number of terms in a sum: each term is at most 1 in magnitude, and floats are exact up to 2^24.
 constexpr size_t kMostTokens = size_t{1} << 23;
-constexpr size_t kMostSplit = 16;  // sequences of a tensor or pipeline step
+constexpr size_t kMostSplit = 16;  // largest number of sequences in a tensor or pipeline step
 constexpr size_t kReasonsListed = 8;
 
 uint64_t digest(const std::vector<float>& values) {  // FNV-1a over the bits
@@ -66,7 +66,7 @@ T value_of(const std::string& text) {
   return out;
 }
 
-// Members in parallel groups of n; members that do not fill a group wait.
+// Parallel groups of n members; members that are left over wait.
 struct Side {
   int size = 1;
   std::unique_ptr<Group> group = {};  // null: this member waits
@@ -124,7 +124,7 @@ class Study {
     for (const int n : node_counts(group_.size()))
       if (n > 1) TRY_(data_parallel("weak", n, weak));
     TRY(const auto split, alone("", work().split));
-    whole_.set_gradients(split);  // what the parts are compared with
+    whole_.set_gradients(split);  // the parts' gradients are compared with these
     if (const int n = largest_power(group_.size(), shape_.heads); n > 1) TRY_(tensor_parallel(n));
     if (const int n = largest_power(group_.size(), shape_.layers); n > 1) TRY_(pipeline(n));
     TRY(const Json energy, absent_meters());
@@ -211,14 +211,14 @@ class Study {
   EnergyMeter meter_;
 };
 
-// A strong study has work for all repetitions on one node, half of it on two, ...: about twice the first in
-// all. Whatever decides how much is sent must be the same on every member, also where nodes have different
-// numbers of cores.
+// A strong study takes the time of all repetitions on one node, half of that on two, ...: about twice the
+// first in all. Everything that determines how much is sent must be the same on every member, even if nodes
+// have different numbers of cores.
 Status Study::size_work() {
   at_once_ = std::max<size_t>(1, threads_ * 16 / shape_.sequence);
   TRY_(group_.min({&at_once_, 1}));
   double took = 0;
-  for (int i = 0; i < 2; ++i) {  // the first one fills caches and page tables
+  for (int i = 0; i < 2; ++i) {  // the first pass only fills caches and page tables
     const double start = seconds_now();
     pass(whole_, 0, at_once_, nullptr);
     took = seconds_now() - start;
@@ -230,8 +230,8 @@ Status Study::size_work() {
   const double for_weak = possible * 0.4 / static_cast<double>(node_counts(group_.size()).size() + 2);
   uint64_t sizes[] = {std::bit_floor(std::clamp<size_t>(static_cast<size_t>(possible * 0.35 / 2), 2, most)),
                       std::clamp<size_t>(static_cast<size_t>(for_weak), 1, most / ranks()), 0};
-  // A pipeline keeps the activations of all sequences, and tensor parallel layers send all of them four
-  // times.
+  // Fewer sequences: a pipeline keeps the activations of all sequences, and tensor parallel layers send all
+  // of them four times.
   sizes[2] = std::min<uint64_t>(sizes[1], kMostSplit);
   TRY_(group_.broadcast(bytes_of(std::span<uint64_t>(sizes)), 0));
   work() = {sizes[0], sizes[1], sizes[2]};
@@ -409,7 +409,7 @@ kernels::Measurement run_training(Group& group, const LoadOptions& options) {
   if (const char* why = training::unfit(options.shape); *why) return refused(why);
   if (options.shape.sequence * static_cast<size_t>(group.size()) > kMostTokens)
     return refused("sequence x ranks exceeds 2^23, so sums would not be exact");
-  // Members that do not fill a group wait while the others compute.
+  // Members that are left over when groups are formed wait while the others compute.
   group.within(options.patience + 4 * options.seconds);
   const auto result = Study(group, options).run();
   return result.ok() ? *result : lost_measurement("training", group.lost(), result.error());

@@ -55,7 +55,7 @@ Point point_of(const TrainingStudy& study, const TrainingEntry& entry, std::map<
   return out;
 }
 
-// The entry with the largest number of nodes counts.
+// Replaces the metrics of entries with fewer nodes.
 void add_metrics(kernels::Measurement& out, const TrainingEntry& entry, const Point& point, double peak) {
   auto& metrics = out.metrics;
   if (entry.nodes > 1) metrics[entry.kind + "_efficiency"] = {point.efficiency, "ratio"};

@@ -11,7 +11,7 @@
 namespace muster::training {
 namespace {
 
-constexpr size_t kTall = kernels::kMostTileRows;  // rows that threads share out together
+constexpr size_t kTall = kernels::kMostTileRows;  // threads divide rows in groups of this size
 
 using View = kernels::View<float>;
 

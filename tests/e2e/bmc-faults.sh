@@ -14,6 +14,6 @@ echo "  up took $((SECONDS - start)) s"
 check "node01 is accepted in spite of its BMC" test "$(node_state node01)" = accepted
 check "node02 is accepted" test "$(node_state node02)" = accepted
 check "node03 is quarantined" test "$(node_state node03)" = quarantined
-check "why says that its power is off" sh -c "$muster why node03 | grep -q 'to power the machine on, and it is off'"
+check "why says that its power is off" sh -c "$muster why node03 | grep -q 'to power the machine on, but it is still off'"
 check "node03 got three power-on requests, not more" \
   test "$(grep ' node03 ' "$MUSTER_LAB_DIR/bmc.log" | grep -c '"ResetType":"On"')" = 3

@@ -55,7 +55,7 @@ $muster up "$work/cluster.yaml" --yes >"$work/qos.log" 2>&1 || got=$?
 check "no node is accepted (exit $got)" test "$got" = 1
 for node in node01 node02; do
   check "$node is refused, and the rail, its driver and DCB are named" \
-    node_is "$node" '.state == "quarantined" and (.reason | test("rail 0 on '"$node"': .*driver virtio_net has no DCB"))'
+    node_is "$node" '.state == "quarantined" and (.reason | test("rail 0 on '"$node"': .*driver virtio_net. does not support DCB"))'
 done
 check "no unit of it is left for the next boot" fails_on node01 "test -e /etc/systemd/system/muster-rail-qos.service"
 check "the rails are as they were" test "$(rail_port node02 1)" = "$port"

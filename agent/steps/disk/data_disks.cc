@@ -136,8 +136,8 @@ Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk
   {
     TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
     TRY(const auto content, probe_disk(device));
-    // The approval was checked when the intent was recorded; what that run has written since does not count
-    // as new content. A later plan without an approval still does not allow writing.
+    // The approval was checked when the intent was recorded; what the interrupted run wrote after that does
+    // not count as new content. A later plan without an approval still does not allow writing.
     const bool left_by_us = ours(content);
     if ((left_by_us || content.blank) && !wanted.content_hash.empty()) now.content_hash = content.hash;
     if (left_by_us && wanted.policy == "format-if-blank") now.policy = "format";

@@ -1,9 +1,9 @@
 // filesystem: creates a labelled file system on an array, on a partition or on one whole disk. An existing
 // one with that label is kept.
 //
-// It is created only on a device that the probe finds empty (an array or a partition, wiped when it was made)
-// or that the plan allows to be formatted (a disk, data_disks.h). mkfs gets no force option, so it fails,
-// too, if the device is not empty.
+// A new one is created only on a device that the probe finds empty (an array or a partition, which was wiped
+// when it was made) or that the plan allows to be formatted (a disk, data_disks.h). mkfs gets no force
+// option, so it fails, too, if the device is not empty.
 #include <fmt/format.h>
 
 #include "agent/disk/disk_probe.h"
@@ -78,14 +78,14 @@ Result<Content> look_at(const Files& files, const Wanted& want, const Target& on
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   auto on = target(context.files, want);
-  // In mode "check" the step that creates the device has already reported the difference; there is nothing to
-  // check yet.
+  // In mode "check" the array or partition may not exist yet; the step that creates it has already reported
+  // that difference.
   const bool made_by_a_step = want.on_array || !want.partition.empty();
   if (!on.ok() && on.error().code == Code::not_found && made_by_a_step) return differs(on.error().message);
   if (!on.ok()) return on.error();
   TRY(const Content content, look_at(context.files, want, *on));
   if (content.found == Found::ours) return holds();
-  return differs(fmt::format("{} is to get {} '{}', but currently contains: {}", on->device, want.fs,
+  return differs(fmt::format("{} must contain {} '{}', but currently contains: {}", on->device, want.fs,
                              want.label, content.summary));
 }
 

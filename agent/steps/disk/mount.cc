@@ -1,4 +1,4 @@
-// mount: mounts a source at a mount point with this type, now and at every boot.
+// mount: mounts a file system of the given type at a mount point, now and at every boot.
 //
 // If disks are listed, they determine the device (selected_device.h), and the UUID read from it now is
 // mounted and written to /etc/fstab. A label selects nothing: it is only compared. If a second device has the

@@ -20,7 +20,7 @@ std::string lacking_flags(const Files& files, const std::string& target, const s
 
 Status set_flags(StepContext& context, const std::string& target, const std::string& options) {
   if (lacking_flags(context.files, target, options).empty()) return Ok{};
-  std::string flags = "remount,bind";  // this mount's flags, not the file system's: every type supports that
+  std::string flags = "remount,bind";  // sets flags of this mount, not of its file system: works for any type
   for (const auto& option : split(options, ','))
     if (option == "nosuid" || option == "nodev" || option == "noexec") flags += "," + option;
   TRY(auto out, run_tool(context, {"mount", "-o", flags, target}, kMinute));

@@ -6,8 +6,8 @@
 // The position of each partition depends only on the parameters and the size of the disk, so the comparison
 // is exact. The order of writing: every disk approved and opened exclusively -> intent recorded -> the disk
 // and every partition wiped (agent/disk/look.h: an old file system could otherwise show up in a new
-// partition) -> sfdisk -> intent removed. A crash anywhere in between finds the intent and starts over, for
-// that disk only.
+// partition) -> sfdisk -> intent removed. After a crash anywhere in between, the next run finds the intent
+// and starts over, for that disk only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,10 +26,10 @@ namespace muster::steps {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kMargin = kMiB;  // before the first partition, and at least as much after the last
+constexpr uint64_t kMargin = kMiB;  // left free before the first partition; at least as much after the last
 
-// Names of type GUIDs. Swap and boot partitions are not among them: a disk with one in use belongs to the
-// system and is not a data disk.
+// The supported partition types. Swap and boot partitions are not among them, because a disk with one in use
+// belongs to the system and is not a data disk.
 const std::map<std::string, std::string>& types() {
   static const std::map<std::string, std::string> known = {{"linux", kTypeLinux},
                                                            {"raid", "a19d880f-05fc-4d3b-a006-743f0f84911e"},
@@ -176,7 +176,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     if (t.interrupted)
       diff.add("disk " + title_of(*t.wanted) + ": an earlier partitioning was interrupted");
     else if (!t.ours)
-      diff.add(fmt::format("disk {} ({}) is to get a new GPT with partitions {}, but currently contains: {}",
+      diff.add(fmt::format("disk {} ({}) needs a new GPT with partitions {}, but currently contains: {}",
                            title_of(*t.wanted), t.disk.name, words_of(t), t.content));
     else if (const std::string missing = not_shown(context.files, t); !missing.empty())
       diff.add(missing);
@@ -184,8 +184,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-// True for what an interrupted run may have left instead of a complete table: only its backup copy, with
-// empty partitions.
+// True if the disk contains what an interrupted run may have left instead of a complete table: only the
+// backup copy of the table, with empty partitions.
 bool left_behind(const Target& t, const DiskContent& content) {
   return same_layout(content.gpt, t.layout) && content.signatures.empty();
 }
@@ -244,7 +244,7 @@ Status confirm(StepContext& context, const Wanted& want) {
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   TRY(const auto targets, look(context.files, want));
-  // All disks must be allowed before the first byte is written to any.
+  // Every disk must be approved for writing before the first byte is written to any of them.
   std::vector<std::pair<const Target*, BlockDevice>> held;
   for (const auto& t : targets) {
     if (t.ours) continue;  // the table is complete, so sfdisk, which writes last, had finished

@@ -263,7 +263,7 @@ Status assemble(StepContext& context, const Wanted& want, const std::vector<Disk
 }
 
 // True for a member left by an interrupted creation: it belongs to our array, and its data area is empty. The
-// superblock (version 1.2) shows where that is, because an array with missing members cannot be inspected.
+// superblock (version 1.2) shows where that area is: an array with missing members cannot be inspected.
 bool is_empty_member(const Files& files, const std::string& node, const Wanted& want, const DiskFacts& disk,
                      const DiskContent& content) {
   const Signature* mark = superblock(content);
@@ -288,7 +288,7 @@ Json keys_of(const Wanted& want) {
   return out;
 }
 
-// All disks must be allowed before the first byte is written to any.
+// Every disk must be approved for writing before the first byte is written to any of them.
 Status wipe_members(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks,
                     bool resumed) {
   std::vector<BlockDevice> held;
@@ -368,8 +368,8 @@ Result<bool> resumes(const Files& files, const Wanted& want) {
   return true;
 }
 
-// Finishes an interrupted creation. All members are present, so at most the array is not wiped yet. An array
-// that is not empty was used or not wiped yet, and is left unchanged.
+// Finishes an interrupted creation. All members are present, so only the wipe of the array may be missing. An
+// array that is not empty was used in the meantime or not wiped yet; it is left unchanged.
 Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
   TRY(std::string md, array_over(context.files, disks));
   if (md.empty()) {

@@ -51,12 +51,12 @@ Result<FileSystemOn> file_system_on(const Files& files, const std::string& devic
   if (found.empty() || (found.size() == 1 && found[0].type == kUnknownData))
     return fail(Code::not_found, "there is no file system on " + device_path(device));
   if (found.size() > 1)
-    return fail(Code::conflict, fmt::format("{} contains more than a file system: {} and {}",
+    return fail(Code::conflict, fmt::format("{} contains more than one signature: {} and {}",
                                             device_path(device), found[0].type, found[1].type));
   FileSystemOn out{device, found[0].type, found[0].label, file_system_uuid(found[0])};
   if (out.uuid.empty())
     return fail(Code::conflict,
-                fmt::format("{} contains {}, whose UUID is unknown", device_path(device), out.type));
+                fmt::format("{} contains {}, whose UUID muster cannot read", device_path(device), out.type));
   return out;
 }
 

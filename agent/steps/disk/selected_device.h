@@ -13,8 +13,8 @@ namespace muster::steps {
 // such partition. conflict: it has two, or the kernel's view differs from the partition table.
 Result<std::string> find_partition(const Files& files, const std::string& name, const DiskFacts& disk);
 
-// Returns the kernel name of the selected device: the array on the disks, or the one disk, or the partition
-// of it with this name. not_found: there is no array on the disks, or no such partition.
+// Returns the kernel name of the selected device: the array on the disks, or the only disk, or that disk's
+// partition with this name. not_found: there is no array on the disks, or no such partition.
 Result<std::string> selected_device(const Files& files, const std::vector<WantedDisk>& wanted,
                                     const std::string& partition);
 
@@ -25,7 +25,7 @@ struct FileSystemOn {
 // Reads which file system is on a device. not_found: none. conflict: the device has several signatures, or
 // the type is one whose UUID muster cannot read.
 Result<FileSystemOn> file_system_on(const Files& files, const std::string& device);
-// Ok if no other device has this file system's UUID, also according to udev; conflict names those devices.
+// Ok if neither muster nor udev finds this file system's UUID on another device; conflict lists those found.
 Status only_bearer(const Files& files, const FileSystemOn& fs);
 
 }  // namespace muster::steps

@@ -38,7 +38,7 @@ Result<Wanted> wanted(const Json& params) {
   if (out.format == "json") return out;
   if (trimmed(out.separator) != "=" && trimmed(out.separator) != ":" && !trimmed(out.separator).empty())
     return fail(Code::invalid,
-                "config: 'separator' must be '=', ':' or a blank; blanks around it are allowed");
+                "config: 'separator' must be '=', ':' or a space; spaces around it are allowed");
   for (const auto& [key, value] : out.values->items())
     if (key.empty() || key.find_first_of("=\n#;[") != std::string::npos ||
         value_text(value).find('\n') != std::string::npos || value.is_structured())

@@ -53,7 +53,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     diff.add(want.path + ": " + text);
   for (const auto& beside : keeps_written(context.files, want.path))
     if (differs_from(context.files, beside))
-      diff.add(want.path + " would be rewritten at the next boot, because " + beside.path +
+      diff.add(want.path + " would be rewritten at the next boot: " + beside.path +
                ", which prevents that, is missing or differs");
   return diff.result();
 }

@@ -92,7 +92,7 @@ Result<std::string> digest_of(const Json& params, const char* key) {
 
 Status fetch(StepContext& context, const std::string& url, const std::string& sha256, const std::string& path,
              unsigned mode, DurationMs deadline) {
-  // With file: apt would only make a symbolic link to the local file.
+  // For a file: URL, apt would only make a symbolic link to the local file.
   const std::string source = url.rfind("file:", 0) == 0 ? "copy:" + url.substr(5) : url;
   const std::string part = path + ".muster-part";
   TRY_(context.files.make_directories(path.substr(0, std::max<size_t>(path.rfind('/'), 1))));

@@ -17,7 +17,7 @@ struct OwnFile {
   std::string path, text;
   unsigned mode = 0644;
 };
-void add_difference(const Files& files, const OwnFile& want, Diff& diff);  // adds to `diff`, if it differs
+void add_difference(const Files& files, const OwnFile& want, Diff& diff);  // adds the difference, if any
 bool differs_from(const Files& files, const OwnFile& want);
 // Writes or removes the file if it differs.
 Status put(const Files& files, const OwnFile& want);
@@ -33,7 +33,7 @@ Status clear_pending(const Files& files, const std::string& what);
 // changed or read there (sd_booted(3)).
 bool is_booted(const Files& files);
 
-// `systemctl daemon-reload`, if there is a systemd.
+// Runs `systemctl daemon-reload`; does nothing without systemd.
 Status reload_units(StepContext& context);
 
 // Requests a reboot for a change that needs one. The `reboot` module restarts once for all requests.

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kCloud = "/etc/cloud/cloud.cfg";
 constexpr const char* kCloudParts = "/etc/cloud/cloud.cfg.d/";
-constexpr const char* kOurs = "zz-muster-hosts.cfg";  // the last file that sets a key counts
+constexpr const char* kOurs = "zz-muster-hosts.cfg";  // the last file that sets a key wins
 constexpr const char* kList = "cloud_init_modules:";
 
 // Returns the items of the list kList in this text, each with its "- "; nullopt if the text has no such list,

@@ -11,7 +11,7 @@ namespace muster::steps {
 
 // Returns the files that must exist so that `path` stays as written; empty if nothing would rewrite it.
 //   /etc/hosts  cloud-init rewrites it if its configuration or the provider's data (which overrides any file
-//               on the host) sets `manage_etc_hosts`: the module that does so is removed from its list
+//               on the host) sets `manage_etc_hosts`. The returned file takes this module off the list
 std::vector<OwnFile> keeps_written(const Files& files, const std::string& path);
 
 }  // namespace muster::steps

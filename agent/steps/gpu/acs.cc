@@ -142,7 +142,7 @@ std::vector<OwnFile> own_files(const std::vector<AcsSetting>& settings) {
           {"/etc/udev/rules.d/80-muster-acs.rules", rule, 0644}};
 }
 
-// Parameters for the service module, for each of the units.
+// The service module's parameters for each of the two units.
 Json service_params() { return {{"names", {"muster-acs.service"}}, {"enabled", true}, {"running", false}}; }
 Json timer_params() { return {{"names", {"muster-acs.timer"}}, {"enabled", true}}; }
 
@@ -178,7 +178,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     if (enabled.holds != Holds::yes) diff.add(enabled.diff);
   }
   CheckResult out = diff.result();
-  if (!without.empty()) out.note = "bridges without the ACS capability, nothing to turn off:" + without;
+  if (!without.empty())
+    out.note = "these bridges have no ACS capability, so there is nothing to turn off:" + without;
   return out;
 }
 

@@ -96,7 +96,7 @@ std::vector<AcsSetting> choose_acs(const std::vector<PciNode>& nodes) {
   for (const auto& [address, node] : tree.nodes())
     if (is_gpu(*node)) gpus.push_back(node);
   Settings settings;
-  std::set<std::string> direct;  // root ports whose tree is of the DMA-direct kind
+  std::set<std::string> direct;  // root ports to which the DMA-direct rule applies
   for (const auto& [address, node] : tree.nodes())
     if (is_dma_function(*node) && dma_direct(tree, *node, gpus, settings))
       direct.insert(tree.path(*node).back()->address);
@@ -135,8 +135,8 @@ std::vector<PciNode> read_pci_tree(const Files& files) {
     const std::string folder = std::string(kPci) + "/" + address;
     PciNode node{address, "", number(folder + "/class"), static_cast<uint16_t>(number(folder + "/vendor")),
                  static_cast<uint16_t>(number(folder + "/device"))};
-    // .../pci0000:2b/0000:2b:00.0/0000:2c:00.0: the component above is the bridge, or the host bridge
-    // "pci0000:2b".
+    // .../pci0000:2b/0000:2b:00.0/0000:2c:00.0: the component before the last is the parent bridge, or the
+    // host bridge "pci0000:2b".
     if (const auto target = files.read_link(folder); target.ok()) {
       const auto parts = split(*target, '/');
       if (parts.size() >= 2 && parts[parts.size() - 2].rfind("pci", 0) != 0)

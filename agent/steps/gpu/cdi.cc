@@ -3,11 +3,11 @@
 // files and libraries. A host that has such a file of its own keeps it, and ours is not written
 // (cdi_others.h).
 //
-// It has the same content as from `nvidia-ctk cdi generate` of NVIDIA's Container Toolkit, as far as compute
-// programs need it; no distribution's archive has the toolkit. Its hooks are not written: a container finds
-// the libraries where this system has them, which is where Debian's and Ubuntu's loaders look. The libraries
-// are those in the cache of this system's loader (`ldconfig -p`). Format: the Container Device Interface's
-// SPEC.md, 0.5.0.
+// The file has the content that `nvidia-ctk cdi generate` of NVIDIA's Container Toolkit would write, as far
+// as compute programs need it; no distribution's archive has the toolkit. The toolkit's hooks are left out: a
+// container finds the libraries where this system has them, and Debian's and Ubuntu's loaders look there. The
+// libraries are those in the cache of this system's loader (`ldconfig -p`). Format: the Container Device
+// Interface's SPEC.md, 0.5.0.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,8 +37,8 @@ bool is_the_drivers(const std::string& library) {
   return false;
 }
 
-// "       libcuda.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libcuda.so.1"; 32-bit ones have no
-// architecture in the parentheses. The loader uses the first library of a name.
+// "       libcuda.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libcuda.so.1"; 32-bit libraries have no
+// architecture in the parentheses. Of libraries with the same name, the loader uses the first.
 Result<std::map<std::string, std::string>> driver_libraries(StepContext& context) {
   TRY(const std::string known, run_tool(context, {"ldconfig", "-p"}));
   std::map<std::string, std::string> out;
@@ -130,7 +130,7 @@ Status apply(StepContext& context, const Json& params) {
   return found.ours_in_the_way ? context.files.remove(kFile) : put(context.files, file);
 }
 
-// Checks that every path in this list of the file, under `key`, exists on this node.
+// Checks that the path under `key` in every entry of this list exists on this node.
 Status there(const Files& files, const Json& edits, const char* list, const char* key) {
   for (const Json& one : edits.value(list, Json::array()))
     if (const std::string path = one.value(key, ""); path.empty() || !files.exists(path))
@@ -163,7 +163,8 @@ StepModule cdi_module() {
       "nvidia.com/gpu=all, with the driver's device files, its libraries known to ldconfig, and nvidia-smi. "
       "Every path in the file is then verified to exist. A host's own file for these devices in /etc/cdi or "
       "/run/cdi is kept: if it is complete, muster's file is not written; otherwise the step fails.";
-  m.parameters = Json::array({parameter("gpus", "int", true, "number of GPUs, counted from /dev/nvidia0")});
+  m.parameters =
+      Json::array({parameter("gpus", "int", true, "number of GPUs, the first of which is /dev/nvidia0")});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

@@ -28,7 +28,7 @@ std::set<std::string> names_in(const std::string& text) {
 
 bool has_one_of(const std::string& text, const std::set<std::string>& devices) {
   const auto names = names_in(text);
-  return names.empty() ||  // they have a form that is not supported
+  return names.empty() ||  // a format that is not supported: assume yes
          std::any_of(devices.begin(), devices.end(),
                      [&](const auto& name) { return names.count(name) != 0; });
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// In the order in which ufw-init adds them to INPUT, OUTPUT and FORWARD.
+// ufw's chains, in the order in which ufw-init makes INPUT, OUTPUT and FORWARD jump to them.
 const Words kPrimary = {"before-logging", "before", "after", "after-logging", "reject", "track"};
 // Prefixes of bridges that other programs create for guests of this host.
 const Words kGuestBridges = {"virbr", "podman", "cni", "lxcbr", "lxdbr", "incusbr"};
@@ -175,8 +175,8 @@ bool is_of_guests(const FilterTable::Rule& rule) {
                      [&](const std::string& bridge) { return port.rfind(bridge, 0) == 0; });
 }
 
-// True if the ports of a rule ("22", "1024:65535", several: "22,80:90") include a declared one; empty: all
-// ports.
+// True if the ports of a rule ("22", "1024:65535", or a list: "22,80:90") include a declared port. `declared`
+// is empty if all ports are declared.
 bool names_a_port_of(const std::string& ports, const std::string& declared) {
   const auto ends = [](const std::string& range) {
     const size_t colon = range.find(':');
@@ -280,7 +280,7 @@ Words closing_before(const FilterTable& table, Family family, const std::string&
   return out;
 }
 
-// The minimum in place of a missing before.rules: existing connections continue.
+// Returns the minimum that replaces a missing before.rules, so that existing connections continue.
 std::string least_before(Family family) {
   std::string out;
   for (const char* way : {"input", "output", "forward"}) {
@@ -292,9 +292,9 @@ std::string least_before(Family family) {
 }
 
 // Returns the position in INPUT at which the jumps to ufw's chains must be inserted so that declared packets
-// reach them: 0 if they are already correct, else the number that the first rule blocking such packets has
-// once `accepts` and `jumps` are deleted. A rule that blocks one interface, or all but some, also counts if
-// it follows a deleted accept, which let packets past it.
+// reach them: 0 if they are already correct, else the number that the first rule blocking such packets will
+// have once `accepts` and `jumps` are deleted. A rule that blocks one interface, or all but some, also counts
+// if it follows a deleted accept, because it now blocks packets that were accepted before.
 size_t place_in_input(const FilterTable& live, Family family, const Words& declared, const Words& accepts,
                       const Words& jumps) {
   const auto is_in = [](const Words& lines, const std::string& line) {

@@ -28,7 +28,7 @@ constexpr const char* kFolder = "/etc/systemd/network";
 constexpr const char* kPrefix = "20-muster-";
 constexpr const char* kSysctls = "/etc/sysctl.d/60-muster-networks.conf";
 constexpr const char* kDebt = "networks";
-constexpr int kFirstTable = 1100;  // table and rule priority of rail 0; the kernel's tables begin at 253
+constexpr int kFirstTable = 1100;  // table and rule priority of rail 0; the kernel's own begin at 253
 
 int table_of(const WantedPort& want) { return kFirstTable + want.rail; }
 
@@ -338,7 +338,9 @@ StepModule networks_module() {
        parameter("rails", "list", false, "[{rail, address, network, port?, gateway?, mtu?, kind?}]"),
        parameter("storage", "list", false, "at most one entry of the same form, without `rail`"),
        parameter("gpus", "int", false,
-                 "number of GPUs that the node must have for its rails to be numbered by GPU", 0),
+                 "declared number of GPUs; if the node has a different number, the step fails instead of "
+                 "selecting ports by GPU",
+                 0),
        parameter("deadline_seconds", "int", false, "how long to wait for a port that is not ready yet", 60)});
   m.check = check;
   m.apply = apply;

@@ -55,7 +55,7 @@ struct PortsAsked {
   int gpus_declared = 0;  // 0: not in the spec
 };
 // Assigns a port to each entry of `wanted`, in that order. Code::not_found: a port is missing.
-// Code::conflict: more ports are possible than needed, and links do not decide; `open` has them.
+// Code::conflict: there are more candidates than needed, and their links do not decide; `open` lists them.
 Result<std::vector<GivenPort>> give_ports(const PortsAsked& asked, const std::vector<WantedPort>& wanted,
                                           std::vector<NetPort>& open);
 

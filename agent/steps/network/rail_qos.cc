@@ -1,9 +1,9 @@
-// rail_qos: settings for lossless Ethernet on the rails, through iproute2's dcb: which priorities are paused
-// instead of dropped (PFC), which priority a DSCP value maps to, and how the bandwidth is shared (ETS).
+// rail_qos: settings for lossless Ethernet on the rails, through iproute2's dcb: at which priorities traffic
+// is paused, not dropped (PFC), which priority a DSCP value maps to, and how bandwidth is shared (ETS).
 //
 // Adapters lose these settings at a restart, so a systemd unit sets them again. The check reads them from the
-// driver, never from the unit. If the driver of an adapter has no DCB, the step fails and names the adapter:
-// RoCE that loses packets is worse than an error. Reference: iproute2 6.1, dcb-pfc(8), dcb-app(8),
+// driver, never from the unit. If an adapter's driver does not support DCB, the step fails and names the
+// adapter: RoCE that loses packets is worse than an error. Reference: iproute2 6.1, dcb-pfc(8), dcb-app(8),
 // dcb-ets(8).
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ using Values = std::map<std::string, std::string>;  // "3" -> "on"
 
 struct Wanted {
   Values pfc, dscp;               // empty: not declared
-  Values classes, shares, kinds;  // of ETS: priority -> class, class -> percent, class -> algorithm
+  Values classes, shares, kinds;  // ETS: priority -> class, class -> percent, class -> algorithm
 };
 
 // Adds ETS settings, from priority -> percent: each listed priority gets the traffic class of the same
@@ -243,9 +243,9 @@ StepModule rail_qos_module() {
   m.name = "rail_qos";
   m.help =
       "Sets PFC, DSCP and ETS on the rails with iproute2's dcb, now and at every boot, and reads them back "
-      "from the driver. Fails on a port whose driver has no DCB.";
+      "from the driver. Fails if a port's driver does not support DCB.";
   m.parameters = Json::array(
-      {parameter("pfc", "list", false, "priorities that are paused instead of dropping packets, e.g. [3]"),
+      {parameter("pfc", "list", false, "priorities whose traffic is paused instead of dropped, e.g. [3]"),
        parameter("dscp", "object", false, "DSCP -> priority"),
        parameter("ets", "object", false,
                  "priority -> percent of the bandwidth; priorities that are not listed share the rest")});

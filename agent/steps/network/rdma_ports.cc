@@ -198,7 +198,8 @@ StepModule rdma_ports_module() {
                  false),
        parameter("deadline_seconds", "int", false, "how long to wait for a port that is not active yet", 60),
        parameter("watch_seconds", "int", false, "how long to watch the error counters; default: not at all"),
-       parameter("symbol_errors_per_hour", "int", false, "number that a good link may have", 120)});
+       parameter("symbol_errors_per_hour", "int", false, "number of symbol errors that a good link may have",
+                 120)});
   m.check = check;
   return m;
 }

@@ -10,7 +10,7 @@
 namespace muster::steps {
 namespace {
 
-// Returns the methods that ssh prints: "muster-probe@10.20.0.12: Permission denied (publickey,password)."
+// Returns the authentication methods in ssh's message "USER@HOST: Permission denied (publickey,password)."
 Result<std::vector<std::string>> offered(StepContext& context, const std::string& host, int64_t port) {
   Command command;
   command.argv = {"ssh",

@@ -14,7 +14,7 @@ enum class TcpState {
   open,         // a connection was made
   refused,      // the host answered that nothing listens on the port
   filtered,     // no answer, or an ICMP error from the network: a firewall or a dead host
-  unreachable,  // nothing was sent: this node has no route, or blocks it; says nothing about the host
+  unreachable,  // nothing was sent: this node has no route or blocks the packet; the host may be fine
 };
 std::string_view to_string(TcpState state);
 

@@ -103,7 +103,7 @@ Result<std::vector<Rule>> rules_of(const Json& params) {
   return out;
 }
 
-// Returns the tuple comment that ufw stores for a rule, which has `comment` in hexadecimal.
+// Returns the tuple comment that ufw stores for a rule, with `comment` in hexadecimal.
 std::string tuple(const Rule& rule) {
   return fmt::format("### tuple ### allow {} {} {} any {} in{}", rule.proto.empty() ? "any" : rule.proto,
                      rule.ports.empty() ? "any" : rule.ports, rule.to.empty() ? "0.0.0.0/0" : rule.to,
@@ -305,8 +305,8 @@ Status change(StepContext& context, const Json& params, bool active) {
   return Ok{};
 }
 
-// Returns how to roll a change back: to the kernel's previous rules, including those of other programs. An
-// earlier attempt that was never confirmed has already saved them.
+// Returns how to roll a change back: to the kernel's previous rules, including those of other programs. If an
+// earlier attempt was never confirmed, the rules that it saved are used.
 Result<TwoPhase> way_back(StepContext& context, const Json& params) {
   TwoPhase out{"ufw", {kDefaults, kConf}, {}, int_of(params, "rollback_seconds", 120)};
   const bool kept = is_armed(context.files, "ufw");

@@ -185,8 +185,8 @@ Result<std::string> common_key(const Files& files, const std::vector<std::string
   return by.empty() ? key : named;
 }
 
-// Tests that apt can read `candidate` together with all other sources: if two contradict each other, it reads
-// none. Fetches nothing.
+// Tests that apt can read `candidate` together with all other sources: if two sources contradict each other,
+// apt reads none. Fetches nothing.
 Status read_together(StepContext& context, const std::string& candidate, const std::string& in_place_of) {
   const Files& files = context.files;
   const auto clear = [&files]() -> Status {

@@ -19,9 +19,9 @@ std::string release_codename(const Files& files);
 // Returns the source of this release. not_found: no source has the release's suite and the component main.
 Result<DistributionSource> distribution_source(const Files& files);
 // Returns the path under which this system's other sources name the key `key` for these repositories; `key`
-// itself if none names it. apt compares paths, not keys: if one repository has two paths, apt reads no list
-// at all. conflict: another source names a different key, or names none and is read after `own_file`, the
-// file that will name it.
+// itself if none names it. apt compares paths, not keys: if two paths are given for one repository, apt reads
+// no list at all. conflict: another source names a different key, or names none and is read after `own_file`,
+// the file that will name it.
 Result<std::string> common_key(const Files& files, const std::vector<std::string>& uris,
                                const std::vector<std::string>& suites, const std::string& key,
                                const std::string& own_file);

@@ -15,7 +15,7 @@ namespace muster::steps {
 namespace {
 
 constexpr DurationMs kInstall =
-    90 * kMinute;  // a driver with its toolkit: 7 GB, and a kernel module to compile
+    90 * kMinute;  // a driver with its toolkit is 7 GB and compiles a kernel module
 
 struct Wanted {
   std::string name, version;
@@ -162,7 +162,7 @@ Status finish_interrupted_run(StepContext& context) {
   if (!has_journal(context.files)) return Ok{};
   say(context, "an earlier dpkg run was interrupted: continuing it");
   auto done = unattended(context, {"dpkg", "--force-confold", "--configure", "-a"}, kInstall);
-  // Without a journal, only the script of a package has failed: apt reports that if it affects the wanted
+  // If no journal is left, only a package's script has failed, which apt reports if it affects the wanted
   // packages.
   if (!done.ok() && has_journal(context.files))
     return std::move(done).error().with("`dpkg --configure -a` after an interrupted dpkg run");
@@ -266,8 +266,8 @@ StepModule package_module() {
                  "true: hold the packages and everything in `locked`, at their versions; false: release "
                  "them; default: unchanged"),
        parameter("locked", "list", false,
-                 "sets of packages that only work at one version: {packages: [patterns], version: pattern}; "
-                 "matching dependencies must have that version, too"),
+                 "sets of packages that must all have the same version: {packages: [patterns], version: "
+                 "pattern}; this also applies to dependencies that match a pattern"),
        parameter("removes", "list", false, "packages that apt may remove to install those in `names`")});
   m.check = check;
   m.check_many = check_many;

@@ -1,5 +1,5 @@
-// Version locks: packages that only work together at one version, such as a driver's user space and its
-// kernel module.
+// Version locks: packages that must all have the same version, such as a driver's user space and its kernel
+// module.
 //
 // A lock selects packages by pattern, so it also covers dependencies. Thread safety: stateless functions.
 #pragma once

@@ -18,7 +18,8 @@ Result<std::map<std::string, std::string>> targets(StepContext& context, const s
   TRY(const Json json, parse_json(text));
   const Json list = json.value(Json::json_pointer("/data/activeTargets"), Json());
   if (!list.is_array())
-    return fail(Code::failed, "the reply from Prometheus has no list of targets: " + text.substr(0, 200));
+    return fail(Code::failed,
+                "the response from Prometheus contains no list of targets: " + text.substr(0, 200));
   std::map<std::string, std::string> out;
   for (const auto& target : list) {
     const Json labels = target.value("labels", Json::object());

@@ -38,7 +38,7 @@ Result<std::map<std::string, Properties>> show(StepContext& context, const std::
     if (id == block.end()) continue;
     found[id->second] = block;
     if (const auto names = block.find("Names");
-        names != block.end())  // aliases: chrony.service is chronyd.service elsewhere
+        names != block.end())  // aliases: other distributions use chronyd.service
       for (const auto& alias : split(names->second, ' ')) found[alias] = block;
   }
   return found;
@@ -244,7 +244,7 @@ StepModule service_module() {
   m.parameters = Json::array(
       {parameter("names", "list", true, "unit names; .service is added to a name without a suffix"),
        parameter("enabled", "bool", false, "whether the units start at boot; default: unchanged"),
-       parameter("running", "bool", false, "whether the units are active now", true),
+       parameter("running", "bool", false, "whether the units must be running", true),
        parameter("masked", "bool", false,
                  "true: stop and mask the units; a unit that does not exist is accepted", false),
        parameter("restart_for", "list", false, "files that the units read when they start")});

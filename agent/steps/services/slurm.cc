@@ -66,8 +66,8 @@ StateWords words_of(const std::string& state) {
   return out;
 }
 
-// Marks of a node that does not respond, is powered off, is powering up, is about to be powered off, is
-// powering off, or is restarting.
+// Marks that Slurm adds to the state of a node that does not respond, is powered off, is powering up, is
+// about to be powered off, is powering off, or is restarting.
 constexpr const char* kNotThere = "*~#!%^";
 
 bool is_drained(const std::string& state) {

@@ -2,7 +2,7 @@
 //
 // Installers, cloud images and DHCP configure other servers: in chrony.conf and the files that it includes
 // (in any spelling that chrony accepts), in its source folders, and in /run/chrony-dhcp, which every lease
-// rewrites. Their lines become comments. A reference clock is a device, not a server, and is kept.
+// rewrites. Lines that name such servers become comments. A reference clock is a device and is kept.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -138,8 +138,8 @@ StepModule time_servers_module() {
       "Makes chrony use only the time servers in one file: `server`, `pool` and `peer` lines elsewhere in "
       "its configuration become comments, and servers from a DHCP lease are ignored. Reference clocks are "
       "kept. chrony is restarted if something changed.";
-  m.parameters =
-      Json::array({parameter("file", "string", true, "file with the declared servers, NAME.sources")});
+  m.parameters = Json::array(
+      {parameter("file", "string", true, "file that lists the time servers; its name must end in .sources")});
   m.check = check;
   m.apply = apply;
   return m;

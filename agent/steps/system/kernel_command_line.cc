@@ -19,10 +19,10 @@ constexpr const char* kMark = "/run/muster/reboot/kernel_command_line-";
 
 struct Wanted {
   std::string name;
-  std::vector<std::string> present, absent;  // "iommu=pt"; keys or whole arguments
+  std::vector<std::string> present, absent;  // "iommu=pt"; `absent` may also contain keys: "iommu"
 };
 
-// To the kernel '-' and '_' are the same in the name of a parameter.
+// The kernel does not distinguish '-' from '_' in the name of a parameter.
 std::string key_of(const std::string& argument) {
   std::string key = argument.substr(0, argument.find('='));
   std::replace(key.begin(), key.end(), '-', '_');
@@ -57,8 +57,8 @@ bool has(const std::vector<std::string>& list, const std::string& argument) {
   return std::find(list.begin(), list.end(), argument) != list.end();
 }
 
-// Returns the wanted arguments. Others of the same key are removed (`console` may occur several times, but a
-// playbook that gives a value for a key means exactly that value).
+// Returns the wanted arguments. Other values of the same key are removed, even of `console`, which may occur
+// several times: a playbook that gives a value for a key means exactly that value.
 std::vector<std::string> edited(const Wanted& want, const std::vector<std::string>& now) {
   std::vector<std::string> out;
   for (const auto& argument : now) {
@@ -135,7 +135,7 @@ OwnFile grub_file(const Wanted& want) {
     text += fmt::format("{0}=\"$(muster_without \"${0}\")\"\n", variable);
   if (!want.present.empty())
     text += "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX\"" + shell_quoted(" " + join(want.present, " ")) + "\n";
-  // Sorted after the files of cloud images, hosting providers and sites: the last one counts.
+  // Sorted after the files of cloud images, hosting providers and sites: the last file wins.
   return {"/etc/default/grub.d/zz-muster-" + want.name + ".cfg", text, 0644};
 }
 
@@ -154,7 +154,7 @@ std::string menu_diff(const Files& files, const Wanted& want) {
     auto now = words(blanks);
     if (!linux || now.size() < 2 || now[0].rfind("linux", 0) != 0) continue;
     now.erase(now.begin(), now.begin() + 2);  // the command and the kernel's path
-    return edited(want, now) == now ? "" : "GRUB's menu has the arguments: " + join(now, " ");
+    return edited(want, now) == now ? "" : "GRUB's menu has other arguments than declared: " + join(now, " ");
   }
   return "";
 }
@@ -201,7 +201,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   TRY_(boot_diff(context, want, diff));
   if (!running && !asked)
-    diff.add("the running kernel has the arguments: " + context.files.read_line("/proc/cmdline"));
+    diff.add("the running kernel has other arguments than declared: " +
+             context.files.read_line("/proc/cmdline"));
   return diff.result();
 }
 

@@ -93,7 +93,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 Status write_files(StepContext& context, const Wanted& want) {
   TRY_(put(context.files, want.load_file));
   const bool changed = differs_from(context.files, want.settings_file);
-  // With initramfs-tools, the initial RAM disk contains a copy of modprobe.d. muster's own does not.
+  // With initramfs-tools, the initial RAM disk contains a copy of modprobe.d. muster's own contains none.
   const bool has_tool = context.files.exists("/usr/sbin/update-initramfs");
   if (changed && has_tool) TRY_(mark_pending(context.files, debt(want)));
   TRY_(put(context.files, want.settings_file));

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kFstab = "/etc/fstab";
 
-// Returns the GUID of a partition, from the table of its disk.
+// Returns the GUID of a partition, from the partition table of its disk.
 Result<std::string> guid_of(const Files& files, const std::string& part) {
   const std::string disk = disk_of_partition(files, part);
   TRY(const auto device, BlockDevice::open(files.real("/dev/" + disk), BlockDevice::Access::read));

@@ -49,7 +49,7 @@ Error unknown(const Files& files, const std::string& why) {
 Status check_mounted(const Files& files, const MountEntry& entry, const std::string& esp) {
   if (is_on_device(files, entry, esp)) return Ok{};
   return fail(Code::conflict,
-              fmt::format("{} is mounted from {}, but this system's partition is {}: nothing was changed",
+              fmt::format("{} is mounted from {}, but this system's ESP is {}: nothing was changed",
                           kEspFolder, entry.source, device_path(esp)));
 }
 

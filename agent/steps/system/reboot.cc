@@ -3,8 +3,8 @@
 // A step whose change needs a reboot leaves a record in /run/muster/reboot (own_file.h, request_reboot). This
 // step restarts the machine if there is such a record, or Debian's own /run/reboot-required. Afterwards the
 // agent receives the order again and starts from its first step, so that everything before the reboot is
-// checked and verified in the new system (step_runner.h, `reverify`). The same request after the reboot is a
-// failure, so that the node does not restart in a loop. A system that is not committed yet (slot.cc) boots
+// checked and verified again (step_runner.h, `reverify`). If the same request exists after the reboot, the
+// step fails, so that the node does not restart in a loop. A system that is not committed yet (slot.cc) boots
 // again and remains uncommitted.
 #include <chrono>
 #include <thread>
@@ -76,7 +76,7 @@ StepModule reboot_module() {
   m.name = "reboot";
   m.help =
       "Restarts the node once if any step before it requested a restart, or if Debian's /run/reboot-required "
-      "exists. The order continues in the new system, and all of its steps are checked and verified again. "
+      "exists. The order continues after the restart, and all of its steps are checked and verified again. "
       "Put this step after the steps that may request a restart.";
   m.parameters = Json::array(
       {parameter("packages", "bool", false, "also restart if Debian packages requested it", true)});

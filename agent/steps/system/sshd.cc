@@ -1,4 +1,4 @@
-// sshd: changes settings of the SSH server in a drop-in that is read first (the first value counts), in two
+// sshd: changes settings of the SSH server in a drop-in that is read first (the first value wins), in two
 // phases.
 #include <fnmatch.h>
 
@@ -78,7 +78,7 @@ std::vector<std::string> included(const Files& files, std::string pattern) {
 }
 
 // Returns the files that are read before the drop-in. conflict: the main file sets something before it
-// includes the drop-in, or never does.
+// includes the drop-in, or never includes it.
 Result<std::vector<std::string>> read_before(const StepContext& context) {
   TRY(const std::string text, context.files.read(kMain));
   std::vector<std::string> out;

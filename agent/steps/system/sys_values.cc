@@ -88,7 +88,7 @@ Json unit_params(const Wanted& want) {
   return {{"names", {want.unit_name}}, {"enabled", true}, {"running", false}};
 }
 
-// Adds each pattern with files that differ. Returns the number of existing files that match a pattern.
+// Adds each pattern whose files have a different value. Returns how many files match the patterns.
 size_t values_diff(const Files& files, const Wanted& want, Diff& diff) {
   size_t seen = 0;
   for (const auto& [pattern, value] : want.values) {

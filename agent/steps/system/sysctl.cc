@@ -13,7 +13,7 @@ std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : dump_json(value);
 }
 
-// At boot the last file counts: this one is sorted after a site's 90-*.conf and Debian's 99-sysctl.conf.
+// At boot the last file wins: this one is sorted after a site's 90-*.conf and Debian's 99-sysctl.conf.
 OwnFile own_file(const Json& params) {
   std::string text = "# Written by muster.\n";
   for (const auto& [key, value] : object_of(params, "values").items())
@@ -26,7 +26,7 @@ OwnFile earlier_file(const Json& params) {
   return {"/etc/sysctl.d/60-muster-" + text_of(params, "name", "base") + ".conf", "", 0644};
 }
 
-// True for a parameter that is skipped: with `optional`, one that this kernel does not have.
+// True for a parameter that must be skipped: `optional` is set, and this kernel does not have it.
 bool is_left_out(const StepContext& context, const Json& params, const std::string& key) {
   return bool_of(params, "optional", false) && !context.files.exists(sysctl_path(key));
 }

@@ -66,7 +66,7 @@ StepModule udev_rule_module() {
       {parameter("name", "string", true, "used in the file name: ORDER-muster-NAME.rules"),
        parameter("rules", "list", true, "rules, one per element, as in udev(7)"),
        parameter("order", "int", false,
-                 "two digits that begin the file name; udev reads the files in this order", 70),
+                 "two digits that begin the file name; udev reads the files in the order of their names", 70),
        parameter("subsystems", "list", false, "subsystems whose devices are triggered; default: all")});
   m.check = check;
   m.apply = apply;

@@ -36,7 +36,7 @@ Wanted wanted(const Json& params) {
 }
 
 std::string sudoers_text(const Wanted& want) { return want.name + " ALL=(ALL:ALL) NOPASSWD: ALL\n"; }
-// True if only keys can log in. An empty field means no line in /etc/shadow, or a login without any password.
+// True if login requires a key. An empty field means no line in /etc/shadow, or login without any password.
 bool takes_keys_only(const std::string& password_field) {
   return !password_field.empty() && password_field[0] == '*';
 }
@@ -49,7 +49,7 @@ void account_diff(const StepContext& context, const Wanted& want, const PasswdEn
   if (!takes_keys_only(password))
     diff.add(!password.empty() && password[0] == '!'
                  ? "the whole account is locked, not only its password login"
-                 : "password is not locked");
+                 : "password login is not disabled");
   for (const auto& name : want.groups) {
     const auto group = find_group(context.files, name);
     bool member = false;

@@ -251,7 +251,8 @@ Result<std::vector<PhyServer>> PhyAccount::servers(const PhyAsk& ask) {
     TRY(const Answer answer, exchange("GET", path, nullptr, ask.for_order, end - now()));
     if (answer.status != 200) return refusal(answer, "GET " + path);
     const Json& servers = at(answer.body, "servers");
-    if (!servers.is_array()) return fail(Code::failed, "GET " + path + ": the answer has no list of servers");
+    if (!servers.is_array())
+      return fail(Code::failed, "GET " + path + ": the response contains no list of servers");
     for (const Json& server : servers) found.push_back(server_from(server));
     const Json& count = at(at(answer.body, "meta"), "count");
     if (servers.empty() || !count.is_number_integer() ||
@@ -325,7 +326,7 @@ Result<std::string> PhyAccount::power(const PhyServer& server, const PhyAsk& ask
   return looks_[server.id].power;
 }
 
-// With a changed secret it becomes a separate object, but uses the same budget file.
+// An account whose secret changed becomes a separate object, but uses the same budget file.
 std::shared_ptr<PhyAccount> PhyAccounts::of(const std::string& api, const std::string& token,
                                             const std::string& secret, const std::string& folder) {
   const std::string digest = sha256(api + "\n" + token + "\n" + secret);

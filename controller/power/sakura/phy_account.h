@@ -2,7 +2,7 @@
 // whose servers are in it: the list of servers, the request budget, and the interpretation of responses.
 //
 // The provider allows an account 300 requests an hour for all its servers together. So a server's lock is
-// read from the list, which one request returns for all and which is reused within `max_age`; kBurst requests
+// read from the list of servers, which takes one request and is reused within `max_age`; kBurst requests
 // may be sent at once and kPerMinute after that, which is fewer than 300 in any hour, even across restarts of
 // the controller (controller/power/sakura/phy_budget.h). The last of them are reserved for orders, so that
 // reads never use up the requests needed to act. After a 429 nothing is sent for the time that it specifies.

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// Maximum age of the list: short enough that it includes an installation accepted before the request.
+// Maximum age of the list of servers, short enough that it shows an installation that was just accepted.
 constexpr DurationMs kListAge = 15 * kSecond;
 
 std::string text_at(const Json& json, const char* key) {
@@ -90,8 +90,8 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
   return ready;
 }
 
-// Sends all five fields: the published API description requires one of them, its copy in the client libraries
-// all. Manual partitioning at a console is not possible.
+// Sends all five fields: the published API description requires only one of them, its copy in the client
+// libraries all five. Manual partitioning at a console is not possible.
 Status PhyInstall::begin(const Order& order, DurationMs deadline) {
   const char* what = "reinstalling the operating system";
   if (!order.permit)

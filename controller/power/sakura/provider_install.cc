@@ -79,12 +79,12 @@ Result<InstallRecord> install_record_from(const std::string& text) {
   r.get("address", out.address);
   r.get("user", out.user);
   r.get("old_host_key", out.old_host_key);
-  r.get_or("old_boot_id", out.old_boot_id, {});  // records from before it was kept
+  r.get_or("old_boot_id", out.old_boot_id, {});  // older records lack it
   r.get("key", out.key);
   r.get("stage", out.stage);
   r.get("requested", out.requested);
   r.get("locked", out.locked);
-  r.get_or("approval", out.approval, {});  // records from before it was kept
+  r.get_or("approval", out.approval, {});  // older records lack it
   TRY_(r.finish());
   return out;
 }
@@ -210,7 +210,7 @@ void ProviderInstall::forget(const std::string& node) {
   const JobPtr job = found->second;
   jobs_.erase(found);
   if (job->order && job->order->withdraw()) {
-    hooks_.erase(node);  // it records a possible order, but nothing was sent
+    hooks_.erase(node);  // the record states that an order may have been sent, but none was
     return hooks_.tell(node, "cancelled before the installation was ordered from the provider");
   }
   if (is_over(job->record)) return;  // its RAM system has joined, or nothing is running
@@ -298,7 +298,7 @@ void ProviderInstall::resume(const JobPtr& job) {
     return prepare(job);
   }
   job->record = std::move(*record);
-  job->record.approval = job->approval;  // the new record gets this approval, too
+  job->record.approval = job->approval;  // this order's approval replaces the recorded one
   go_on(job);
 }
 
@@ -410,8 +410,8 @@ void ProviderInstall::looked(const JobPtr& job, const Result<Reinstall::Look>& l
   keep(job, [this, job] { watch(job); });
 }
 
-// No operation runs: not yet, already over, or never begun. A system that accepts the one-time key proves
-// success.
+// No operation runs: it has not begun yet, is already over, or never began. A system that accepts the
+// one-time key proves success.
 void ProviderInstall::nothing_runs(const JobPtr& job) {
   const DurationMs waited = reactor_.steady() - job->phase;
   if (waited < times_.grace) return watch(job);

@@ -2,18 +2,18 @@
 // provider installs one of its own systems with a single-use key, that system is reached over SSH, and it
 // starts the RAM system by kexec.
 //
-// One record per node, sealed in the vault under "install-NODE", has its progress and the key. It is durable
-// before the order is sent: the provider cannot distinguish a repeated order from a second one, so a
-// controller that restarted, or got no response, checks what the machine does and orders again only if
-// nothing began. The provider never reports success. The proof is a system that accepts the one-time key, has
-// a host key different from the previous one, has a boot id different from the last one seen on that machine,
-// is the declared operating system, and started after the order. If the RAM system does not join, or is lost
-// after that, the machine returns to the installed system, which then starts the RAM system again without
-// another installation. An approval is used up by one installation. The record contains the approval, and is
-// kept if the installation turned out useless ("spent"): under the same approval nothing is ordered again,
-// under a different one it is. It is deleted with the run in which the RAM system joined, with the node, or
-// if the provider certainly began nothing. The host key of a new system is accepted unverified: it cannot be
-// known beforehand, and that system gets only the one-time token that an iPXE script would show
+// One record per node, sealed in the vault under "install-NODE", contains its progress and the key. The
+// record is durable before the order is sent: the provider cannot distinguish a repeated order from a second
+// one, so a controller that restarted, or got no response, checks what the machine does and orders again only
+// if nothing began. The provider never reports success. The proof is a system that accepts the one-time key,
+// has a host key different from the previous one, has a boot id different from the last one seen on that
+// machine, is the declared operating system, and started after the order. If the RAM system does not join, or
+// is lost after that, the machine returns to the installed system, which then starts the RAM system again
+// without another installation. An approval is used up by one installation. The record contains the approval,
+// and is kept if the installation turned out useless ("spent"): under the same approval nothing is ordered
+// again, under a different one it is. It is deleted with the run in which the RAM system joined, with the
+// node, or if the provider certainly began nothing. The host key of a new system is accepted unverified: it
+// cannot be known beforehand, and that system gets only the one-time token that an iPXE script would show
 // (docs/decisions/0004-first-boot-stage.md). Thread: the reactor's; what blocks runs through `offload`.
 #pragma once
 

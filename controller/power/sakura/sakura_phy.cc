@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// The list is shared by all waiting nodes; reading a machine's own state takes one request per node.
+// All waiting nodes share the list of servers; reading a machine's own state takes a request per node.
 constexpr DurationMs kPoll = 10 * kSecond, kListAge = 15 * kSecond, kLookAge = 2 * kMinute,
                      kLookAgain = 30 * kSecond;
 constexpr const char* kPin = "server:";
@@ -24,7 +24,7 @@ class SakuraPhy : public Power {
   Result<PowerState> state(DurationMs deadline) override {
     begin(deadline);
     TRY(const PhyServer server, find("power state", false));
-    // While it is locked, the provider may switch the machine on and off.
+    // While the server is locked, the provider may switch the machine on and off.
     if (!server.lock.empty()) return PowerState::unknown;
     return told("power state", look(server, false, kLookAge));
   }
@@ -79,7 +79,7 @@ class SakuraPhy : public Power {
   TimeMs end_ = 0;
 };
 
-// Only the hardware's state is used, before and after the order.
+// Uses only the power state that the hardware reports, before and after the order.
 Status SakuraPhy::reach(PowerState wanted, const std::string& what, const std::string& operation,
                         DurationMs reserve) {
   TRY(const PhyServer server, find(what, true));
@@ -89,7 +89,7 @@ Status SakuraPhy::reach(PowerState wanted, const std::string& what, const std::s
   const Status ordered = account_->post(server.id, "power_control/", Json{{"operation", operation}}, left());
   if (!ordered.ok() && ordered.error().code != Code::timeout) {
     Error error = ordered.error();
-    // Conflict with a lock that began after the list was read. Nothing was done.
+    // The server was locked after the list was read. Nothing was done.
     if (error.code == Code::conflict) error.code = Code::unavailable;
     return about(std::move(error), what);
   }
@@ -99,10 +99,10 @@ Status SakuraPhy::reach(PowerState wanted, const std::string& what, const std::s
   return reached.ok() || ordered.ok() ? reached : about(ordered.error(), what);
 }
 
-// Polls the list until it shows a change; reads the machine then and at intervals, since it is unknown how
-// often the list is refreshed.
+// Polls the list until it shows a change; reads the machine's own state then and at intervals, since it is
+// unknown how often the list is refreshed.
 Status SakuraPhy::wait_for(PowerState wanted, const std::string& what, DurationMs reserve) {
-  std::string last = "nothing yet";
+  std::string last = "its power state is unknown";
   TimeMs looked = waiter_.now();
   while (left() > reserve + kPoll) {
     pause();

@@ -188,7 +188,8 @@ TEST_CASE(
   REQUIRE(before.ok());
   CHECK(before->holds == Holds::no);
   CHECK(before->diff.find("0000:00:01.0 (classic): 005d -> 0040") != std::string::npos);
-  CHECK(before->note == "bridges without the ACS capability, nothing to turn off: 0000:01:00.0");
+  CHECK(before->note ==
+        "these bridges have no ACS capability, so there is nothing to turn off: 0000:01:00.0");
   REQUIRE(n.module().apply(n.context, Json::object()).ok());
   CHECK(n.control(root) == 0x0040);  // direct translated stays
   CHECK(n.control(other) == 0x001d);

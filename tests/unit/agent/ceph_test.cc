@@ -238,7 +238,7 @@ TEST_CASE(
   Json params = {{"node", "node02"}, {"state", "out"}, {"copies", 2}, {"deadline_seconds", 0}};
   CHECK(node.apply("ceph_drain", params)
             .error()
-            .message.find("2 copies need as many other nodes, but only 1") != std::string::npos);
+            .message.find("2 copies require as many other nodes, but only 1") != std::string::npos);
   node.osds(3);
   node.machine.put("/ceph/full", "");
   CHECK(node.apply("ceph_drain", params).error().message.find("do not fit") != std::string::npos);

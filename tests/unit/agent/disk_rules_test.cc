@@ -445,7 +445,7 @@ TEST_CASE(
   const auto before = c.check(params);
   REQUIRE(before.ok());
   CHECK(
-      before->diff.find("disk A (nvme1n1) is to get a new GPT with partitions cache (16 MiB), data (46 MiB), "
+      before->diff.find("disk A (nvme1n1) needs a new GPT with partitions cache (16 MiB), data (46 MiB), "
                         "but currently contains: blank") != std::string::npos);
   REQUIRE(c.apply(params).ok());
   CHECK(!c.machine.called("--force"));
@@ -883,7 +883,7 @@ TEST_CASE(
     CHECK(machine.units["moosefs-master.service"].active == (found == "nothing"));
     if (made.ok() || found == "no such disk") continue;
     CHECK(made.error().code == Code::denied);
-    CHECK(made.error().message.find("/state/mfs/metalogger of another node") != std::string::npos);
+    CHECK(made.error().message.find("/state/mfs/metalogger on another node") != std::string::npos);
     machine.put("/state/mfs/master/metadata_ml.mfs.back", "years of data");
     CHECK(master->apply(context, params).ok());
     CHECK(machine.units["moosefs-master.service"].active);

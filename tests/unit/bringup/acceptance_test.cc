@@ -686,7 +686,7 @@ TEST_CASE("a floor that every node misses is put to the operator: no node is qua
   CHECK(totals(report).accepted == 0);
   REQUIRE(report.notes.size() == 1);
   for (const char* word :
-       {"memory/triad_mbps", "at least 10", "3 x to 5 x", "4 nodes", "profile lab", "min"}) {
+       {"memory/triad_mbps", "at least 10", "3 x to 5 x", "4 measured nodes", "profile lab", "min"}) {
     CAPTURE(word);
     CHECK(report.notes[0].find(word) != std::string::npos);
     CHECK(b.store.node("node03").value().reason.find("memory/triad_mbps") != std::string::npos);

@@ -128,8 +128,8 @@ TEST_CASE("hosts spec: without a majority nothing is declared, and it is said", 
   CHECK(made.spec.nodes[0].hardware.cpus == 224);
   REQUIRE(made.notes.size() == 1);
   CHECK(made.notes[0] ==
-        "group gpu: no value is shared by a majority of hosts, so these were left out of the spec: "
-        "number of GPUs");
+        "group gpu: no majority of hosts agrees on these values, so they were left out of the spec: number "
+        "of GPUs");
 
   // An inventory that is missing is no vote.
   List unseen = four();

@@ -456,7 +456,7 @@ TEST_CASE("an installed system that runs is stopped in order before its power is
   CHECK(b.powered.empty());
   REQUIRE(b.offered("gpu03") == b.id("gpu03/netboot", 1) + "-stop");
   CHECK(b.offers["gpu03"].kind == wire::OrderKind::power_off);
-  CHECK(b.waits_for() == "shutting gpu03 down, for up to 3 min");
+  CHECK(b.waits_for() == "shutting down gpu03, for up to 3 min");
   b.finish("gpu03");  // the agent's word is not the end of it
   b.reactor.advance(20 * kSecond);
   CHECK(b.powered.empty());

@@ -305,7 +305,7 @@ TEST_CASE("a damaged, foreign or newer database is refused and untouched", "[sto
     std::string bytes = good;
     bytes[68] = 0;
     dir.write("muster.db", bytes);
-    must_refuse_untouched(dir, Code::corrupt, "another program");
+    must_refuse_untouched(dir, Code::corrupt, "a different program");
   }
   SECTION("cut off") {
     dir.write("muster.db", good.substr(0, good.size() - 4096));
