@@ -12,17 +12,17 @@ namespace {
 constexpr size_t kLongestLine = 64u << 20;
 
 Result<Json> answer_to(const Adopting& host, const std::string& line) {
-  TRY(Json asked, parse_json(line));
-  if (!asked.is_object()) return fail(Code::invalid, "standard input: expected an object");
-  const Json what = asked.value("ask", Json());
+  TRY(Json requested, parse_json(line));
+  if (!requested.is_object()) return fail(Code::invalid, "standard input: expected an object");
+  const Json what = requested.value("ask", Json());
   if (what == "nothing") return Json::object();
-  asked.erase("ask");
+  requested.erase("ask");
   if (what == "look") {
-    TRY(const PreviewRequest request, preview_request(dump_json(asked)));
+    TRY(const PreviewRequest request, preview_request(dump_json(requested)));
     return preview(host.files, host.process, request);
   }
   if (what == "join") {
-    TRY(const BootParameters boot, join_parameters(dump_json(asked)));
+    TRY(const BootParameters boot, join_parameters(dump_json(requested)));
     TRY(const std::string node, host.join(boot));
     return Json{{"node", node}};
   }

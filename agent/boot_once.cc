@@ -119,7 +119,7 @@ void forget_systemd_boot(const Files& files, Process& process) {
 
 // ---- GRUB
 
-Result<std::string> ask_grub(Process& process, std::vector<std::string> argv) {
+Result<std::string> query_grub(Process& process, std::vector<std::string> argv) {
   const std::string program = argv[0];
   auto out = run_ok(process, {std::move(argv)});
   if (!out.ok()) return denied(program + ": " + out.error().message).error();
@@ -145,8 +145,8 @@ Status can_grub(const Files& files, Process& process) {
   const std::string block = files.read(env).value_or("");
   if (block.size() != kGrubEnvSize || block.rfind(kGrubEnvHead, 0) != 0)
     return denied("/boot/grub/grubenv is not in a format that GRUB can write");
-  TRY(const std::string layers, ask_grub(process, {"grub-probe", "--target=abstraction", kGrub}));
-  TRY(const std::string type, ask_grub(process, {"grub-probe", "--target=fs", kGrub}));
+  TRY(const std::string layers, query_grub(process, {"grub-probe", "--target=abstraction", kGrub}));
+  TRY(const std::string type, query_grub(process, {"grub-probe", "--target=fs", kGrub}));
   if (!layers.empty())
     return denied("GRUB cannot write its environment on " + layers +
                   ", so every boot would use the one-time entry");
@@ -182,10 +182,10 @@ Status write_custom(const Files& files, const std::string& text) {
 }
 
 void forget_grub(const Files& files, Process& process) {
-  const auto listed = ask_grub(process, {"grub-editenv", std::string(kGrub) + "/grubenv", "list"});
+  const auto listed = query_grub(process, {"grub-editenv", std::string(kGrub) + "/grubenv", "list"});
   if (listed.ok() &&
       ("\n" + *listed + "\n").find(fmt::format("\nnext_entry={}\n", kEntry)) != std::string::npos)
-    (void)ask_grub(process, {"grub-editenv", std::string(kGrub) + "/grubenv", "unset", "next_entry"});
+    (void)query_grub(process, {"grub-editenv", std::string(kGrub) + "/grubenv", "unset", "next_entry"});
   if (const auto custom = files.read(kCustom); custom.ok() && custom->find(kBegin) != std::string::npos) {
     const std::string rest = without_block(*custom);
     (void)(rest.empty() ? files.remove(kCustom) : write_custom(files, rest));
@@ -222,8 +222,8 @@ std::string grub_entry(const std::string& uuid, const std::string& path, const s
 
 Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
   TRY(const std::string words, grub_words(boot.command_line));
-  TRY(const std::string uuid, ask_grub(process, {"grub-probe", "--target=fs_uuid", kGrub}));
-  TRY(const std::string path, ask_grub(process, {"grub-mkrelpath", kGrub}));
+  TRY(const std::string uuid, query_grub(process, {"grub-probe", "--target=fs_uuid", kGrub}));
+  TRY(const std::string path, query_grub(process, {"grub-mkrelpath", kGrub}));
   if (uuid.empty() || uuid.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos ||
       path.empty() || path.find_first_of(" '\"\\\n") != std::string::npos)
     return denied("unexpected output of grub-probe or grub-mkrelpath: " + uuid + " " + path);
@@ -236,8 +236,8 @@ Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
       without_block(custom) + kBegin +
           fmt::format("if [ -f $prefix/{0}/entry.cfg ]; then source $prefix/{0}/entry.cfg; fi\n", kEntry) +
           kEnd));
-  TRY_(ask_grub(process, {"grub-reboot", kEntry}));
-  TRY(const std::string env, ask_grub(process, {"grub-editenv", std::string(kGrub) + "/grubenv", "list"}));
+  TRY_(query_grub(process, {"grub-reboot", kEntry}));
+  TRY(const std::string env, query_grub(process, {"grub-editenv", std::string(kGrub) + "/grubenv", "list"}));
   if (("\n" + env + "\n").find(fmt::format("\nnext_entry={}\n", kEntry)) == std::string::npos)
     return denied("GRUB's environment does not contain the one-time entry that was set");
   return Ok{};

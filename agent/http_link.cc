@@ -91,7 +91,7 @@ class Lane {
   std::thread thread_;
 };
 
-Result<wire::PollReply> ask_orders(HttpClient& client, const std::string& target) {
+Result<wire::PollReply> poll_orders(HttpClient& client, const std::string& target) {
   HttpRequest request;
   request.target = target;
   TRY(const HttpResponse response, client.request(request, kPollDeadline));
@@ -113,7 +113,8 @@ Result<uint64_t> post_events(HttpClient& client, const std::string& body) {
   return it->get<uint64_t>();
 }
 
-Result<wire::JoinReply> ask_certificate(HttpClient& client, const std::string& verb, const Json& message) {
+Result<wire::JoinReply> request_certificate(HttpClient& client, const std::string& verb,
+                                            const Json& message) {
   HttpRequest request;
   request.method = "POST";
   request.target = "/agent/v1/" + verb;
@@ -142,22 +143,22 @@ class HttpLink : public RenewableLink {
            std::function<std::string()> storage)
       : reactor_(reactor),
         url_(std::move(url)),
-        asks_("/agent/v1/orders?boot=" + query_value(identity.boot_id) + "&mode=" +
-              std::string(wire::to_string(identity.mode)) + "&image=" + query_value(identity.image_digest) +
-              "&slot=" + query_value(identity.slot) + "&have="),
+        poll_path_("/agent/v1/orders?boot=" + query_value(identity.boot_id) +
+                   "&mode=" + std::string(wire::to_string(identity.mode)) + "&image=" +
+                   query_value(identity.image_digest) + "&slot=" + query_value(identity.slot) + "&have="),
         on_trial_(identity.on_trial),
         storage_(std::move(storage)),
         polls_(std::move(polls)),
         posts_(std::move(posts)) {}
 
   void poll(const std::vector<std::string>& have, Orders done) override {
-    std::string target = asks_;
+    std::string target = poll_path_;
     for (size_t i = 0; i < have.size(); ++i) target += (i ? "," : "") + query_value(have[i]);
     polls_.submit([this, target, done = std::move(done)](HttpClient& client) {
       Result<wire::PollReply> reply = fail(Code::invalid, "invalid response: see the agent's log");
       contain_exceptions("an answer with orders", [&] {
-        reply = ask_orders(client, target + (on_trial_ && on_trial_() ? "&trial=1" : "") +
-                                       (storage_ ? "&storage=" + query_value(storage_()) : ""));
+        reply = poll_orders(client, target + (on_trial_ && on_trial_() ? "&trial=1" : "") +
+                                        (storage_ ? "&storage=" + query_value(storage_()) : ""));
       });
       reactor_.post([done, reply = std::move(reply)] { done(reply); });
     });
@@ -183,7 +184,7 @@ class HttpLink : public RenewableLink {
 
  private:
   Reactor& reactor_;
-  std::string url_, asks_;
+  std::string url_, poll_path_;
   std::function<bool()> on_trial_;  // these two outlive the lanes, which call them
   std::function<std::string()> storage_;
   Lane polls_, posts_;
@@ -220,7 +221,7 @@ Result<Credentials> join(const JoinOptions& options, std::string* node) {
       kControllerOrganization;  // other nodes have certificates of the same CA
   client_settings.ignore_certificate_times = true;
   TRY(auto client, make_http_client(client_settings));
-  TRY(const wire::JoinReply reply, ask_certificate(*client, "join", wire::to_json(message)));
+  TRY(const wire::JoinReply reply, request_certificate(*client, "join", wire::to_json(message)));
   if (node) *node = reply.node;
   return checked(reply, options.key_pem, message.csr_pem, pin);
 }
@@ -229,7 +230,7 @@ Result<Credentials> renew(const std::string& url, const std::string& node, const
   TRY(const std::string csr, pki::make_csr(present.key_pem, node));
   TRY(const std::string pin, pki::certificate_fingerprint(present.ca_pem));
   TRY(auto client, make_http_client(client_options(url, present)));
-  TRY(const wire::JoinReply reply, ask_certificate(*client, "renew", {{"csr_pem", csr}}));
+  TRY(const wire::JoinReply reply, request_certificate(*client, "renew", {{"csr_pem", csr}}));
   return checked(reply, present.key_pem, csr, pin);
 }
 

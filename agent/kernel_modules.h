@@ -22,8 +22,8 @@ class ModuleLoader {
 
   // `folder`: "/usr/lib/modules/<release>" within `files`.
   ModuleLoader(const Files& files, std::string folder, Insert insert);
-  // Loads `name` with its dependencies, and its soft dependencies before or after it (for a network driver,
-  // that of the chip at its port). An unknown name is not an error: the module is built in or absent.
+  // Loads `name` with its dependencies, and its declared soft dependencies before or after it (such as a
+  // network driver's PHY driver). An unknown name is not an error: the module is built in or absent.
   Status load(const std::string& name);
   // Loads the modules for the devices of all buses, repeatedly until nothing new appears (a bus driver can
   // add new devices). Failures are collected, not fatal: a broken NIC driver must not hide the others.

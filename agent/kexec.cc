@@ -134,7 +134,7 @@ Status arm_loader(const KexecDeps& deps, const wire::KexecJob& job, const std::s
   return arm_boot_once(deps.files, deps.process, loader, boot);
 }
 
-// Checks that this system can be left at all. denied gives the reason why not.
+// Checks whether this system can hand over at all. Code::denied: the reason why it cannot.
 Status may_leave(const Files& files) {
   if (!files.is_directory("/run/systemd/system"))
     return denied("systemd is not running: this system cannot be shut down cleanly");
@@ -270,13 +270,13 @@ Result<Json> prepare_kexec(const KexecDeps& deps, const wire::KexecJob& job) {
 
 Status leave_by_kexec(const Files& files, Process& process) {
   if (boot_once_armed(files)) {
-    const auto told = run_ok(
+    const auto result = run_ok(
         process, {{"systemctl", "--no-block", "--job-mode=replace-irreversibly", "start", "reboot.target"}});
-    if (told.ok()) return Ok{};
+    if (result.ok()) return Ok{};
     forget_boot_once(files, process);
-    return told.error();
+    return result.error();
   }
-  const auto tell = [&]() -> Status {
+  const auto notify = [&]() -> Status {
     TRY_(files.write(kUnit, kUnitText));
     TRY_(run_ok(process, {{"systemctl", "daemon-reload"}}));
     // As with `systemctl reboot`, no later request can cancel this job.
@@ -284,11 +284,11 @@ Status leave_by_kexec(const Files& files, Process& process) {
                            "muster-kexec.service"}}));
     return Ok{};
   };
-  const Status told = tell();
-  if (told.ok()) return told;
+  const Status result = notify();
+  if (result.ok()) return result;
   (void)files.remove(kUnit);
   (void)child(process, {{"unload", true}});
-  return told;
+  return result;
 }
 
 void start_loaded_kernel(const Files& files) {

@@ -145,13 +145,13 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   identity.version = kProgramVersion;
   identity.jitter_seed = std::hash<std::string>()(config.node + identity.incarnation);
   StorageState storage(files, process);
-  const auto tell = [&storage] {
+  const auto report = [&storage] {
     const auto since = std::chrono::steady_clock::now().time_since_epoch();
     return storage.text(std::chrono::duration_cast<std::chrono::seconds>(since).count());
   };
   TRY(const auto link,
       make_http_link(*reactor, config.url, credentials, identity,
-                     config.mode == wire::Mode::ram ? std::function<std::string()>() : tell));
+                     config.mode == wire::Mode::ram ? std::function<std::string()>() : report));
   FileJournal journal(*reactor, files, folder + "/journal");
   const auto runner = make_work_runner(*reactor, files, process, config.node, std::move(functions));
   Agent agent(*reactor, *link, journal, *runner, identity);
@@ -317,13 +317,13 @@ class LoggedProcess : public Process {
     std::string words;
     for (const auto& word : command.argv) words += " " + word;
     fmt::print(log_, "+{}\n", words);
-    Command heard = command;
-    heard.on_output = [&](std::string_view text) {
+    Command watched = command;
+    watched.on_output = [&](std::string_view text) {
       std::fwrite(text.data(), 1, text.size(), log_);
       std::fflush(log_);
       if (command.on_output) command.on_output(text);
     };
-    auto output = inner_.run(heard);
+    auto output = inner_.run(watched);
     if (!output.ok())
       fmt::print(log_, "- {}\n", output.error().message);
     else if (!output->ok())
@@ -353,12 +353,12 @@ Status run_steps_here(bool write, const std::string& log_path) {
   const auto logged = log ? std::make_unique<LoggedProcess>(*plain, log.get()) : nullptr;
   Process* process = logged ? static_cast<Process*>(logged.get()) : plain.get();
   StepContext context{files, *process, files.read_line("/proc/sys/kernel/hostname")};
-  const auto tell = [&log](const std::string& line) {
+  const auto report = [&log](const std::string& line) {
     fmt::print("{}\n", line);
     std::fflush(stdout);
     if (log) fmt::print(log.get(), "# {}\n", line);
   };
-  context.say = [&tell](const std::string& line) { tell("  " + line); };
+  context.say = [&report](const std::string& line) { report("  " + line); };
   context.module = [](const std::string& name) { return find_step_module(name); };
   context.root = ::geteuid() == 0;
   TRY(const StepOrder parsed, step_order_from_json(order, context));
@@ -368,10 +368,10 @@ Status run_steps_here(bool write, const std::string& log_path) {
         .count();
   };
   const WorkOutcome outcome =
-      run_steps(context, parsed, now, [&tell](const std::string& kind, const Json& data) {
+      run_steps(context, parsed, now, [&report](const std::string& kind, const Json& data) {
         if (kind == "step")
-          tell(fmt::format("{} {} {} {}", data.value("status", ""), data.value("step", ""),
-                           data.value("message", ""), data.value("diff", "")));
+          report(fmt::format("{} {} {} {}", data.value("status", ""), data.value("step", ""),
+                             data.value("message", ""), data.value("diff", "")));
       });
   fmt::print("{}\n",
              dump_json(Json{{"counts", outcome.result.value("counts", Json::object())}, {"ms", now()}}));

@@ -93,7 +93,7 @@ StorageState::Question StorageState::of_scheduler(const std::string& host) {
 // True if the process of an earlier query is still there: in uninterruptible sleep it cannot be killed. Of
 // other processes only the name is read: the command line is in the memory of the process, and reading it may
 // hang if that process hangs.
-bool StorageState::still_asks(const Command& command) const {
+bool StorageState::still_querying(const Command& command) const {
   std::string line;
   for (const std::string& word : command.argv) line += word + '\0';
   // A script's command line begins with the interpreter, followed by the script's path.
@@ -112,12 +112,12 @@ bool StorageState::still_asks(const Command& command) const {
   return false;
 }
 
-void StorageState::ask(Question question, int64_t seconds) {
+void StorageState::query(Question question, int64_t seconds) {
   Answer& answer = answers_[question.of];
-  if (answer.busy || (answer.asked >= 0 && seconds - answer.asked < answer.rest)) return;
-  const bool first = answer.asked < 0;
-  answer.asked = seconds;
-  if ((first || answer.silent) && still_asks(question.command)) {
+  if (answer.busy || (answer.queried >= 0 && seconds - answer.queried < answer.rest)) return;
+  const bool first = answer.queried < 0;
+  answer.queried = seconds;
+  if ((first || answer.silent) && still_querying(question.command)) {
     answer.silent = true;
     return;
   }
@@ -178,14 +178,14 @@ Json StorageState::look(int64_t seconds) {
   const auto engines = health_questions(files_);
   std::unique_lock<std::mutex> lock(mutex_);
   for (const auto& [target, mount] : mounts)
-    if (!is_systems(target) && is_served(mount)) ask(of_mount(target), seconds);
-  for (const auto& engine : engines) ask(of_engine(engine), seconds);
+    if (!is_systems(target) && is_served(mount)) query(of_mount(target), seconds);
+  for (const auto& engine : engines) query(of_engine(engine), seconds);
   const bool computes = files_.exists("/etc/slurm/slurm.conf") && files_.exists("/usr/sbin/slurmd");
   const std::string host = computes ? files_.read_line("/proc/sys/kernel/hostname") : "";
-  if (!host.empty()) ask(of_scheduler(host), seconds);
+  if (!host.empty()) query(of_scheduler(host), seconds);
   done_.wait_for(lock, std::chrono::milliseconds(patience_), [&] {
     return std::none_of(answers_.begin(), answers_.end(),
-                        [&](const auto& one) { return one.second.busy && one.second.asked == seconds; });
+                        [&](const auto& one) { return one.second.busy && one.second.queried == seconds; });
   });
   Json out = Json::array();
   for (const auto& engine : engines) {

@@ -54,14 +54,14 @@ class StorageState {
     std::function<Json(const std::string& out)> read;  // parses its output; null: invalid
   };
   struct Answer {
-    int64_t asked = -1, answered = -1, rest = 60;  // seconds
+    int64_t queried = -1, answered = -1, rest = 60;  // seconds
     bool silent = false, busy = false;
     Json said = nullptr;
     std::thread helper;
   };
-  void ask(Question question, int64_t seconds);
+  void query(Question question, int64_t seconds);
   void run(const Question& question, int64_t seconds);
-  bool still_asks(const Command& command) const;
+  bool still_querying(const Command& command) const;
   static Question of_mount(const std::string& target);
   static Question of_scheduler(const std::string& host);
   static Question of_engine(const HealthQuestion& question);

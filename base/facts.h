@@ -109,7 +109,7 @@ struct SlotFacts {
 struct BootFacts {
   std::string running;   // "a" | "b": the slot that holds /
   std::string standing;  // the default slot, started unless a one-time boot is requested; "": unknown
-  std::string no_trial;  // why the other slot cannot be booted once; "": it can
+  std::string no_trial;  // why a one-time boot of the other slot is not possible; "": it is
   std::map<std::string, SlotFacts> slots;
 };
 

@@ -31,10 +31,10 @@ void ReactorWatch::judge(int64_t took) {
 ReactorWatch::OnSlow once_an_hour(std::function<SteadyMs()> now, ReactorWatch::OnSlow then) {
   auto last = std::make_shared<std::map<std::string, SteadyMs>>();
   return [last, now = std::move(now), then = std::move(then)](const std::string& name, DurationMs took) {
-    SteadyMs& told = (*last)[name];
+    SteadyMs& logged_at = (*last)[name];
     const SteadyMs at = now();
-    if (told && at - told < 60 * kMinute) return;
-    told = at;
+    if (logged_at && at - logged_at < 60 * kMinute) return;
+    logged_at = at;
     then(name, took);
   };
 }

@@ -37,7 +37,7 @@ std::optional<StandinGpus> standin_from_text(const std::string& text);
 
 // Returns the PCI address of stand-in `index` (from 0), "0000:e1:00.0"; a lab machine has no device there.
 std::string standin_pci(int index);
-// Returns them as inventory entries. `machine`: its product UUID, which makes the UUIDs of GPUs unique.
+// Returns the stand-ins as inventory entries. `machine`: product UUID, which makes the GPUs' UUIDs unique.
 std::vector<GpuFacts> standin_facts(const StandinGpus& gpus, const std::string& machine);
 
 // Returns how many of the GPUs are stand-ins.

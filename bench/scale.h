@@ -22,7 +22,7 @@
 #include "controller/bringup/playbook_shelf.h"
 #include "controller/bringup/run_viewer.h"
 #include "controller/link/link_hub.h"
-#include "controller/nodes/storage_told.h"
+#include "controller/nodes/storage_reports.h"
 #include "controller/plan/planner.h"
 #include "controller/run/executor.h"
 #include "tests/fakes/temp_dir.h"
@@ -81,7 +81,7 @@ class Machine {
 
  private:
   void restart(wire::Mode mode);
-  void ask();
+  void request();
   void take(const wire::PollReply& reply);
   void begin(const wire::WorkOrder& order);
   void write_image(const std::shared_ptr<const wire::WorkOrder>& order, int slice);
@@ -163,7 +163,7 @@ class ScaleCluster : private PowerPort, private BootPort {
   RunViewer viewer_;
   PlannerInput surroundings_;  // without the nodes, and the content of spec and playbooks
   const Spec spec_;
-  StorageTold storage_;
+  StorageReports storage_;
   std::map<std::string, std::string> problems_;
   std::map<std::string, std::unique_ptr<Machine>> machines_;
   std::map<std::string, Spread> calls_;

@@ -34,7 +34,7 @@ void Machine::restart(wire::Mode mode) {
          {"boot_id", boot_},
          {"image_digest", mode_ == wire::Mode::ram ? "" : image_},
          {"agent_version", "bench"}});
-    ask();
+    request();
   });
 }
 
@@ -46,13 +46,13 @@ void Machine::say(const std::string& order, const std::string& kind, Json data) 
   });
 }
 
-void Machine::ask() {
+void Machine::request() {
   Presence present;
   present.boot_id = boot_;
   present.mode = mode_;
   present.image_digest = mode_ == wire::Mode::ram ? "" : image_;
   clock_.label("an agent's poll");
-  hub_.ask(
+  hub_.poll(
       spec_.name, has_,
       [this, boots = boots_](wire::PollReply reply) {
         if (boots == boots_) later(5, 50, [this, reply = std::move(reply)] { take(reply); });
@@ -64,7 +64,7 @@ void Machine::take(const wire::PollReply& reply) {
   for (const auto& id : reply.withdrawn) has_.erase(id);
   for (const auto& order : reply.orders)
     if (has_.insert(order.id).second) begin(order);
-  ask();
+  request();
 }
 
 void Machine::begin(const wire::WorkOrder& order) {

@@ -120,12 +120,12 @@ Status Host::open() {
   return Ok{};
 }
 
-Result<Json> Host::ask(const Json& what, DurationMs deadline) {
+Result<Json> Host::request(const Json& what, DurationMs deadline) {
   // The operator's approval may take a while, during which an idle connection may be lost unnoticed. So a
   // request that changes nothing is sent first; without a reply, a new connection is made.
-  if (dialog_ && !dialog_->ask(R"({"ask":"nothing"})", kSign).ok()) dialog_.reset();
+  if (dialog_ && !dialog_->request(R"({"ask":"nothing"})", kSign).ok()) dialog_.reset();
   if (!dialog_) TRY_(open());
-  auto said = dialog_->ask(dump_json(what), deadline);
+  auto said = dialog_->request(dump_json(what), deadline);
   if (!said.ok()) {
     dialog_.reset();  // a late reply would be taken for the reply to the next request
     return said.error();
@@ -140,9 +140,9 @@ Result<Json> Host::ask(const Json& what, DurationMs deadline) {
 }
 
 Result<Json> Host::look(const std::string& node, const std::string& pin, const Json& steps) {
-  auto asked = ask({{"ask", "look"}, {"node", node}, {"pin", pin}, {"steps", steps}}, kLook);
-  if (!asked.ok()) return std::move(asked).error().with("inspecting " + target_.address);
-  const Json& answer = *asked;
+  auto requested = request({{"ask", "look"}, {"node", node}, {"pin", pin}, {"steps", steps}}, kLook);
+  if (!requested.ok()) return std::move(requested).error().with("inspecting " + target_.address);
+  const Json& answer = *requested;
   const auto facts = answer.find("facts"), joined = answer.find("joined");
   if (facts == answer.end() || !facts->is_object())
     return fail(Code::failed, target_.address + ": unexpected answer");

@@ -27,7 +27,7 @@ class Host {
  public:
   Host(SshTarget target, const std::string& agent) : target_(std::move(target)), agent_(agent) {}
   // Returns the agent's answer (agent/adopting.h) or its error. `timeout`: the request may have taken effect.
-  Result<Json> ask(const Json& what, DurationMs deadline);
+  Result<Json> request(const Json& what, DurationMs deadline);
   // Returns {facts, joined, steps: [{step, module, outcome, diff, message}]}: the host's facts, and the
   // results of checking `steps` on it. conflict: the host cannot be adopted.
   Result<Json> look(const std::string& node, const std::string& pin, const Json& steps);

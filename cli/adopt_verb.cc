@@ -100,7 +100,7 @@ Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
         "{}\nCompare with the output of this command on the host: ssh-keygen -lf "
         "/etc/ssh/ssh_host_ed25519_key.pub\n",
         fmt::join(shown, "\n"));
-    if (ask(shown.size() == 1 ? "Does it match?" : "Do they all match?")) return Ok{};
+    if (confirm_prompt(shown.size() == 1 ? "Does it match?" : "Do they all match?")) return Ok{};
   }
   const std::string how =
       shown.size() == 1
@@ -197,20 +197,20 @@ void print_preview(const std::vector<One>& hosts, const Json& planned) {
     fmt::print("The spec would become revision {}:\n{}\n", planned.value("revision", 0),
                clean_lines(planned.value("diff", "")));
   print_plan(planned);
-  std::vector<std::pair<std::string, std::string>> told;  // text, and its hosts
+  std::vector<std::pair<std::string, std::string>> groups;  // text, and its hosts
   for (const auto& one : hosts) {
     std::string text;
     if (!is_online(planned, one.node))
       text = "  muster-agent\n      the program in /usr/sbin, its unit, its identity\n";
     text += render_preview(one.answer.value("steps", Json::array()));
     const auto same =
-        std::find_if(told.begin(), told.end(), [&](const auto& entry) { return entry.first == text; });
-    if (same == told.end())
-      told.push_back({text, one.target.address});
+        std::find_if(groups.begin(), groups.end(), [&](const auto& entry) { return entry.first == text; });
+    if (same == groups.end())
+      groups.push_back({text, one.target.address});
     else
       same->second += ", " + one.target.address;
   }
-  for (const auto& [text, whom] : told)
+  for (const auto& [text, whom] : groups)
     fmt::print("\nChanges on {} (checked on the host; nothing has been written yet):\n{}\n", whom, text);
 }
 
@@ -231,12 +231,12 @@ Status look_for_agent(Context& context, const std::string& node, TimeMs before, 
 Status start_agent(Context& context, One& one, const Json& ticket) {
   const auto row = Api(context).get("/v1/nodes/" + url_encode(one.node));
   const TimeMs before = row.ok() ? row->value("last_seen", int64_t{0}) : 0;
-  auto started = one.host->ask({{"ask", "join"},
-                                {"url", ticket.value("url", "")},
-                                {"pin", ticket.value("pin", "")},
-                                {"token", ticket.value("tokens", Json::object()).value(one.node, "")},
-                                {"node", one.node}},
-                               kStart);
+  auto started = one.host->request({{"ask", "join"},
+                                    {"url", ticket.value("url", "")},
+                                    {"pin", ticket.value("pin", "")},
+                                    {"token", ticket.value("tokens", Json::object()).value(one.node, "")},
+                                    {"node", one.node}},
+                                   kStart);
   if (started.ok()) return Ok{};
   if (started.error().code == Code::timeout)
     return look_for_agent(context, one.node, before, started.error());
@@ -342,7 +342,7 @@ std::string render_preview(const Json& steps) {
     }
   };
   list("unknown", "Known only after the steps above have run");
-  list("secret", "Contains a secret, which is sent only during the run; counted as a change");
+  list("secret", "Contains a secret, which is sent only during the run; the change is not known yet");
   out += fmt::format(
       "{} steps would change something, {} are already correct, {} do not apply, {} are not known yet\n",
       by["would_change"].size(), by["already"].size(), by["not_applicable"].size(),

@@ -35,8 +35,8 @@ bool names(const std::string& approval, const std::string& digest) {
 
 // Handles one line of an image job's stream: {"what", "fraction"}, {"error"} or {"digest", "reused"}. Prints
 // nothing about an unchanged image unless it was requested by name.
-Status show_build_line(const Context& context, const std::string& name, bool asked, const std::string& line,
-                       std::string& last) {
+Status show_build_line(const Context& context, const std::string& name, bool explicitly,
+                       const std::string& line, std::string& last) {
   const auto json = parse_json(line);
   if (!json.ok() || !json->is_object()) return Ok{};
   if (json->contains("error")) {
@@ -50,7 +50,7 @@ Status show_build_line(const Context& context, const std::string& name, bool ask
   const char* fresh_line = terminal ? "\r\x1b[K" : "";
   if (json->contains("digest")) {
     const bool reused = json->value("reused", false);
-    if (!reused || asked)
+    if (!reused || explicitly)
       fmt::print("{}image {}: {}{}\n", fresh_line, name, reused ? "unchanged, " : "",
                  json->value("digest", ""));
   } else if (fraction <= 0)
@@ -64,11 +64,11 @@ Status show_build_line(const Context& context, const std::string& name, bool ask
   return Ok{};
 }
 
-Status build_one(Context& context, const ImageOrder& order, bool asked) {
+Status build_one(Context& context, const ImageOrder& order, bool explicitly) {
   Json body = {{"name", order.name}, {"rebuild", order.rebuild}};
   if (!order.bake.empty()) body["bake"] = order.bake;
   if (!order.recipe.empty()) body["recipe"] = order.recipe;
-  return image_job(context, "build", order.name, body, asked);
+  return image_job(context, "build", order.name, body, explicitly);
 }
 
 bool leaves_out(const Json& planned) { return !planned.value("left_out", Json::array()).empty(); }
@@ -132,7 +132,7 @@ Json request_of(const Goal& goal, const std::string& kind) {
 
 const char* plan_route(const Context& context) { return context.json ? "/v1/plan" : "/v1/plan?brief=1"; }
 
-bool ask(const std::string& question) {
+bool confirm_prompt(const std::string& question) {
   if (::isatty(STDIN_FILENO) != 1) return false;
   fmt::print("{} [y/N] ", question);
   std::fflush(stdout);
@@ -153,7 +153,7 @@ Status approve(const Context& context, const Approval& approval, const Json& pla
   if (!approval.digest.empty())
     return fail(Code::denied, fmt::format("the plan is now {}, not the approved {}: nothing was done", digest,
                                           approval.digest));
-  if (!context.json && ask(question)) return Ok{};
+  if (!context.json && confirm_prompt(question)) return Ok{};
   return fail(Code::denied, fmt::format("not approved, nothing was done: pass --yes, or --approve {}",
                                         hex_part(digest).substr(0, 12)));
 }
@@ -174,12 +174,12 @@ void print_plan(const Json& planned) {
 }
 
 Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body,
-                 bool asked) {
+                 bool explicitly) {
   std::string last;
   Status shown = Ok{};
   bool finished = false;
   TRY_(Api(context).lines("POST", "/v1/images/" + verb, dump_json(body), [&](const std::string& line) {
-    shown = show_build_line(context, name, asked, line, last);
+    shown = show_build_line(context, name, explicitly, line, last);
     finished = finished || line.find("\"digest\"") != std::string::npos;
     return shown.ok();
   }));

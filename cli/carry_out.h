@@ -47,7 +47,7 @@ struct ImageOrder {
 Status build_images(Context& context, const ImageOrder& order = {});
 // Runs POST /v1/images/VERB (build, import, export) to its end and shows its progress as that of `name`.
 Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body,
-                 bool asked = true);
+                 bool explicitly = true);
 // Writes report.html, report.json, junit.xml and nodes.jsonl; returns the folder's absolute path.
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
 // Ok when `planned` is approved: by flag, by its digest, or by the answer on a terminal. denied otherwise.
@@ -57,7 +57,7 @@ Status approve(const Context& context, const Approval& approval, const Json& pla
 // hundreds of megabytes for a large cluster.
 const char* plan_route(const Context& context);
 // Asks a yes/no question on the terminal; false without a terminal.
-bool ask(const std::string& question);
+bool confirm_prompt(const std::string& question);
 // Prints that there is nothing to do, and sets the exit code.
 void nothing_to_do(Context& context, const Json& planned, bool missing);
 // Prints the text that the controller made for a plan.

@@ -104,8 +104,8 @@ bool declare(Context& context, const Flags& flags) {
 void admit(Context& context, const Flags& flags) {
   const bool declared = flags.like.empty();
   if (declared && !(flags.mac + flags.machine + flags.power_address + flags.address).empty())
-    return complain(
-        context, fail(Code::invalid, "--like NODE is missing: name an existing node whose settings to copy"));
+    return complain(context, fail(Code::invalid,
+                                  "--like NODE is missing: name an existing node to copy the settings from"));
   const auto nodes = node_list(flags.node);
   if (!nodes.ok()) return complain(context, nodes.error());
   if (!declared && !declare(context, flags)) return;
@@ -151,7 +151,7 @@ void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& con
       verb.add_subcommand("admit", "add one new node that the spec declares, or an undeclared machine");
   admit_verb->add_option("NODE", flags->node, "name of the node")->required();
   admit_verb->add_option("--like", flags->like,
-                         "existing node whose settings to copy, if NODE is not in the spec yet");
+                         "existing node to copy the settings from, if NODE is not in the spec yet");
   admit_verb->add_option(
       "--mac", flags->mac,
       "MAC of the port that the machine booted from; default: the MAC of the only undeclared machine");
@@ -173,7 +173,7 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
                   "HOST or HOST:PORT, or several (10.20.0.[31-46],10.20.0.9): connect over SSH, show what "
                   "would change, and change it after approval");
   add->add_option("--like", flags->like,
-                  "existing node whose settings to copy, if NODE is not in the spec yet");
+                  "existing node to copy the settings from, if NODE is not in the spec yet");
   add->add_option("--address", flags->address,
                   "the node's address on the provisioning network, or one per host; default: HOST");
   add->add_option("--user", flags->user,

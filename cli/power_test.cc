@@ -150,7 +150,7 @@ bool may_switch_off(Context& context, const std::string& node, bool yes) {
   Api api(context);
   const auto known = api.get("/v1/nodes/" + url_encode(node));
   const std::string state = known.ok() ? text_at(*known, "state") : "";
-  return ask(
+  return confirm_prompt(
       fmt::format("{}{} is on. The test powers it off three times, twice hard and once by shutting down "
                   "its system, and on again each time. Continue?",
                   node, state.empty() ? "" : " (" + clean(state) + ")"));

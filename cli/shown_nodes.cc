@@ -85,9 +85,9 @@ Status names_nodes(const NodeFilter& filter, const Json& status) {
     names.insert(text_at(node, "name"));
     roles.insert(text_at(node, "role"));
   }
-  const auto lacking = [](const std::vector<std::string>& asked, const std::set<std::string>& there) {
+  const auto lacking = [](const std::vector<std::string>& requested, const std::set<std::string>& there) {
     std::string out;
-    for (const auto& word : asked)
+    for (const auto& word : requested)
       if (!there.count(word)) out += (out.empty() ? "" : ", ") + clean(word);
     return out;
   };

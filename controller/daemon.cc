@@ -32,7 +32,7 @@
 #include "controller/boot/kexec_order.h"
 #include "controller/link/link_hub.h"
 #include "controller/nodes/states.h"
-#include "controller/nodes/storage_told.h"
+#include "controller/nodes/storage_reports.h"
 #include "controller/bringup/own_machine_here.h"
 #include "controller/bringup/rollout_service.h"
 #include "controller/bringup/rollout_world.h"
@@ -105,7 +105,7 @@ struct Core {
        [this](const std::string& node, const std::string& panic) {
          events.add(executor.active() ? executor.run_id() : 0, node, "console", {{"text", panic}});
        }}};
-  StorageTold storage;
+  StorageReports storage;
   std::unique_ptr<ProviderInstall> provider_install;
   std::unique_ptr<Bringup> bringup;
   std::unique_ptr<RolloutWorld> rollout_world;
@@ -256,7 +256,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.cipher_suite = node->power.cipher_suite;
   where.target.as_operator = node->power.privilege == "operator";
   where.target.api = node->power.api;
-  if (where.driver == "sakura-phy") know_servers(current->spec, own, where.target);
+  if (where.driver == "sakura-phy") restore_servers(current->spec, own, where.target);
   where.within = node->power.within;
   where.sol = node->power.sol;
   where.target.expected_uuid = machine_of(executor.node_row(name).product_uuid);

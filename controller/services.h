@@ -23,7 +23,7 @@ class LinkHub;
 class PowerService;
 class RealReactor;
 class RolloutService;
-class StorageTold;
+class StorageReports;
 class Store;
 class Vault;
 
@@ -43,7 +43,7 @@ struct Services {
   RolloutService& rollout;
   api::ArchiveAnswers& archive;
   Discovery& discovery;  // undeclared machines
-  const StorageTold& storage;
+  const StorageReports& storage;
   // Problems of the controller itself: topic ("dhcp", "listen") -> text; empty: none.
   std::map<std::string, std::string>& problems;
 };

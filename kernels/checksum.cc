@@ -116,12 +116,12 @@ Measurement begin(const char* mode, const ChecksumOptions& options) {
   return out;
 }
 
-Measurement failed(Measurement out, const Error& error, const std::string& blame) {
+Measurement failed(Measurement out, const Error& error, const std::string& faulty_parts) {
   const bool refused = error.code == Code::denied || error.code == Code::invalid;
   const bool corrupt = error.code == Code::corrupt;
   out.outcome = refused ? Outcome::refused : corrupt ? Outcome::corrupt : Outcome::failed;
   out.error = error.message;
-  if (!refused) out.blame.push_back(blame);
+  if (!refused) out.faulty_parts.push_back(faulty_parts);
   return out;
 }
 

@@ -194,16 +194,16 @@ void add_log(const Files& files, const Counts& before, Measurement& out, Moved& 
 
 // The driver's counters are saved with the others, by name.
 void save_gpus(const CountersOptions& options, Counts& now) {
-  if (!options.ask_nvml) return;
-  const auto reading = options.ask_nvml();
+  if (!options.query_nvml) return;
+  const auto reading = options.query_nvml();
   if (!reading.ok()) return;
   for (const auto& [metric, parts] : reading->counts) now[metric] = parts;
 }
 
 // Returns why there is no result for the GPUs; "" if there is one.
 std::string add_gpus(const CountersOptions& options, const Counts& before, Measurement& out) {
-  if (!options.ask_nvml) return "NVIDIA's driver was not queried";
-  const auto reading = options.ask_nvml();
+  if (!options.query_nvml) return "NVIDIA's driver was not queried";
+  const auto reading = options.query_nvml();
   if (!reading.ok()) {
     if (options.gpus)  // the controller has a remedy for either
       out.detail["missing"] = reading.error().code == Code::not_found ? kNvmlProgram : "driver";
@@ -271,7 +271,7 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
   add_log(files, before, out, moved);
   out.detail["absent"] = moved.absent;
   out.detail["moved"] = moved.parts;
-  if (const std::string why = add_gpus(options, before, out); options.ask_nvml && !why.empty())
+  if (const std::string why = add_gpus(options, before, out); options.query_nvml && !why.empty())
     out.detail["absent"].push_back("GPU counters: " + why);
   out.detail["part"] = named_parts(out.detail["moved"]);
   return out;

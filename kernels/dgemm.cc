@@ -182,7 +182,7 @@ void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant,
     if (core.wrong == 0) continue;
     if (out.error.empty()) out.error = core.first;
     out.outcome = Outcome::corrupt;
-    out.blame.push_back(fmt::format("cpu {}", core.cpu));
+    out.faulty_parts.push_back(fmt::format("cpu {}", core.cpu));
   }
   out.metrics["gflops"] = {total, "GFLOP/s"};
   const double middle = median(rates);

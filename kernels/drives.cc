@@ -154,7 +154,7 @@ std::string part_name(const Drive& drive) {
 void set_failed(Measurement& out, const Drive& drive, std::string error) {
   out.outcome = Outcome::failed;
   out.error = std::move(error);
-  out.blame = {part_name(drive)};
+  out.faulty_parts = {part_name(drive)};
 }
 
 Measurement read_drive(const Files& files, const Drive& drive, const DrivesOptions& options) {

@@ -86,7 +86,7 @@ bool is_dram(const std::string& table) {
 // SMBIOS memory devices (type 17): size at 0x0c (0: empty slot), configured speed at 0x20, maximum at 0x15.
 void look_at_memory(const Files& files, Machine& out) {
   std::set<std::string> channels;
-  bool all_tell = true;
+  bool all_reported = true;
   for (const auto& entry : files.list("/sys/firmware/dmi/entries")) {
     if (entry.rfind("17-", 0) != 0) continue;
     const auto table = files.read("/sys/firmware/dmi/entries/" + entry + "/raw");
@@ -99,10 +99,10 @@ void look_at_memory(const Files& files, Machine& out) {
     out.dimm_mt_s = out.dimms == 1 ? speed : std::min(out.dimm_mt_s, speed);
     std::string channel = channel_in(text_at(*table, byte_at(*table, 0x11)));
     if (channel.empty()) channel = channel_in(text_at(*table, byte_at(*table, 0x10)));
-    all_tell = all_tell && !channel.empty();
+    all_reported = all_reported && !channel.empty();
     channels.insert(channel);
   }
-  out.channels = all_tell ? static_cast<unsigned>(channels.size()) : 0;
+  out.channels = all_reported ? static_cast<unsigned>(channels.size()) : 0;
 }
 
 }  // namespace

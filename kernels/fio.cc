@@ -146,9 +146,9 @@ std::string word(const std::string& text) {
   return out;
 }
 
-// On storage that several nodes share, a process id is not unique: two nodes with the same one removed each
-// other's file in the middle of the test. Node and order are unique; manual runs use a random number instead.
-// A node's name cannot contain '@'.
+// On storage that several nodes share, a process id is not unique: two nodes with the same id would remove
+// each other's file in the middle of the test. Node and order are unique; manual runs use a random number
+// instead. A node's name cannot contain '@'.
 struct TestFile {
   std::string folder, name, own;  // own: prefix of all files of this node; empty: manual run
   std::string path() const { return folder + "/" + name; }
@@ -192,8 +192,8 @@ Measurement& give_up(Measurement& out, Outcome outcome, std::string why) {
   return out;
 }
 
-Measurement& blamed(Measurement& out, const FioOptions& options) {
-  out.blame.push_back(fmt::format("{} ({})", options.mount.path, options.mount.source));
+Measurement& with_faulty_part(Measurement& out, const FioOptions& options) {
+  out.faulty_parts.push_back(fmt::format("{} ({})", options.mount.path, options.mount.source));
   return out;
 }
 
@@ -215,7 +215,7 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
   if (auto room = check_room(files, options); !room)
     return give_up(out, Outcome::refused, room.error().message);
   if (auto made = create(files, file, options.size_bytes); !made)
-    return blamed(give_up(out, Outcome::failed, made.error().message), options);
+    return with_faulty_part(give_up(out, Outcome::failed, made.error().message), options);
   const Under under = drives_under(files, mounted_source(files, options.mount.path));
   if (!under.drives.empty()) out.detail["drives"] = under.drives;
   if (!under.level.empty()) out.detail["level"] = under.level;
@@ -251,7 +251,7 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
     give_up(out, Outcome::failed, "while fio ran: " + still.error().message);
   if (out.outcome == Outcome::measured && !removed)
     give_up(out, Outcome::failed, "the test file could not be removed: " + removed.error().message);
-  return out.outcome == Outcome::measured ? out : blamed(out, options);
+  return out.outcome == Outcome::measured ? out : with_faulty_part(out, options);
 }
 
 }  // namespace muster::kernels

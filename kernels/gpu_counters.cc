@@ -70,7 +70,7 @@ class Movement {
     }
     for (const auto& [part, count] : before)
       if (!now.count(part)) gap = part + " no longer reports this counter";
-    tell(metric, sum, now.empty() && before.empty() ? no_links() : gap, "");
+    report(metric, sum, now.empty() && before.empty() ? no_links() : gap, "");
   }
 
   void links() {
@@ -86,7 +86,7 @@ class Movement {
         gap = gpu + " reports no link, although its board connects every link";
     for (const auto& [part, up] : parts_of(before_, "nvlink_active"))
       if (!count_of(now_.counts, "nvlink_active", part)) gap = part + " no longer reports its state";
-    tell("nvlink_inactive", inactive, gap, "links");
+    report("nvlink_inactive", inactive, gap, "links");
     if (active.empty()) return;
     const auto fewest = std::min_element(active.begin(), active.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -107,14 +107,14 @@ class Movement {
       if (seen || time > 0) gpus += note(what.metric, gpu, 1);
       if (!is) gap = gpu + " does not report why its clocks are low";
     }
-    tell(what.metric, gpus, parts_of(now_.counts, "gpu_present").empty() ? "no GPU answers" : gap, "GPUs");
+    report(what.metric, gpus, parts_of(now_.counts, "gpu_present").empty() ? "no GPU answers" : gap, "GPUs");
   }
 
   void lost() {
     uint64_t gpus = 0;
     for (const auto& [gpu, present] : parts_of(before_, "gpu_present"))
       if (!count_of(now_.counts, "gpu_present", gpu)) gpus += note("gpus_lost", gpu, 1);
-    tell("gpus_lost", gpus, "", "GPUs");
+    report("gpus_lost", gpus, "", "GPUs");
   }
 
   void describe() {
@@ -136,7 +136,7 @@ class Movement {
     return by;
   }
   // A sum that lacks a part cannot prove health, but errors in it do prove a fault.
-  void tell(const char* metric, uint64_t sum, const std::string& gap, const char* unit) {
+  void report(const char* metric, uint64_t sum, const std::string& gap, const char* unit) {
     if (!gap.empty()) out_.detail["absent"].push_back(fmt::format("{}: {}", metric, gap));
     // A GPU without NVLink has no such counter, which the bare name tells the rules. A GPU that has NVLink
     // but does not report the counter is a different case.

@@ -243,7 +243,7 @@ void merge_smi(std::vector<SmiGpu>& into, const std::vector<SmiGpu>& from) {
       }
 }
 
-std::string not_told(const SmiGpu& before, const SmiGpu& after, const std::string& field) {
+std::string not_reported(const SmiGpu& before, const SmiGpu& after, const std::string& field) {
   for (const SmiGpu* gpu : {&after, &before})
     if (const auto word = gpu->words.find(field); word != gpu->words.end())
       return "nvidia-smi reports '" + word->second + "'";

@@ -88,7 +88,7 @@ const std::string& smi_remap_fields();
 std::vector<SmiGpu> parse_smi(const std::string& csv);
 // Returns why `field` has no number although it should: nvidia-smi printed an error, or only one of the two
 // readings has a number. "" if nothing is missing, or if the GPU does not support the field.
-std::string not_told(const SmiGpu& before, const SmiGpu& after, const std::string& field);
+std::string not_reported(const SmiGpu& before, const SmiGpu& after, const std::string& field);
 // Adds the numbers and words in `from` to the GPUs with the same UUID in `into`.
 void merge_smi(std::vector<SmiGpu>& into, const std::vector<SmiGpu>& from);
 // True if both are the same PCI address: CUDA prints the domain with four digits, nvidia-smi with eight.

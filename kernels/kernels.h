@@ -29,7 +29,7 @@ struct NvmlReading;  // kernels/nvml.h
 
 enum class Outcome {
   measured,     // ran, every result was right
-  corrupt,      // ran, and data was wrong: `blame` names the part, `error` the first mismatch
+  corrupt,      // ran, and data was wrong: `faulty_parts` names the part, `error` the first mismatch
   failed,       // ran, and the part under test returned an error or hung
   refused,      // a precondition does not hold (wrong mount); nothing was written
   unavailable,  // could not run (no peer, program missing, not enough memory)
@@ -45,7 +45,7 @@ struct Measurement {
   std::string check = {};  // "dgemm", "stream", "link", "fio", "checksum"
   Outcome outcome = Outcome::measured;
   std::string error = {};                      // for people; empty when measured
-  std::vector<std::string> blame = {};         // "cpu 3", "direction 10.20.0.11 -> 10.20.0.12"
+  std::vector<std::string> faulty_parts = {};  // "cpu 3", "direction 10.20.0.11 -> 10.20.0.12"
   std::map<std::string, Metric> metrics = {};  // by the names that profiles use
   // Several measurements of the same kind, one per part: [{"subject", "like", "result"}]. Null: a single
   // measurement.
@@ -246,7 +246,7 @@ struct CountersOptions {
   std::string save = {};   // save the counters to this file
   std::string since = {};  // or report the increase since this file was saved
   // Queries NVIDIA's driver (kernels/nvml.h); empty: the driver is not queried.
-  std::function<Result<NvmlReading>()> ask_nvml = {};
+  std::function<Result<NvmlReading>()> query_nvml = {};
   bool gpus = false;  // read only the GPU driver's counters; `unavailable` without a driver
 };
 // Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected,

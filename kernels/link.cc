@@ -209,7 +209,7 @@ void judge_direction(const char* what, const Received& received, const std::stri
   if (out.error.empty())
     out.error = fmt::format("{}: {} of {} chunks arrived damaged; the first wrong byte is number {}", what,
                             received.wrong_chunks, received.bytes / kChunk, received.first_wrong);
-  out.blame.push_back("direction " + path);
+  out.faulty_parts.push_back("direction " + path);
 }
 
 }  // namespace
@@ -230,7 +230,7 @@ Measurement run_link(const Files& files, const LinkOptions& options) {
                   : code == Code::timeout ? Outcome::failed
                                           : Outcome::unavailable;
     out.error = measured.error().message;
-    out.blame.push_back(fmt::format("link {} - {}", self, options.to));
+    out.faulty_parts.push_back(fmt::format("link {} - {}", self, options.to));
     return out;
   }
   out.metrics["send_mbps"] = {measured->sent.mbps(), "MB/s"};
@@ -270,7 +270,7 @@ Measurement LinkServer::run() {
     if (served && *served > 0) {
       out.outcome = Outcome::corrupt;
       out.error = fmt::format("{} damaged chunks from {}", *served, from);
-      out.blame.push_back(fmt::format("direction {} -> {}", from, options_.bind));
+      out.faulty_parts.push_back(fmt::format("direction {} -> {}", from, options_.bind));
     }
   });
   out.detail = {{"bind", options_.bind}, {"port", port()}, {"sessions", sessions}};

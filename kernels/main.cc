@@ -228,7 +228,7 @@ Measurement serve(const std::string& check, const Arguments& a, const Options& o
 
 // A static program cannot load the driver's library: kNvmlProgram does, and prints the reading.
 constexpr DurationMs kNvmlDeadline = 60 * kSecond;
-Result<NvmlReading> ask_nvml(const std::string& named) {
+Result<NvmlReading> query_nvml(const std::string& named) {
   std::error_code error;
   const std::string program =
       named.empty() ? std::filesystem::read_symlink("/proc/self/exe", error).replace_filename(kNvmlProgram)
@@ -249,7 +249,7 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   a.fio.size_bytes = a.fio_mib * kMiB;
   a.checksum.size_bytes = a.checksum_mib * kMiB;
   a.checksum.seed = parse_seed(a.seed);
-  a.counters.ask_nvml = [&a] { return ask_nvml(a.nvml); };
+  a.counters.query_nvml = [&a] { return query_nvml(a.nvml); };
   const Files files;
   if (auto together = together::run_group(kernel, a.group)) return std::move(*together);
   if (kernel == "dgemm") return run_dgemm(a.dgemm);

@@ -85,9 +85,9 @@ namespace {
 
 // One reading in progress: queries the library and notes what could not be read.
 template <typename Functions>
-class Asking {
+class Query {
  public:
-  Asking(const Functions& f, NvmlReading& out) : f_(f), out_(out) {}
+  Query(const Functions& f, NvmlReading& out) : f_(f), out_(out) {}
 
   // True if the driver has the function; a missing function is noted once.
   template <typename Function>
@@ -234,13 +234,13 @@ Result<Nvml> Nvml::open(const std::string& library) {
 Result<NvmlReading> Nvml::read() const {
   const Functions& f = *functions_;
   NvmlReading out;
-  Asking<Functions> ask(f, out);
+  Query<Functions> query(f, out);
   std::array<char, kTextBytes> text = {};
   if (f.version && f.version(text.data(), static_cast<unsigned>(text.size() - 1)) == kSuccess)
     out.driver = text.data();
   bool all = true;
   TRY(const auto gpus, gpus_of(f, [&](const std::string& why) {
-        ask.note(why);
+        query.note(why);
         all = false;
       }));
   if (all) out.holders.emplace();
@@ -249,10 +249,10 @@ Result<NvmlReading> Nvml::read() const {
     text = {};
     if (f.name && f.name(device, text.data(), static_cast<unsigned>(text.size() - 1)) == kSuccess)
       out.models[gpu] = text.data();
-    ask.links(device, gpu);
-    ask.clocks(device, gpu);
-    ask.power(device, gpu);
-    ask.holders(device, gpu);
+    query.links(device, gpu);
+    query.clocks(device, gpu);
+    query.power(device, gpu);
+    query.holders(device, gpu);
   }
   return out;
 }

@@ -70,8 +70,8 @@ Json measure(const Files& files, const std::string& kind, const std::string& fol
   out.metrics["speed"] = {device.speed, "GT/s"};
   out.metrics["ratio"] = {rounded(device.width / width * (kind == "GPU" ? 1 : device.speed / speed)),
                           "ratio"};
-  const bool told = device.width >= 1;  // 0: the register is empty, and the ratio is 0
-  if (told) out.metrics["lanes_lost"] = {std::max(0.0, width - device.width), "lanes"};
+  const bool reported = device.width >= 1;  // 0: the register is empty, and the ratio is 0
+  if (reported) out.metrics["lanes_lost"] = {std::max(0.0, width - device.width), "lanes"};
   out.detail = {{"part", fmt::format("PCIe link of {} {}", kind, address)},
                 {"plugged_into", address_of(parent_of(folder))},
                 {"numa_node", files.read_line(folder + "/numa_node", "-1")},
@@ -79,7 +79,7 @@ Json measure(const Files& files, const std::string& kind, const std::string& fol
                 {"port", {{"width", port.most_width}, {"speed", port.most_speed}}},
                 {"verified", fmt::format("both ends support x{} at {} GT/s", width, speed)}};
   if (!driver.empty()) out.detail["driver"] = address_of(driver);
-  if (!told) out.detail["absent"] = {"lanes_lost"};
+  if (!reported) out.detail["absent"] = {"lanes_lost"};
   const std::string model = files.read_line(folder + "/vendor") + ":" + files.read_line(folder + "/device");
   return {{"subject", address}, {"like", model}, {"result", to_json(out)}};
 }

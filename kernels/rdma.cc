@@ -66,7 +66,7 @@ class Session {
       // the partner is busy, and afterwards it may have to finish its own side: add the test's time.
       const double patience = limits_.idle_seconds + test_seconds_;
       link_.until(reserved_ ? std::min(limits_.until, seconds_now() + patience) : limits_.until);
-      const auto question = hear(link_, ask);
+      const auto question = receive_json(link_, question_type);
       if (!question.ok()) break;
       auto reply = reply_to(*question);
       link_.until(seconds_now() + kAnswerSeconds);
@@ -138,7 +138,7 @@ struct RailResult {
   void fail_with(Outcome how, std::string why, std::string where = "") {
     if (outcome == Outcome::measured) outcome = how, error = std::move(why), at_fault = std::move(where);
   }
-  void tell_nothing(std::string why) {
+  void report_nothing(std::string why) {
     inconclusive = inconclusive || outcome == Outcome::measured;
     fail_with(Outcome::unavailable, std::move(why));
   }
@@ -207,7 +207,7 @@ class Pair {
   }
   // A partner that has failed to answer once gets no more requests: its answer may still come, and would be
   // mistaken for that of the next request.
-  Result<Json> ask_partner(const Json& question, double seconds) {
+  Result<Json> request_partner(const Json& question, double seconds) {
     if (!lost_.empty()) return fail(Code::timeout, lost_);
     link_->until(std::min(until_, seconds_now() + seconds));
     auto out = request(*link_, question);
@@ -233,7 +233,7 @@ class Pair {
     const double until = std::min(until_, seconds_now() + options_.busy_seconds);
     while (true) {
       if (lock_.take()) {
-        TRY(const Json reply, ask_partner({{"op", "reserve"}}, kStartSeconds));
+        TRY(const Json reply, request_partner({{"op", "reserve"}}, kStartSeconds));
         if (reply.value("granted", false)) return Ok{};
         lock_.release();
       }
@@ -307,7 +307,7 @@ class Pair {
                                       [&](const RailResult& r) { return r.rail.number == rail.number; });
       if (!said.ok()) {
         if (said.error().code == Code::timeout)
-          one.tell_nothing(said.error().message);
+          one.report_nothing(said.error().message);
         else
           one.fail_with(Outcome::failed, said.error().message);
         continue;
@@ -322,7 +322,7 @@ class Pair {
         again.push_back(rail), ++one.repeated;
       else if (const std::string error = found->value("error", "");
                !error.empty() && found->value("no_figure", false))
-        one.tell_nothing(error);
+        one.report_nothing(error);
       else if (!error.empty())
         one.fail_with(Outcome::failed, error);
       else
@@ -332,7 +332,7 @@ class Pair {
   }
   Result<Json> send(const Job& job, const std::vector<Rail>& rails) {
     TRY_(enough_time(job));
-    TRY_(ask_partner(to_json(job, "serve", true, rails), kStartSeconds));
+    TRY_(request_partner(to_json(job, "serve", true, rails), kStartSeconds));
     TRY_(enough_time(job));
     Runs runs(files_, process_, own_, options_.port);
     TRY_(runs.start(job, options_.to));
@@ -340,7 +340,7 @@ class Pair {
     const bool failed =
         std::any_of(said.begin(), said.end(), [](const Json& r) { return r.value("error", "") != ""; });
     TRY(const Json ended,
-        ask_partner({{"op", failed ? "give up" : "finish"}}, longest(job) + kAnswerSeconds));
+        request_partner({{"op", failed ? "give up" : "finish"}}, longest(job) + kAnswerSeconds));
     for (const auto& other :
          ended.value("results", Json::array()))  // add the partner's errors to this side's
       for (size_t i = 0; i < rails.size(); ++i)
@@ -355,7 +355,7 @@ class Pair {
     Runs runs(files_, process_, own_, options_.port);
     const Status started = runs.start(job, "");
     auto said = started.ok()
-                    ? ask_partner(to_json(job, "measure", true, rails), longest(job) + kAnswerSeconds)
+                    ? request_partner(to_json(job, "measure", true, rails), longest(job) + kAnswerSeconds)
                     : Result<Json>(started.error());
     const bool failed = !said.ok() || std::any_of((*said)["results"].begin(), (*said)["results"].end(),
                                                   [](const Json& r) { return r.value("error", "") != ""; });
@@ -403,7 +403,8 @@ Measurement link_measurement(const RailResult& one, const Ability& own, const Rd
     out.detail["gpu_direct"] =
         own.gpu.problem.empty() ? "measured only with `--gpu-memory`" : "not measured: " + own.gpu.problem;
   if (one.outcome == Outcome::failed)
-    out.blame.push_back(fmt::format("RDMA link {} - {} of {}", one.rail.here, one.rail.there, options.to));
+    out.faulty_parts.push_back(
+        fmt::format("RDMA link {} - {} of {}", one.rail.here, one.rail.there, options.to));
   return out;
 }
 
@@ -435,7 +436,7 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
     for (size_t i = 0; i < own.rails.size(); ++i) {
       results.push_back({.rail = {i, own.rails[i].label, ""}});
       if (rails.error().code == Code::timeout)
-        results.back().tell_nothing(rails.error().message);
+        results.back().report_nothing(rails.error().message);
       else
         results.back().fail_with(Outcome::unavailable, rails.error().message);
     }

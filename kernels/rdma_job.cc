@@ -111,13 +111,13 @@ Status say(Connection& link, uint32_t type, const Json& json) {
   const std::string text = dump_json(json);
   return link.send(type, 0, text.data(), std::min(text.size(), kLargestFrame));
 }
-Result<Json> hear(Connection& link, uint32_t type) {
+Result<Json> receive_json(Connection& link, uint32_t type) {
   TRY(const Header header, link.receive(type));
   return parse_json({link.body(), header.length});
 }
 Result<Json> request(Connection& link, const Json& question) {
-  TRY_(say(link, ask, question));
-  TRY(Json out, hear(link, answer));
+  TRY_(say(link, question_type, question));
+  TRY(Json out, receive_json(link, answer));
   if (out.contains("error") && out["error"].is_string())
     return fail(Code::failed, "the partner: " + out["error"].get<std::string>());
   return out;

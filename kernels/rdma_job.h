@@ -72,10 +72,10 @@ double longest(const Job& job);
 Json to_json(const Job& job, const char* op, bool labels_of_partner, const std::vector<Rail>& rails);
 Result<Job> job_from_json(const Json& json);
 
-// Frame types: a request, and the reply to it. say() sends one frame, hear() receives one.
-enum Type : uint32_t { ask = 1, answer };
+// Frame types: a request, and the reply to it. say() sends one frame, receive_json() receives one.
+enum Type : uint32_t { question_type = 1, answer };
 Status say(Connection& link, uint32_t type, const Json& json);
-Result<Json> hear(Connection& link, uint32_t type);
+Result<Json> receive_json(Connection& link, uint32_t type);
 // Sends a request and returns the reply; an error in the reply is returned as an Error.
 Result<Json> request(Connection& link, const Json& question);
 

@@ -271,7 +271,7 @@ Measurement run_sdc(const SdcOptions& options) {
     for (const auto& [check, count] : core.alarms) seen[check] = seen.value(check, size_t{0}) + count;
     if (core.error.empty()) continue;
     out.outcome = Outcome::corrupt;
-    out.blame.push_back(fmt::format("cpu {}", core.cpu));
+    out.faulty_parts.push_back(fmt::format("cpu {}", core.cpu));
     if (out.error.empty()) out.error = core.error;
   }
   const double flops = 2.0 * 2.0 * static_cast<double>(n * n) * static_cast<double>(n * products);

@@ -188,7 +188,7 @@ size_t add_errors(const std::vector<Wrong>& wrong, const std::vector<int>& cpus,
     if (wrong[i].count == 0) continue;
     out.outcome = Outcome::corrupt;
     if (out.error.empty()) out.error = wrong[i].first;
-    out.blame.push_back(fmt::format("memory of cpu {}", cpus[i]));
+    out.faulty_parts.push_back(fmt::format("memory of cpu {}", cpus[i]));
   }
   return errors;
 }

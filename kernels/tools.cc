@@ -32,8 +32,12 @@ Json to_json(const Measurement& m) {
   Json metrics = Json::object();
   for (const auto& [name, metric] : m.metrics)
     metrics[name] = {{"value", rounded(metric.value)}, {"unit", metric.unit}};
-  Json out = {{"check", m.check},  {"version", 1},     {"outcome", to_string(m.outcome)},
-              {"error", m.error},  {"blame", m.blame}, {"metrics", metrics},
+  Json out = {{"check", m.check},
+              {"version", 1},
+              {"outcome", to_string(m.outcome)},
+              {"error", m.error},
+              {"blame", m.faulty_parts},
+              {"metrics", metrics},
               {"detail", m.detail}};
   if (!m.parts.is_null()) out["parts"] = m.parts;
   return out;

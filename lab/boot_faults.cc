@@ -23,7 +23,7 @@ std::string monitor(Qmp& qmp, const std::string& line) {
   return reply && reply->is_string() ? reply->get<std::string>() : std::string();
 }
 
-void tell(Qmp& qmp, const std::string& command) {
+void send_command(Qmp& qmp, const std::string& command) {
   if (auto done = qmp.execute(command); !done) log::warning(command + ": " + done.error().message);
 }
 
@@ -93,7 +93,7 @@ bool BootFaults::was_reset(Qmp& qmp, uint64_t number) {
     if (number <= own_resets_) return false;
   }
   if (!begin_tests()) return true;
-  tell(qmp, "stop");
+  send_command(qmp, "stop");
   return false;
 }
 
@@ -129,14 +129,14 @@ bool BootFaults::finish_tests(Qmp& qmp) {
     before = resets_;
     tests_end_.reset();
   }
-  tell(qmp, "system_reset");  // also undoes what ran between a reset and our stop
+  send_command(qmp, "system_reset");  // also undoes what ran between a reset and our stop
   {
     std::unique_lock lock(mutex_);
     reset_seen_.wait_for(lock, std::chrono::milliseconds(kResetWithin), [&] { return resets_ > before; });
     own_resets_ = resets_;
   }
   mark_("firmware tests have ended");
-  tell(qmp, "cont");
+  send_command(qmp, "cont");
   return true;
 }
 
@@ -156,7 +156,7 @@ void BootFaults::watch_kernel(Qmp& qmp) {
   }
   if (strike == Strike::panic) {
     mark_("a non-maskable interrupt, on which the kernel panics");
-    return tell(qmp, "inject-nmi");
+    return send_command(qmp, "inject-nmi");
   }
   mark_("an uncorrectable machine check");
   // QEMU prints only errors.

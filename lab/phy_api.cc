@@ -177,15 +177,15 @@ std::optional<HttpResponse> PhyApi::stranger(const HttpRequest& request) {
 
 std::optional<HttpResponse> PhyApi::throttle() {
   const TimeMs now = now_();
-  while (!asked_.empty() && asked_.front() <= now - kHour) asked_.pop_front();
+  while (!request_times_.empty() && request_times_.front() <= now - kHour) request_times_.pop_front();
   DurationMs after = 0;
   if (manners_.throttled > 0) {
     --manners_.throttled;
     after = manners_.retry_after;
-  } else if (static_cast<int>(asked_.size()) >= manners_.quota) {
-    after = asked_.front() + kHour - now;
+  } else if (static_cast<int>(request_times_.size()) >= manners_.quota) {
+    after = request_times_.front() + kHour - now;
   } else {
-    asked_.push_back(now);
+    request_times_.push_back(now);
     return std::nullopt;
   }
   HttpResponse answer = problem(429, "throttled", "too many requests");

@@ -115,7 +115,7 @@ class PhyApi {
   std::mutex mutex_;
   PhyManners manners_;
   std::map<std::string, Server> servers_;
-  std::deque<TimeMs> asked_;
+  std::deque<TimeMs> request_times_;
   Json listed_;
   TimeMs listed_at_ = 0;
   int served_ = 0;

@@ -205,14 +205,14 @@ std::function<void()> QemuMachine::next_task() {
 
 void QemuMachine::tick() {
   if (!qmp_ || !running()) return boot_faults_.power_off();
-  if (boot_faults_.tick(*qmp_)) tell_booted();
+  if (boot_faults_.tick(*qmp_)) report_boot();
 }
 
 Result<std::unique_ptr<Qmp>> QemuMachine::connect(DurationMs deadline) {
   return Qmp::connect(dir_.node(node_.name, "qmp.sock"), deadline, [this](auto& event, auto&) {
     if (event != "RESET") return;
     post([this, number = boot_faults_.saw_reset()] {
-      if (!qmp_ || boot_faults_.was_reset(*qmp_, number)) tell_booted();
+      if (!qmp_ || boot_faults_.was_reset(*qmp_, number)) report_boot();
     });
   });
 }
@@ -281,7 +281,7 @@ void QemuMachine::do_start() {
     if (auto done = qmp_->execute("cont"); !done) note("cont: " + done.error().message);
   }
   // QMP responds only after QEMU's initial reset: the order for this boot has been read.
-  tell_booted();
+  report_boot();
 }
 
 void QemuMachine::do_cut() {
@@ -313,7 +313,7 @@ bool QemuMachine::boots_from_disk() {
   });
 }
 
-void QemuMachine::tell_booted() {
+void QemuMachine::report_boot() {
   boot_faults_.booting(boots_from_disk());
   std::function<void()> booted;
   {

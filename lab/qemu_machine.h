@@ -66,7 +66,7 @@ class QemuMachine : public Machine {
   void take_down_dark_links();
   void set_link(const std::string& network, bool up);
   void tick();
-  void tell_booted();
+  void report_boot();
   bool boots_from_disk();
   void write_boot_order();
   void note(const std::string& text);  // one line in qemu.log

@@ -195,7 +195,7 @@ const std::vector<Place>& places() {
       {"controller/run/step_log.", 2, "run"},
       {"controller/run/node_state.", 2, "run"},
       {"controller/run/run_limits.", 2, "run"},
-      {"controller/run/agent_words.", 2, "run"},
+      {"controller/run/agent_messages.", 2, "run"},
       {"controller/run/attempt_end.", 2, "run"},
       {"controller/run/attribution.", 2, "run"},
       {"controller/run/blame.", 2, "run"},

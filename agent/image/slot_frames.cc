@@ -74,7 +74,7 @@ Status SlotFrames::in_parallel(const Work& work) {
     });
   for (auto& w : workers) w.join();
   if (error) return std::move(*error);
-  return stop_asked() ? Status(fail(Code::cancelled, "stopped while writing the image")) : Status(Ok{});
+  return stop_requested() ? Status(fail(Code::cancelled, "stopped while writing the image")) : Status(Ok{});
 }
 
 Status SlotFrames::keep_what_is_right(std::vector<bool>& needed) {
@@ -82,7 +82,7 @@ Status SlotFrames::keep_what_is_right(std::vector<bool>& needed) {
   // One byte per frame, because threads may not share the words of a vector<bool>.
   std::vector<char> right(m_.frames.size(), 0);
   TRY_(in_parallel([&](const std::atomic<bool>& failed) -> Status {
-    for (size_t i; (i = next++) < m_.frames.size() && !failed && !stop_asked();) {
+    for (size_t i; (i = next++) < m_.frames.size() && !failed && !stop_requested();) {
       if (m_.frames[i].zero) continue;
       TRY(const std::string bytes, device_.read_at(place(m_.frames[i]), m_.frames[i].raw_bytes));
       right[i] = sha256(bytes) == m_.frames[i].raw_sha256;
@@ -100,7 +100,7 @@ Status SlotFrames::zero_frames(bool look_first) {
     size_t last = i;
     while (last + 1 < m_.frames.size() && m_.frames[last + 1].zero && !look_first) ++last;
     if (look_first) {
-      if (stop_asked()) return fail(Code::cancelled, "stopped while writing the image");
+      if (stop_requested()) return fail(Code::cancelled, "stopped while writing the image");
       TRY(const std::string bytes, device_.read_at(place(m_.frames[i]), m_.frames[i].raw_bytes));
       if (all_zero(bytes)) continue;
     }
@@ -116,7 +116,7 @@ Status SlotFrames::fetch_all() {
   return in_parallel([&](const std::atomic<bool>& failed) -> Status {
     TRY(const auto source, deps_.source());
     const std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> zstd(ZSTD_createDCtx(), ZSTD_freeDCtx);
-    for (size_t i; (i = next++) < batches_.size() && !failed && !stop_asked();) {
+    for (size_t i; (i = next++) < batches_.size() && !failed && !stop_requested();) {
       TRY_(retry(deps_.cancelled, options_, [&] { return fetch(*source, zstd.get(), batches_[i]); }));
       const std::lock_guard lock(progress_mutex_);
       done_ += batches_[i].size;

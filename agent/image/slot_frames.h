@@ -53,7 +53,7 @@ class SlotFrames {
   using Work = std::function<Status(const std::atomic<bool>& failed)>;
 
   uint64_t place(const ImageFrame& f) const { return start_ + uint64_t{f.index} * m_.frame_size; }
-  bool stop_asked() const { return deps_.cancelled && deps_.cancelled(); }
+  bool stop_requested() const { return deps_.cancelled && deps_.cancelled(); }
   int threads() const;
   void make_batches(const std::vector<bool>& needed);
   Status in_parallel(const Work& work);

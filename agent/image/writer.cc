@@ -175,7 +175,7 @@ Status may_write(const wire::ImageJob& job, const DiskContent& content, const Im
 Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps,
                                 const WriteOptions& options) {
   Work w{job, deps, options};
-  // All checks come before a byte is fetched.
+  // All checks come before any byte is fetched.
   TRY(const DiskFacts facts, find_local_disk(job, deps.disks()));
   if (facts.mounted)
     return fail(Code::conflict, fmt::format("disk {} is in use on this machine", facts.serial));

@@ -25,10 +25,10 @@ std::string unit_of(const std::string& name) { return "muster-rollback-" + name;
 // True if one of these units is active, activating or deactivating (for the last two, systemctl exits as for
 // an inactive unit). False if systemd does not respond.
 bool any_active(Process& process, const std::vector<std::string>& units) {
-  Command ask;
-  ask.argv = {"systemctl", "is-active"};
-  ask.argv.insert(ask.argv.end(), units.begin(), units.end());
-  const auto answer = process.run(ask);
+  Command query;
+  query.argv = {"systemctl", "is-active"};
+  query.argv.insert(query.argv.end(), units.begin(), units.end());
+  const auto answer = process.run(query);
   return answer.ok() && (answer->ok() || answer->out.find("activating") != std::string::npos);
 }
 

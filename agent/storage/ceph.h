@@ -17,7 +17,7 @@ Result<Json> ceph_json(StepContext& context, std::vector<std::string> args, cons
 
 struct CephOsd {
   int64_t id = -1;
-  std::string uuid, host;  // host: its host below the root of the placement map; "" if it has none
+  std::string uuid, host;  // host: its host below the root of the CRUSH map; "" if it has none
   bool up = false, in = false;
 };
 // `with_hosts` false leaves `host` empty and saves a call of `ceph`, which takes seconds on a busy machine.

@@ -218,7 +218,7 @@ Result<std::string> members_lacking(StepContext& context, const Json& params) {
       if (!osd.up || !osd.in)
         diff.add(fmt::format("osd.{} of {} is {}", osd.id, member, osd.up ? "out" : "down"));
     }
-    if (own == 0) diff.add(member + " has no OSD in the placement map");
+    if (own == 0) diff.add(member + " has no OSD in the CRUSH map");
   }
   TRY(const std::string bad,
       unhealthy(context, static_cast<int64_t>(members.size()) == int_of(params, "declared", 0)));
@@ -413,7 +413,7 @@ StepModule ceph_members_module() {
   StepModule m;
   m.name = "ceph_members";
   m.help =
-      "Tests that every member's OSDs are `up` and `in` and are below the root of the placement map, and "
+      "Tests that every member's OSDs are `up` and `in` and are under the root of the CRUSH map, and "
       "that the cluster is healthy as far as these members are concerned. Changes nothing.";
   m.parameters = Json::array({parameter("members", "list", true, "[{name}]"),
                               parameter("declared", "int", true, "total number of declared members"),

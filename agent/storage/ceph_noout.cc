@@ -1,4 +1,4 @@
-// The noout flag of a node in the placement map: the node's OSDs stay members while the node is away for a
+// The noout flag of a node in the CRUSH map: the node's OSDs stay members while the node is away for a
 // while, and their data is not copied elsewhere. It is only set if the other nodes have enough replicas of
 // everything, because data that was written while a different node was away may not have been copied back
 // yet.
@@ -58,9 +58,9 @@ Status apply_noout(StepContext& context, const Json& params) {
   if (wanted)
     TRY_(wait_for_storage(context, int_of(params, "deadline_seconds", kPatience),
                           [&] { return needed(context, text_of(params, "node")); }));
-  TRY(auto told,
+  TRY(auto result,
       ceph_text(context, {"osd", wanted ? "set-group" : "unset-group", "noout", text_of(params, "node")}));
-  (void)told;
+  (void)result;
   return Ok{};
 }
 
@@ -82,7 +82,7 @@ StepModule ceph_noout_module() {
       "cannot be read during that time, so the flag is set only once `ceph osd ok-to-stop` succeeds, and not "
       "at all if that takes too long.";
   m.parameters = Json::array(
-      {parameter("node", "string", true, "node name in the placement map"),
+      {parameter("node", "string", true, "node name in the CRUSH map"),
        parameter("state", "string", true, "set | unset"),
        parameter("deadline_seconds", "int", false,
                  "how long to wait until other nodes have copies of the node's data", kPatience)});

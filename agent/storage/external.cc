@@ -132,10 +132,10 @@ std::string last_line(const std::string& text) {
 
 // Returns "" if the server responds through the mount. Checked by a separate process, which can be killed.
 std::string no_answer(StepContext& context, const Wanted& want) {
-  Command ask;
-  ask.argv = {"stat", "--file-system", "--format=%T", want.target};
-  ask.deadline = kAnswer;
-  const auto out = context.process.run(ask);
+  Command query;
+  query.argv = {"stat", "--file-system", "--format=%T", want.target};
+  query.deadline = kAnswer;
+  const auto out = context.process.run(query);
   if (out.ok() && out->ok()) return "";
   return fmt::format("{} is mounted, but {} does not answer: {}", want.target, want.server,
                      out.ok() ? last_line(out->err) : out.error().message);

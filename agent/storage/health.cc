@@ -33,10 +33,10 @@ Result<std::string> ceph_answer(const std::string& out) {
   const auto checks = health.is_object() ? health.find("checks") : health.end();
   if (!health.is_object() || checks == health.end() || !checks->is_object())
     return fail(Code::failed, "ceph does not report its state");
-  Json heard = Json::object();
+  Json reported = Json::object();
   for (const auto& [code, found] : checks->items())
-    if (found.is_object() && !is_true(found, "muted")) heard[code] = found;
-  return ceph_wrong({{"checks", heard}}, true);
+    if (found.is_object() && !is_true(found, "muted")) reported[code] = found;
+  return ceph_wrong({{"checks", reported}}, true);
 }
 
 }  // namespace

@@ -188,8 +188,8 @@ Status apply_drained(StepContext& context, const Json& params) {
                 fmt::format("{} bytes do not fit on the other chunk servers, which have {} bytes free",
                             before.own_used, before.others_free));
   TRY_(context.files.write(kDiskList, disk_list(disks, true)));
-  TRY(auto told, run_tool(context, {"systemctl", "reload", "moosefs-chunkserver.service"}));
-  (void)told;
+  TRY(auto result, run_tool(context, {"systemctl", "reload", "moosefs-chunkserver.service"}));
+  (void)result;
   return wait_for_storage(context, int_of(params, "deadline_seconds", 86400), [&]() -> Result<std::string> {
     TRY(const CheckResult left, check_drained(context, params));
     return left.diff;

@@ -70,10 +70,10 @@ Status wait_for_master(StepContext& context, const Json& params, bool begins) {
 Status apply_maintenance(StepContext& context, const Json& params) {
   TRY(const bool wanted, wants_maintenance(params));
   TRY_(wait_for_master(context, params, wanted));
-  TRY(auto told,
+  TRY(auto result,
       mfscli(context, text_of(params, "master"),
              {std::string(wanted ? "-CM1/" : "-CM0/") + text_of(params, "address") + "/" + kPort}));
-  (void)told;
+  (void)result;
   return Ok{};
 }
 

@@ -68,7 +68,7 @@ Result<std::string> only_master(const Json& params) {
 Result<std::vector<Part>> master_parts(const StepContext& context, const Json& params) {
   const std::string folder = moosefs_folder(context.files) + "/master";
   TRY(const std::string allowed, export_lines(params));
-  TRY(const std::string asks, only_master(params));
+  TRY(const std::string script, only_master(params));
   const std::string cfg = kConfig, exports = "/etc/mfs/mfsexports.cfg";
   // -a: after a power cut the master replays its change logs by itself instead of waiting for an operator.
   const std::string unit = fmt::format(
@@ -81,7 +81,7 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
       moosefs_own_folder(folder),
       file_part("/etc/mfs/mfstopology.cfg", kMooseFsHead),
       file_part(exports, kMooseFsHead + allowed),
-      file_part(kOnlyMaster, asks, "0755"),
+      file_part(kOnlyMaster, script, "0755"),
       file_part(cfg, moosefs_config(
                          folder, "EXPORTS_FILENAME = " + exports +
                                      "\nTOPOLOGY_FILENAME = /etc/mfs/mfstopology.cfg\n"

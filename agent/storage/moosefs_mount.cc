@@ -54,7 +54,7 @@ struct Answer {
   std::string problem = {};
   bool dead = false;
 };
-Answer ask(StepContext& context, const SharedMount& want) {
+Answer query(StepContext& context, const SharedMount& want) {
   Command command;
   command.argv = {"stat", "--file-system", "--format=%T", want.target};
   command.deadline = kAnswer;
@@ -90,7 +90,7 @@ Result<CheckResult> check_mounted(StepContext& context, const Json& params) {
   if (parts.holds == Holds::no) return parts;
   std::string problem = mount_problem(context.files, want);
   if (problem.empty()) problem = lacking_flags(context.files, want.target, kSafeFlags);
-  if (problem.empty()) problem = ask(context, want).problem;
+  if (problem.empty()) problem = query(context, want).problem;
   return problem.empty() ? holds() : differs(problem);
 }
 
@@ -123,7 +123,7 @@ Status leave(StepContext& context, const SharedMount& want) {
 Status make_room(StepContext& context, const SharedMount& want) {
   if (!find_mount(context.files, want.target)) return Ok{};
   const std::string problem = mount_problem(context.files, want);
-  if (problem.empty() && !ask(context, want).dead) return Ok{};
+  if (problem.empty() && !query(context, want).dead) return Ok{};
   if (!problem.empty() && !is_of_former_master(context.files, want)) return fail(Code::conflict, problem);
   return leave(context, want);
 }
@@ -137,7 +137,7 @@ Status apply_mounted(StepContext& context, const Json& params) {
       std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {
     std::string still = mount_problem(context.files, want);
-    if (still.empty()) still = ask(context, want).problem;
+    if (still.empty()) still = query(context, want).problem;
     if (still.empty()) return set_flags(context, want.target, kSafeFlags);
     if (is_cancelled(context)) return fail(Code::cancelled, still);
     if (std::chrono::steady_clock::now() >= until) return fail(Code::failed, still);

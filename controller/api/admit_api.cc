@@ -201,10 +201,10 @@ Json undeclared_machines(Services& services) {
       const auto facts = parse_json(row.facts);
       if (!facts.ok()) continue;
       Json& machine = machines[mac];
-      const TimeMs asked = machine.is_object() ? machine.value("time", TimeMs{0}) : 0;
+      const TimeMs requested = machine.is_object() ? machine.value("time", TimeMs{0}) : 0;
       machine = {{"name", row.name},
                  {"mac", mac},
-                 {"time", std::max(asked, row.last_seen)},
+                 {"time", std::max(requested, row.last_seen)},
                  {"state", to_string(row.state)},
                  {"serial", row.system_serial},
                  {"facts_time", row.facts_time},

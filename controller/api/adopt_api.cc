@@ -32,7 +32,7 @@ struct Adoption {
   HardwareFacts facts;
   bool joined = false;  // the host already is this node, and its agent runs
 };
-struct Asked {
+struct Requested {
   std::vector<Adoption> hosts;
   std::string digest;  // of the approved plan; empty: only plan
 };
@@ -74,19 +74,19 @@ Status are_different(const std::vector<Adoption>& hosts) {
   return Ok{};
 }
 
-Result<Asked> asked_from(const std::string& body) {
+Result<Requested> request_from(const std::string& body) {
   TRY(const auto json, parse_json(body));
-  Asked asked;
+  Requested requested;
   JsonReader r(json, "adopt");
   const Json hosts = r.raw("hosts");
-  r.get_or("digest", asked.digest, std::string());
+  r.get_or("digest", requested.digest, std::string());
   TRY_(r.finish());
   if (!hosts.is_array() || hosts.empty()) return fail(Code::invalid, "adopt: hosts: expected a list");
   for (const Json& host : hosts) {
-    TRY(asked.hosts.emplace_back(), adoption_from(host));
+    TRY(requested.hosts.emplace_back(), adoption_from(host));
   }
-  TRY_(are_different(asked.hosts));
-  return asked;
+  TRY_(are_different(requested.hosts));
+  return requested;
 }
 
 // The spec in which the nodes are, or will be, declared.
@@ -100,8 +100,8 @@ struct Declared {
   int64_t before_revision = 0;
 };
 
-Status same_host(const NodeSpec& node, const NewNode& asked) {
-  const AdoptSpec &is = node.adopt, &wanted = asked.adopt;
+Status same_host(const NodeSpec& node, const NewNode& requested) {
+  const AdoptSpec &is = node.adopt, &wanted = requested.adopt;
   if (!is.declared())
     return fail(
         Code::invalid,
@@ -114,7 +114,7 @@ Status same_host(const NodeSpec& node, const NewNode& asked) {
         fmt::format("the spec pins the host key {} for {}, but {} presents {}: a different machine answered, "
                     "or the host was reinstalled; if that is intended, change 'adopt.host_key' in the spec",
                     is.host_key, node.name, wanted.host, wanted.host_key));
-  const bool address = asked.address.empty() || asked.address == node.address;
+  const bool address = requested.address.empty() || requested.address == node.address;
   if (is.host == wanted.host && is.port == wanted.port && is.user == wanted.user && address) return Ok{};
   return fail(
       Code::invalid,
@@ -259,23 +259,23 @@ void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const De
 
 // Stores nothing unless planning again gives the approved plan: in the meantime a different host may have
 // been adopted under the revision number for which this plan was made.
-void approved(const CallPtr& call, const Asked& asked, const Bringup::Made& made) {
+void approved(const CallPtr& call, const Requested& requested, const Bringup::Made& made) {
   Services& services = call->services;
   if (services.bringup.executor().active())
     return call->error(
         fail(Code::conflict,
              fmt::format("run {} is under way: adopt hosts after the run has ended (see `muster watch`)",
                          services.bringup.executor().run_id())));
-  if (asked.digest != made.digest)
+  if (requested.digest != made.digest)
     return call->error(
         fail(Code::conflict,
              "the cluster changed since the plan was made: nothing was done; run the command again"));
-  const auto declared = declaration(services, asked.hosts);
+  const auto declared = declaration(services, requested.hosts);
   if (!declared.ok()) return call->error(declared.error());
   const auto same = services.bringup.still_holds(
-      made, planned_under(*declared, asked.hosts, observed(services, asked.hosts)));
+      made, planned_under(*declared, requested.hosts, observed(services, requested.hosts)));
   if (!same.ok()) return call->error(same.error());
-  carry_out(call, asked.hosts, *declared, {made.plan->unchanged.begin(), made.plan->unchanged.end()});
+  carry_out(call, requested.hosts, *declared, {made.plan->unchanged.begin(), made.plan->unchanged.end()});
 }
 
 }  // namespace
@@ -300,17 +300,17 @@ void adoption_of(const CallPtr& call) {
 
 void adopt_hosts(const CallPtr& call) {
   Services& services = call->services;
-  auto asked = asked_from(call->request.body);
-  if (!asked.ok()) return call->error(asked.error());
-  auto declared = declaration(services, asked->hosts);
+  auto requested = request_from(call->request.body);
+  if (!requested.ok()) return call->error(requested.error());
+  auto declared = declaration(services, requested->hosts);
   if (!declared.ok()) return call->error(declared.error());
-  const Seen seen = observed(services, asked->hosts);
-  const Bringup::Under under = planned_under(*declared, asked->hosts, seen);
+  const Seen seen = observed(services, requested->hosts);
+  const Bringup::Under under = planned_under(*declared, requested->hosts, seen);
   Bringup::Show show;
-  if (asked->digest.empty())
+  if (requested->digest.empty())
     show = [d = std::make_shared<const Declared>(std::move(declared).value()),
             seen](const Bringup::Made& made) { return plan_answer(*d, made, seen); };
-  const auto kept = std::make_shared<const Asked>(std::move(asked).value());
+  const auto kept = std::make_shared<const Requested>(std::move(requested).value());
   services.bringup.plan_under(under, show, [call, kept](Result<Bringup::MadePtr> made) {
     if (!made.ok()) return call->error(made.error());
     if (!(*made)->refusals.empty()) return call->json(403, refusals_json((*made)->refusals));

@@ -71,7 +71,7 @@ void agent_orders(const CallPtr& call) {
   present.slot = slot_of(call->query("slot"));
   present.trial = call->query("trial") == "1";
   if (const auto mode = wire::mode_from_string(call->query("mode")); mode.ok()) present.mode = *mode;
-  call->services.link.ask(
+  call->services.link.poll(
       call->agent, std::move(have), [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); },
       present);
 }

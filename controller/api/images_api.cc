@@ -1,5 +1,5 @@
-// Images: lists, builds (fraction 0: why it is built), imports and exports them; progress is streamed as one
-// JSON object per line.
+// Images: lists, builds, imports and exports them; progress is streamed as one JSON object per line, and the
+// first object of a build (fraction 0) gives the reason for the build.
 #include "base/json_dump.h"
 #include "controller/api/handlers.h"
 #include "controller/bringup/bringup.h"

@@ -33,7 +33,7 @@ void list_nodes(const CallPtr& call) {
 
 void get_node(const CallPtr& call) {
   const std::string name = call->arg("node");
-  if (!nodes_of(call).knows(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
   Json node = nodes_of(call).node(name);
   const auto facts = parse_json(call->services.bringup.executor().node_row(name).facts);
   node["facts"] = facts.ok() ? *facts : Json();
@@ -42,13 +42,13 @@ void get_node(const CallPtr& call) {
 
 void why_node(const CallPtr& call) {
   const std::string name = call->arg("node");
-  if (!nodes_of(call).knows(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
   call->ok(nodes_of(call).why(name));
 }
 
 void quarantine_node(const CallPtr& call) {
   const std::string name = call->arg("node");
-  if (!nodes_of(call).knows(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
   if (!body.ok() || !body->is_object())
     return call->error(fail(Code::invalid, "expected {reason} or {release: true}"));
@@ -78,7 +78,7 @@ void quarantine_node(const CallPtr& call) {
 void remove_node(const CallPtr& call) {
   const std::string name = call->arg("node");
   // A node that was never in a run may still have a pinned BMC or a provider's server.
-  if (!nodes_of(call).knows(name) && !call->services.power.has_pin(name))
+  if (!nodes_of(call).contains(name) && !call->services.power.has_pin(name))
     return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto spec = call->services.spec.get();
   if (spec.ok() && (*spec)->spec.node(name))

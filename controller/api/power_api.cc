@@ -18,7 +18,7 @@ PowerPort::Done answer_with_state(const CallPtr& call) {
 bool refuse_by_hand(const CallPtr& call) {
   const std::string node = call->arg("node");
   if (!call->services.power.by_hand(node)) return false;
-  call->error(fail(Code::invalid, node + " has no remote power control (driver manual): control its power "
+  call->error(fail(Code::invalid, node + " has no remote power control (driver `manual`): control its power "
                                          "yourself; `muster status` lists the tasks that a run waits for"));
   return true;
 }

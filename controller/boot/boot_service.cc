@@ -143,24 +143,25 @@ void BootService::mint(const std::string& node, const std::string& purpose,
                });
 }
 
-void BootService::tell(const std::string& node, const std::string& kind, const Json& data) const {
+void BootService::publish(const std::string& node, const std::string& kind, const Json& data) const {
   if (hooks_.event) hooks_.event(node, kind, data);
 }
 
 // Unknown machines could cause any number of these events, so they are limited per minute; then one notice is
 // logged.
-void BootService::tell_refused(const std::string& text, const std::string& remote) {
+void BootService::publish_refused(const std::string& text, const std::string& remote) {
   const SteadyMs now = reactor_.steady();
   if (now - refused_since_ >= kMinute) {
     refused_since_ = now;
     refused_ = 0;
   }
   if (++refused_ <= kRefusedPerMinute)
-    return tell("", "join", {{"action", "refused"}, {"text", text}, {"remote", remote}});
+    return publish("", "join", {{"action", "refused"}, {"text", text}, {"remote", remote}});
   if (refused_ == kRefusedPerMinute + 1)
-    tell("", "join",
-         {{"action", "flood"},
-          {"text", "too many joins are being rejected: further rejections in this minute are not logged"}});
+    publish(
+        "", "join",
+        {{"action", "flood"},
+         {"text", "too many joins are being rejected: further rejections in this minute are not logged"}});
 }
 
 void BootService::discover_unknown(bool on) {
@@ -235,8 +236,8 @@ void BootService::node_script(const std::string& node, const std::string& mac, c
 
 void BootService::say(const Asker& asker, const char* action, const std::string& text) const {
   log::info(text, {{"node", asker.node}, {"mac", asker.mac}, {"remote", asker.remote}});
-  tell(asker.node, "boot",
-       {{"action", action}, {"text", text}, {"mac", asker.mac}, {"remote", asker.remote}});
+  publish(asker.node, "boot",
+          {{"action", action}, {"text", text}, {"mac", asker.mac}, {"remote", asker.remote}});
 }
 
 void BootService::note_script(const Asker& asker, PowerOn& power_on) const {
@@ -245,7 +246,7 @@ void BootService::note_script(const Asker& asker, PowerOn& power_on) const {
     return say(asker, "often", "the boot script is being requested repeatedly");
   const bool recent = reactor_.steady() < power_on.expires;
   if (!power_on.armed && !power_on.left && !power_on.joined.empty() && recent &&
-      !std::exchange(power_on.asked_again, true))
+      !std::exchange(power_on.requested_again, true))
     say(asker, "again",
         "boot script requested while the node's RAM system is running: the machine was reset, or a different "
         "machine joined in its place");
@@ -333,7 +334,7 @@ void BootService::join(const wire::JoinRequest& request, std::function<void(Resu
       [this, node = plain_word(request.node), remote,
        answer = std::move(answer)](Result<wire::JoinReply> reply) {
         if (!reply.ok() && reply.error().code == Code::denied)
-          tell_refused("join as " + node + " refused: " + reply.error().message, remote);
+          publish_refused("join as " + node + " refused: " + reply.error().message, remote);
         answer(std::move(reply));
       },
       remote);
@@ -381,10 +382,10 @@ void BootService::second_join(const std::string& node, const std::string& serial
   const auto known = store_.node(node);
   if ((on == power_ons_.end() || !on->second.armed) && known.ok() &&
       known->mode != wire::to_string(wire::Mode::ram) && !known->mode.empty()) {
-    tell(node, "join",
-         {{"action", "late"},
-          {"text", "another machine presented a token from a power-on that has ended"},
-          {"remote", remote}});
+    publish(node, "join",
+            {{"action", "late"},
+             {"text", "another machine presented a token from a power-on that has ended"},
+             {"remote", remote}});
     return answer(refused);
   }
   row->contested = true;
@@ -400,18 +401,18 @@ void BootService::second_join(const std::string& node, const std::string& serial
       "power the node on again",
       node, remote.empty() ? "an unknown address" : remote);
   log::error(text, {{"node", node}, {"serial", serial}});
-  tell(node, "join", {{"action", "second"}, {"text", text}, {"serial", serial}, {"remote", remote}});
+  publish(node, "join", {{"action", "second"}, {"text", text}, {"serial", serial}, {"remote", remote}});
   if (hooks_.contested) hooks_.contested(node, text);
 }
 
 void BootService::saw_revoked(const std::string& node, const std::string& serial, const std::string& remote) {
   constexpr size_t kSerialsKept = 4096;
   if (revoked_seen_.size() >= kSerialsKept || !revoked_seen_.insert(serial).second) return;
-  tell(node, "join",
-       {{"action", "revoked"},
-        {"text", "a machine connected as " + node + " with a revoked certificate"},
-        {"serial", serial},
-        {"remote", remote}});
+  publish(node, "join",
+          {{"action", "revoked"},
+           {"text", "a machine connected as " + node + " with a revoked certificate"},
+           {"serial", serial},
+           {"remote", remote}});
 }
 
 CertificateRow BootService::row_of(const std::string& node, const Authority::AgentCertificate& made) const {
@@ -469,8 +470,8 @@ void BootService::first_use(const wire::JoinRequest& request, TokenRow token, co
     }
     log::info("agent joined", {{"node", reply.node}, {"remote", remote}});
     if (supersedes && hooks_.joined) hooks_.joined(reply.node);
-    tell(reply.node, "join",
-         {{"action", "joined"}, {"text", "joined"}, {"serial", serial}, {"remote", remote}});
+    publish(reply.node, "join",
+            {{"action", "joined"}, {"text", "joined"}, {"serial", serial}, {"remote", remote}});
     answer(reply);
   });
 }

@@ -103,7 +103,7 @@ class BootService : public BootPort {
     bool handed_out = false, unable = false;  // logged: the script was sent; it could not be made
     std::string joined, serial;               // digest of the token that was used; serial of the certificate
                                               // issued for it
-    bool asked_again = false;
+    bool requested_again = false;
   };
   PowerOn& begin(const std::string& node);
   DurationMs join_token_life() const;
@@ -130,8 +130,8 @@ class BootService : public BootPort {
                  std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote);
   void second_join(const std::string& node, const std::string& serial, const std::string& remote,
                    const std::function<void(Result<wire::JoinReply>)>& answer);
-  void tell(const std::string& node, const std::string& kind, const Json& data) const;
-  void tell_refused(const std::string& text, const std::string& remote);
+  void publish(const std::string& node, const std::string& kind, const Json& data) const;
+  void publish_refused(const std::string& text, const std::string& remote);
 
   Reactor& reactor_;
   Store& store_;

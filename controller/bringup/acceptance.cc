@@ -18,7 +18,7 @@
 
 namespace muster {
 
-using told::list_of, told::text_of, told::whole_number_of;
+using reported::list_of, reported::text_of, reported::whole_number_of;
 
 namespace {
 

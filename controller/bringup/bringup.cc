@@ -222,9 +222,9 @@ ProvingTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanReques
 
 void Bringup::find_proving_times(const Request& request, std::function<void()> then) {
   const auto current = parts_.spec.get();
-  const auto asked = planner_request(request);
-  if (!current.ok() || !asked.ok()) return then();  // planning reports the error
-  proving_.find(accepted_runs((*current)->spec, *asked), std::move(then));
+  const auto requested = planner_request(request);
+  if (!current.ok() || !requested.ok()) return then();  // planning reports the error
+  proving_.find(accepted_runs((*current)->spec, *requested), std::move(then));
 }
 
 Result<PlanningSnapshot> Bringup::look_to_plan(const Request& request) {
@@ -288,9 +288,9 @@ int64_t Bringup::coming_revision(bool take) {
 void Bringup::prepare_ram_for(const Request& request, std::function<void()> then) {
   const auto current = parts_.spec.get();
   if (!may_boot_ram(request.kind) || !current.ok() || parts_.executor.active()) return then();
-  const auto asked = planner_request(request);
-  if (!asked.ok()) return then();  // planning reports the error
-  const std::set<std::string> named(asked->nodes.begin(), asked->nodes.end());
+  const auto requested = planner_request(request);
+  if (!requested.ok()) return then();  // planning reports the error
+  const std::set<std::string> named(requested->nodes.begin(), requested->nodes.end());
   const auto built = parts_.images.built((*current)->spec);
   std::set<std::string> images;
   for (const auto& node : (*current)->spec.nodes)
@@ -395,11 +395,9 @@ void Bringup::approve(const std::string& digest, const std::string& by, Started 
   if (const auto used = carried_out(head->digest); !used.ok()) return done(used.error());
   const auto kept = kept_.find(head->digest);
   if (kept == kept_.end())
-    return done(fail(
-        Code::conflict,
-        fmt::format(
-            "this plan is too old: the controller was restarted or made {} newer plans since; plan again",
-            kMostKept)));
+    return done(fail(Code::conflict, fmt::format("this plan is too old: the controller has since been "
+                                                 "restarted or has made {} newer plans; plan again",
+                                                 kMostKept)));
   const auto approval = std::make_shared<Approval>(Approval{head->digest, by, std::move(done), kept->second});
   hold_against_now(approval, "since plan " + head->digest + " was made", [this, approval] {
     if (!approval->kept.plan) return read(approval);

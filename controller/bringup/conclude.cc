@@ -14,7 +14,7 @@
 #include "controller/plan/disk_selection.h"
 #include "controller/report/floors.h"
 #include "controller/report/gpu_checks.h"
-#include "controller/report/link_blame.h"
+#include "controller/report/link_faults.h"
 #include "controller/report/signature.h"
 #include "controller/report/stand_ins.h"
 #include "controller/report/verdict.h"
@@ -23,7 +23,7 @@
 
 namespace muster {
 
-using told::text_of, told::whole_number_of;
+using reported::text_of, reported::whole_number_of;
 
 namespace {
 
@@ -185,7 +185,7 @@ void add_measurements(Report& report, const Sources& s, const ReportSources& fro
   std::map<std::string, std::string> by_address;
   for (const auto& node : s.spec.nodes) by_address[node.address] = node.name;
   report.links = link_matrix(steps, s.plan.nodes, by_address);
-  blame_links(
+  find_link_faults(
       judged, steps,
       [&](const std::string& name) {
         const NodeSpec* node = s.spec.node(name);
@@ -296,7 +296,7 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
   const RunRow& run = known.row;
   auto report = make_report(archive, known);
   if (!report.ok()) {
-    log::error("no report could be made of the run",
+    log::error("the run's report could not be created",
                {{"run", std::to_string(run.id)}, {"error", report.error().message}});
     return out;
   }

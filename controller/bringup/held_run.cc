@@ -57,9 +57,9 @@ void HeldRun::try_now() {
 
 void HeldRun::hold(const std::string& why, bool again_by_itself) {
   held_ = true;
-  std::string& told = problems_[kTopic];
-  if (told != why) log::error("a run is held", {{"why", why}});
-  told = why;
+  std::string& logged = problems_[kTopic];
+  if (logged != why) log::error("a run is held", {{"why", why}});
+  logged = why;
   if (!again_by_itself) return;
   reactor_.after(kAgain, [this, alive = alive_] {
     if (*alive && held_) try_now();

@@ -9,7 +9,7 @@
 #include "base/json_without.h"
 
 namespace muster {
-namespace told {
+namespace reported {
 
 std::string text_of(const Json& object, const char* key) {
   const auto it = object.is_object() ? object.find(key) : object.end();
@@ -25,9 +25,9 @@ const Json& list_of(const Json& object, const char* key) {
   return it != object.end() && it->is_array() ? *it : kNone;
 }
 
-}  // namespace told
+}  // namespace reported
 
-using told::list_of, told::text_of;
+using reported::list_of, reported::text_of;
 
 namespace {
 

@@ -73,7 +73,7 @@ std::vector<std::string> NodesView::names() const {
   return names;
 }
 
-bool NodesView::knows(const std::string& node) const {
+bool NodesView::contains(const std::string& node) const {
   if (const auto spec = parts_.spec.get(); spec.ok() && (*spec)->spec.node(node)) return true;
   return parts_.store.node(node).ok();
 }

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/reactor.h"
 #include "controller/bringup/current_spec.h"
-#include "controller/nodes/storage_told.h"
+#include "controller/nodes/storage_reports.h"
 #include "controller/run/executor.h"
 #include "controller/store/store.h"
 
@@ -24,14 +24,14 @@ class NodesView {
     Store& store;
     CurrentSpec& spec;
     const Executor& executor;
-    const StorageTold& storage;
+    const StorageReports& storage;
     const std::map<std::string, std::string>& problems;
   };
   explicit NodesView(const Parts& parts) : parts_(parts) {}
 
   // Returns the nodes of the spec in its order, then those that are only in the store.
   std::vector<std::string> names() const;
-  bool knows(const std::string& node) const;
+  bool contains(const std::string& node) const;
   // {name, state, reason, held_by, ..., declared, role, image, address, ...}
   Json node(const std::string& name) const;
   // {version, lab, time, run, cluster, spec_revision, simulated, storage, problems, nodes: [node() and its

@@ -56,7 +56,7 @@ Node RolloutWorld::node(const NodeSpec& declared, const Approval& now, const Ser
   out.online = silent && *silent < kOnline && mode == wire::Mode::installed;
   out.on_trial = executor.on_trial(declared.name);
   out.has_bmc = is_switched(declared);
-  const SchedulerState word = parts_.told.scheduler(declared.name);
+  const SchedulerState word = parts_.reported.scheduler(declared.name);
   out.idle = !word.busy;
   out.maintenance = word.out;
   if (const auto special = serving.special.find(declared.name); special != serving.special.end())
@@ -82,7 +82,7 @@ Result<SeenCluster> RolloutWorld::look() {
     const auto since = executor.silent_for(name);
     return !since || *since >= kMinute;
   };
-  const auto healthy = healthy_sections(parts_.told.status(spec, silent));
+  const auto healthy = healthy_sections(parts_.reported.status(spec, silent));
   for (size_t i = 0; i < out.view.groups.size(); ++i)
     out.view.groups[i].healed = healthy.count(served.sections[i]) > 0;
   for (const auto& declared : spec.nodes) out.view.nodes.push_back(node(declared, out.now, served));

@@ -8,7 +8,7 @@
 
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/rollout_port.h"
-#include "controller/nodes/storage_told.h"
+#include "controller/nodes/storage_reports.h"
 #include "controller/rollout/serving.h"
 
 namespace muster {
@@ -21,7 +21,7 @@ class RolloutWorld : public RolloutPort {
     CurrentSpec& spec;
     Bringup& bringup;
     ImageService& images;
-    const StorageTold& told;
+    const StorageReports& reported;
     // True if a run is held because its spec cannot be read (held_run.h).
     std::function<bool()> run_held;
     std::function<void(const rollout::Record&)> changed;

@@ -11,8 +11,8 @@ namespace muster {
 
 namespace {
 
-// Parses only those steps held as text, of which plans have thousands, that contain a word used by GPU checks
-// (controller/report/gpu_checks.cc).
+// True if a step checks the node's own GPUs. Plans hold thousands of steps as text: only those that contain a
+// word used by GPU checks are parsed (controller/report/gpu_checks.cc).
 bool has_gpu_checks(const ActionParams& params) {
   if (params.steps().empty()) return checks_own_gpus(params.value("steps", Json()));
   return std::any_of(params.steps().begin(), params.steps().end(), [](const SharedText& step) {

@@ -63,7 +63,7 @@ struct StorageEngine {
   std::string_view leader_word = "";  // its title in messages
   bool keeps_metadata = false;        // without its metadata the other nodes' data is lost
   std::string_view metadata_word = "";
-  bool leader_knows_health = false;      // false: any node with data can report the engine's health
+  bool leader_reports_health = false;    // false: any node with data can report the engine's health
   int quorum = 0;                        // with this many nodes, any one may be away; 0: never
   std::string_view serving_module = "";  // of the step that lets declared nodes mount; empty: none
   bool drains = true;                    // a node's data can be moved off it

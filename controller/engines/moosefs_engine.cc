@@ -58,7 +58,7 @@ const StorageEngine kMoosefs = {.name = "moosefs",
                                 .leader_word = "master",
                                 .keeps_metadata = true,
                                 .metadata_word = "metadata",
-                                .leader_knows_health = true,
+                                .leader_reports_health = true,
                                 .serving_module = "moosefs_master",
                                 .mount = right_mount,
                                 .add_context = add_context};

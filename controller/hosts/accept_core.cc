@@ -74,12 +74,12 @@ Result<std::unique_ptr<AcceptCore>> AcceptCore::open(RealReactor& reactor, const
 }
 
 AcceptCore::AcceptCore(RealReactor& r, DaemonOptions given, LockFile taken, pki::KeyPair pair,
-                       std::unique_ptr<Store> opened, Owner told)
+                       std::unique_ptr<Store> opened, Owner reported)
     : reactor(r),
       options(std::move(given)),
       lock(std::move(taken)),
       key(std::move(pair)),
-      owner(std::move(told)),
+      owner(std::move(reported)),
       store(std::move(opened)) {}
 
 Status AcceptCore::finish() {

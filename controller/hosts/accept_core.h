@@ -19,7 +19,7 @@
 #include "controller/bringup/current_spec.h"
 #include "controller/image/image_service.h"
 #include "controller/link/link_hub.h"
-#include "controller/nodes/storage_told.h"
+#include "controller/nodes/storage_reports.h"
 #include "controller/options.h"
 #include "controller/run/executor.h"
 #include "controller/store/store.h"
@@ -93,7 +93,7 @@ struct AcceptCore {
   NoBoot boot{reactor};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
-  StorageTold storage;
+  StorageReports storage;
   std::unique_ptr<Bringup> bringup;
 
  private:

@@ -3,7 +3,7 @@
 namespace muster {
 namespace {
 
-// Runs as the user that the agent will run as: $1 how, $2 what sudo printed, $3 "private" in its own mount
+// Runs as the agent's user. $1: root, sudo or user; $2: what sudo printed; $3: "private" if in its own mount
 // namespace. Must not contain a single quote: all of it is one single-quoted word.
 constexpr std::string_view kInside = R"sh(
 how=$1 why=$2 own=$3 d=

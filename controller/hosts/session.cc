@@ -166,7 +166,7 @@ HostLinks::Events Session::link_events() {
   out.broken = [this](const std::string& host, const Error&) { core_->link.hang_up(host); };
   out.poll = [this](const std::string& host, std::set<std::string> have, const Presence& present,
                     std::function<void(wire::PollReply)> answer) {
-    core_->link.ask(host, std::move(have), std::move(answer), present);
+    core_->link.poll(host, std::move(have), std::move(answer), present);
     hosts_[host].polled = true;
     if (phase_ == Phase::greeting) greeted(false);
   };

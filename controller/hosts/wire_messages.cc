@@ -75,8 +75,8 @@ Result<HostMessage> host_message_of(const std::string& line) {
     return no_message("an invalid message: " + read.error().message);
   const auto number = json->find("n");
   if (number != json->end() && number->is_number_unsigned()) out.number = number->get<uint64_t>();
-  const bool asks = out.kind != HostMessage::Kind::alive && out.kind != HostMessage::Kind::looked;
-  if (asks && out.number == 0) return no_message("a request without a number");
+  const bool is_request = out.kind != HostMessage::Kind::alive && out.kind != HostMessage::Kind::looked;
+  if (is_request && out.number == 0) return no_message("a request without a number");
   return out;
 }
 

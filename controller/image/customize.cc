@@ -144,9 +144,9 @@ WantedBy=multi-user.target
 // In a trial boot systemd runs this generator before any unit, and so before any unit that may fail. It
 // creates a timer that boots the default system again, without agent, network or controller, unless the step
 // module `slot` (agent/steps/system/slot.cc) has stopped the timer and created the file
-// /run/muster-committed. The condition keeps the stopped timer from being pulled in again by the start of
-// another unit, until systemd reloads its units, which then no longer include the trial's. The first three
-// arguments come from systemd; the fourth and fifth are for tests: the kernel command line, and that file.
+// /run/muster-committed. ConditionPathExists keeps the stopped timer from being started again by another
+// unit, until systemd reloads its units, which then no longer include the trial's. The first three arguments
+// come from systemd; the fourth and fifth are for tests: the kernel command line, and that file.
 constexpr const char* kTrial = R"sh(#!/bin/sh
 # Booted with muster.trial=SECONDS: that long, and the system that stands boots again; in emergency mode at once.
 set -euf

@@ -220,7 +220,7 @@ void ImageService::pack_all(std::vector<std::string> folders, const Status& so_f
 
 // Callers that came after packing began may need a newer agent than the packed one: checks once more for all
 // of them together.
-void ImageService::pack(const std::string& folder, std::vector<Packed> asked) {
+void ImageService::pack(const std::string& folder, std::vector<Packed> requested) {
   packing_[folder];
   const auto result =
       std::make_shared<Status>(fail(Code::failed, "the RAM systems could not be packed: see musterd's log"));
@@ -229,11 +229,11 @@ void ImageService::pack(const std::string& folder, std::vector<Packed> asked) {
         const auto ram = build_ram_system(request);
         *result = ram.ok() ? Status(Ok{}) : Status(ram.error());
       },
-      [this, folder, asked = std::move(asked), result] {
+      [this, folder, requested = std::move(requested), result] {
         auto meanwhile = std::move(packing_[folder]);
         packing_.erase(folder);
         if (!meanwhile.empty()) pack(folder, std::move(meanwhile));
-        for (const auto& one : asked) one(*result);
+        for (const auto& one : requested) one(*result);
       });
 }
 

@@ -78,7 +78,7 @@ class ImageService {
                                   const Order& order) const;
   void start(const ImageRequest& request, Progress progress, Built done);
   using Packed = std::function<void(const Status&)>;
-  void pack(const std::string& folder, std::vector<Packed> asked);
+  void pack(const std::string& folder, std::vector<Packed> requested);
   void pack_all(std::vector<std::string> folders, const Status& so_far, std::function<void(Status)> done);
 
   RealReactor& reactor_;

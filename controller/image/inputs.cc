@@ -122,7 +122,7 @@ std::string input_changes(const Json& built, const Json& now) {
       append(out, recipe_change(key == "kernel" ? "kernel packages" : key, before, value));
   if (const Json before = was.value("layers", Json()), after = now.value("layers", Json()); before != after)
     append(out, layer_change(before, after));
-  return out.empty() ? "its recipe has different keys" : out;
+  return out.empty() ? "the keys of its recipe have changed since it was built" : out;
 }
 
 }  // namespace muster

@@ -4,7 +4,7 @@
 // Layout: <folder>/.layers/<key>/{tree, log}; the key is a digest of the layer and of all layers below it, so
 // an existing layer with that key can be reused. Unfinished layers are in the build's staging folder and
 // removed with it. Mounts are in a namespace of the building thread and vanish when that thread ends. Needs
-// root. Thread: blocking; for the thread of in_private_mounts().
+// root. Calls block; make them only on the thread of in_private_mounts().
 #pragma once
 
 #include <functional>

@@ -40,7 +40,7 @@ struct Scratch {
   }
 };
 
-void tell(const ImageProgress& progress, const char* what, double fraction) {
+void report_progress(const ImageProgress& progress, const char* what, double fraction) {
   if (progress) progress(what, fraction);
 }
 
@@ -115,7 +115,7 @@ Status check_frames(const std::string& folder, const ImageManifest& m, const Ima
     in.read(stored.data(), static_cast<std::streamsize>(stored.size()));
     stored.resize(static_cast<size_t>(in.gcount()));
     TRY_(check_stored_frame(frame, stored));
-    tell(progress, "verifying", 0.5 + 0.3 * frame.index / static_cast<double>(m.frames.size()));
+    report_progress(progress, "verifying", 0.5 + 0.3 * frame.index / static_cast<double>(m.frames.size()));
   }
   if (in.peek() != std::ifstream::traits_type::eof())
     return fail(Code::corrupt, fmt::format("{}: contains data after the last frame", kFrames));
@@ -241,7 +241,7 @@ Result<ImageManifest> check_stage(const std::string& stage, const Head& head, co
     return fail(Code::corrupt, fmt::format("the manifest belongs to {} {}, not to {} {}", m.name, m.digest,
                                            head.name, head.digest));
   TRY_(check_names(stage, m));
-  tell(progress, "verifying the RAM system", 0.8);
+  report_progress(progress, "verifying the RAM system", 0.8);
   TRY_(check_ram(stage + "/ram", head.ram));
   return m;
 }
@@ -265,7 +265,7 @@ Result<ImageInfo> bring_in(const std::string& path, const std::string& folder, c
   const Scratch stage{fmt::format("{}/{}{}", folder, kStage, ::getpid())};
   TRY_(Files("/").make_directories(stage.path));
   TRY_(check_room(path, folder));
-  tell(progress, "unpacking", 0.05);
+  report_progress(progress, "unpacking", 0.05);
   TRY_(unpack(path, stage.path, process));
   auto m = check_stage(stage.path, head, progress);
   if (!m) return std::move(m).error().with(path);
@@ -288,7 +288,7 @@ Result<ImageInfo> export_image(const std::string& state_dir, const std::string& 
   std::error_code ec;
   if (fs::exists(fs::symlink_status(path, ec))) return fail(Code::conflict, path + " exists");
   TRY(ImageInfo info, load_image(state_dir, name));
-  tell(progress, "verifying", 0.1);
+  report_progress(progress, "verifying", 0.1);
   auto m = check_image(info.folder, progress);
   if (!m) return std::move(m).error().with(info.folder);
   TRY(Json ram, ram_entries(info.folder + "/ram"));
@@ -308,11 +308,11 @@ Result<ImageInfo> export_image(const std::string& state_dir, const std::string& 
                                         kFrames};
   for (const auto& file : m->files) arguments.push_back(file.name);
   arguments.push_back("ram");
-  tell(progress, "packing", 0.85);
+  report_progress(progress, "packing", 0.85);
   if (auto out = run_ok(process, tar(arguments)); !out) return std::move(out).error().with("writing " + path);
   fs::rename(partial.path, path, ec);
   if (ec) return fail(Code::failed, path + ": " + ec.message());
-  tell(progress, "done", 1);
+  report_progress(progress, "done", 1);
   return info;
 }
 
@@ -327,7 +327,7 @@ Result<ImageInfo> import_image(const std::string& state_dir, const std::string& 
     if (left.rfind(kStage, 0) == 0) fs::remove_all(folder + "/" + left, ec);
   if (fs::exists(folder + "/" + version, ec)) return present_version(folder, version, head, progress);
   TRY(ImageInfo info, bring_in(path, folder, version, head, process, progress));
-  tell(progress, "done", 0.9);
+  report_progress(progress, "done", 0.9);
   return info;
 }
 

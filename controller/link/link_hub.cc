@@ -77,8 +77,8 @@ void LinkHub::withdraw(const std::string& node, const std::string& order_id) {
     release(node, {{}, {order_id}});
 }
 
-void LinkHub::ask(const std::string& node, std::set<std::string> have,
-                  std::function<void(wire::PollReply)> answer, const Presence& present) {
+void LinkHub::poll(const std::string& node, std::set<std::string> have,
+                   std::function<void(wire::PollReply)> answer, const Presence& present) {
   if (sink_.contact) sink_.contact(node, present);
   release(node, {});
   wire::PollReply reply = news(node, have);

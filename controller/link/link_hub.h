@@ -46,8 +46,8 @@ class LinkHub : public LinkPort {
   // Answers with the orders on offer that `have` lacks, and those in `have` that were withdrawn: at once if
   // there are any, else as soon as there is one, or with none when the long poll times out. One waiting call
   // per node: a newer call ends the older one.
-  void ask(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer,
-           const Presence& present = {});
+  void poll(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer,
+            const Presence& present = {});
   // Answers with the highest event number accepted, when it is durable.
   void take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
 

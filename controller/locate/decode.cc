@@ -12,7 +12,7 @@ bool has(const std::vector<Part>& path, Part part) {
 class Decoder {
  public:
   Decoder(size_t parts, const std::vector<Probe>& probes)
-      : probes_(probes), passed_(parts), failed_(parts), guilty_(parts, false), open_(probes.size(), false) {
+      : probes_(probes), passed_(parts), failed_(parts), faulty_(parts, false), open_(probes.size(), false) {
     for (size_t i = 0; i < probes.size(); ++i) {
       open_[i] = probes[i].failed;
       for (const Part part : probes[i].path)
@@ -22,11 +22,11 @@ class Decoder {
 
   Decoded run() {
     Decoded out;
-    for (Conviction found = next(); !found.against.empty(); found = next()) {
+    for (LocatedFault found = next(); !found.against.empty(); found = next()) {
       const auto part = static_cast<size_t>(found.part);
-      guilty_[part] = true;
+      faulty_[part] = true;
       for (const size_t i : failed_[part]) open_[i] = false;
-      out.guilty.push_back(std::move(found));
+      out.faulty.push_back(std::move(found));
     }
     for (size_t i = 0; i < open_.size(); ++i)
       if (open_[i]) out.unexplained.push_back(i);
@@ -34,24 +34,24 @@ class Decoder {
   }
 
  private:
-  enum class Witness { spotless, mostly_passed };
+  enum class Tester { spotless, mostly_passed };
 
-  Conviction next() const {
+  LocatedFault next() const {
     if (std::find(open_.begin(), open_.end(), true) == open_.end()) return {};
-    Conviction found = strongest(Witness::spotless);
-    return found.against.empty() ? strongest(Witness::mostly_passed) : found;
+    LocatedFault found = strongest(Tester::spotless);
+    return found.against.empty() ? strongest(Tester::mostly_passed) : found;
   }
 
   // Returns the conviction with the most failed probes; if equal, the part with the fewest passes, because a
   // part that always fails is more likely to be bad than one that sometimes passes.
-  Conviction strongest(Witness kind) const {
-    Conviction best;
+  LocatedFault strongest(Tester kind) const {
+    LocatedFault best;
     for (size_t part = 0; part < failed_.size(); ++part) {
-      if (guilty_[part] || failed_[part].size() < 2) continue;
+      if (faulty_[part] || failed_[part].size() < 2) continue;
       const size_t failures = open_failures(part), passes = passed_[part].size();
       if (failures < 2) continue;
-      if (kind == Witness::mostly_passed && failures < 3 * passes) continue;
-      Conviction found = evidence(static_cast<Part>(part), kind);
+      if (kind == Tester::mostly_passed && failures < 3 * passes) continue;
+      LocatedFault found = evidence(static_cast<Part>(part), kind);
       if (found.against.size() > best.against.size() ||
           (found.against.size() == best.against.size() && !best.against.empty() &&
            passed_[part].size() < passed_[static_cast<size_t>(best.part)].size()))
@@ -60,8 +60,8 @@ class Decoder {
     return best;
   }
 
-  Conviction evidence(Part part, Witness kind) const {
-    Conviction out{part, {}};
+  LocatedFault evidence(Part part, Tester kind) const {
+    LocatedFault out{part, {}};
     for (const size_t i : failed_[static_cast<size_t>(part)])
       if (open_[i] && std::all_of(probes_[i].path.begin(), probes_[i].path.end(),
                                   [&](Part other) { return other == part || credible(other, part, kind); }))
@@ -72,14 +72,14 @@ class Decoder {
     return {};
   }
 
-  bool credible(Part witness, Part accused, Witness kind) const {
-    const auto w = static_cast<size_t>(witness);
-    if (guilty_[w]) return false;
+  bool credible(Part tester, Part suspect, Tester kind) const {
+    const auto w = static_cast<size_t>(tester);
+    if (faulty_[w]) return false;
     size_t passes = 0, failures = 0;
-    for (const size_t p : passed_[w]) passes += !has(probes_[p].path, accused);
-    for (const size_t f : failed_[w]) failures += open_[f] && !has(probes_[f].path, accused);
+    for (const size_t p : passed_[w]) passes += !has(probes_[p].path, suspect);
+    for (const size_t f : failed_[w]) failures += open_[f] && !has(probes_[f].path, suspect);
     if (passes == 0) return false;
-    return kind == Witness::spotless ? failures == 0 : failures <= passes;
+    return kind == Tester::spotless ? failures == 0 : failures <= passes;
   }
 
   size_t open_failures(size_t part) const {
@@ -94,7 +94,7 @@ class Decoder {
 
   const std::vector<Probe>& probes_;
   std::vector<std::vector<size_t>> passed_, failed_;  // by part
-  std::vector<bool> guilty_;                          // by part
+  std::vector<bool> faulty_;                          // by part
   std::vector<bool> open_;                            // by probe: failed and not yet explained
 };
 

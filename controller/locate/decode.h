@@ -28,14 +28,14 @@ struct Probe {
   bool failed = false;
 };
 
-struct Conviction {
+struct LocatedFault {
   Part part = 0;
   std::vector<size_t> against = {};  // the credible failed probes
 };
 
 struct Decoded {
-  std::vector<Conviction> guilty = {};   // in the order found: strongest evidence first
-  std::vector<size_t> unexplained = {};  // failed probes without a convicted part
+  std::vector<LocatedFault> faulty = {};  // in the order found: strongest evidence first
+  std::vector<size_t> unexplained = {};   // failed probes without a convicted part
 };
 Decoded decode(size_t parts, const std::vector<Probe>& probes);
 

@@ -86,28 +86,28 @@ std::string how_slow(const LinkSuspect& suspect) {
              : "without a measurement";
 }
 
-LinkSuspect node_suspect(const Case& c, const Conviction& conviction) {
+LinkSuspect node_suspect(const Case& c, const LocatedFault& located) {
   LinkSuspect suspect;
-  const std::string& name = c.names[static_cast<size_t>(conviction.part)];
+  const std::string& name = c.names[static_cast<size_t>(located.part)];
   suspect.nodes = {name};
-  set_share(c, conviction.against, suspect);
+  set_share(c, located.against, suspect);
   size_t sends = 0;
   std::vector<std::string> partners;
-  for (const size_t i : conviction.against) {
+  for (const size_t i : located.against) {
     const LinkMeasurement& m = c.measured[i];
     sends += m.from == name;
     const std::string& partner = m.from == name ? m.to : m.from;
     if (std::find(partners.begin(), partners.end(), partner) == partners.end()) partners.push_back(partner);
     suspect.evidence.push_back(line(m, c.out));
   }
-  if (sends == 0 || sends == conviction.against.size()) suspect.direction = sends ? "sends" : "receives";
-  // Adds as evidence what the partners reached with each other, without this node.
+  if (sends == 0 || sends == located.against.size()) suspect.direction = sends ? "sends" : "receives";
+  // Adds as evidence the rates that the partners achieved with each other, without this node.
   for (size_t i = 0; i < c.measured.size(); ++i) {
     const LinkMeasurement& m = c.measured[i];
-    const auto accuses = [&](const std::string& who) {
+    const auto fails = [&](const std::string& who) {
       return std::find(partners.begin(), partners.end(), who) != partners.end();
     };
-    if (!c.probes[i].failed && m.from != name && m.to != name && accuses(m.from) && accuses(m.to))
+    if (!c.probes[i].failed && m.from != name && m.to != name && fails(m.from) && fails(m.to))
       suspect.evidence.push_back(line(m, c.out));
   }
   suspect.summary = fmt::format(
@@ -183,12 +183,12 @@ LinkFindings locate_links(const std::vector<LinkMeasurement>& measured, const Li
   set_floor(c, rule);
   set_probes(c);
   const Decoded decoded = decode(c.names.size(), c.probes);
-  for (const auto& conviction : decoded.guilty) c.out.suspects.push_back(node_suspect(c, conviction));
+  for (const auto& located : decoded.faulty) c.out.suspects.push_back(node_suspect(c, located));
   add_pairs(c, decoded);
   return c.out;
 }
 
-std::vector<std::string> LinkFindings::guilty_of(const std::string& from, const std::string& to) const {
+std::vector<std::string> LinkFindings::faults_on(const std::string& from, const std::string& to) const {
   std::vector<std::string> out;
   for (const auto& suspect : suspects) {
     const auto named = [&](const std::string& who) {

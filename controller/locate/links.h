@@ -44,7 +44,7 @@ struct LinkFindings {
   std::vector<LinkSuspect> suspects = {};
   // Returns the ends that explain a bad measurement between these two nodes; empty if the measurement was
   // good or has no suspect.
-  std::vector<std::string> guilty_of(const std::string& from, const std::string& to) const;
+  std::vector<std::string> faults_on(const std::string& from, const std::string& to) const;
 };
 
 struct LinkRule {

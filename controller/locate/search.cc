@@ -51,14 +51,14 @@ class Search {
 
   Progress run() {
     Decoded decoded = decode(ends_.size(), probes_);
-    for (const auto& conviction : decoded.guilty) {
-      at(conviction.part).guilty = true;
-      at(conviction.part).confirmed = conviction.against.size() >= kConfirming;
+    for (const auto& located : decoded.faulty) {
+      at(located.part).faulty = true;
+      at(located.part).confirmed = located.against.size() >= kConfirming;
     }
-    for (auto& conviction : decoded.guilty)
-      for (size_t& i : conviction.against) i = number_[i];
+    for (auto& located : decoded.faulty)
+      for (size_t& i : located.against) i = number_[i];
     for (size_t& i : decoded.unexplained) i = number_[i];
-    out_.guilty = std::move(decoded.guilty);
+    out_.faulty = std::move(decoded.faulty);
     sort_open_pairs(decoded.unexplained);
     const bool open = !out_.undecided.empty() || anyone_hardly_tested();
     if (round_ < most_rounds(options_) && (open || round_ < least_rounds(options_))) plan();
@@ -68,14 +68,14 @@ class Search {
  private:
   struct End {
     std::vector<int> met = {}, passed_with = {};
-    bool guilty = false, confirmed = false, suspect = false, busy = false;
+    bool faulty = false, confirmed = false, suspect = false, busy = false;
   };
   End& at(int end) { return ends_[z(end)]; }
 
   // Returns how many tests the end passed with partners that are not bad, except with the given one.
   size_t passes_without(int end, int partner) {
     size_t passes = 0;
-    for (const int other : at(end).passed_with) passes += other != partner && !at(other).guilty;
+    for (const int other : at(end).passed_with) passes += other != partner && !at(other).faulty;
     return passes;
   }
 
@@ -104,8 +104,8 @@ class Search {
   // True if the end had too few tests with good partners; a test with a bad partner gives no information.
   bool hardly_tested(const End& end) {
     const auto counts =
-        std::count_if(end.met.begin(), end.met.end(), [&](int other) { return !at(other).guilty; });
-    return !end.guilty && counts < std::min<std::ptrdiff_t>(round_, kLeastTests);
+        std::count_if(end.met.begin(), end.met.end(), [&](int other) { return !at(other).faulty; });
+    return !end.faulty && counts < std::min<std::ptrdiff_t>(round_, kLeastTests);
   }
   bool anyone_hardly_tested() {
     return std::any_of(ends_.begin(), ends_.end(), [&](const End& end) { return hardly_tested(end); });
@@ -115,7 +115,7 @@ class Search {
     at(a).busy = at(b).busy = true;
     out_.next.emplace_back(a, b);
   }
-  bool free(int end) { return !at(end).busy && !at(end).guilty; }
+  bool free(int end) { return !at(end).busy && !at(end).faulty; }
   bool met(int a, int b) { return std::find(at(a).met.begin(), at(a).met.end(), b) != at(a).met.end(); }
 
   void plan() {
@@ -129,13 +129,13 @@ class Search {
     // with a bad end, last those that are convicted but not confirmed.
     std::vector<int> first = order;
     std::stable_sort(first.begin(), first.end(), [&](int a, int b) {
-      return std::pair(at(a).guilty, at(a).passed_with.size()) <
-             std::pair(at(b).guilty, at(b).passed_with.size());
+      return std::pair(at(a).faulty, at(a).passed_with.size()) <
+             std::pair(at(b).faulty, at(b).passed_with.size());
     });
     for (const int end : first)
-      if (at(end).guilty ? !at(end).confirmed && !at(end).busy
+      if (at(end).faulty ? !at(end).confirmed && !at(end).busy
                          : free(end) && (at(end).suspect || hardly_tested(at(end))))
-        give_witness(end, order);
+        add_good_partner(end, order);
     // All other ends get new partners.
     const auto rounds = matchings(options_.ends, round_ + 1, options_.seed);
     if (static_cast<size_t>(round_) < rounds.size())
@@ -148,7 +148,7 @@ class Search {
 
   // Gives `end` a partner that it has not met: if possible one that is not suspect, and of these the one with
   // the most passes.
-  void give_witness(int end, const std::vector<int>& order) {
+  void add_good_partner(int end, const std::vector<int>& order) {
     int best = -1;
     const auto better = [&](int a, int b) {
       if (at(a).suspect != at(b).suspect) return at(b).suspect;

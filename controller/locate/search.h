@@ -33,11 +33,11 @@ int least_rounds(const SearchOptions& options);
 int most_rounds(const SearchOptions& options);
 
 struct Progress {
-  Round next = {};                      // empty: finished
-  std::vector<Conviction> guilty = {};  // part = end; against = indexes into `tested`
-  std::vector<Pair> paths = {};         // failed all three tests; both ends pass with others
-  std::vector<Pair> not_repeated = {};  // passed when repeated; both ends pass with others
-  std::vector<Pair> undecided = {};     // failed, not explained yet
+  Round next = {};                        // empty: finished
+  std::vector<LocatedFault> faulty = {};  // part = end; against = indexes into `tested`
+  std::vector<Pair> paths = {};           // failed all three tests; both ends pass with others
+  std::vector<Pair> not_repeated = {};    // passed when repeated; both ends pass with others
+  std::vector<Pair> undecided = {};       // failed, not explained yet
 };
 Progress proceed(const SearchOptions& options, const std::vector<Tested>& tested);
 

@@ -31,7 +31,7 @@ void Discovery::on(DurationMs how_long) {
     timer_ = 0;
     off();
   });
-  asked_.clear();
+  requests_.clear();
   boot_.discover_unknown(true);
   log::info("discovery of undeclared machines is on", {{"until", to_iso8601(until_)}});
   if (listener_) listener_();
@@ -42,9 +42,9 @@ void Discovery::off() {
   if (timer_) reactor_.cancel(timer_);
   timer_ = 0;
   until_ = 0;
-  for (const auto& [name, asked] : asked_)
-    if (!asked.order.empty()) link_.withdraw(name, asked.order);
-  asked_.clear();
+  for (const auto& [name, requested] : requests_)
+    if (!requested.order.empty()) link_.withdraw(name, requested.order);
+  requests_.clear();
   boot_.discover_unknown(false);
   log::info("discovery of undeclared machines is off");
   if (listener_) listener_();
@@ -52,42 +52,42 @@ void Discovery::off() {
 
 void Discovery::on_hello(const Hello& hello) {
   if (!active() || mac_of_unknown(hello.node).empty()) return;
-  Asked& asked = asked_[hello.node];
+  Requested& requested = requests_[hello.node];
   // The inventory was ordered at the machine's first contact, before its boot id was known.
-  if (asked.boot_id.empty() && !asked.order.empty()) asked.boot_id = hello.boot_id;
+  if (requested.boot_id.empty() && !requested.order.empty()) requested.boot_id = hello.boot_id;
   // An agent that restarted within the same boot already has the order.
-  if (asked.boot_id != hello.boot_id) ask(hello.node, hello.boot_id);
+  if (requested.boot_id != hello.boot_id) request(hello.node, hello.boot_id);
 }
 
 // An agent that connected before discovery was switched off and on again sends no second hello.
 void Discovery::on_contact(const std::string& name) {
-  if (active() && !mac_of_unknown(name).empty() && !asked_.count(name)) ask(name, "");
+  if (active() && !mac_of_unknown(name).empty() && !requests_.count(name)) request(name, "");
 }
 
-void Discovery::ask(const std::string& name, const std::string& boot_id) {
-  Asked& asked = asked_[name];
-  if (asked.times >= kMostInventories) return;
+void Discovery::request(const std::string& name, const std::string& boot_id) {
+  Requested& requested = requests_[name];
+  if (requested.times >= kMostInventories) return;
   withdraw(name);
-  ++asked.times;
-  asked.boot_id = boot_id;
-  asked.order = fmt::format("0/{}/inventory#{}", name, asked.times);
+  ++requested.times;
+  requested.boot_id = boot_id;
+  requested.order = fmt::format("0/{}/inventory#{}", name, requested.times);
   wire::WorkOrder order;
-  order.id = asked.order;
+  order.id = requested.order;
   order.kind = wire::OrderKind::inventory;
   order.deadline = kInventory;
   link_.offer(name, order);
 }
 
 void Discovery::withdraw(const std::string& name) {
-  Asked& asked = asked_[name];
-  if (!asked.order.empty()) link_.withdraw(name, asked.order);
-  asked.order.clear();
+  Requested& requested = requests_[name];
+  if (!requested.order.empty()) link_.withdraw(name, requested.order);
+  requested.order.clear();
 }
 
 void Discovery::on_event(const std::string& name, const wire::Event& event) {
-  const auto asked = asked_.find(name);
-  if (event.kind != "finished" || asked == asked_.end() || asked->second.order.empty() ||
-      asked->second.order != event.order)
+  const auto requested = requests_.find(name);
+  if (event.kind != "finished" || requested == requests_.end() || requested->second.order.empty() ||
+      requested->second.order != event.order)
     return;
   withdraw(name);
   take(name, event);

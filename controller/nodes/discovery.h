@@ -46,11 +46,11 @@ class Discovery {
   void on_contact(const std::string& name);
 
  private:
-  void ask(const std::string& name, const std::string& boot_id);
+  void request(const std::string& name, const std::string& boot_id);
   void take(const std::string& name, const wire::Event& finished);
   void withdraw(const std::string& name);
 
-  struct Asked {
+  struct Requested {
     std::string order, boot_id;  // the pending order; "" once it is answered
     int times = 0;
   };
@@ -61,7 +61,7 @@ class Discovery {
   std::function<void()> listener_;
   TimeMs until_ = 0;
   Reactor::TimerId timer_ = 0;
-  std::map<std::string, Asked> asked_;  // since it was switched on
+  std::map<std::string, Requested> requests_;  // since it was switched on
 };
 
 // Returns the image whose RAM system undeclared machines boot: that of the first node with one; "": none.

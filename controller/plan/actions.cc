@@ -48,7 +48,7 @@ void write_image(Planning& p, Draft& d) {
 
 void write_actions(Planning& p) {
   p.plan.kind = plan_kind(p);
-  for (const auto& d : p.hopeless) {
+  for (const auto& d : p.unreachable_nodes) {
     p.plan.left_out.push_back(d.spec->name);
     p.plan.notes.push_back(d.spec->name + " was never seen and is left out; run `muster up --limit " +
                            d.spec->name + "` to discover it again");

@@ -75,8 +75,8 @@ Json closed_port_of(const ContextInput& in) {
   return port ? Json(*port) : Json();
 }
 
-// True if an earlier version left lines that select the system's own partitions by label. This was seen, not
-// declared, so it is not part of the configuration digest.
+// True if an earlier version of muster left lines on the node that select the system's own partitions by
+// label. This was seen, not declared, so it is not part of the configuration digest.
 bool has_labels(const ContextInput& in) {
   const auto seen = in.cluster.machines().find(in.node.name);
   return in.with_content && seen != in.cluster.machines().end() &&

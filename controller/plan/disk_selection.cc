@@ -383,8 +383,8 @@ NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFac
 
 std::string medium_of(const std::string& serial, const std::string& wwid, const std::string& model) {
   const std::string number = wwid.substr(std::min(wwid.size(), wwid.find('.') + 1));
-  const bool told = !number.empty() && !all_same(number);
-  if (told && (is_assigned(wwid) || names_one_thing(serial))) return "WWID " + wwid;
+  const bool distinct = !number.empty() && !all_same(number);
+  if (distinct && (is_assigned(wwid) || names_one_thing(serial))) return "WWID " + wwid;
   return names_one_thing(serial) ? fmt::format("model {}, serial {}", model, serial) : "";
 }
 

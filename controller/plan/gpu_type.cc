@@ -24,7 +24,7 @@ constexpr Known kDevices[] = {
 };
 
 // True for words that name the manufacturer, the memory size or the form factor.
-bool tells_no_type(const std::string& word) {
+bool has_no_type(const std::string& word) {
   static const char* const kWords[] = {"nvidia", "tesla", "quadro", "pcie", "nvl",      "generation", "hbm2",
                                        "hbm2e",  "hbm3",  "hbm3e",  "gpu",  "graphics", "simulated"};
   if (std::any_of(std::begin(kWords), std::end(kWords), [&](const char* w) { return word == w; }))
@@ -59,7 +59,7 @@ std::string gpu_type(const std::string& model) {
       word += c;
       continue;
     }
-    if (!word.empty() && !tells_no_type(word)) out += (out.empty() ? "" : "_") + word;
+    if (!word.empty() && !has_no_type(word)) out += (out.empty() ? "" : "_") + word;
     word.clear();
   }
   // A product name begins with a letter and contains a digit: "*NVIDIA*" names no product, and Slurm would

@@ -246,8 +246,8 @@ void note_way(Planning& p, const Draft& d) {
 }  // namespace
 
 void choose_way(Planning& p, Draft& d) {
-  const bool asked = p.kind() == RequestKind::reimage || (p.kind() == RequestKind::up && d.older);
-  if (!p.rolls_back() && !(d.imaging && asked)) return;
+  const bool requested = p.kind() == RequestKind::reimage || (p.kind() == RequestKind::up && d.older);
+  if (!p.rolls_back() && !(d.imaging && requested)) return;
   Slots slots;
   const std::string why = p.rolls_back() ? why_no_rollback(p, d, slots) : why_not_in_place(p, d, slots);
   if (!why.empty()) {

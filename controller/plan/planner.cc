@@ -115,8 +115,8 @@ Result<PlanOutcome> make_plan(const PlannerInput& input) {
     add_servers(p);
     check_storage_leaders(p);
     const bool fine = p.problems.empty() && p.refusals.empty();
-    if (fine && p.drafts.empty() && p.discovers() && !p.hopeless.empty())
-      write_discovery(p, std::move(p.hopeless));
+    if (fine && p.drafts.empty() && p.discovers() && !p.unreachable_nodes.empty())
+      write_discovery(p, std::move(p.unreachable_nodes));
     else if (fine)
       write_actions(p);
   }

@@ -109,9 +109,9 @@ bool may_work(const Draft& d) {
 }
 
 bool leaves_work(const Planning& p, const Draft& d) {
-  const bool asked =
+  const bool requested =
       p.kind() == RequestKind::reimage || p.rolls_back() || (p.in.request.reimage && d.older && d.imaging);
-  return asked && in_installed(d) && may_work(d);
+  return requested && in_installed(d) && may_work(d);
 }
 
 Action& add(Planning& p, Draft& d, NewAction what) {

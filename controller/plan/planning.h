@@ -58,7 +58,7 @@ struct Planning {
   // Returns the acceptance profile to measure: the request's, or else the spec's.
   const std::string& profile() const;
   bool drains() const { return kind() == RequestKind::drain || kind() == RequestKind::undrain; }
-  bool asks_for_image() const { return kind() == RequestKind::reimage || kind() == RequestKind::admit; }
+  bool requests_image() const { return kind() == RequestKind::reimage || kind() == RequestKind::admit; }
   bool rolls_back() const { return kind() == RequestKind::rollback; }
   // Whether nodes that were never seen are discovered; otherwise they are left out.
   bool discovers() const { return kind() != RequestKind::accept && !rolls_back(); }
@@ -75,7 +75,7 @@ struct Planning {
   const Spec& spec;
   std::string address;  // the controller's
   std::vector<Draft> drafts;
-  std::vector<Draft> hopeless;  // never seen, and not discovered by this plan
+  std::vector<Draft> unreachable_nodes;  // never seen, and not discovered by this plan
   Plan plan;
   std::vector<Refusal> refusals;
   std::vector<std::string> problems;            // wrong input: the plan is not made

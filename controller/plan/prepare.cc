@@ -67,7 +67,7 @@ bool is_imaged(const Planning& p, const Draft& d) {
   if (d.spec->adopt.declared() || p.kind() == RequestKind::accept || p.rolls_back()) return false;
   const PlannerImage* image = p.image_of(d);
   if (!image) return false;  // refused
-  if (p.asks_for_image()) return true;
+  if (p.requests_image()) return true;
   if (d.older) return p.in.request.reimage;
   return !in_installed(d) || d.seen->image_digest != image->digest;
 }

@@ -10,7 +10,7 @@ namespace {
 // Refuses to install the controller's own machine or to switch it off, whatever the spec and the request
 // contain.
 bool refuse_own(Planning& p, const Draft& d) {
-  if (d.spec->adopt.declared() && !p.asks_for_image()) return false;
+  if (d.spec->adopt.declared() && !p.requests_image()) return false;
   const std::string sign = own_sign(p, *d.spec);
   if (sign.empty()) return false;
   p.refuse(d.spec->name, "own-machine",
@@ -41,7 +41,7 @@ bool out_of_reach(Planning& p, const std::string& name, const std::string& why, 
 bool may_plan_adopted(Planning& p, const Draft& d, bool named) {
   const std::string& name = d.spec->name;
   if (p.kind() == RequestKind::adopt) return true;
-  if (p.asks_for_image()) {
+  if (p.requests_image()) {
     p.refuse(name, "adopted-node",
              "it was adopted with its existing operating system and is never re-imaged; to have muster "
              "install it, declare image, mac, power and the disk group 'os' instead of 'adopt'");
@@ -139,7 +139,7 @@ void choose_nodes(Planning& p) {
   static const NodeObservation kNever;
   const auto& wanted = p.in.request.nodes;
   if (wanted.empty() &&
-      (p.asks_for_image() || p.rolls_back() || p.kind() == RequestKind::adopt || p.drains()))
+      (p.requests_image() || p.rolls_back() || p.kind() == RequestKind::adopt || p.drains()))
     p.problems.push_back("this kind of plan requires node names");
   for (const auto& name : wanted)
     if (!p.spec.node(name))

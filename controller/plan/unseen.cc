@@ -59,7 +59,7 @@ bool wake(Planning& p) {
 
 void write_discovery(Planning& p, std::vector<Draft> unseen) {
   p.drafts = std::move(unseen);
-  p.hopeless.clear();
+  p.unreachable_nodes.clear();
   p.plan.kind = PlanKind::discover;
   for (auto& d : p.drafts) {
     p.plan.nodes.push_back(d.spec->name);
@@ -89,8 +89,8 @@ bool discover(Planning& p) {
     return true;
   }
   p.drafts = std::move(seen);
-  p.hopeless = std::move(unseen);
-  std::move(later.begin(), later.end(), std::back_inserter(p.hopeless));
+  p.unreachable_nodes = std::move(unseen);
+  std::move(later.begin(), later.end(), std::back_inserter(p.unreachable_nodes));
   return false;
 }
 

@@ -14,29 +14,29 @@ std::string_view to_string(ByHand::Task task) {
   return "power it off";
 }
 
-void ByHand::ask(const std::string& node, Task task, Done done) {
+void ByHand::request(const std::string& node, Task task, Done done) {
   forget(node);
   open_[node] = {task, std::move(done)};
 }
 
 void ByHand::forget(const std::string& node) { end(node, fail(Code::cancelled, "manual task cancelled")); }
 
-std::optional<ByHand::Task> ByHand::asked(const std::string& node) const {
+std::optional<ByHand::Task> ByHand::requested(const std::string& node) const {
   const auto found = open_.find(node);
   if (found == open_.end()) return std::nullopt;
   return found->second.task;
 }
 
 void ByHand::saw_netboot(const std::string& node) {
-  if (asked(node) == Task::netboot) end(node, Ok{});
+  if (requested(node) == Task::netboot) end(node, Ok{});
 }
 
 void ByHand::saw_agent(const std::string& node) {
-  if (asked(node) == Task::on) end(node, Ok{});
+  if (requested(node) == Task::on) end(node, Ok{});
 }
 
 Result<ByHand::Task> ByHand::said_done(const std::string& node) {
-  const auto task = asked(node);
+  const auto task = requested(node);
   if (!task) return fail(Code::conflict, "no manual task is pending for " + node);
   end(node, Ok{});
   return *task;

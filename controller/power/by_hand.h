@@ -24,9 +24,9 @@ class ByHand {
   using Done = std::function<void(Status)>;
   explicit ByHand(Reactor& reactor) : reactor_(reactor) {}
 
-  void ask(const std::string& node, Task task, Done done);
+  void request(const std::string& node, Task task, Done done);
   void forget(const std::string& node);
-  std::optional<Task> asked(const std::string& node) const;
+  std::optional<Task> requested(const std::string& node) const;
 
   // To be called when the machine requested its RAM system: a pending netboot task is done.
   void saw_netboot(const std::string& node);

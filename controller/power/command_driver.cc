@@ -90,7 +90,7 @@ class CommandPower : public Power {
   void begin(DurationMs deadline) { end_ = waiter_.now() + deadline; }
   DurationMs left() const { return end_ - waiter_.now(); }
   void pause(DurationMs span) { waiter_.sleep(std::max<DurationMs>(0, std::min(span, left()))); }
-  Result<Json> ask(const std::string& verb, bool changes, Json more = Json::object());
+  Result<Json> request(const std::string& verb, bool changes, Json more = Json::object());
   Result<Json> answer_of(const Output& output, bool changes);
   Error error_of(const Json& error, bool changes);
   Result<Json> see();
@@ -109,7 +109,7 @@ class CommandPower : public Power {
   TimeMs end_ = 0;
 };
 
-Result<Json> CommandPower::ask(const std::string& verb, bool changes, Json more) {
+Result<Json> CommandPower::request(const std::string& verb, bool changes, Json more) {
   if (left() <= 0)
     return fail(Code::unavailable, fmt::format("no time left to run {} {}", target_.program, verb));
   const std::string path = folder_ + "/" + target_.program;
@@ -183,7 +183,7 @@ Error CommandPower::error_of(const Json& error, bool changes) {
 
 // Queries the machine's state, and checks that it is the node's machine.
 Result<Json> CommandPower::see() {
-  TRY(Json answer, ask("state", false));
+  TRY(Json answer, request("state", false));
   TRY_(check_identity(text_at(answer, "uuid")));
   const std::string power = text_at(answer, "power");
   if (power == "on" || power == "off" || power == "unknown") return answer;
@@ -217,7 +217,7 @@ Status CommandPower::reach(PowerState wanted, const std::string& verb, bool grac
     if (now == wanted) return Ok{};
     Json more = Json::object();
     if (wanted == PowerState::off) more["graceful"] = graceful;
-    const auto answer = ask(verb, true, std::move(more));
+    const auto answer = request(verb, true, std::move(more));
     if (answer.ok() || answer.error().code == Code::timeout) {
       const Status reached = wait_for(wanted, kept_for_another_try(answer.ok(), reserve, left()));
       return reached.ok() || answer.ok() ? reached : answer.error();
@@ -243,7 +243,7 @@ Status CommandPower::wait_for(PowerState wanted, DurationMs reserve) {
 
 // "once" or "always".
 Result<std::string> CommandPower::network_capability() {
-  TRY(const Json can, ask("capabilities", false));
+  TRY(const Json can, request("capabilities", false));
   const std::string network = text_at(can, "network");
   if (network == "once" || network == "always") return network;
   return fail(Code::invalid, fmt::format("{} cannot boot {} from the network: it reports '{}'",
@@ -265,7 +265,7 @@ Status CommandPower::boot_once_network(DurationMs deadline) {
   TRY_(look());
   TRY(const std::string network, network_capability());
   if (network == "always") return Ok{};
-  auto done = ask("network-once", true);
+  auto done = request("network-once", true);
   // Safe to retry: either nothing was set, or it is set again to the same value.
   if (!done.ok() && done.error().code == Code::conflict) done = fail(Code::unavailable, done.error().message);
   if (!done.ok()) return done.error();
@@ -285,7 +285,7 @@ Status CommandPower::confirm_network() {
 Result<Json> CommandPower::describe(DurationMs deadline) {
   begin(deadline);
   TRY(const Json seen, see());
-  TRY(const Json can, ask("capabilities", false));
+  TRY(const Json can, request("capabilities", false));
   const std::string network = text_at(can, "network");
   Json out = {{"driver", "command"},        {"program", target_.program},
               {"address", target_.address}, {"power", std::string(to_string(power_of(seen)))},

@@ -30,7 +30,7 @@ Consoles::Consoles(Reactor& reactor, std::string state, Hooks hooks, std::string
   reader_ = std::make_unique<SolReader>(
       [this, alive = alive_](const std::string& node, const std::string& bytes) {
         reactor_.post([this, alive, node, bytes] {
-          if (*alive) heard(node, bytes);
+          if (*alive) receive(node, bytes);
         });
       },
       std::move(program));
@@ -59,11 +59,11 @@ std::string Consoles::panic_since(const std::string& node, SteadyMs since) const
 }
 
 // The text is untrusted: control characters, including colour sequences, end a line or are removed.
-void Consoles::heard(const std::string& node, const std::string& bytes) {
+void Consoles::receive(const std::string& node, const std::string& bytes) {
   Console& console = consoles_[node];
-  const std::string told = console.mask.pass(bytes);
-  keep(node, told);
-  for (const char c : told) {
+  const std::string masked = console.mask.pass(bytes);
+  keep(node, masked);
+  for (const char c : masked) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '\n' || c == '\r' || console.line.size() >= kLongestLine)
       end_of_line(node, console);

@@ -35,7 +35,7 @@ class Consoles {
 
   // Returns the newest panic of a node if it was seen at or after `since`; else "".
   std::string panic_since(const std::string& node, SteadyMs since) const;
-  void heard(const std::string& node, const std::string& bytes);
+  void receive(const std::string& node, const std::string& bytes);
 
  private:
   struct Console {

@@ -72,7 +72,7 @@ class Ipmi : public Power {
 
  private:
   Result<PowerState> look();
-  Result<std::vector<IpmiBytes>> ask_with_guid(std::vector<IpmiBytes> commands);
+  Result<std::vector<IpmiBytes>> query_with_guid(std::vector<IpmiBytes> commands);
   Status check_identity(const IpmiBytes& guid);
   Status reach(PowerState wanted, const IpmiBytes& order, DurationMs reserve);
   Status wait_for(PowerState wanted, DurationMs reserve);
@@ -92,11 +92,11 @@ class Ipmi : public Power {
 // ---- identity
 
 // Sends commands, preceded by a request for the GUID, so that every access to a BMC checks its identity.
-Result<std::vector<IpmiBytes>> Ipmi::ask_with_guid(std::vector<IpmiBytes> commands) {
+Result<std::vector<IpmiBytes>> Ipmi::query_with_guid(std::vector<IpmiBytes> commands) {
   if (!no_guid_) {
     auto with = commands;
     with.insert(with.begin(), kGetGuid);
-    auto answers = tool_.ask(with);
+    auto answers = tool_.request(with);
     if (answers.ok()) {
       TRY_(check_identity(answers->front()));
       answers->erase(answers->begin());
@@ -107,7 +107,7 @@ Result<std::vector<IpmiBytes>> Ipmi::ask_with_guid(std::vector<IpmiBytes> comman
     no_guid_ = true;
   }
   TRY_(check_identity({}));
-  return tool_.ask(commands);
+  return tool_.request(commands);
 }
 
 // Vendors store the GUID in three byte orders: as printed, as in SMBIOS, and completely reversed.
@@ -149,7 +149,7 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
 // ---- power
 
 Result<PowerState> Ipmi::look() {
-  auto answers = ask_with_guid({kChassisStatus});
+  auto answers = query_with_guid({kChassisStatus});
   // A query changes nothing, so it may be retried after an unknown outcome.
   if (!answers.ok()) {
     Error error = std::move(answers).error();
@@ -167,7 +167,7 @@ Status Ipmi::reach(PowerState wanted, const IpmiBytes& order, DurationMs reserve
     TRY(const PowerState now, look());
     if (now == wanted) return Ok{};
     if (wanted == PowerState::on && armed_) TRY_(keep_armed());
-    const auto answer = tool_.ask({order});
+    const auto answer = tool_.request({order});
     if (answer.ok() || answer.error().code == Code::timeout) {
       const Status reached = wait_for(wanted, kept_for_another_try(answer.ok(), reserve, tool_.left()));
       return reached.ok() || answer.ok() ? reached : answer.error();
@@ -196,10 +196,10 @@ Status Ipmi::wait_for(PowerState wanted, DurationMs reserve) {
 // ---- boot
 
 Status Ipmi::arm() {
-  const auto kept = tool_.ask({kKeepBootFlags});
+  const auto kept = tool_.request({kKeepBootFlags});
   // Some BMCs reject this; power-on must then follow within a minute, which on() checks.
   if (!kept.ok() && tool_.refusal().completion < 0) return kept.error();
-  TRY(const auto answers, tool_.ask({kBootNetworkOnce, kGetBootFlags}));
+  TRY(const auto answers, tool_.request({kBootNetworkOnce, kGetBootFlags}));
   flags_ = {answers[1]};
   if (!flags_.network())
     return fail(Code::failed, fmt::format("BMC {} accepted the boot flags but reports '{}'", target_.address,
@@ -212,7 +212,7 @@ Status Ipmi::arm() {
 // A BMC that refused to keep the boot flags drops them after 60 s: reads them again before the power-on that
 // needs them, and sets them again if they are gone.
 Status Ipmi::keep_armed() {
-  const auto answers = tool_.ask({kGetBootFlags});
+  const auto answers = tool_.request({kGetBootFlags});
   if (!answers.ok()) {
     Error error = answers.error();
     if (error.code == Code::timeout) error.code = Code::unavailable;
@@ -228,7 +228,7 @@ Status Ipmi::keep_armed() {
 Result<Json> Ipmi::describe(DurationMs deadline) {
   tool_.begin(deadline);
   TRY(const PowerState power, look());
-  TRY(const auto answers, tool_.ask({kGetDevice}));
+  TRY(const auto answers, tool_.request({kGetDevice}));
   const IpmiBytes& device = answers.front();
   Json out = {{"driver", "ipmi"},
               {"address", target_.address},
@@ -240,7 +240,7 @@ Result<Json> Ipmi::describe(DurationMs deadline) {
     out["manufacturer_id"] = device[6] | device[7] << 8 | device[8] << 16;
     out["product_id"] = device[9] | device[10] << 8;
   }
-  const auto boot = tool_.ask({kGetBootFlags});
+  const auto boot = tool_.request({kGetBootFlags});
   const BootFlags flags = {boot.ok() ? boot->front() : IpmiBytes{}};
   out["boot_flags"] = hex_of(flags.raw);
   out["boots_network_next"] = flags.network();

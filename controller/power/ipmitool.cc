@@ -259,7 +259,7 @@ Error IpmiTool::judge(const std::string& complaint) {
   }
 }
 
-Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& commands) {
+Result<std::vector<IpmiBytes>> IpmiTool::request(const std::vector<IpmiBytes>& commands) {
   refusal_ = {};
   if (target_.password.size() > kLongestPassword || target_.user.size() > kLongestUser)
     return fail(

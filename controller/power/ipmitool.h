@@ -1,10 +1,10 @@
 // IpmiTool: requests to one BMC through the program `ipmitool`: sessions, cipher suites, and the meaning of
 // its errors.
 //
-// Each ask() is one process and one session with one or more raw commands. Sessions are at least kPace apart,
-// since some BMCs crash if sessions follow faster. One rejection is not final: a second session, after a
-// pause, with the other suite and five seconds for each message, must be rejected as well; after two nothing
-// more is sent (controller/power/logins.h). Contains nothing about power or boot flags. Codes: `unavailable`
+// Each request() is one process and one session with one or more raw commands. Sessions are at least kPace
+// apart, since some BMCs crash if sessions follow faster. One rejection is not final: a second session, after
+// a pause, with the other suite and 5 s for each message, must be rejected as well; after two no request is
+// sent (controller/power/logins.h). Contains nothing about power or boot flags. Codes: `unavailable`
 // no session, nothing was done; `denied` user or password rejected, or missing privilege; `invalid` the BMC
 // does not support the command; `conflict` not possible in its present state; `timeout` any other error, the
 // commands may have been carried out. Thread: one at a time; blocking.
@@ -35,8 +35,8 @@ class IpmiTool {
   void pause(DurationMs span);
 
   // Returns the data of each response, in order. An Error if one command failed; all were sent nevertheless.
-  Result<std::vector<IpmiBytes>> ask(const std::vector<IpmiBytes>& commands);
-  // Why the last ask() failed: command and completion code, if the BMC returned one.
+  Result<std::vector<IpmiBytes>> request(const std::vector<IpmiBytes>& commands);
+  // Why the last request() failed: command and completion code, if the BMC returned one.
   struct Refusal {
     int command = -1, completion = -1;
   };

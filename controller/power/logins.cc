@@ -140,7 +140,7 @@ void Logins::wants_session(const PowerTarget& target) {
   sessions_.insert(target.address);
 }
 
-bool Logins::knows_session(const PowerTarget& target) const {
+bool Logins::has_session(const PowerTarget& target) const {
   const std::lock_guard hold(mutex_);
   return sessions_.count(target.address) > 0;
 }

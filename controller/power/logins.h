@@ -46,7 +46,7 @@ class Logins {
 
   // Records that Basic authentication is disabled on this BMC, so that it needs a session.
   void wants_session(const PowerTarget& target);
-  bool knows_session(const PowerTarget& target) const;
+  bool has_session(const PowerTarget& target) const;
   // IPMI: record that this BMC needs more than a second per message, and which cipher suite it accepts (0:
   // unknown).
   void wants_time(const PowerTarget& target);

@@ -23,7 +23,7 @@ class Manual : public Power {
 
  private:
   Status by_hand(const std::string& what) const {
-    return fail(Code::invalid, target_.node + " has no remote power control (driver manual): " + what +
+    return fail(Code::invalid, target_.node + " has no remote power control (driver `manual`): " + what +
                                    " yourself; `muster status` lists the tasks that a run waits for");
   }
   PowerTarget target_;

@@ -49,17 +49,17 @@ std::optional<Person> PowerService::by_hand(const std::string& node) const {
   return Person{where->target.address, where->within};
 }
 
-bool PowerService::ask_person(const std::string& node, ByHand::Task task, const Done& done) {
+bool PowerService::request_manual(const std::string& node, ByHand::Task task, const Done& done) {
   if (!by_hand(node)) return false;
   if (const Status may = task == ByHand::Task::on ? Status(Ok{}) : may_switch_(node); may.ok())
-    hands_.ask(node, task, done);
+    hands_.request(node, task, done);
   else
     reactor_.post([done, may] { done(may); });
   return true;
 }
 
 void PowerService::netboot(const std::string& node, Done done) {
-  if (ask_person(node, ByHand::Task::netboot, done)) return;
+  if (request_manual(node, ByHand::Task::netboot, done)) return;
   netboots_[node] = submit<Ok>(
       node, [call = times_.call](Power& p) { return boot_from_network(p, call); }, std::move(done), true);
 }
@@ -74,7 +74,7 @@ void PowerService::forget(const std::string& node) {
 }
 
 void PowerService::power_off(const std::string& node, Done done) {
-  if (ask_person(node, ByHand::Task::off, done)) return;
+  if (request_manual(node, ByHand::Task::off, done)) return;
   submit<Ok>(
       node, [call = times_.call](Power& p) { return p.off(call, false); }, std::move(done), true);
 }
@@ -85,7 +85,7 @@ void PowerService::shut_down(const std::string& node, Done done) {
 }
 
 void PowerService::power_on(const std::string& node, Done done) {
-  if (ask_person(node, ByHand::Task::on, done)) return;
+  if (request_manual(node, ByHand::Task::on, done)) return;
   submit<Ok>(
       node, [call = times_.call](Power& p) { return p.on(call); }, std::move(done));
 }
@@ -161,7 +161,7 @@ std::shared_ptr<std::atomic<bool>> PowerService::submit(const std::string& node,
   job.work = [result, work = std::move(work)](Power& power) { *result = work(power); };
   job.done = [result, done] { done(std::move(*result)); };
   job.failed = [done](const Error& error) { done(error); };
-  job.asked = reactor_.steady();
+  job.requested = reactor_.steady();
   const auto wanted = job.wanted;
   const std::string address = where->target.address;
   queues_[address].push_back(std::move(job));
@@ -209,7 +209,7 @@ void PowerService::start(const std::string& address, Job job) {
           *failure = fail(Code::cancelled, "no longer needed; the BMC was not contacted");
           return;
         }
-        if (reactor_.steady() - job.asked > times_.turn) {
+        if (reactor_.steady() - job.requested > times_.turn) {
           *failure = fail(Code::unavailable,
                           "the controller was busy with other BMCs for too long; this BMC was not contacted");
           return;

@@ -97,7 +97,7 @@ class PowerService : public PowerPort {
     Reactor::Task done;  // reactor's thread, after `work`
     bool takes_down = false;
     Failed failed;  // instead of `done` when the driver could not be made
-    SteadyMs asked = {};
+    SteadyMs requested = {};
     std::shared_ptr<std::atomic<bool>> wanted = std::make_shared<std::atomic<bool>>(true);
   };
   template <typename T>
@@ -106,7 +106,7 @@ class PowerService : public PowerPort {
   void next(const std::string& address);
   void start(const std::string& address, Job job);
   void give_up(const std::string& address, const Job& job, Error error);
-  bool ask_person(const std::string& node, ByHand::Task task, const Done& done);
+  bool request_manual(const std::string& node, ByHand::Task task, const Done& done);
   void learn_pin(const std::string& node, const std::string& fingerprint);
   void add_known(const std::string& node, PowerTarget& target) const;
 

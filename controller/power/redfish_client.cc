@@ -47,7 +47,7 @@ RedfishClient::RedfishClient(PowerTarget target, Waiter waiter)
     : target_(std::move(target)),
       waiter_(std::move(waiter)),
       logins_(target_.logins ? target_.logins : std::make_shared<Logins>(waiter_.now)),
-      use_session_(logins_->knows_session(target_)),
+      use_session_(logins_->has_session(target_)),
       basic_off_(use_session_) {}
 
 RedfishClient::~RedfishClient() {

@@ -104,8 +104,8 @@ pid_t spawn_on(const std::string& slave, const std::vector<std::string>& words, 
 
 }  // namespace
 
-SolReader::SolReader(Heard heard, std::string program, DurationMs again)
-    : heard_(std::move(heard)), program_(std::move(program)), again_(again) {
+SolReader::SolReader(OnData on_data, std::string program, DurationMs again)
+    : on_data_(std::move(on_data)), program_(std::move(program)), again_(again) {
   if (::pipe2(wake_, O_CLOEXEC | O_NONBLOCK) != 0) {
     log::error("consoles are not read: cannot create a pipe");
     return;
@@ -232,7 +232,7 @@ void SolReader::read(const std::string& node, Session& session, TimeMs now) {
       if (session.target.logins) session.target.logins->let_in(session.target);
     }
   }
-  if (!session.ends) heard_(node, bytes);
+  if (!session.ends) on_data_(node, bytes);
 }
 
 void SolReader::ended(Session& session, TimeMs now) {

@@ -5,8 +5,8 @@
 // written to a console. A BMC allows one such session: if another client has it, or if a session ends by
 // itself, a new one is tried after a while. A rejected login is retried once, with the other suite and more
 // time, and then not until the target changes; failed logins count together with the driver's
-// (controller/power/logins.h). The password is passed in ipmitool's environment. Thread: want() any; `heard`
-// is called on the reader's own thread, which the destructor waits for.
+// (controller/power/logins.h). ipmitool gets the password in its environment. Thread: want() any;
+// `on_data` is called on the reader's own thread, which the destructor waits for.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@ namespace muster {
 
 class SolReader {
  public:
-  using Heard = std::function<void(const std::string& node, const std::string& bytes)>;
-  explicit SolReader(Heard heard, std::string program = "ipmitool", DurationMs again = 30 * kSecond);
+  using OnData = std::function<void(const std::string& node, const std::string& bytes)>;
+  explicit SolReader(OnData on_data, std::string program = "ipmitool", DurationMs again = 30 * kSecond);
   ~SolReader();
   SolReader(const SolReader&) = delete;
   SolReader& operator=(const SolReader&) = delete;
@@ -52,7 +52,7 @@ class SolReader {
   static void refuse(Session& session, bool login);
   void wake() const;
 
-  const Heard heard_;
+  const OnData on_data_;
   const std::string program_;
   const DurationMs again_;
   std::mutex mutex_;

@@ -30,7 +30,7 @@ std::string shortcoming(const MeasuredStep& step, const FactsByNode& facts) {
   return "";
 }
 
-// The names come from a node's report: pairs that contain a name of no member are ignored.
+// The names come from a node's report and are not trusted: a pair that names a non-member is ignored.
 std::vector<PairTest> tests_of(const MeasuredStep& step, const FactsByNode& facts) {
   const std::set<std::string> members(step.members.begin(), step.members.end());
   std::vector<PairTest> out;
@@ -97,7 +97,7 @@ void take_off(std::vector<Check>& checks, const MeasuredStep& step, const std::s
     if (check.name.rfind(step.group + "/", 0) != 0 || !is_finding(check.verdict)) continue;
     if (check.verdict != Verdict::degraded) check.verdict = Verdict::degraded;
     check.mandatory = false;
-    check.blame.clear();  // the node that received wrong data is not the one that corrupted it
+    check.faulty_parts.clear();  // the node that received wrong data is not the one that corrupted it
     check.reason += (check.reason.empty() ? "" : "; ") + why;
   }
 }
@@ -112,17 +112,17 @@ Check located(const MeasuredStep& step, const Outcome& outcome) {
   return out;
 }
 
-Check guilty_check(const MeasuredStep& step, const Outcome& outcome, const std::string& name,
-                   const std::vector<PairTest>& tests, const locate::Conviction& conviction) {
+Check faulty_check(const MeasuredStep& step, const Outcome& outcome, const std::string& name,
+                   const std::vector<PairTest>& tests, const locate::LocatedFault& fault) {
   Check out = located(step, outcome);
   out.verdict = outcome.verdict;
-  out.blame = {name};
+  out.faulty_parts = {name};
   out.derivation = "failed with partners that passed when paired with other nodes";
   size_t failed = 0, all = 0;
   for (const auto& t : tests)
     if (t.a == name || t.b == name) ++all, failed += !t.passed;
   std::string with, why;
-  for (const size_t i : conviction.against) {
+  for (const size_t i : fault.against) {
     const PairTest& t = tests[i];
     with += (with.empty() ? "" : ", ") + (t.a == name ? t.b : t.a);
     if (why.empty()) why = t.why;
@@ -194,9 +194,9 @@ std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& 
   return out;
 }
 
-void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
-                       const std::vector<MeasuredStep>& steps, const FaultyLinks& links,
-                       const FactsByNode& facts) {
+void find_collective_faults(std::map<std::string, std::vector<Check>>& checks,
+                            const std::vector<MeasuredStep>& steps, const FaultyLinks& links,
+                            const FactsByNode& facts) {
   for (const auto& step : steps) {
     if (hold_unrun(checks, step, facts)) continue;
     // A test that did not start counts only for the node that had to start it; a program that is missing on
@@ -206,12 +206,12 @@ void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
     if (outcome.verdict == Verdict::pass) continue;
     const auto tests = tests_of(step, facts);
     const auto progress = search(step, tests);
-    if (!progress.guilty.empty()) {
+    if (!progress.faulty.empty()) {
       std::string names;
       std::vector<std::pair<std::string, Check>> found;
-      for (const auto& conviction : progress.guilty) {
-        const std::string& name = step.members[static_cast<size_t>(conviction.part)];
-        found.emplace_back(name, guilty_check(step, outcome, name, tests, conviction));
+      for (const auto& fault : progress.faulty) {
+        const std::string& name = step.members[static_cast<size_t>(fault.part)];
+        found.emplace_back(name, faulty_check(step, outcome, name, tests, fault));
         names += (names.empty() ? "" : ", ") + name;
       }
       take_off(checks[step.node], step, "located: " + names);

@@ -46,9 +46,9 @@ struct FaultyLinks {
 // link located before, if the data was right or each failed pair contains a node of `cut_off`. Otherwise the
 // test is "not located": degraded, since no node is proven faulty, for the pairs that remain open, or for all
 // members if there are none. A GPU test that had to run and did not is handled by hold_unrun()
-// (report/gpu_checks.h). `checks`, by node: as judge_measurements() and blame_links() left them.
-void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
-                       const std::vector<MeasuredStep>& steps, const FaultyLinks& links,
-                       const FactsByNode& facts = {});
+// (report/gpu_checks.h). `checks`, by node: as judge_measurements() and find_link_faults() left them.
+void find_collective_faults(std::map<std::string, std::vector<Check>>& checks,
+                            const std::vector<MeasuredStep>& steps, const FaultyLinks& links,
+                            const FactsByNode& facts = {});
 
 }  // namespace muster

@@ -74,36 +74,36 @@ double fewest_channels(double modules, double rate) {
 Derived dimm_bandwidth(const Json& result) {
   const Json& d = detail_of(result);
   const double count = number_in(d, "dimms"), rate = number_in(d, "dimm_mt_s"),
-               told = number_in(d, "channels"), cores = number_in(d, "physical_cores"),
+               reported = number_in(d, "channels"), cores = number_in(d, "physical_cores"),
                all = number_in(d, "machine_cores");
   if (count <= 0 && field(d, "dimms_denied") == true)
     return without("not looked at: reading the table of memory modules requires root");
   if (count <= 0 || rate <= 0) return without("SMBIOS does not report the memory modules' speed");
   // A few cores cannot use the bandwidth of all channels.
   if (cores < all) return without(fmt::format("only {:.0f} of {:.0f} cores could be used", cores, all));
-  const double channels = told > 0 ? std::min(told, count) : fewest_channels(count, rate);
+  const double channels = reported > 0 ? std::min(reported, count) : fewest_channels(count, rate);
   const double bound = channels * rate * 8;
-  return {bound,
-          fmt::format("{:.0f} channels{} x {:.0f} MT/s x 8 bytes = {:.0f} MB/s", channels,
-                      told > 0 ? "" : fmt::format(" (the fewest for {:.0f} modules)", count), rate, bound)};
+  return {bound, fmt::format("{:.0f} channels{} x {:.0f} MT/s x 8 bytes = {:.0f} MB/s", channels,
+                             reported > 0 ? "" : fmt::format(" (the fewest for {:.0f} modules)", count), rate,
+                             bound)};
 }
 
 // TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. Computed for the port that the test
 // used, the one with the node's address: a node has faster ones, its rails, that this traffic never uses.
 Derived nic_payload(const Json& result, const HardwareFacts* facts) {
   const Json& own = field(detail_of(result), "own_port");
-  const bool told = own.is_object();
+  const bool reported = own.is_object();
   std::vector<const NicFacts*> linked;
   if (facts)
     for (const auto& nic : facts->nics)
       if (nic.link_up) linked.push_back(&nic);
   int64_t speed = static_cast<int64_t>(number_in(own, "speed_mbps"));
   std::string name = text_of(field(own, "interface"));
-  if (told && speed <= 0)
+  if (reported && speed <= 0)
     for (const auto* nic : linked)
       if (!nic->mac.empty() && nic->mac == text_of(field(own, "mac"))) speed = nic->speed_mbps;
-  if (!told && linked.size() == 1) speed = linked.front()->speed_mbps, name = linked.front()->name;
-  if (!told && linked.size() != 1) return without("the measurement does not report which port it used");
+  if (!reported && linked.size() == 1) speed = linked.front()->speed_mbps, name = linked.front()->name;
+  if (!reported && linked.size() != 1) return without("the measurement does not report which port it used");
   if (speed <= 0)
     return without(fmt::format("the port with this node's address{} does not report its speed",
                                name.empty() ? "" : ", " + name + ","));
@@ -248,7 +248,7 @@ Derived collective_bound(const CollectiveShape& s) {
   const double inside = s.intra_switch_gbps > 0 && s.algorithm != CollectiveShape::Algorithm::ring
                             ? s.intra_switch_gbps
                             : s.intra_ring_gbps;
-  if (s.nodes == 1) return {inside, fmt::format("inside one node: {:.4g} GB/s", inside)};
+  if (s.nodes == 1) return {inside, fmt::format("within one node: {:.4g} GB/s", inside)};
   const double nics = s.nics_per_node * s.nic_gbps;
   if (nics <= 0) return without("no network port connects the nodes");
   const double n = s.nodes, ranks = n * s.gpus_per_node;

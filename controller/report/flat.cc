@@ -25,7 +25,7 @@ Json failure(const Check& check) {
           {"expected", check.expected ? Json(*check.expected) : Json()},
           {"unit", check.unit},
           {"reason", check.reason},
-          {"blame", check.blame}};
+          {"blame", check.faulty_parts}};
 }
 
 Json flat(const Report& report, const NodeReport& node) {

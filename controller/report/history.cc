@@ -26,7 +26,7 @@ Json entry(const NodeReport& node, const Check& check) {
   if (check.verdict != Verdict::degraded || !check.mandatory) return out;
   out["degraded"] = true;
   out["reason"] = check.reason;
-  out["blame"] = check.blame;
+  out["blame"] = check.faulty_parts;
   if (check.evidence.is_object() && check.evidence.contains(kCarried)) out["run"] = check.evidence[kCarried];
   return out;
 }
@@ -41,7 +41,7 @@ Result<PastValue> read_entry(const Json& json, int64_t run, History::Key& key) {
   r.get_or("good", out.good, false);
   r.get_or("degraded", out.degraded, false);
   r.get_or("reason", out.reason, {});
-  r.get_or("blame", out.blame, {});
+  r.get_or("blame", out.faulty_parts, {});
   r.get_or("run", out.run, run);
   TRY_(r.finish());
   return out;
@@ -152,7 +152,7 @@ void carry_over(NodeReport& node, const History& history) {
     check.measured_text = fmt::format("{:.4g} in run {}", last.value, last.run);
     check.derivation = "a part found slow stays degraded until it is measured again";
     check.reason = fmt::format("not measured in this run; in run {}: {}", last.run, last.reason);
-    check.blame = last.blame;
+    check.faulty_parts = last.faulty_parts;
     check.evidence = {{kCarried, last.run}};
     node.checks.push_back(std::move(check));
   }

@@ -20,7 +20,7 @@ struct PastValue {
   bool degraded = false;  // it counted against the node in that run
   std::string like = {};  // Check::like
   std::string reason = {};
-  std::vector<std::string> blame = {};
+  std::vector<std::string> faulty_parts = {};
 };
 
 struct History {

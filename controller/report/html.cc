@@ -200,8 +200,9 @@ std::string history(const Check& check) {
 }
 
 std::string check_row(const Report& report, const Check& check) {
-  std::string blame;
-  for (const auto& part : check.blame) blame += (blame.empty() ? "at fault: " : ", ") + part;
+  std::string faulty_parts;
+  for (const auto& part : check.faulty_parts)
+    faulty_parts += (faulty_parts.empty() ? "at fault: " : ", ") + part;
   const std::string metric = markup::metric_label(check.name);
   return fmt::format(
       "<tr><td><b>{}</b>{}{}</td><td class=\"v\">{}{}{}</td><td data-l=\"Measured\">{}</td><td "
@@ -213,7 +214,8 @@ std::string check_row(const Report& report, const Check& check) {
       simulated_tag(report), escape(check.measured_text), escape(check.expected_text),
       check.reason.empty() ? "" : fmt::format("<span class=\"why\">{}</span><br>", escape(check.reason)),
       escape(check.derivation) + history(check),
-      blame.empty() ? "" : fmt::format("<br><span class=\"why\">{}</span>", escape(blame)), evidence(check));
+      faulty_parts.empty() ? "" : fmt::format("<br><span class=\"why\">{}</span>", escape(faulty_parts)),
+      evidence(check));
 }
 
 std::string checks_table(const Report& report, const NodeReport& node) {

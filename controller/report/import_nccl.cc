@@ -47,7 +47,7 @@ std::string untagged(const std::string& line) {
 }
 
 // A test's own message about its failure: "host: Test CUDA failure common.cu:123 '...'".
-bool tells_failure(const std::string& line) {
+bool shows_failure(const std::string& line) {
   const size_t at = line.find(": Test ");
   return at != std::string::npos && line.find(" failure ", at) != std::string::npos;
 }
@@ -66,7 +66,7 @@ Result<Imported> import_nccl_tests(const std::string& text) {
     const std::string line = untagged(tagged);
     const auto words = words_of(line);
     ended = ended || line.find("Avg bus bandwidth") != std::string::npos;
-    if (failure.empty() && tells_failure(line)) failure = line;
+    if (failure.empty() && shows_failure(line)) failure = line;
     if (line.find("Out of bounds values") != std::string::npos && words.back() == "FAILED")
       out.problems.push_back(line.substr(line.find("Out of bounds")));
     if (words.size() > 2 && words[0] == "#" && words[1] == "Rank") {

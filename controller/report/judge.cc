@@ -90,7 +90,7 @@ Check begin_check(const MeasuredStep& step, const std::string& what) {
   check.like = likeness(step);
   check.mandatory = step.mandatory;
   for (const auto& who : field(step.result, "blame"))
-    if (who.is_string()) check.blame.push_back(who.get<std::string>());
+    if (who.is_string()) check.faulty_parts.push_back(who.get<std::string>());
   return check;
 }
 
@@ -423,7 +423,7 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     check.reason = unproven;
   }
   const bool bad = check.verdict == Verdict::fail || check.verdict == Verdict::degraded;
-  if (bad && check.blame.empty()) check.blame = parts_behind(step, metric);
+  if (bad && check.faulty_parts.empty()) check.faulty_parts = parts_behind(step, metric);
   return check;
 }
 

@@ -30,7 +30,7 @@ std::string why(const Check& check) {
   const std::string said = named(check) + reason;
   std::string parts;
   size_t found = 0;
-  for (const auto& part : check.blame)
+  for (const auto& part : check.faulty_parts)
     if (!names(said, part) && ++found <= kPartsNamed) parts += (found == 1 ? ", at fault: " : ", ") + part;
   return reason + parts + (found > kPartsNamed ? fmt::format(" and {} more", found - kPartsNamed) : "");
 }

@@ -50,11 +50,11 @@ struct Check {
   bool lower_is_better = false;                        // expected is a ceiling, not a floor
   std::string unit = {};
   std::string measured_text = {}, expected_text = {};  // for people, with unit
-  std::string derivation = {};             // where the expected value comes from, printed next to the verdict
-  std::string reason = {};                 // why it did not pass
-  std::vector<std::string> blame = {};     // names of the faulty parts
-  std::vector<HistoryPoint> history = {};  // newest first
-  Json evidence = nullptr;                 // raw measurement
+  std::string derivation = {};  // where the expected value comes from, printed next to the verdict
+  std::string reason = {};      // why it did not pass
+  std::vector<std::string> faulty_parts = {};  // names of the faulty parts
+  std::vector<HistoryPoint> history = {};      // newest first
+  Json evidence = nullptr;                     // raw measurement
 };
 
 struct StepRecord {

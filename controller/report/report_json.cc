@@ -29,7 +29,7 @@ Json write(const Check& c) {
           {"expected_text", c.expected_text},
           {"derivation", c.derivation},
           {"reason", c.reason},
-          {"blame", c.blame},
+          {"blame", c.faulty_parts},
           {"history", write_list(c.history)},
           {"evidence", c.evidence}};
 }
@@ -143,7 +143,7 @@ Result<Check> read_check(const Json& json, const std::string& path) {
   r.get("expected_text", c.expected_text);
   r.get("derivation", c.derivation);
   r.get("reason", c.reason);
-  r.get("blame", c.blame);
+  r.get("blame", c.faulty_parts);
   c.evidence = r.raw("evidence");
   TRY(c.measured, read_number(r, "measured", path));
   TRY(c.expected, read_number(r, "expected", path));

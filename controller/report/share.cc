@@ -15,7 +15,7 @@ bool is_of_all_cores(const Json& expectation) {
   return name == "cpu_peak" || name == "dimm_bandwidth";
 }
 
-// True if the share is a quota of CPU time. It names no cores, and even adjacent cores are not equally fast.
+// True if the share is a quota of CPU time: it names no cores, so no peak of these cores can be derived.
 bool by_quota(const MeasuredStep& step) { return step.share && step.share->cores_by == "cpu.max"; }
 
 }  // namespace

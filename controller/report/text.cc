@@ -34,7 +34,7 @@ std::string check_line(const Check& check, const std::string& mark) {
   if (!check.measured_text.empty()) out += ": " + plain(check.measured_text);
   if (!check.expected_text.empty()) out += fmt::format(" (expected {})", plain(check.expected_text));
   if (!check.reason.empty()) out += " - " + plain(check.reason);
-  for (const auto& part : check.blame) out += fmt::format("\n              at fault: {}", plain(part));
+  for (const auto& part : check.faulty_parts) out += fmt::format("\n              at fault: {}", plain(part));
   const size_t end = std::min(out.find('\n'), out.size());
   out.insert(end, mark);
   return out + "\n";

@@ -54,13 +54,13 @@ Check judge_model(const char* part, std::string what, const std::string& pattern
   std::set<std::string> models;
   for (const auto& [id, model] : found) {
     models.insert(model);
-    if (!glob_match(pattern, model)) check.blame.push_back(fmt::format("{} is {}", id, model));
+    if (!glob_match(pattern, model)) check.faulty_parts.push_back(fmt::format("{} is {}", id, model));
   }
   check.measured_text = fmt::format("{}", fmt::join(models, ", "));
   if (found.empty())
     check.reason = "declared, but absent";
-  else if (!check.blame.empty())
-    check.reason = fmt::format("{} of {} do not match", check.blame.size(), found.size());
+  else if (!check.faulty_parts.empty())
+    check.reason = fmt::format("{} of {} do not match", check.faulty_parts.size(), found.size());
   if (!check.reason.empty()) check.verdict = Verdict::fail;
   return check;
 }
@@ -90,13 +90,13 @@ Check judge_pcie(const std::string& declared, const HardwareFacts& facts) {
     if (gpu.bus_speed.empty())
       unknown = true;
     else if (gpu.bus_speed != wanted)
-      check.blame.push_back(fmt::format("{} at {}", gpu.pci, gpu.bus_speed));
+      check.faulty_parts.push_back(fmt::format("{} at {}", gpu.pci, gpu.bus_speed));
   }
   check.measured_text = fmt::format("{}", fmt::join(seen, ", "));
-  if (!check.blame.empty()) {
+  if (!check.faulty_parts.empty()) {
     check.verdict = Verdict::fail;
-    check.reason = fmt::format("{} of {} links trained at a different speed or width", check.blame.size(),
-                               facts.gpus.size());
+    check.reason = fmt::format("{} of {} links trained at a different speed or width",
+                               check.faulty_parts.size(), facts.gpus.size());
   } else if (facts.gpus.empty()) {
     check.verdict = Verdict::fail;
     check.reason = "declared, but no GPU found";
@@ -160,7 +160,7 @@ Check judge_nics(const std::map<std::string, int>& declared, const HardwareFacts
     if (nic.link_up)
       ++up;
     else
-      check.blame.push_back(fmt::format("{} ({}) has no link", nic.name, nic.mac));
+      check.faulty_parts.push_back(fmt::format("{} ({}) has no link", nic.name, nic.mac));
   }
   check.measured = up;
   check.expected = wanted;
@@ -169,7 +169,7 @@ Check judge_nics(const std::map<std::string, int>& declared, const HardwareFacts
   check.expected_text = "at least " + amount(wanted, "ports");
   check.derivation = "at least the sum of the counts declared in the spec";
   if (up >= wanted) {
-    check.blame.clear();
+    check.faulty_parts.clear();
     return check;
   }
   check.verdict = Verdict::fail;
@@ -226,7 +226,7 @@ void say_majority(const HardwareSpec& spec, std::vector<Check>& out) {
   }
 }
 
-// Without facts nothing is known: what the spec declares is skipped, with that reason.
+// Without facts the declared hardware cannot be checked: one skipped check gives this reason.
 std::vector<Check> unknown_hardware() {
   Check check = hardware_check("facts", "Hardware inventory");
   check.verdict = Verdict::skipped;

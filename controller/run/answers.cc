@@ -18,7 +18,7 @@ const Json& steps_in(const Json& data) {
 
 }  // namespace
 
-void StepAnswers::Told::note(const Json& step) {
+void StepAnswers::Reported::note(const Json& step) {
   const std::string id = text_in(step, "step");
   if (id.empty()) return;
   const auto [at, news] = place.emplace(id, steps.size());
@@ -31,23 +31,23 @@ void StepAnswers::Told::note(const Json& step) {
 void StepAnswers::apply(const JournalRow& row) {
   if (row.action.empty() || (row.event != "step" && row.event != "failed" && row.event != "succeeded"))
     return;
-  Told& told = told_[row.action];
+  Reported& reported = reported_[row.action];
   if (row.event == "succeeded") {
-    told = Told{};
-    for (const Json& step : steps_in(row.data)) told.note(step);
+    reported = Reported{};
+    for (const Json& step : steps_in(row.data)) reported.note(step);
     return;
   }
-  if (told.rounds) return;
-  if (row.event == "step") return told.note(row.data);
-  for (const Json& step : steps_in(row.data)) told.note(step);
+  if (reported.rounds) return;
+  if (row.event == "step") return reported.note(row.data);
+  for (const Json& step : steps_in(row.data)) reported.note(step);
   const auto follow_up = row.data.is_object() ? row.data.find("follow_up") : row.data.end();
-  told.rounds = row.data.is_object() && follow_up != row.data.end() && *follow_up == true;
+  reported.rounds = row.data.is_object() && follow_up != row.data.end() && *follow_up == true;
 }
 
 const Json& StepAnswers::of(const std::string& action) const {
   static const Json kNone = Json::array();
-  const auto it = told_.find(action);
-  return it == told_.end() ? kNone : it->second.steps;
+  const auto it = reported_.find(action);
+  return it == reported_.end() ? kNone : it->second.steps;
 }
 
 }  // namespace muster

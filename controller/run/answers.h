@@ -23,13 +23,13 @@ class StepAnswers {
   const Json& of(const std::string& action) const;
 
  private:
-  struct Told {
+  struct Reported {
     Json steps = Json::array();
     std::map<std::string, size_t> place = {};
     bool rounds = false;  // rounds that isolate the faulty node have begun: later results do not count
     void note(const Json& step);
   };
-  std::map<std::string, Told> told_;
+  std::map<std::string, Reported> reported_;
 };
 
 }  // namespace muster

@@ -25,7 +25,7 @@ void NodeTurn::end_attempt() {
   s.awaiting_ram = s.power_certain = s.with_netboot = s.departed = false;
   s.sent = s.cycled = s.cutting = false;
   s.left_system = {};
-  s.power_asked = s.power_answered = s.looked = s.stop_asked = {};
+  s.power_requested = s.power_answered = s.looked = s.stop_requested = {};
   s.stayed_off = 0;
   s.power.reset();
   s.off_since = {};
@@ -130,9 +130,9 @@ bool NodeTurn::tries_left() const {
   return counted < s.action().max_attempts;
 }
 
-void NodeTurn::end_failed(const Error& error, Json result, const ProbeVerdict& blame) {
-  const std::string& excuse = blame.reason;
-  if (!excuse.empty()) ++s.excused[blame.node];
+void NodeTurn::end_failed(const Error& error, Json result, const ProbeVerdict& verdict) {
+  const std::string& excuse = verdict.reason;
+  if (!excuse.empty()) ++s.excused[verdict.node];
   const bool retry = may_pass(error.code) && (!excuse.empty() || tries_left());
   if (!retry && follow_up(result)) return;
   // The order was carried out; only the answer is missing.
@@ -142,7 +142,7 @@ void NodeTurn::end_failed(const Error& error, Json result, const ProbeVerdict& b
                {"message", error.message},
                {"result", std::move(result)},
                {"retry", retry}};
-  if (!excuse.empty()) data["excused"] = excuse, data["excused_by"] = blame.node;
+  if (!excuse.empty()) data["excused"] = excuse, data["excused_by"] = verdict.node;
   if (!s.without.empty()) data["without"] = s.without;
   s.next_reason = error.message;
   end_attempt();

@@ -1,5 +1,5 @@
 // Decides which node is at fault: NodeTurn's functions for steps that involve other nodes; uses judge_probe()
-// of blame.h.
+// of probe_verdict.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,31 +79,31 @@ void NodeTurn::weigh() {
   for (auto& other : probe.others) {
     const KnownAgent seen = w.others.agent_of(other.name);
     other.gone = w.others.gone(other.name);
-    other.heard = seen.contact;  // not `heard`: the start of silence, which may be moved forward
+    other.contact = seen.contact;  // not `silent_since`, which may be moved forward
     other.returned = seen.returned;
     const auto excuses = s.excused.find(other.name);
     other.excuses = excuses == s.excused.end() ? 0 : excuses->second;
   }
-  const ProbeVerdict blame = judge_probe(probe, w.timing);
-  switch (blame.what) {
+  const ProbeVerdict verdict = judge_probe(probe, w.timing);
+  switch (verdict.what) {
     case ProbeVerdict::What::wait:
-      return pause(std::min<DurationMs>(2 * kSecond, blame.until - probe.now),
-                   {"checking whether " + blame.node + " is reachable", "a message from " + blame.node,
-                    error.message, "retry, or quarantine of " + blame.node, probe.failed, blame.until},
+      return pause(std::min<DurationMs>(2 * kSecond, verdict.until - probe.now),
+                   {"checking whether " + verdict.node + " is reachable", "a message from " + verdict.node,
+                    error.message, "retry, or quarantine of " + verdict.node, probe.failed, verdict.until},
                    Next::weigh);
     case ProbeVerdict::What::quarantine:
-      add(effect::Quarantine{blame.node, fmt::format("{} while {} ran a step with this node: {}",
-                                                     blame.reason, s.name, error.message)});
-      add(effect::Absent{blame.node});
+      add(effect::Quarantine{verdict.node, fmt::format("{} while {} ran a step with this node: {}",
+                                                       verdict.reason, s.name, error.message)});
+      add(effect::Absent{verdict.node});
       s.stage = Stage::pausing;  // until the faulty node is quarantined
       s.next = Next::weigh;
       return add(effect::GoOn{});
     case ProbeVerdict::What::repeat:
-      s.without[blame.node] = error.message;
+      s.without[verdict.node] = error.message;
       [[fallthrough]];
     case ProbeVerdict::What::excuse:
     case ProbeVerdict::What::stands:
-      return end_failed(error, *s.weighing->result, blame);
+      return end_failed(error, *s.weighing->result, verdict);
   }
 }
 

@@ -29,15 +29,17 @@ inline std::string console_text(const Situation& s) {
   return s.panic.empty() ? "" : "; its console: " + s.panic;
 }
 
-inline std::string not_heard(const Situation& s) { return "agent silent for " + to_human(s.now - s.heard); }
+inline std::string no_contact_text(const Situation& s) {
+  return "agent silent for " + to_human(s.now - s.silent_since);
+}
 
 // The agent's silence as text for operators, with the power state and the console of the machine.
 inline std::string silence_text(const Situation& s) {
-  return not_heard(s) + "; " + power_text(s) + console_text(s);
+  return no_contact_text(s) + "; " + power_text(s) + console_text(s);
 }
 
 inline Decision wait_for_sign(const Situation& s, SteadyMs until, std::string next) {
-  return wait_for("the agent is silent", "a message from the agent", silence_text(s), s.heard, until,
+  return wait_for("the agent is silent", "a message from the agent", silence_text(s), s.silent_since, until,
                   std::move(next));
 }
 

@@ -63,7 +63,7 @@ void Executor::on_hello(const Hello& hello) {
 }
 
 void Executor::on_event(const std::string& name, const wire::Event& event) {
-  book_.hear(book_.agent(name));
+  book_.note_contact(book_.agent(name));
   if (Node* node = active() ? find(name) : nullptr) feed(*node, input::Said{event});
 }
 
@@ -131,7 +131,7 @@ void Executor::look_at(Node& node) {
     return kick();
   }
   Gate::Answer gate =
-      gate_.ask(node.run.action(), log_, [this](const std::string& name) { return state_of(name); });
+      gate_.check(node.run.action(), log_, [this](const std::string& name) { return state_of(name); });
   if (!gate.never.empty()) return feed(node, input::GiveUp{gate.never});
   if (!gate.open) return wait_at_gate(node, std::move(gate));
   const Lane lane = lane_of(node.run);
@@ -207,28 +207,29 @@ Around Executor::around() const {
 
 void Executor::carry_out(Node& node, Effect effect) {
   const std::string& name = node.run.name;
-  std::visit(Overload{[&](effect::Commit& rows) { commit(node, std::move(rows)); },
-                      [&](effect::Publish& told) { observe(name, told.kind, std::move(told.data)); },
-                      [&](effect::Call what) { call(node, what); },
-                      [&](effect::Offer& offer) { ports_.link.offer(name, std::move(offer.order)); },
-                      [&](effect::Withdraw& back) { ports_.link.withdraw(name, back.order); },
-                      [&](effect::LetGo& gone) { ports_.link.let_go(name, gone.order); },
-                      [&](effect::SetTimer timer) { set_timer(node, timer.delay); },
-                      [&](effect::StopTimer) { stop_timer(node); },
-                      [&](effect::Enter place) { limits_.begin(place.lane, name); },
-                      [&](effect::Leave place) { limits_.end(place.lane, name); },
-                      [&](effect::ReservePowerOn) { limits_.reserve_power_on(reactor_.steady()); },
-                      [&](effect::HearFrom from) { book_.agent(name).heard = from.heard; },
-                      [&](effect::Proven& proven) {
-                        gate_.prove(proven.action);
-                        ready_.succeeded({node.at, proven.action});
-                      },
-                      [&](effect::Took took) { took_.add(took.kind, took.time); },
-                      [&](effect::Quarantine& other) { quarantine_other(other.node, other.reason); },
-                      [&](effect::Absent& absent) { absent_[absent.node] = reactor_.steady(); },
-                      [&](effect::Committed) { book_.agent(name).trial = false; },
-                      [&](effect::GoOn) { feed(node, input::Timer{}); }, [&](effect::Kick) { kick(); }},
-             effect);
+  std::visit(
+      Overload{[&](effect::Commit& rows) { commit(node, std::move(rows)); },
+               [&](effect::Publish& reported) { observe(name, reported.kind, std::move(reported.data)); },
+               [&](effect::Call what) { call(node, what); },
+               [&](effect::Offer& offer) { ports_.link.offer(name, std::move(offer.order)); },
+               [&](effect::Withdraw& back) { ports_.link.withdraw(name, back.order); },
+               [&](effect::LetGo& gone) { ports_.link.let_go(name, gone.order); },
+               [&](effect::SetTimer timer) { set_timer(node, timer.delay); },
+               [&](effect::StopTimer) { stop_timer(node); },
+               [&](effect::Enter place) { limits_.begin(place.lane, name); },
+               [&](effect::Leave place) { limits_.end(place.lane, name); },
+               [&](effect::ReservePowerOn) { limits_.reserve_power_on(reactor_.steady()); },
+               [&](effect::CountSilenceFrom from) { book_.agent(name).silent_since = from.silent_since; },
+               [&](effect::Proven& proven) {
+                 gate_.prove(proven.action);
+                 ready_.succeeded({node.at, proven.action});
+               },
+               [&](effect::Took took) { took_.add(took.kind, took.time); },
+               [&](effect::Quarantine& other) { quarantine_other(other.node, other.reason); },
+               [&](effect::Absent& absent) { absent_[absent.node] = reactor_.steady(); },
+               [&](effect::Committed) { book_.agent(name).trial = false; },
+               [&](effect::GoOn) { feed(node, input::Timer{}); }, [&](effect::Kick) { kick(); }},
+      effect);
 }
 
 // ---- its effects ----

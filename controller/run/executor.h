@@ -24,7 +24,7 @@
 //   - a quarantined node delays only the nodes that depend on it hard; the run goes on within the failure
 //     budget;
 //   - a failed step about another node is judged only when it is known whether that node is reachable
-//     (controller/run/blame.h);
+//     (controller/run/probe_verdict.h);
 //   - every wait has a reason, an awaited fact, a deadline and what happens next: why(), progress();
 //   - after a crash, resume() continues from the journal: orders are sent again under the same id, the power
 //     state is read first. After a long absence it only ends the run as cancelled; an operator plans again.
@@ -192,9 +192,9 @@ class Executor : private Others {
   void adopt(std::shared_ptr<const Plan> plan, const RunRow& row);
   void begin_run(std::shared_ptr<const Plan> plan, RunRow row, Rows rows, Started done);
   void mark_disks(const std::vector<JournalRow>& journal);
-  JournalRow condemned(Node& node, const std::string& reason);
+  JournalRow quarantined_row(Node& node, const std::string& reason);
   void finish_run(RunState state, const std::string& reason = "");
-  void ask_conclusion(RunRow last, const std::string& reason);
+  void request_conclusion(RunRow last, const std::string& reason);
   void end_run(RunRow last, const std::string& reason, Conclusion conclusion);
   void conclude(Conclusion conclusion, Rows& rows);
   void stay_alive();

@@ -174,14 +174,14 @@ void Executor::quarantine(const std::string& node, const std::string& reason) {
   Node* found = active() ? find(node) : nullptr;
   if (found && !found->run.over()) return feed(*found, input::GiveUp{reason, true});
   // It succeeded while other nodes have not finished: the run's conclusion must not override the quarantine.
-  if (found && found->run.stage == Stage::done) write(node, {condemned(*found, reason)});
+  if (found && found->run.stage == Stage::done) write(node, {quarantined_row(*found, reason)});
   set_node(node, [reason](NodeRow& row) {
     row.state = NodeState::quarantined;
     row.reason = reason;
   });
 }
 
-JournalRow Executor::condemned(Node& node, const std::string& reason) {
+JournalRow Executor::quarantined_row(Node& node, const std::string& reason) {
   ++taken_out_;
   const Standing before = standing_of(node.run);
   JournalRow row = quarantine_row(node.run, run_, reason, reactor_.steady(), reactor_.now());
@@ -199,11 +199,11 @@ void Executor::finish_run(RunState state, const std::string& reason) {
   if (std::exchange(ending_, true)) return;
   // Posted after every row of the run, so that the conclusion includes them all.
   write("", {}, [this, last, reason] {
-    if (run_.id == last.id && !ended_) ask_conclusion(last, reason);
+    if (run_.id == last.id && !ended_) request_conclusion(last, reason);
   });
 }
 
-void Executor::ask_conclusion(RunRow last, const std::string& reason) {
+void Executor::request_conclusion(RunRow last, const std::string& reason) {
   last.ended = reactor_.now();
   // The run may be cancelled before the answer arrives.
   const auto answered = [this, alive = alive_, last, reason, out = taken_out_](Conclusion conclusion) {
@@ -229,7 +229,7 @@ void Executor::conclude(Conclusion conclusion, Rows& rows) {
     observe(verdict.name, "node", {{"state", to_string(state)}, {"reason", verdict.reason}});
     if (!verdict.quarantine) continue;
     ++quarantined;
-    rows.push_back(condemned(*node, verdict.reason));
+    rows.push_back(quarantined_row(*node, verdict.reason));
   }
   if (quarantined > 0 && run_.state == RunState::done)
     run_.state = quarantined == nodes_.size() ? RunState::failed : RunState::partial;

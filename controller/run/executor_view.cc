@@ -62,7 +62,7 @@ std::string Executor::kept_wrong(size_t turn) const {
 // than that they all failed at once. Expected to report: nodes at work, nodes whose failure is being judged,
 // and the other nodes of that failure.
 SteadyMs Executor::alone_since() const {
-  const SteadyMs last = book_.last_heard();
+  const SteadyMs last = book_.last_message();
   if (reactor_.steady() - last < timing_.silent_after) return {};
   std::set<std::string> expected;
   const auto expect = [&](const std::string& name) {

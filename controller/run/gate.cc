@@ -32,7 +32,7 @@ bool Gate::settled_for(const std::string& id, bool hard, const StateOf& state_of
   return !hard;
 }
 
-Gate::Answer Gate::ask(const Action& mine, const StepLog& log, const StateOf& state_of) {
+Gate::Answer Gate::check(const Action& mine, const StepLog& log, const StateOf& state_of) {
   const auto wait_for = [&](const std::string& reason, const std::string& awaited, const Action& other) {
     const std::string observed = other.id + ": " + std::string(to_string(log.of(other.id).state));
     return Answer{false, "", {reason, awaited, observed, mine.title}, &other};

@@ -39,8 +39,8 @@ class Gate {
   };
   // Returns whether the action may begin. The answer stays the same until an action that it names succeeds or
   // the node of that action changes (controller/run/tally.h).
-  Answer ask(const Action& action, const StepLog& log, const StateOf& state_of);
-  // True if ask() would make it wait; computed without the cached barriers and without changing them.
+  Answer check(const Action& action, const StepLog& log, const StateOf& state_of);
+  // True if check() would make it wait; computed without the cached barriers and without changing them.
   bool waits(const Action& action, const StateOf& state_of) const;
   // Returns the first member that must still be waited for; null: none, now or later.
   const Action* first_open(size_t barrier, const StateOf& state_of);

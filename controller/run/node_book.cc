@@ -38,7 +38,7 @@ KnownAgent& NodeBook::agent(const std::string& node) {
   if (entry) return *entry;
   entry = std::make_unique<KnownAgent>();
   load();
-  believe_row(node, *entry);
+  restore_row(node, *entry);
   return *entry;
 }
 
@@ -48,21 +48,21 @@ const KnownAgent* NodeBook::find(const std::string& node) const {
 }
 
 // After a silence of all agents the controller may have been cut off: all agents get time to report again.
-void NodeBook::hear(KnownAgent& agent) {
+void NodeBook::note_contact(KnownAgent& agent) {
   const SteadyMs now = reactor_.steady();
-  if (now - last_heard() >= silent_after_)
+  if (now - last_message() >= silent_after_)
     for (const auto& [name, other] : agents_)
-      if (other->contact) other->heard = now;
-  heard_ = now;
-  agent.heard = agent.contact = now;
+      if (other->contact) other->silent_since = now;
+  last_message_ = now;
+  agent.silent_since = agent.contact = now;
   agent.seen = reactor_.now();
 }
 
 NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& present) {
   KnownAgent& known = agent(node);
   const SteadyMs now = reactor_.steady();
-  // Not computed from `heard`, which is moved forward when a silence does not count.
-  const bool after_silence = now - (known.contact ? known.contact : known.heard) >= silent_after_;
+  // Not computed from `silent_since`, which is moved forward when a silence does not count.
+  const bool after_silence = now - (known.contact ? known.contact : known.silent_since) >= silent_after_;
   // For the first message to this process it is unknown whether the node was away before.
   if (after_silence || !known.contact) known.returned = now;
   const bool other_boot =
@@ -84,7 +84,7 @@ NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& pre
     return {hello_of(node, present)};
   // Whether the next boot is a trial is reported with its hello.
   if (present.mode && !other_boot) known.trial = present.trial;
-  hear(known);
+  note_contact(known);
   if (!other_boot) known.spoke = known.contact;
   return {std::nullopt, !other_boot, after_silence};
 }
@@ -98,7 +98,7 @@ bool NodeBook::hello(const Hello& hello, JournalWriter::Rows& rows) {
   known.trial = hello.trial;
   known.greeted = true;
   if (new_boot) known.returned = reactor_.steady();
-  hear(known);
+  note_contact(known);
   known.spoke = known.contact;
   rows = changed(hello.node, [hello, now = known.seen](NodeRow& row) {
     row.mode = std::string(wire::to_string(hello.mode));
@@ -111,13 +111,13 @@ bool NodeBook::hello(const Hello& hello, JournalWriter::Rows& rows) {
 
 // Takes the agent's state from the row, as of when the controller ended; the agent's own report to this
 // process has priority. A row of a restored database is not used.
-void NodeBook::believe_row(const std::string& node, KnownAgent& agent) const {
+void NodeBook::restore_row(const std::string& node, KnownAgent& agent) const {
   const auto found = rows_.find(node);
   if (found == rows_.end() || agent.contact || unproven(found->second)) return;
   const NodeRow& row = found->second;
   if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) agent.mode = *mode;
   agent.boot_id = row.boot_id;
-  if (row.last_seen > 0) agent.heard = steady_of(row.last_seen);
+  if (row.last_seen > 0) agent.silent_since = steady_of(row.last_seen);
 }
 
 // True if the row is from before the database was restored, and was not confirmed since.
@@ -143,7 +143,7 @@ void NodeBook::load() const {
   complained_ = false;
   for (const auto& row : *rows) rows_.emplace(row.name, row);
   for (const auto& [name, agent] : agents_)
-    if (agent) believe_row(name, *agent);
+    if (agent) restore_row(name, *agent);
 }
 
 // An unknown row is not changed: a default row would replace the unreadable one and its bound machine. The

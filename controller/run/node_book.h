@@ -39,9 +39,9 @@ class NodeBook {
   KnownAgent& agent(const std::string& node);
   const KnownAgent* find(const std::string& node) const;
   // Records that the agent sent a message now.
-  void hear(KnownAgent& agent);
+  void note_contact(KnownAgent& agent);
   // Returns the time of the last message of any agent, or the start of this process if there was none.
-  SteadyMs last_heard() const { return std::max(heard_, began_); }
+  SteadyMs last_message() const { return std::max(last_message_, began_); }
   // Records a message of the node's agent, unless it returns a `hello`, derived from the message or from the
   // node's row for the same boot, which the caller must handle like a hello to this process.
   struct Contact {
@@ -88,7 +88,7 @@ class NodeBook {
   SteadyMs began() const { return began_; }  // start of this process
 
  private:
-  void believe_row(const std::string& node, KnownAgent& agent) const;
+  void restore_row(const std::string& node, KnownAgent& agent) const;
   bool unproven(const NodeRow& row) const;
   Write changed_row(const std::string& node, const Change& change);
   void read_later();
@@ -105,7 +105,7 @@ class NodeBook {
   std::vector<std::pair<std::string, Change>> held_;  // changes that wait for the rows to be read
   mutable std::shared_ptr<const Machines> machines_;  // derived from rows_; null: must be computed again
   const DurationMs silent_after_;
-  SteadyMs heard_ = {};  // last message of any agent
+  SteadyMs last_message_ = {};  // last message of any agent
   const SteadyMs began_;
 };
 

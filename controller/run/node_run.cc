@@ -286,9 +286,9 @@ void NodeTurn::start_effect() {
   s.stage = Stage::awaiting;
   if (kind == ActionKind::wake) return consider();
   // An agent that was silent before gets the full time from now on.
-  if (agent.heard < s.started - w.timing.silent_after) {
-    agent.heard = s.started;
-    add(effect::HearFrom{agent.heard});
+  if (agent.silent_since < s.started - w.timing.silent_after) {
+    agent.silent_since = s.started;
+    add(effect::CountSilenceFrom{agent.silent_since});
   }
   consider();
 }
@@ -305,14 +305,14 @@ Situation NodeTurn::situation() const {
   now.by_hand = s.person.has_value();
   now.awaiting_ram = s.awaiting_ram;
   now.power_certain = s.power_certain;
-  now.power_asked = s.power_asked;
+  now.power_requested = s.power_requested;
   now.power_answered = s.power_answered;
   now.stayed_off = s.stayed_off;
   now.now = w.now;
   now.started = s.started;
   now.deadline = s.deadline;
   now.mode = agent.mode;
-  now.heard = agent.heard;
+  now.silent_since = agent.silent_since;
   now.contact = agent.spoke;
   now.same_system = !s.boot_before.empty() && agent.boot_id == s.boot_before;
   now.departed = s.departed;
@@ -363,7 +363,8 @@ void NodeTurn::consider() {
   if (is_for_slot(s.action().kind) ? slot_reached() : trial_over()) return;
   const SteadyMs alone_since = alone();
   Situation now = situation();
-  if (w.now - agent.heard >= w.timing.silent_after || w.now >= s.deadline) now.alone_since = alone_since;
+  if (w.now - agent.silent_since >= w.timing.silent_after || w.now >= s.deadline)
+    now.alone_since = alone_since;
   Decision decision = advance(now, w.timing);
   switch (decision.what) {
     case Decision::What::look:
@@ -381,7 +382,7 @@ void NodeTurn::consider() {
       return fail_attempt(fail(Code::conflict, decision.reason), Json());
     case Decision::What::offer: {
       offer();
-      const SteadyMs silent = agent.heard + w.timing.silent_after;
+      const SteadyMs silent = agent.silent_since + w.timing.silent_after;
       decision.wait = {s.action().title, "the agent's result",
                        s.text,           "if the agent is silent, the power state is read",
                        s.started,        std::min(silent, s.deadline)};

@@ -3,8 +3,8 @@
 // An input is an event: the node's turn came, a row is durable, a port answered, a timer fired, its agent
 // reported, it was given up. An effect is what the executor does in response: rows to write, calls of ports,
 // an order to offer. One table, rule_for(), lists which stage accepts which input. Timeouts are in
-// node_state.h, faults of other nodes in blame.h; this file has the sequence within an attempt and between
-// attempts.
+// node_state.h, faults of other nodes in probe_verdict.h; this file has the sequence within an attempt and
+// between attempts.
 //
 // Guarantees: the intent of an attempt is durable before any call of a port for it; when an attempt ends, for
 // whatever reason, its order, its timer and its boot service end with it; an answer is matched to its attempt
@@ -24,7 +24,7 @@
 #include "base/result.h"
 #include "base/wire.h"
 #include "controller/plan/plan.h"
-#include "controller/run/blame.h"
+#include "controller/run/probe_verdict.h"
 #include "controller/run/hooks.h"
 #include "controller/run/known_agent.h"
 #include "controller/run/rings.h"
@@ -103,12 +103,12 @@ struct NodeRun {
   const Json* reinstall = nullptr;  // in the plan: its provider reinstalls it, instead of a power cycle
   std::optional<Person> person;     // the person who switches its power, if muster cannot
   std::string task;                 // the pending manual task
-  SteadyMs asked_since = {};
+  SteadyMs requested_since = {};
   std::string boot_before;  // boot id of its agent when the attempt began
-  SteadyMs power_asked = {}, power_answered = {}, started = {}, deadline = {}, looked = {};
-  bool stopping = false;     // its installed system is shutting down, and the power cycle waits for that
-  SteadyMs stop_asked = {};  // once per attempt
-  int stayed_off = 0;        // power cycles repeated because power was off after them
+  SteadyMs power_requested = {}, power_answered = {}, started = {}, deadline = {}, looked = {};
+  bool stopping = false;         // its installed system is shutting down, and the power cycle waits for that
+  SteadyMs stop_requested = {};  // once per attempt
+  int stayed_off = 0;            // power cycles repeated because power was off after them
   std::optional<PowerState> power;
   SteadyMs off_since = {};  // every reading since then showed it off
   std::string power_error;
@@ -250,8 +250,8 @@ struct Leave {
   Limits::Lane lane;
 };
 struct ReservePowerOn {};
-struct HearFrom {  // the node's silence is counted from `heard` on
-  SteadyMs heard;
+struct CountSilenceFrom {  // the node's silence is counted from `silent_since` on
+  SteadyMs silent_since;
 };
 struct Proven {  // the action's success is durable
   std::string action;
@@ -273,8 +273,8 @@ struct Kick {};       // other nodes may now be able to proceed: check them agai
 using Effect =
     std::variant<effect::Commit, effect::Publish, effect::Call, effect::Offer, effect::Withdraw,
                  effect::LetGo, effect::SetTimer, effect::StopTimer, effect::Enter, effect::Leave,
-                 effect::ReservePowerOn, effect::HearFrom, effect::Proven, effect::Took, effect::Quarantine,
-                 effect::Absent, effect::Committed, effect::GoOn, effect::Kick>;
+                 effect::ReservePowerOn, effect::CountSilenceFrom, effect::Proven, effect::Took,
+                 effect::Quarantine, effect::Absent, effect::Committed, effect::GoOn, effect::Kick>;
 
 // ---- what it can read ----
 

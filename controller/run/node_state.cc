@@ -26,10 +26,10 @@ std::string by_a_person(const Situation& s) {
 Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
-               "no agent reported from the RAM system within " + to_human(s.deadline - s.power_asked) +
+               "no agent reported from the RAM system within " + to_human(s.deadline - s.power_requested) +
                    " of power-on; " + power_text(s) + console_text(s),
                true);
-  const bool looked = s.looked > s.power_asked;
+  const bool looked = s.looked > s.power_requested;
   if (!s.power_certain && !looked) return act(What::look, "the outcome of the power cycle is unknown");
   if (looked && s.power == PowerState::off && s.stayed_off + 1 >= t.power_tries) return stays_off(s, t);
   if (looked && s.power == PowerState::off)
@@ -43,12 +43,12 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
                "the power cycle did not happen, or did not boot the RAM system: a different system answers");
   const bool open = !s.power_certain && s.power != PowerState::on;
   const SteadyMs next_look =
-      std::max({s.power_asked, s.power_answered, s.looked}) + (open ? t.look_again : t.watch_power);
+      std::max({s.power_requested, s.power_answered, s.looked}) + (open ? t.look_again : t.watch_power);
   if (s.now >= next_look) return look_at_power();
   Decision d = wait_for(s.power_certain ? "booting the RAM system from the network"
                                         : "the outcome of the power cycle is unknown",
-                        "the RAM system's agent", power_text(s) + console_text(s), s.power_asked, s.deadline,
-                        "retry, then quarantine");
+                        "the RAM system's agent", power_text(s) + console_text(s), s.power_requested,
+                        s.deadline, "retry, then quarantine");
   d.check_at = next_look;
   return d;
 }
@@ -58,14 +58,14 @@ Decision await_ram_by_hand(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
                "it was restarted by hand, but no agent reported from the RAM system within " +
-                   to_human(s.deadline - s.power_asked),
+                   to_human(s.deadline - s.power_requested),
                true);
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
   if (other_system && s.contact >= s.power_answered + t.cycle_shows)
     return act(What::netboot,
                "it was not restarted, or did not boot the RAM system: a different system answers");
   return wait_for("booting the RAM system from the network", "the RAM system's agent",
-                  "it was restarted by hand", s.power_asked, s.deadline,
+                  "it was restarted by hand", s.power_requested, s.deadline,
                   "a person restarts it again, then quarantine");
 }
 
@@ -77,9 +77,9 @@ Decision await_handover(const Situation& s, const ExecutorTiming& t) {
         What::again,
         s.power_certain
             ? "it handed over to the RAM system, but neither that system nor the old one reported within " +
-                  to_human(s.deadline - s.power_asked)
+                  to_human(s.deadline - s.power_requested)
             : "its agent did not confirm the order to hand over to the RAM system within " +
-                  to_human(s.deadline - s.power_asked),
+                  to_human(s.deadline - s.power_requested),
         true);
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
   if (s.power_certain && other_system && s.contact >= s.power_answered + t.leave_shows)
@@ -87,7 +87,7 @@ Decision await_handover(const Situation& s, const ExecutorTiming& t) {
                true);
   if (!s.power_certain)
     return wait_for("its own system hands over to the RAM system", "its agent's confirmation", power_text(s),
-                    s.power_asked, s.deadline, "retry, then quarantine");
+                    s.power_requested, s.deadline, "retry, then quarantine");
   return wait_for("handing over to the RAM system (kexec)", "the RAM system's agent",
                   "its old system reported that it is handing over", s.power_answered, s.deadline,
                   "the old system comes back by itself, then retry");
@@ -98,7 +98,7 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
   const std::string said = "the agent reported that it restarts";
   if (s.in_band) return wait_for_installed(s, "restarting", said + "; " + power_text(s), last_resort(s));
   if (s.by_hand) return wait_for_installed(s, "restarting", said, by_a_person(s));
-  const SteadyMs last = std::max({s.heard, s.started, s.looked});
+  const SteadyMs last = std::max({s.silent_since, s.started, s.looked});
   const bool off = bool(s.off_since);
   // Firmware may switch a machine off for some seconds by itself, for example after an update.
   if (off && s.looked >= s.off_since + t.off_counts)
@@ -117,9 +117,9 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
 Decision silence(const Situation& s, const ExecutorTiming& t) {
   if (s.in_band) return wait_for_sign(s, s.deadline, last_resort(s));
   if (s.by_hand) return wait_for_sign(s, s.deadline, by_a_person(s));
-  const DurationMs silent = s.now - s.heard;
+  const DurationMs silent = s.now - s.silent_since;
   const std::string observed = silence_text(s);
-  const bool looked = s.looked > s.heard;
+  const bool looked = s.looked > s.silent_since;
   const bool stale = s.now >= s.looked + t.look_again;
   if (!looked || (stale && s.power != PowerState::on)) return act(What::look, observed);
   // Firmware may switch a restarting machine off for some seconds by itself; a controller that crashed may
@@ -132,7 +132,7 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
   }
   if (s.power == PowerState::on && s.may_netboot && !restarts && silent >= t.lost_after)
     return act(What::again, "the agent is silent: " + observed, true);
-  SteadyMs until = s.power == PowerState::on ? s.heard + t.lost_after : s.looked + t.look_again;
+  SteadyMs until = s.power == PowerState::on ? s.silent_since + t.lost_after : s.looked + t.look_again;
   if (until <= s.now) until = s.deadline;
   return wait_for_sign(s, std::min(until, s.deadline),
                        s.may_netboot ? "netboot again" : in_the_end(s) + " at the deadline");
@@ -141,11 +141,11 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
 // All agents are silent, and this machine was not seen powered off: the controller itself may be cut off.
 // Nothing is done to a node, and no deadline counts, until an agent reports or the silence is too long.
 Decision cut_off(const Situation& s, const ExecutorTiming& t) {
-  const SteadyMs next_look = std::max(s.looked, s.heard) + t.watch_power;
+  const SteadyMs next_look = std::max(s.looked, s.silent_since) + t.watch_power;
   if (!s.in_band && !s.by_hand && s.now >= next_look) return look_at_power();
-  const std::string heard = s.awaiting_ram ? "the RAM system's agent did not report" : not_heard(s);
+  const std::string silence = s.awaiting_ram ? "the RAM system's agent did not report" : no_contact_text(s);
   Decision d = wait_for("all agents are silent: the controller itself may be cut off",
-                        "a message from any agent", heard + "; " + power_text(s), s.alone_since,
+                        "a message from any agent", silence + "; " + power_text(s), s.alone_since,
                         s.alone_since + t.alone_for, "the silence is attributed to the node");
   d.check_at = s.in_band || s.by_hand ? s.now + t.look_again : next_look;
   return d;
@@ -178,7 +178,7 @@ std::string power_text(const Situation& s) {
     return s.rented ? "its power state is not read: its provider cannot boot it from the network"
                     : "its power state cannot be read (driver ssh)";
   }
-  if (s.by_hand) return "its power state cannot be read (driver manual)";
+  if (s.by_hand) return "its power state cannot be read (driver `manual`)";
   if (!s.power_error.empty())
     return switcher(s.rented) + " does not report the power state: " + s.power_error;
   if (!s.power) return "power state not read";
@@ -261,20 +261,20 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
                          (s.panic.empty() ? ": its console shows whether it hangs or its kernel panicked"
                                           : console_text(s))
                    : "not finished within " + span + "; last contact with its agent " +
-                         to_human(s.now - s.heard) + " ago";
+                         to_human(s.now - s.silent_since) + " ago";
     // A silent node that cannot be restarted gets no orders.
-    const bool gone = s.in_band && (s.departed || s.now - s.heard >= t.silent_after);
+    const bool gone = s.in_band && (s.departed || s.now - s.silent_since >= t.silent_after);
     return s.may_netboot && !gone ? act(What::again, late, true) : act(What::fail, late);
   }
   if (s.departed) return await_restart(s, t);
   const auto needed = mode_needed(s.kind);
   const bool right = s.mode && (!needed || fits(*needed, *s.mode));
-  if (s.now - s.heard >= t.silent_after) return silence(s, t);
+  if (s.now - s.silent_since >= t.silent_after) return silence(s, t);
   if (!right)
     return needed && s.mode
                ? wrong_system(s, *needed)
                : wait_for("no agent yet", "the agent", "unknown", s.started,
-                          std::min(s.deadline, s.heard + t.silent_after), "the power state is read");
+                          std::min(s.deadline, s.silent_since + t.silent_after), "the power state is read");
   return act(What::offer, "");
 }
 

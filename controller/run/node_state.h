@@ -68,7 +68,7 @@ struct Situation {
   bool by_hand = false;        // a person switches its power; the power state is unknown
   bool awaiting_ram = false;   // a power cycle was ordered, the RAM system's agent is awaited
   bool power_certain = false;  // that power cycle was confirmed by the BMC
-  SteadyMs power_asked = {};
+  SteadyMs power_requested = {};
   SteadyMs power_answered = {};  // when that power cycle's call ended, with any answer
   int stayed_off =
       0;  // power cycles of this attempt that were repeated because the machine was off afterwards
@@ -77,7 +77,7 @@ struct Situation {
   SteadyMs contact = {};     // its last message
   SteadyMs now = {}, started = {}, deadline = {};
   std::optional<wire::Mode> mode;  // of the last message
-  SteadyMs heard = {};             // last contact
+  SteadyMs silent_since = {};      // last contact
   SteadyMs alone_since = {};       // all agents have been silent since, though several should report; none:
       // an agent reports, or the silence is too long to be the controller's own fault
   bool departed = false;            // boot_disk, reboot: the agent reported that it restarts

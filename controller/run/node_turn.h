@@ -44,7 +44,7 @@ struct NodeTurn {
   std::string own_order() const;
   DurationMs time_for(const Action& action) const;
 
-  // agent_words.cc: its agent's messages
+  // agent_messages.cc: its agent's messages
   void on(const input::Contact& contact);
   void on(const input::Greeting& greeting);
   void on(const input::Said& said);
@@ -61,7 +61,7 @@ struct NodeTurn {
   bool slot_reached();
   bool answer_counts() const;
   void describe_slot(Situation& now) const;
-  void on_slot_finished(bool good, const Error& told);
+  void on_slot_finished(bool good, const Error& error);
   void cut_power(const std::string& why);
   void on_cut(const Status& off);
   const Action* trial() const;
@@ -108,8 +108,8 @@ struct NodeTurn {
   wire::WorkOrder leave_order() const;
   void on_left(const wire::Event& event);
   void netboot_by_hand();
-  void ask_to_netboot();
-  void ask_person(const std::string& task, SteadyMs since, effect::Call call);
+  void request_netboot();
+  void request_manual(const std::string& task, SteadyMs since, effect::Call call);
   void person_answered();
   void manual_task_expired();
   void wake_by_hand();
@@ -131,7 +131,7 @@ struct NodeTurn {
   std::string reservation(const Json& last) const;
   std::vector<effect::Draft> settled(const Json& last = nullptr);
   bool tries_left() const;
-  void end_failed(const Error& error, Json result, const ProbeVerdict& blame);
+  void end_failed(const Error& error, Json result, const ProbeVerdict& verdict);
   void pause_and_retry();
   void lose_attempt(const std::string& reason, bool with_netboot);
   void give_up(const std::string& reason, bool for_good = false);

@@ -45,7 +45,7 @@ void NodeTurn::on(const input::Armed& armed) {
   if (!armed.status.ok())
     return on_powered(fail(Code::unavailable, "boot service: " + armed.status.error().message));
   if (s.in_band) return order_leave();
-  if (s.person) return ask_to_netboot();
+  if (s.person) return request_netboot();
   const SteadyMs at = w.limits.next_power_on(w.now);
   add(effect::ReservePowerOn{});
   if (at <= w.now) return switch_on();
@@ -63,18 +63,18 @@ void NodeTurn::on(const input::Rearmed& armed) {
   if (s.in_band) return order_leave();
   // The provider begins the installation, or continues one that has begun.
   if (s.reinstall) return switch_on();
-  if (s.person && !s.power_certain) return ask_to_netboot();
+  if (s.person && !s.power_certain) return request_netboot();
   s.stage = Stage::awaiting;
   consider();
 }
 
 // ---- a running system is shut down ----
 
-// A machine that is off, silent, or in the RAM system loses nothing when its power is cut. For a node that
-// sent no message to this process that is unknown, whatever its row says: it may be at work and cut off. It
-// gets the order too, and the time to shut down unless it is off.
+// A machine that is off, silent, or in the RAM system loses nothing when its power is cut. A node that has
+// sent no message to this process may be running but disconnected, whatever its row says. So it also gets the
+// shutdown order and, unless it is off, time to shut down.
 bool NodeTurn::should_stop() const {
-  if (s.stop_asked) return false;
+  if (s.stop_requested) return false;
   if (!agent.contact) return w.others.ever_seen(s.name);
   return (!agent.mode || *agent.mode != wire::Mode::ram) && w.now - agent.contact < w.timing.silent_after;
 }
@@ -93,7 +93,7 @@ wire::WorkOrder NodeTurn::stop_order() const {
 void NodeTurn::stop_in_order() {
   ++s.epoch;
   s.stopping = true;
-  s.stop_asked = w.now;
+  s.stop_requested = w.now;
   add(effect::Offer{stop_order()});
   await_stop();
 }
@@ -101,14 +101,14 @@ void NodeTurn::stop_in_order() {
 void NodeTurn::await_stop() {
   s.stage = Stage::looking;
   set_wait({fmt::format("shutting down {}, for up to {}", s.name, to_human(w.timing.stop_wait)),
-            "power is off", "", "its power is cut", s.stop_asked, s.stop_asked + w.timing.stop_wait});
+            "power is off", "", "its power is cut", s.stop_requested, s.stop_requested + w.timing.stop_wait});
   add(effect::Call::look);
 }
 
 void NodeTurn::end_stop(const std::string& outcome) {
   publish("power", {{"action", outcome}});
   withdraw_stop();
-  s.deadline += w.now - s.stop_asked;
+  s.deadline += w.now - s.stop_requested;
   netboot();
 }
 
@@ -149,7 +149,7 @@ void NodeTurn::on(const input::LeaveOrder& given) {
   order.params = *given.params;
   s.stage = Stage::awaiting;
   s.leaving = true;
-  s.power_asked = w.now;
+  s.power_requested = w.now;
   add(effect::Offer{std::move(order)});
   consider();
 }
@@ -176,9 +176,9 @@ void NodeTurn::on_left(const wire::Event& event) {
   on_powered(Ok{});
 }
 
-// ---- a person switches it ----
+// ---- a person operates its power ----
 
-// The node is at work until the person comes: nothing is stopped before.
+// The node stays in service until a person restarts it: nothing is stopped before that.
 void NodeTurn::netboot_by_hand() {
   // It is already in the RAM system, however the last attempt ended: no manual task is needed.
   if (agent.mode == wire::Mode::ram && agent.contact && w.now - agent.contact < w.timing.silent_after)
@@ -187,17 +187,17 @@ void NodeTurn::netboot_by_hand() {
   s.stage = Stage::powering;
   s.awaiting_ram = true;
   s.power_certain = false;
-  s.asked_since = w.now;
+  s.requested_since = w.now;
   add(effect::Call::arm);
 }
 
-// `asked_since`: when the task was created, perhaps before a restart of this controller. The task ends with
-// the machine's request for its RAM system, the operator's report, or the RAM system's hello (got_ram).
-void NodeTurn::ask_to_netboot() {
-  ask_person("restart it and boot it from the network", s.asked_since, effect::Call::cycle);
+// `requested_since`: when the task was created, perhaps before a restart of this controller. The task ends
+// with the machine's request for its RAM system, the operator's report, or the RAM system's hello (got_ram).
+void NodeTurn::request_netboot() {
+  request_manual("restart it and boot it from the network", s.requested_since, effect::Call::cycle);
 }
 
-void NodeTurn::ask_person(const std::string& task, SteadyMs since, effect::Call call) {
+void NodeTurn::request_manual(const std::string& task, SteadyMs since, effect::Call call) {
   const SteadyMs until = std::max(since + s.person->within, w.now + 1);
   const std::string& where = s.person->where;
   s.stage = Stage::powering;
@@ -231,8 +231,8 @@ void NodeTurn::on(const input::Cycled& cycled) {
   if (!s.person) return on_powered(cycled.status);
   person_answered();
   if (cycled.status.ok()) {
-    s.power_asked = w.now;
-    s.deadline = s.power_asked + w.plan.limits.netboot;
+    s.power_requested = w.now;
+    s.deadline = s.power_requested + w.plan.limits.netboot;
     publish("power", {{"action", "restarted by hand"}});
     if (w.log.of(s.action().id).state == ActionState::intent)
       transition(ActionState::started, {{"by_hand", true}});
@@ -242,10 +242,10 @@ void NodeTurn::on(const input::Cycled& cycled) {
 
 void NodeTurn::switch_on() {
   s.stage = Stage::powering;
-  s.power_asked = w.now;
+  s.power_requested = w.now;
   if (s.reinstall) return reinstall();
   set_wait({"power cycle into the RAM system", switched_by() + "'s answer", s.power_error,
-            "the power state is read", s.power_asked, s.power_asked + w.timing.power_call});
+            "the power state is read", s.power_requested, s.power_requested + w.timing.power_call});
   add(effect::Call::cycle);
 }
 
@@ -274,8 +274,8 @@ void NodeTurn::reinstall() {
                              "overwrite that system: plan again"),
                         Json());
   set_wait({"its provider installs a system, from which the RAM system is started",
-            "the new system, over SSH", s.power_error, "retry, then quarantine", s.power_asked,
-            std::max(s.deadline, s.power_asked + s.actions.front()->timeout)});
+            "the new system, over SSH", s.power_error, "retry, then quarantine", s.power_requested,
+            std::max(s.deadline, s.power_requested + s.actions.front()->timeout)});
   add(effect::Call::reinstall);
 }
 
@@ -309,7 +309,7 @@ void NodeTurn::on_powered(const Status& result) {
 
 void NodeTurn::power_off() {
   ++s.epoch;
-  if (s.person) return ask_person("power it off", s.started, effect::Call::switch_off);
+  if (s.person) return request_manual("power it off", s.started, effect::Call::switch_off);
   s.stage = Stage::powering;
   set_wait({"power off", switched_by() + "'s answer", s.power_error, "the power state is read", w.now,
             w.now + w.timing.power_call});
@@ -357,7 +357,7 @@ void NodeTurn::wake() {
 void NodeTurn::wake_by_hand() {
   ++s.epoch;
   ++s.stayed_off;
-  ask_person("power it on", s.started, effect::Call::switch_on);
+  request_manual("power it on", s.started, effect::Call::switch_on);
 }
 
 void NodeTurn::power_on() {
@@ -397,14 +397,14 @@ void NodeTurn::look() {
 void NodeTurn::on(const input::PowerSeen& seen) {
   if (s.stopping) {
     if (seen.state.ok() && *seen.state == PowerState::off) return end_stop("shut down");
-    const DurationMs left = s.stop_asked + w.timing.stop_wait - w.now;
+    const DurationMs left = s.stop_requested + w.timing.stop_wait - w.now;
     if (left <= 0)
       return end_stop(
           fmt::format("did not shut down within {}: its power is cut", to_human(w.timing.stop_wait)));
     return pause(std::min(left, w.timing.stop_look), s.wait, Next::await_stop);
   }
   s.stage = Stage::awaiting;
-  s.looked = std::max(w.now, s.power_asked + 1);
+  s.looked = std::max(w.now, s.power_requested + 1);
   s.power.reset();
   s.power_error = seen.state.ok() ? "" : seen.state.error().message;
   if (seen.state.ok()) s.power = *seen.state;

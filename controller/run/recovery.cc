@@ -115,8 +115,8 @@ void NodeTurn::resume() {
   s.deadline =
       boots ? w.now + w.plan.limits.netboot : std::max(s.started + whole, w.now + w.timing.after_resume);
   add(effect::Enter{lane_of(s)});
-  agent.heard = w.now;
-  add(effect::HearFrom{agent.heard});
+  agent.silent_since = w.now;
+  add(effect::CountSilenceFrom{agent.silent_since});
   s.stage = Stage::awaiting;
   const bool new_boot = !agent.boot_id.empty() && agent.boot_id != s.boot_before;
   if (action.kind == ActionKind::power_off) return power_off();
@@ -125,8 +125,8 @@ void NodeTurn::resume() {
     if (!s.person) add(effect::Enter{Limits::Lane::netboot});
     s.awaiting_ram = true;
     s.power_certain = s.person && record.state == ActionState::started;  // it was switched already
-    s.asked_since = s.started;
-    s.power_asked = s.power_answered = w.now;
+    s.requested_since = s.started;
+    s.power_requested = s.power_answered = w.now;
     s.stage = Stage::powering;
     set_wait({"the controller restarted during a power cycle", "the boot service", "",
               s.in_band ? "the order is sent again" : "the power state is read", w.now,

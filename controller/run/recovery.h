@@ -34,8 +34,8 @@ struct Recovery {
 // Reads the journal. corrupt: its rows contradict each other.
 Result<Recovery> recover(const RunRow& run, const std::vector<JournalRow>& journal);
 
-// Returns why a run whose last row has that time is not resumed; "" if it is. Long after it, the cluster may
-// be back at work; after a clock was set back, or a database restored, the elapsed time is unknown.
+// Returns why a run whose last row dates from `last_sign` is not resumed; "" if it is. Long after that, the
+// cluster may be back at work; if a clock was set back or a database restored, the elapsed time is unknown.
 std::string abandoned(TimeMs last_sign, TimeMs now, const ExecutorTiming& timing);
 
 // Where this node continues: its state before input::Resume.

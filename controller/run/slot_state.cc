@@ -23,7 +23,7 @@ std::string why_next(const Situation& s) {
 
 // True if it has been off for longer than firmware keeps a machine off during a restart.
 bool lost_power(const Situation& s, const ExecutorTiming& t) {
-  return s.power == PowerState::off && s.off_since && s.looked > s.heard &&
+  return s.power == PowerState::off && s.off_since && s.looked > s.silent_since &&
          s.looked >= s.off_since + t.off_counts;
 }
 
@@ -35,13 +35,13 @@ Decision switch_on(const Situation& s, const ExecutorTiming& t) {
 // The deadline has passed.
 Decision late(const Situation& s, const ExecutorTiming& t) {
   const std::string span = to_human(s.deadline - s.started);
-  const bool away = s.departed || s.cycled, heard = s.now - s.heard < t.silent_after;
+  const bool away = s.departed || s.cycled, reachable = s.now - s.silent_since < t.silent_after;
   // A system that has just come up may request orders before its hello arrives.
-  if (heard && away && !s.same_system && s.now < s.deadline + t.lost_after)
+  if (reachable && away && !s.same_system && s.now < s.deadline + t.lost_after)
     return wait_for("restarting", "its agent's report",
                     "an agent answers, but has not reported which system it runs", s.started,
-                    std::min(s.heard + t.silent_after, s.deadline + t.lost_after), why_next(s));
-  if (heard)
+                    std::min(s.silent_since + t.silent_after, s.deadline + t.lost_after), why_next(s));
+  if (reachable)
     return act(What::fail, "the restart did not finish within " + span + ", although the agent answers");
   const std::string seen = power_text(s) + console_text(s);
   if (s.cycled) return act(What::fail, "its power was cycled, but no agent has answered since; " + seen);
@@ -60,7 +60,7 @@ Decision restarting(const Situation& s, const ExecutorTiming& t) {
   if (!has_power(s)) return d;
   if (lost_power(s, t)) return switch_on(s, t);
   const SteadyMs next_look =
-      std::max({s.heard, s.started, s.looked}) + (s.off_since ? t.look_again : t.watch_power);
+      std::max({s.silent_since, s.started, s.looked}) + (s.off_since ? t.look_again : t.watch_power);
   if (s.now >= next_look) return look_at_power();
   d.check_at = next_look;
   return d;
@@ -76,15 +76,15 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
   };
   if (!has_power(s)) return wait({});
   if (lost_power(s, t)) return switch_on(s, t);
-  const bool looked = s.looked > s.heard;
+  const bool looked = s.looked > s.silent_since;
   const SteadyMs next_look = s.looked + (s.power == PowerState::on ? t.watch_power : t.look_again);
   if (!looked || s.now >= next_look) return act(What::look, observed);
   // On the way back there is no reason to wait for a silent system, which was to be left anyway. The
   // exception is a system whose commit was ordered: if it was committed, a power cycle would start the same
   // system again.
   if (s.kind == ActionKind::return_slot && s.may_cut && !s.may_stand && s.power == PowerState::on) {
-    if (s.now - s.heard >= t.lost_after) return act(What::cycle, observed);
-    return wait(std::min(next_look, s.heard + t.lost_after));
+    if (s.now - s.silent_since >= t.lost_after) return act(What::cycle, observed);
+    return wait(std::min(next_look, s.silent_since + t.lost_after));
   }
   return wait(next_look);
 }
@@ -94,10 +94,10 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
 Decision advance_slot(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline) return late(s, t);
   if (s.departed || s.cycled) return restarting(s, t);
-  if (s.now - s.heard >= t.silent_after) return silence(s, t);
+  if (s.now - s.silent_since >= t.silent_after) return silence(s, t);
   if (!s.mode)
     return wait_for("no agent yet", "the agent", "unknown", s.started,
-                    std::min(s.deadline, s.heard + t.silent_after), "the power state is read");
+                    std::min(s.deadline, s.silent_since + t.silent_after), "the power state is read");
   if (s.in_doubt) {
     Decision d =
         wait_for("it is unknown which system the node runs, and whether it will stay in that system",

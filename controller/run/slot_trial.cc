@@ -22,7 +22,7 @@ const Action* of_kind(const std::vector<const Action*>& actions, ActionKind kind
 }
 
 // The hello names the system. If it does not, the slot is reported with the next request for orders.
-bool tells_system(const Hello& hello) { return hello.mode == wire::Mode::ram || !hello.slot.empty(); }
+bool reports_system(const Hello& hello) { return hello.mode == wire::Mode::ram || !hello.slot.empty(); }
 
 std::string system_of(const Hello& hello) {
   if (hello.mode == wire::Mode::ram) return "the RAM system";
@@ -126,9 +126,9 @@ bool NodeTurn::trial_over() {
   const Json result = record.result.is_object() ? record.result.value("result", Json()) : Json();
   const bool same = agent.boot_id == text_of(result, "boot_id");
   const std::string slot = text_of(boot->params.own(), "slot");
-  const bool ram = *agent.mode == wire::Mode::ram, told = ram || !agent.slot.empty();
+  const bool ram = *agent.mode == wire::Mode::ram, has_slot = ram || !agent.slot.empty();
   if (!ram && (same || agent.slot == slot)) return false;
-  if (!told) return false;  // restarted; the slot is reported with its next request for orders
+  if (!has_slot) return false;  // restarted; the slot is reported with its next request for orders
   const Hello found{s.name, *agent.mode, agent.boot_id, w.others.row_of(s.name).image_digest, agent.slot};
   const std::string panic = w.hooks.panic ? w.hooks.panic(s.name, s.started) : "";
   const std::string what =
@@ -147,7 +147,7 @@ bool NodeTurn::answer_counts() const { return (s.sent || s.cycled) && !s.cutting
 
 void NodeTurn::hello_from_slot(const Hello& hello) {
   if (!answer_counts() || hello.boot_id == s.boot_before) return consider();
-  if (tells_system(hello)) return came_back(hello);
+  if (reports_system(hello)) return came_back(hello);
   // Its slot is reported with its next request for orders. It did restart, so it must not get the order
   // again.
   if (!std::exchange(s.departed, true)) s.left_system = w.now;
@@ -179,13 +179,13 @@ bool NodeTurn::slot_reached() {
     stay_committed();
     return true;
   }
-  const bool heard = agent.contact && w.now - agent.contact < w.timing.silent_after;
-  if (!heard || !agent.greeted || !agent.mode || s.cutting) return false;
+  const bool reachable = agent.contact && w.now - agent.contact < w.timing.silent_after;
+  if (!reachable || !agent.greeted || !agent.mode || s.cutting) return false;
   const Action& action = s.action();
   const Hello known{s.name,     *agent.mode, agent.boot_id, w.others.row_of(s.name).image_digest,
                     agent.slot, agent.trial};
   if (answer_counts() && agent.boot_id != s.boot_before && agent.spoke > s.power_answered &&
-      tells_system(known)) {
+      reports_system(known)) {
     came_back(known);
     return true;
   }
@@ -216,18 +216,18 @@ void NodeTurn::describe_slot(Situation& now) const {
   now.may_stand = commit_ordered();
   // A silent node may be at work in the right system. If it responds, events may arrive before its slot is
   // reported.
-  const bool heard = agent.contact && w.now - agent.contact < w.timing.silent_after;
-  const bool untold = agent.slot.empty() && w.now < s.started + w.timing.leave_shows;
+  const bool reachable = agent.contact && w.now - agent.contact < w.timing.silent_after;
+  const bool no_slot = agent.slot.empty() && w.now < s.started + w.timing.leave_shows;
   const bool right = agent.slot == text_of(s.action().params.own(), "slot");
-  now.in_doubt = !heard || (agent.mode != wire::Mode::ram && (untold || right));
+  now.in_doubt = !reachable || (agent.mode != wire::Mode::ram && (no_slot || right));
 }
 
-void NodeTurn::on_slot_finished(bool good, const Error& told) {
+void NodeTurn::on_slot_finished(bool good, const Error& error) {
   const bool back = s.action().kind == ActionKind::return_slot;
   if (!good) {
     const bool switchable = !s.person && (!s.in_band || s.rented);
-    if (!back || !switchable || s.cycled || !situation().may_cut) return fail_attempt(told, Json());
-    return cut_power("the node did not restart as ordered: " + told.message);
+    if (!back || !switchable || s.cycled || !situation().may_cut) return fail_attempt(error, Json());
+    return cut_power("the node did not restart as ordered: " + error.message);
   }
   if (back)
     withdraw();

@@ -61,7 +61,7 @@ struct PlaybookStep {
   Json expect;  // null or {metric: {min?, max?, fleet_min_ratio?, unit}}
   int stage = 1;
   bool mandatory = true;  // a failure of any of its parts stops a node
-  // If `mandatory` is false, those that still do: `run` (not measured), `data` (wrong results), `ceilings`.
+  // What stops a node even if `mandatory` is false: `run` (not measured), `data` (wrong data), `ceilings`.
   std::vector<std::string> blocks = {};
   std::vector<std::string> needs = {};  // what the agent needs for it: "root"
   int line = 0, column = 0;

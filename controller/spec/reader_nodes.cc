@@ -102,7 +102,7 @@ void SpecReader::read_manual(const YamlNode& power, const std::string& path, Pow
   for (const char* key : {"secret", "pin", "program", "cipher_suite", "privilege", "api", "install"})
     if (const YamlNode* found = child(&power, key))
       error(*found, path + "." + key,
-            "has no effect with driver manual: a person controls the node's power, and there is no BMC");
+            "has no effect with driver `manual`: a person controls the node's power, and there is no BMC");
   if (const YamlNode* within = child(&power, "within")) {
     const auto parsed = parse_duration(within->text);
     if (!parsed.ok())

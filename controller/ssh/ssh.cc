@@ -180,7 +180,7 @@ class LibsshDialog : public SshDialog {
  public:
   explicit LibsshDialog(ChannelPtr channel) : channel_(std::move(channel)) {}
 
-  Result<std::string> ask(const std::string& line, DurationMs deadline) override {
+  Result<std::string> request(const std::string& line, DurationMs deadline) override {
     // Pending output from before the request (such as an error message) is not the answer; only whether the
     // program has ended matters here.
     const int waiting = ssh_channel_poll(channel_.get(), 0);
@@ -194,21 +194,21 @@ class LibsshDialog : public SshDialog {
   // Returns the next line of output. `timeout` if none arrives: the request may have been carried out.
   Result<std::string> next_line(Clock::time_point until) {
     for (bool more = true;;) {
-      begun_ = begun_ || drop_until_it_begins(heard_.out);
-      if (const auto end = begun_ ? heard_.out.find('\n') : std::string::npos; end != std::string::npos) {
-        std::string line = heard_.out.substr(0, end);
-        heard_.out.erase(0, end + 1);
+      begun_ = begun_ || drop_until_it_begins(received_.out);
+      if (const auto end = begun_ ? received_.out.find('\n') : std::string::npos; end != std::string::npos) {
+        std::string line = received_.out.substr(0, end);
+        received_.out.erase(0, end + 1);
         return line;
       }
       if (!more) return fail(Code::timeout, "ssh: the program on the host ended: " + last_words());
       if (Clock::now() > until) return fail(Code::timeout, "ssh: no answer before the deadline");
-      TRY(more, receive_some(channel_.get(), heard_));
+      TRY(more, receive_some(channel_.get(), received_));
     }
   }
   std::string words() const {
-    Output heard = heard_;
-    drop_until_it_begins(heard.err);
-    return words_in(heard);
+    Output received = received_;
+    drop_until_it_begins(received.err);
+    return words_in(received);
   }
   std::string last_words() const {
     const std::string text = words();
@@ -217,7 +217,7 @@ class LibsshDialog : public SshDialog {
 
  private:
   ChannelPtr channel_;
-  Output heard_;
+  Output received_;
   bool begun_ = false;
 };
 

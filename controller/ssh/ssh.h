@@ -35,7 +35,7 @@ class SshDialog {
   virtual ~SshDialog() = default;
   // Sends a line and returns the answer. `unavailable`: nothing was sent, because the program had ended or
   // the connection was lost. `timeout`: no answer came before the program, the connection or the time ended.
-  virtual Result<std::string> ask(const std::string& line, DurationMs deadline) = 0;
+  virtual Result<std::string> request(const std::string& line, DurationMs deadline) = 0;
 };
 
 // A command's input in two pieces, so that a binary sent to many hosts is not copied for each of them.

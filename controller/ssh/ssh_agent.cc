@@ -127,11 +127,11 @@ class View : public SshAgentView {
  private:
   void serve() {
     for (;;) {
-      const auto asked = receive(inner_);
-      if (!asked || !write_all(agent_, framed(*asked))) return;
+      const auto requested = receive(inner_);
+      if (!requested || !write_all(agent_, framed(*requested))) return;
       auto answer = receive(agent_);
       if (!answer) break;
-      if (static_cast<uint8_t>((*asked)[0]) == kRequestIdentities) answer = only_shown(*answer);
+      if (static_cast<uint8_t>((*requested)[0]) == kRequestIdentities) answer = only_shown(*answer);
       if (!write_all(inner_, framed(*answer))) return;
     }
     ::shutdown(inner_, SHUT_RDWR);  // the agent has ended, so libssh must not wait

@@ -254,8 +254,8 @@ Result<double> run_size(Ranks& ranks, Collective what, uint64_t bytes, const Col
     out.error = fmt::format("{} elements of {} are wrong", wrong, to_string(what));
   out.outcome = Outcome::corrupt;
   for (auto& who : bad)
-    if (std::find(out.blame.begin(), out.blame.end(), who) == out.blame.end())
-      out.blame.push_back(std::move(who));
+    if (std::find(out.faulty_parts.begin(), out.faulty_parts.end(), who) == out.faulty_parts.end())
+      out.faulty_parts.push_back(std::move(who));
   return seconds;
 }
 

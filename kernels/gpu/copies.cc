@@ -185,7 +185,7 @@ Result<PeerRate> to_peer(const Gpu& gpu, const Gpu& peer, const CopiesOptions& o
 void raise(Measurement& out, const std::string& path) {
   if (out.outcome == Outcome::measured) out.error = fmt::format("data changed while it was copied {}", path);
   out.outcome = Outcome::corrupt;
-  out.blame.push_back("path " + path);
+  out.faulty_parts.push_back("path " + path);
 }
 
 Status measure_peers(const Gpu& gpu, const std::vector<Gpu>& all, const CopiesOptions& options,

@@ -105,7 +105,7 @@ struct Cublaslt::State {
   Status prepare(const Types& types, const BlockProduct& product);
   Status layout(cublasLtMatrixLayout_t& out, cudaDataType_t type, size_t rows, size_t columns, size_t row,
                 size_t batches, size_t step) const;
-  Status ask();
+  Status query_limits();
   Status run(const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c,
              cudaStream_t stream) const;
 };
@@ -143,10 +143,10 @@ Status Cublaslt::State::prepare(const Types& types, const BlockProduct& p) {
     TRY(own_workspace, device_memory(kCublasltWorkspace));
     workspace = own_workspace.get();
   }
-  return ask();
+  return query_limits();
 }
 
-Status Cublaslt::State::ask() {
+Status Cublaslt::State::query_limits() {
   cublasLtMatmulPreference_t preference = nullptr;
   TRY_(check(f.preference_create(&preference), "cublasLtMatmulPreferenceCreate"));
   const size_t bytes = kCublasltWorkspace;

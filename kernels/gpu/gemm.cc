@@ -28,7 +28,7 @@ struct Run {
   unsigned long long not_finite = 0;
 };
 
-// Returns the number of products per sample, from the time of one.
+// Times one product, and returns the number of products per sample that follows from it.
 Result<int> sample_size(ProductBench& bench, Timer& timer, Counts* digest) {
   TRY_(bench.multiply(digest, 0));
   TRY_(timer.start(bench.stream()));
@@ -80,7 +80,7 @@ Result<ProductBench> prepare(Maker maker, Format format, size_t n) {
 void judge_data(Measurement& out, const Run& run, const Gpu& gpu) {
   if (run.different + run.not_finite == 0) return;
   out.outcome = Outcome::corrupt;
-  out.blame = {"GPU " + gpu.uuid};
+  out.faulty_parts = {"GPU " + gpu.uuid};
   out.error =
       run.not_finite > 0
           ? fmt::format("{} results are not finite numbers", run.not_finite)
@@ -146,7 +146,7 @@ Measurement run_gemm(const GemmOptions& options) {
   std::vector<SmiGpu> during;
   std::thread sampler([&] {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds / 2));
-    during = ask_smi();
+    during = query_smi();
   });
   Measurement out = measure_gpus("gpu-gemm", options.gpus, Order::at_once,
                                  [&](const Gpu& gpu, size_t) { return measure(gpu, *format, options); });

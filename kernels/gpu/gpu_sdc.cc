@@ -49,7 +49,7 @@ class Goldens {
 struct Alarms {
   std::map<std::string, size_t> seen = {};
   std::string first = {};
-  std::vector<std::string> blame = {};
+  std::vector<std::string> faulty_parts = {};
   void raise(const std::string& check, const std::string& words) {
     ++seen[check];
     if (first.empty()) first = check + ": " + words;
@@ -77,7 +77,7 @@ Result<size_t> run_canary(const Gpu& gpu, Alarms& alarms) {
     if (one.wrong_rounds == 0 && one.sum == right.sum && one.mixed == right.mixed) continue;
     const std::string who = fmt::format("multiprocessor {} of GPU {}", one.multiprocessor, gpu.uuid);
     alarms.raise("canary", who + " computes wrong results");
-    alarms.blame.push_back(who);
+    alarms.faulty_parts.push_back(who);
   }
   return reached.size();
 }
@@ -179,7 +179,8 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GpuS
   if (alarms.first.empty()) return out;
   out.outcome = Outcome::corrupt;
   out.error = alarms.first;
-  out.blame = alarms.blame.empty() ? std::vector<std::string>{"GPU " + gpu.uuid} : alarms.blame;
+  out.faulty_parts =
+      alarms.faulty_parts.empty() ? std::vector<std::string>{"GPU " + gpu.uuid} : alarms.faulty_parts;
   return out;
 }
 

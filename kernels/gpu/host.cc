@@ -178,7 +178,7 @@ Measurement measure_gpus(const std::string& check, const Selection& selection, O
   }
   for (auto& thread : threads)
     if (thread.joinable()) thread.join();
-  const auto smi = ask_smi();
+  const auto smi = query_smi();
   Measurement out;
   out.check = check;
   out.parts = Json::array();
@@ -186,8 +186,9 @@ Measurement measure_gpus(const std::string& check, const Selection& selection, O
     const Gpu& gpu = (*gpus)[i];
     Measurement part = results[i] ? std::move(results[i]).value() : not_measured(check, results[i].error());
     part.check = check;
-    if (part.outcome != Outcome::measured && part.outcome != Outcome::unavailable && part.blame.empty())
-      part.blame = {"GPU " + gpu.uuid};
+    if (part.outcome != Outcome::measured && part.outcome != Outcome::unavailable &&
+        part.faulty_parts.empty())
+      part.faulty_parts = {"GPU " + gpu.uuid};
     const SmiGpu* state = smi_of(smi, gpu);
     part.detail["gpu"] = {{"device", gpu.device},
                           {"name", gpu.name},
@@ -197,23 +198,23 @@ Measurement measure_gpus(const std::string& check, const Selection& selection, O
                           {"multiprocessors", gpu.processors}};
     if (state) part.detail["gpu"]["serial"] = state->serial, part.detail["after"] = state->numbers;
     if (rank_of(part.outcome) > rank_of(out.outcome)) out.outcome = part.outcome, out.error = part.error;
-    out.blame.insert(out.blame.end(), part.blame.begin(), part.blame.end());
+    out.faulty_parts.insert(out.faulty_parts.end(), part.faulty_parts.begin(), part.faulty_parts.end());
     out.parts.push_back({{"subject", gpu.uuid}, {"like", gpu.name}, {"result", to_json(part)}});
   }
   return out;
 }
 
-std::vector<SmiGpu> ask_smi(std::string* why) {
+std::vector<SmiGpu> query_smi(std::string* why) {
   const auto process = make_process();
-  const auto ask = [&](const std::string& what, const std::string& fields) -> std::vector<SmiGpu> {
+  const auto query = [&](const std::string& what, const std::string& fields) -> std::vector<SmiGpu> {
     const auto output = run_ok(*process, {.argv = {"nvidia-smi", what + "=" + fields, "--format=csv,nounits"},
                                           .deadline = 30 * kSecond});
     if (!output && why) *why = output.error().message;
     return output ? parse_smi(*output) : std::vector<SmiGpu>();
   };
-  std::vector<SmiGpu> out = ask("--query-gpu", smi_fields());
+  std::vector<SmiGpu> out = query("--query-gpu", smi_fields());
   // GPUs before Ampere have no rows to remap, and return an error.
-  if (!out.empty()) merge_smi(out, ask("--query-remapped-rows", smi_remap_fields()));
+  if (!out.empty()) merge_smi(out, query("--query-remapped-rows", smi_remap_fields()));
   return out;
 }
 

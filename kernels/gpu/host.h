@@ -78,7 +78,7 @@ Measurement not_measured(const std::string& check, const Error& error);
 Measurement unsupported(const Gpu& gpu, const FormatInfo& format);
 
 // Returns nvidia-smi's report on all GPUs; empty if it is missing or fails, with the reason in `why`.
-std::vector<SmiGpu> ask_smi(std::string* why = nullptr);
+std::vector<SmiGpu> query_smi(std::string* why = nullptr);
 // Finds this GPU in nvidia-smi's report; null if it is not listed.
 const SmiGpu* smi_of(const std::vector<SmiGpu>& all, const Gpu& gpu);
 

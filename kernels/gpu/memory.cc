@@ -159,7 +159,7 @@ Status test_patterns(const GpuMemoryOptions& options, Measurement& out) {
 // does not count as a pass (controller/report/judge.cc).
 void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measurement& out) {
   std::string why;
-  const auto after = ask_smi(&why);
+  const auto after = query_smi(&why);
   const SmiGpu *first = smi_of(before, gpu), *last = smi_of(after, gpu);
   if (!first || !last) {
     out.detail["counters"] =
@@ -176,11 +176,11 @@ void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measureme
     const auto it = last->numbers.find(name);
     return it == last->numbers.end() ? std::nullopt : std::optional<double>(it->second);
   };
-  const auto tell = [&](const char* metric, const char* field, std::optional<double> count,
-                        const char* unit) {
+  const auto report = [&](const char* metric, const char* field, std::optional<double> count,
+                          const char* unit) {
     if (count)
       out.metrics[metric] = {*count, unit};
-    else if (const std::string gap = not_told(*first, *last, field); !gap.empty())
+    else if (const std::string gap = not_reported(*first, *last, field); !gap.empty())
       out.detail["absent"].push_back(fmt::format("{}: {}", metric, gap));
     else  // no ECC, or no row remapping (before Ampere): this GPU has no such counter
       out.detail["absent"].push_back(metric);
@@ -188,10 +188,10 @@ void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measureme
   const char *corrected = "ecc.errors.corrected.volatile.total",
              *uncorrected = "ecc.errors.uncorrected.volatile.total", *pending = "remapped_rows.pending",
              *failed = "remapped_rows.failure";
-  tell("ecc_corrected", corrected, moved(corrected), "errors");
-  tell("ecc_uncorrected", uncorrected, moved(uncorrected), "errors");
-  tell("remap_pending", pending, now(pending), "rows");
-  tell("remap_failed", failed, now(failed), "rows");
+  report("ecc_corrected", corrected, moved(corrected), "errors");
+  report("ecc_uncorrected", uncorrected, moved(uncorrected), "errors");
+  report("remap_pending", pending, now(pending), "rows");
+  report("remap_failed", failed, now(failed), "rows");
   const SmiVerdict verdict = judge_smi(*first, *last);
   out.detail["counters"] = {{"bad", verdict.bad}, {"worn", verdict.worn}};
   if (verdict.bad.empty() || out.outcome != Outcome::measured) return;
@@ -206,14 +206,14 @@ Result<Measurement> measure(const Gpu& gpu, const GpuMemoryOptions& options,
   TRY_(measure_bandwidth(gpu, out));
   if (out.outcome == Outcome::measured) TRY_(test_patterns(options, out));
   judge_counters(gpu, before, out);
-  if (out.outcome != Outcome::measured) out.blame = {"memory of GPU " + gpu.uuid};
+  if (out.outcome != Outcome::measured) out.faulty_parts = {"memory of GPU " + gpu.uuid};
   return out;
 }
 
 }  // namespace
 
 Measurement run_gpu_memory(const GpuMemoryOptions& options) {
-  const auto before = ask_smi();
+  const auto before = query_smi();
   return measure_gpus("gpu-memory", options.gpus, Order::at_once,
                       [&](const Gpu& gpu, size_t) { return measure(gpu, options, before); });
 }

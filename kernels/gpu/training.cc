@@ -112,9 +112,9 @@ class Trainer {
     TRY_(check_small());
     TRY(GpuNetwork whole, open(0, options_.shape.layers, {}, 1, kept_of_whole_));
     TRY_(alone(whole, "alone", options_.sequences));
-    TRY(const double convicted,
+    TRY(const double located,
         agree_.most(static_cast<double>(found_.wrong["small"] + found_.wrong["alone"])));
-    found_.explained = convicted > 0;
+    found_.explained = located > 0;
     if (ranks_ == 1) found_.seconds["weak"] = found_.seconds["alone"];
     if (ranks_ > 1) TRY_(data_parallel(whole, "weak", 0, options_.sequences, static_cast<float>(ranks_)));
     if (ranks_ > 1 && options_.meeting.nodes == 1 && options_.shape.heads % static_cast<size_t>(ranks_) == 0)
@@ -416,7 +416,7 @@ Result<std::vector<Found>> run_all(const GpuTrainingOptions& options, const Nccl
       Measurement broken = not_measured(
           kCheck,
           fail(results[i].error().code, fmt::format("GPU {}: {}", gpus[i].uuid, results[i].error().message)));
-      if (broken.outcome == Outcome::failed) broken.blame = {"GPU " + gpus[i].uuid};
+      if (broken.outcome == Outcome::failed) broken.faulty_parts = {"GPU " + gpus[i].uuid};
       end_program(broken);
     });
   for (auto& thread : threads) thread.join();
@@ -439,7 +439,8 @@ Json judge(const std::vector<Found>& found, const std::vector<Gpu>& gpus, int fi
       if (found[i].explained && !by_itself(name)) continue;
       if (out.outcome == Outcome::measured) out.error = fmt::format("{}: wrong gradients, {}", who, name);
       out.outcome = Outcome::corrupt;
-      if (std::find(out.blame.begin(), out.blame.end(), who) == out.blame.end()) out.blame.push_back(who);
+      if (std::find(out.faulty_parts.begin(), out.faulty_parts.end(), who) == out.faulty_parts.end())
+        out.faulty_parts.push_back(who);
     }
   return wrong;
 }

@@ -15,19 +15,19 @@ static_assert(sizeof(Word) == 8);
 
 using Named = std::map<int, Loss>;
 
-Accusations list(const Named& named) {
-  Accusations out;
+LossReports list(const Named& named) {
+  LossReports out;
   for (const auto& [rank, kind] : named) out.push_back({rank, kind});
   return out;
 }
 
 // Returns all members that statements report lost in one of these ways; `spoken`: including members that have
 // sent a statement themselves.
-Named accused_of(const Evidence& evidence, std::initializer_list<Loss> kinds, bool spoken) {
+Named reported_as(const Evidence& evidence, std::initializer_list<Loss> kinds, bool spoken) {
   Named out;
   for (const auto& said : evidence.said) {
     if (!said) continue;
-    for (const auto& [rank, kind] : said->accused)
+    for (const auto& [rank, kind] : said->reported)
       if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end() &&
           (spoken || !evidence.said[static_cast<size_t>(rank)]))
         out.emplace(rank, kind);
@@ -45,7 +45,7 @@ Named ends_of_chains(const Evidence& evidence) {
   while (!open.empty()) {
     const size_t from = open.back();
     open.pop_back();
-    for (const auto& [rank, kind] : evidence.said[from]->accused) {
+    for (const auto& [rank, kind] : evidence.said[from]->reported) {
       const auto to = static_cast<size_t>(rank);
       if (seen[to]) continue;
       seen[to] = true;
@@ -95,33 +95,33 @@ Code code_of(Loss loss) {
   return Code::failed;
 }
 
-Accusations culprits(const Evidence& evidence) {
+LossReports culprits(const Evidence& evidence) {
   // Members that sent a statement count, too: one in a different call may report the difference first.
-  if (const Named found = accused_of(evidence, {Loss::astray}, true); !found.empty()) return list(found);
-  Named dead = accused_of(evidence, {Loss::died}, false);
+  if (const Named found = reported_as(evidence, {Loss::astray}, true); !found.empty()) return list(found);
+  Named dead = reported_as(evidence, {Loss::died}, false);
   for (size_t r = 0; r < evidence.said.size(); ++r)
     if (evidence.dead(r)) dead.emplace(static_cast<int>(r), Loss::died);
   if (!dead.empty()) return list(dead);
-  if (const Named found = accused_of(evidence, {Loss::left}, true); !found.empty()) return list(found);
-  if (const Named found = accused_of(evidence, {Loss::absent, Loss::refused}, false); !found.empty())
+  if (const Named found = reported_as(evidence, {Loss::left}, true); !found.empty()) return list(found);
+  if (const Named found = reported_as(evidence, {Loss::absent, Loss::refused}, false); !found.empty())
     return list(found);
   if (const Named found = ends_of_chains(evidence); !found.empty()) return list(found);
   // All members are alive. A connection that broke, or was never established, has two ends: both are named.
-  if (const Named found = accused_of(evidence, {Loss::died, Loss::absent, Loss::refused}, true);
+  if (const Named found = reported_as(evidence, {Loss::died, Loss::absent, Loss::refused}, true);
       !found.empty())
     return list(found);
   // The members wait for each other: data that one sent has not reached the other.
   for (const auto& said : evidence.said)
-    if (said && said->expired) return said->accused;
+    if (said && said->expired) return said->reported;
   return {};
 }
 
-bool settled(const Evidence& evidence, const Accusations& named) {
-  const auto is_silent = [](const Accusation& one) { return one.kind == Loss::silent; };
+bool settled(const Evidence& evidence, const LossReports& named) {
+  const auto is_silent = [](const LossReport& one) { return one.kind == Loss::silent; };
   // One of several silent members may only be slow to report that it waits for another of them.
   const bool undecided = std::count_if(named.begin(), named.end(), is_silent) > 1;
   for (size_t r = 0; r < evidence.said.size(); ++r) {
-    const bool is_named = std::any_of(named.begin(), named.end(), [&](const Accusation& one) {
+    const bool is_named = std::any_of(named.begin(), named.end(), [&](const LossReport& one) {
       return one.rank == static_cast<int>(r) && !(undecided && is_silent(one));
     });
     if (!evidence.said[r] && !evidence.gone[r] && !evidence.left[r] && !is_named) return false;
@@ -131,7 +131,7 @@ bool settled(const Evidence& evidence, const Accusations& named) {
 
 std::string encode(const Statement& statement) {
   std::string out;
-  for (const auto& [rank, kind] : statement.accused) {
+  for (const auto& [rank, kind] : statement.reported) {
     const Word word{static_cast<uint32_t>(rank), static_cast<uint16_t>(kind), statement.expired};
     out.append(reinterpret_cast<const char*>(&word), sizeof word);
   }
@@ -146,7 +146,7 @@ std::optional<Statement> decode_statement(std::string_view bytes, size_t members
     std::memcpy(&word, bytes.data(), sizeof word);
     if (word.rank >= members || word.kind > static_cast<uint16_t>(Loss::astray)) return std::nullopt;
     out.expired = word.expired != 0;
-    out.accused.push_back({static_cast<int>(word.rank), static_cast<Loss>(word.kind)});
+    out.reported.push_back({static_cast<int>(word.rank), static_cast<Loss>(word.kind)});
   }
   return out;
 }

@@ -16,18 +16,18 @@
 
 namespace muster::together {
 
-struct Accusation {
+struct LossReport {
   int rank = 0;
   Loss kind = Loss::silent;
-  bool operator==(const Accusation&) const = default;
+  bool operator==(const LossReport&) const = default;
 };
-using Accusations = std::vector<Accusation>;
+using LossReports = std::vector<LossReport>;
 
 struct Statement {
   // True: the sender's timeout has passed, and members it names count as faulty. False: `silent` names the
   // members for which it is waiting.
   bool expired = false;
-  Accusations accused = {};
+  LossReports reported = {};
 };
 
 // The information that one member has about all members, by rank.
@@ -42,11 +42,11 @@ struct Evidence {
 };
 
 // Returns the members that are the cause, by rank, each once; empty if none can be named yet.
-Accusations culprits(const Evidence& evidence);
+LossReports culprits(const Evidence& evidence);
 // True if no further statement can change the conclusion `named`: all members have sent theirs or are gone,
 // except those that are named. If several silent members are named, their statements are also waited for,
 // because one of them may be waiting for another.
-bool settled(const Evidence& evidence, const Accusations& named);
+bool settled(const Evidence& evidence, const LossReports& named);
 
 // The wire format of statements. decode_statement() returns nothing if invalid for a group of that size.
 std::string encode(const Statement& statement);

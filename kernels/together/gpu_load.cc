@@ -242,8 +242,8 @@ Result<Json> run_group(const LoadOptions& options, const GpuHere& here, Group& g
                        std::vector<std::string> more) {
   const auto own = group.rank() == 0 ? here.root() : Result<std::string>(std::string());
   // The first character distinguishes an address from an error.
-  const std::string told = own.ok() ? "@" + *own : "!" + own.error().message;
-  TRY(const auto all, group.allgather(told));
+  const std::string reported = own.ok() ? "@" + *own : "!" + own.error().message;
+  TRY(const auto all, group.allgather(reported));
   if (all.front().empty() || all.front()[0] != '@')
     return missing("refused", all.front().empty() ? "no address" : all.front().substr(1));
   std::vector<std::string> words = {here.program, more.front()};

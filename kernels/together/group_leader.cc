@@ -152,7 +152,7 @@ class Leader {
     const auto ended = [](const Fate& f) { return f.loss && *f.loss != Loss::silent; };
     if (std::any_of(fates_.begin(), fates_.end(), ended)) return seen_from_here(ended);
     for (auto& one : fates_)
-      if (one.result && !one.result->blame.empty()) return broken_off(std::move(*one.result));
+      if (one.result && !one.result->faulty_parts.empty()) return broken_off(std::move(*one.result));
     const auto silent = [](const Fate& f) { return f.loss.has_value(); };
     if (std::any_of(fates_.begin(), fates_.end(), silent)) return seen_from_here(silent);
     return finished(std::move(*fates_[0].result));
@@ -179,7 +179,7 @@ class Leader {
       const Fate& one = fates_[r];
       if (!counts(one)) continue;
       const std::string& name = work_.members[r].name;
-      out.blame.push_back(fmt::format("rank {} on {}", r, name));
+      out.faulty_parts.push_back(fmt::format("rank {} on {}", r, name));
       out.detail["lost"].push_back(
           {{"rank", r}, {"name", name}, {"how", to_string(*one.loss)}, {"why", one.why}});
       if (out.error.empty()) out.error = fmt::format("{} ({}): {}", name, work_.members[r].address, one.why);

@@ -26,7 +26,7 @@ kernels::Measurement lost_measurement(const char* check, const std::vector<Lost>
   out.error = error.message;
   out.detail["lost"] = Json::array();
   for (const auto& one : lost) {
-    out.blame.push_back(who(one.rank, one.name));
+    out.faulty_parts.push_back(who(one.rank, one.name));
     out.detail["lost"].push_back({{"rank", one.rank}, {"name", one.name}, {"how", to_string(one.kind)}});
   }
   return out;
@@ -52,10 +52,10 @@ Result<kernels::Measurement> envelope(Group& group, const char* check, uint64_t 
     std::from_chars(all[r].data(), all[r].data() + all[r].size(), count);
     if (count == 0) continue;
     const int rank = static_cast<int>(r);
-    out.blame.push_back(who(rank, group.name(rank)));
+    out.faulty_parts.push_back(who(rank, group.name(rank)));
     if (!out.error.empty()) continue;
     out.outcome = Outcome::corrupt;
-    out.error = out.blame.back() + " " + fmt::format(fmt::runtime(words), count);
+    out.error = out.faulty_parts.back() + " " + fmt::format(fmt::runtime(words), count);
   }
   out.metrics["ranks"] = {static_cast<double>(group.size()), "ranks"};
   out.detail["hosts"] = names(group);
@@ -79,9 +79,9 @@ kernels::Measurement measurement_from_json(const Json& json) {
     return out;
   }
   out.outcome = *known;
-  if (const auto blame = json.find("blame"); blame != json.end() && blame->is_array())
-    for (const Json& one : *blame)
-      if (one.is_string()) out.blame.push_back(one.get<std::string>());
+  if (const auto faulty_parts = json.find("blame"); faulty_parts != json.end() && faulty_parts->is_array())
+    for (const Json& one : *faulty_parts)
+      if (one.is_string()) out.faulty_parts.push_back(one.get<std::string>());
   if (const auto detail = json.find("detail"); detail != json.end() && detail->is_object())
     out.detail = *detail;
   const auto metrics = json.find("metrics");

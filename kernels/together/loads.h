@@ -3,8 +3,9 @@
 //
 // Every member must make the call. Rank 0 returns the measurement; the others report that they took part
 // (detail.rank), or why the load could not run. Wrong data on any member makes rank 0's outcome `corrupt`;
-// `blame` names the member. If a member is lost, the load ends on all members: `failed`, or `unavailable` if
-// it never connected; `blame` names lost members ("rank 3 on node4"), detail.lost how they were lost.
+// `faulty_parts` names the member. If a member is lost, the load ends on all members: `failed`, or
+// `unavailable` if it never connected; `faulty_parts` names lost members ("rank 3 on node4"), detail.lost how
+// they were lost.
 // Threads: each function blocks its caller; the training load starts threads, which it joins.
 #pragma once
 

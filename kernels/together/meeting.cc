@@ -1,4 +1,4 @@
-// How a group is formed: each member connects to those of lower rank and is connected to by the others.
+// How a group is formed: each member connects to those of lower rank, and the others connect to it.
 //
 // Both ends send a hello of 96 bytes: sender, receiver, number of members, and a digest of these with the
 // run's token. A connection without a valid hello is closed unanswered, and is not
@@ -67,7 +67,7 @@ class Forming {
         refused_(meeting.members.size()) {}
 
   Met run() {
-    while (missing().accused.size() > 0) {
+    while (missing().reported.size() > 0) {
       if (mesh_->in_trouble() || seconds_now() >= deadline_) {
         Met out{nullptr, mesh_->give_up(missing()), {}};
         out.lost = mesh_->lost();
@@ -86,7 +86,7 @@ class Forming {
     Statement out{true, {}};
     for (size_t r = 0; r < size(); ++r)
       if (const int rank = static_cast<int>(r); rank != meeting_.rank && !mesh_->has(rank))
-        out.accused.push_back({rank, refused_[r] ? Loss::refused : Loss::absent});
+        out.reported.push_back({rank, refused_[r] ? Loss::refused : Loss::absent});
     return out;
   }
 

@@ -28,7 +28,7 @@ Mesh::Mesh(std::vector<Member> members, int rank, double grace)
 
 Mesh::~Mesh() {
   if (over_) return;
-  tell_all(FrameKind::bye, "");
+  send_to_all(FrameKind::bye, "");
   flush(seconds_now() + kLastWords);
   // Closing a socket with unread data resets the connection, and the last frames sent would be lost.
   for (const auto& channel : channels_)
@@ -66,21 +66,21 @@ void Mesh::pump(double until, std::vector<pollfd>& extra) {
 void Mesh::read_from(size_t rank) {
   Channel& from = *channels_[rank];
   from.read(static_cast<int>(rank) == from_ ? &in_ : nullptr);
-  for (const auto& frame : from.take_frames()) hear(rank, frame);
+  for (const auto& frame : from.take_frames()) take_frame(rank, frame);
   if (from.ended()) evidence_.gone[rank] = true;
 }
 
-void Mesh::hear(size_t rank, const Channel::Frame& frame) {
+void Mesh::take_frame(size_t rank, const Channel::Frame& frame) {
   if (frame.kind == FrameKind::bye) {
     evidence_.left[rank] = true;
     return;
   }
-  auto heard = decode_statement(frame.body, members_.size());
-  if (!heard) return;
+  auto received = decode_statement(frame.body, members_.size());
+  if (!received) return;
   if (frame.kind == FrameKind::verdict) {
-    if (!verdict_ && !heard->accused.empty()) verdict_ = heard->accused;
+    if (!verdict_ && !received->reported.empty()) verdict_ = received->reported;
   } else if (!evidence_.said[rank]) {
-    evidence_.said[rank] = std::move(heard);
+    evidence_.said[rank] = std::move(received);
   }
 }
 
@@ -130,15 +130,15 @@ Status Mesh::transfer(const Transfer& transfer, double deadline) {
 // Returns the statement that names the members for which this one is waiting.
 Statement Mesh::waiting(bool expired) const {
   Statement out{expired, {}};
-  const auto accuse = [&](int rank) {
+  const auto add = [&](int rank) {
     const auto r = static_cast<size_t>(rank);
     const Loss kind = evidence_.left[r] ? Loss::left : Loss::silent;
-    if (const Accusation one{rank, kind};
-        std::find(out.accused.begin(), out.accused.end(), one) == out.accused.end())
-      out.accused.push_back(one);
+    if (const LossReport one{rank, kind};
+        std::find(out.reported.begin(), out.reported.end(), one) == out.reported.end())
+      out.reported.push_back(one);
   };
-  if (receives_from(from_)) accuse(from_);
-  if (sends_to(to_)) accuse(to_);
+  if (receives_from(from_)) add(from_);
+  if (sends_to(to_)) add(to_);
   return out;
 }
 
@@ -148,13 +148,13 @@ Statement Mesh::waiting(bool expired) const {
 Statement Mesh::statement(Statement own) const {
   Statement seen{own.expired, {}};
   for (size_t r = 0; r < channels_.size(); ++r) {
-    if (evidence_.dead(r)) seen.accused.push_back({static_cast<int>(r), Loss::died});
-    if (channels_[r] && channels_[r]->astray()) seen.accused.push_back({static_cast<int>(r), Loss::astray});
+    if (evidence_.dead(r)) seen.reported.push_back({static_cast<int>(r), Loss::died});
+    if (channels_[r] && channels_[r]->astray()) seen.reported.push_back({static_cast<int>(r), Loss::astray});
   }
-  return seen.accused.empty() ? std::move(own) : seen;
+  return seen.reported.empty() ? std::move(own) : seen;
 }
 
-void Mesh::tell_all(FrameKind kind, const std::string& body) {
+void Mesh::send_to_all(FrameKind kind, const std::string& body) {
   for (const auto& channel : channels_) {
     if (!channel) continue;
     channel->say(kind, body);
@@ -189,15 +189,15 @@ Error Mesh::give_up(Statement own) {
   const Statement mine = statement(std::move(own));
   evidence_.said[static_cast<size_t>(rank_)] = mine;
   to_ = from_ = -1;
-  tell_all(FrameKind::statement, encode(mine));
+  send_to_all(FrameKind::statement, encode(mine));
   listen_to_others();
-  Accusations named = verdict_ ? *verdict_ : culprits(evidence_);
-  if (named.empty()) named = mine.accused;
+  LossReports named = verdict_ ? *verdict_ : culprits(evidence_);
+  if (named.empty()) named = mine.reported;
   over_ = true;
   std::sort(named.begin(), named.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
   for (const auto& [rank, kind] : named)
     lost_.push_back({rank, members_[static_cast<size_t>(rank)].name, kind});
-  tell_all(FrameKind::verdict, encode({true, named}));
+  send_to_all(FrameKind::verdict, encode({true, named}));
   flush(seconds_now() + std::min(grace_, kLastWords));
   for (const auto& channel : channels_)
     if (channel) channel->finish();
@@ -218,7 +218,7 @@ Error Mesh::error() const {
       case Loss::left:
         return "ended before the other members were done";
       case Loss::astray:
-        return "is in a different call, or uses a different protocol";
+        return "is in a different collective call than the other members, or uses a different protocol";
     }
     return "is lost";
   };

@@ -76,8 +76,8 @@ class Mesh {
   Statement statement(Statement own) const;
   void listen_to_others();
   void read_from(size_t rank);
-  void hear(size_t rank, const Channel::Frame& frame);
-  void tell_all(FrameKind kind, const std::string& body);
+  void take_frame(size_t rank, const Channel::Frame& frame);
+  void send_to_all(FrameKind kind, const std::string& body);
   void flush(double until);
   Error error() const;
 
@@ -86,7 +86,7 @@ class Mesh {
   const double grace_;
   std::vector<std::unique_ptr<Channel>> channels_ = {};  // by rank; null: this member, or not connected yet
   Evidence evidence_;
-  std::optional<Accusations> verdict_ = {};  // the conclusion that another member has sent
+  std::optional<LossReports> verdict_ = {};  // the conclusion that another member has sent
   // State of the current call.
   int to_ = -1, from_ = -1;
   Outgoing out_ = {};

@@ -360,22 +360,22 @@ Status Study::backward(Network& mine, const Side& side, size_t micro) {
 }
 
 Status Study::add(const std::string& kind, int n, const Timed& time) {
-  struct Told {
+  struct Reported {
     double seconds;
     double joules[kEnergySourceCount];  // -1: not read
-  } told = {time.seconds, {}};
-  for (size_t i = 0; i < kEnergySourceCount; ++i) told.joules[i] = time.joules[i].value_or(-1);
-  TRY(const auto all, group_.gather(text_of(told), 0));
+  } reported = {time.seconds, {}};
+  for (size_t i = 0; i < kEnergySourceCount; ++i) reported.joules[i] = time.joules[i].value_or(-1);
+  TRY(const auto all, group_.gather(text_of(reported), 0));
   TrainingEntry entry{kind, n, {}, {}};
   std::vector<std::optional<kernels::GroupEnergy>> groups;
   for (size_t first = 0; first + static_cast<size_t>(n) <= all.size(); first += static_cast<size_t>(n)) {
     std::vector<Joules> joules(static_cast<size_t>(n));
     for (size_t r = 0; r < joules.size(); ++r) {
-      const auto one = value_of<Told>(all[first + r]);
+      const auto one = value_of<Reported>(all[first + r]);
       for (size_t i = 0; i < kEnergySourceCount; ++i)
         if (one.joules[i] >= 0) joules[r][i] = one.joules[i];
     }
-    entry.seconds.push_back(value_of<Told>(all[first]).seconds);
+    entry.seconds.push_back(value_of<Reported>(all[first]).seconds);
     groups.push_back(kernels::energy_of_group(joules));
   }
   entry.energy = kernels::energy_of_groups(groups);

@@ -231,7 +231,7 @@ TEST_CASE("pair: our stand-in for ipmitool answers and complains as ipmitool doe
     IpmiTool ours(at, fake->waiter(), fake), real(at, testing::jump_waiter(), make_process());
     ours.begin(kMinute);
     real.begin(kMinute);
-    const auto one = ours.ask(commands), other = real.ask(commands);
+    const auto one = ours.request(commands), other = real.request(commands);
     CHECK(one.ok() == other.ok());
     if (!one.ok() && !other.ok()) CHECK(one.error().code == other.error().code);
     CHECK(ours.refusal().command == real.refusal().command);

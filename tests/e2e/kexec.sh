@@ -42,7 +42,7 @@ got=0
 $muster up "$work/kexec.yaml" --yes --report "$work/report" || got=$?
 check "up did not come through with it" test "$got" = 1 -o "$got" = 3
 check "node02 is quarantined, and the reason names the lockdown and the room" \
-  node_is node02 '.state == "quarantined" and (.reason | test("locked down.*are free on the boot loader.s partition"))'
+  node_is node02 '.state == "quarantined" and (.reason | test("locked down.*is free on the boot loader.s partition"))'
 # The old system answers, its disk is as it was, and nothing lies where the loader reads. One call: a host or a mount that fails is no answer.
 as_it_was() {
   local words

@@ -131,7 +131,7 @@ Tally search_nodes(const Trial& trial, uint64_t seed) {
       tested.push_back({a, b, round, network.measure({at(planted, a), at(planted, b)})});
   Tally tally;
   std::set<int> named;
-  for (const auto& conviction : progress.guilty) named.insert(conviction.part);
+  for (const auto& located : progress.faulty) named.insert(located.part);
   count_missed(tally, planted, named);
   tally.false_blame += progress.paths.size();  // no path is bad here
   tally.rounds[round] = 1;
@@ -150,7 +150,7 @@ Tally search_fixed(const Trial& trial, const std::vector<Round>& schedule, uint6
   SearchOptions options{.ends = trial.n, .least_rounds = 1, .most_rounds = 1};
   Tally tally;
   std::set<int> named;
-  for (const auto& conviction : proceed(options, tested).guilty) named.insert(conviction.part);
+  for (const auto& located : proceed(options, tested).faulty) named.insert(located.part);
   count_missed(tally, planted, named);
   tally.rounds[static_cast<int>(schedule.size())] = 1;
   return tally;

@@ -241,9 +241,9 @@ FIELD_CASE("read-only-disk") {
   const auto seen = made.seen();
   CHECK(named(seen, "sda").read_only);
   CHECK_FALSE(named(seen, "sdb").read_only);
-  const auto told = disk_facts_from_json(to_json(named(seen, "sda")), "disk");
-  REQUIRE(told.ok());
-  CHECK(told->read_only);
+  const auto reported = disk_facts_from_json(to_json(named(seen, "sda")), "disk");
+  REQUIRE(reported.ok());
+  CHECK(reported->read_only);
   for (const auto policy : {DiskPolicy::format_if_blank, DiskPolicy::format})
     CHECK(refused_by(with_fast(seen, 2, policy)) == "disk-read-only");
 

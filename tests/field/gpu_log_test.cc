@@ -38,22 +38,24 @@ Measurement looked(const std::string& lines, const std::map<std::string, std::st
   return kernels::run_counters(machine, {.since = "/before"});
 }
 
-double count(const Measurement& told, const std::string& metric) { return told.metrics.at(metric).value; }
+double count(const Measurement& reported, const std::string& metric) {
+  return reported.metrics.at(metric).value;
+}
 double xids(const std::string& name, const std::string& file = "input.txt") {
   return count(looked(field_input(name, file)), "gpu_xids");
 }
-std::string part(const Measurement& told) { return told.detail["part"]; }
-size_t noted(const Measurement& told, const std::string& group) {
-  const Json all = told.detail.value("kernel_log_noted", Json::object());
+std::string part(const Measurement& reported) { return reported.detail["part"]; }
+size_t noted(const Measurement& reported, const std::string& group) {
+  const Json all = reported.detail.value("kernel_log_noted", Json::object());
   return all.contains(group) ? all[group].size() : 0;
 }
 
 }  // namespace
 
 FIELD_CASE("xid-mig-format") {
-  const Measurement told = looked(field_input("xid-mig-format", "input.txt"));
-  CHECK(count(told, "gpu_xids") == 2);
-  CHECK(part(told) == "GPU 0000:3b:00");
+  const Measurement reported = looked(field_input("xid-mig-format", "input.txt"));
+  CHECK(count(reported, "gpu_xids") == 2);
+  CHECK(part(reported) == "GPU 0000:3b:00");
 }
 
 FIELD_CASE("xid-newer-numbers") {
@@ -63,16 +65,16 @@ FIELD_CASE("xid-newer-numbers") {
 }
 
 FIELD_CASE("xid-application") {
-  const Measurement told = looked(field_input("xid-application", "input.txt"));
-  CHECK(count(told, "gpu_xids") == 0);
-  CHECK(part(told).empty());  // no part is at fault
-  CHECK(noted(told, "application") == 3);
+  const Measurement reported = looked(field_input("xid-application", "input.txt"));
+  CHECK(count(reported, "gpu_xids") == 0);
+  CHECK(part(reported).empty());  // no part is at fault
+  CHECK(noted(reported, "application") == 3);
 }
 
 FIELD_CASE("sxid-nonfatal-details") {
-  const Measurement told = looked(field_input("sxid-nonfatal-details", "input.txt"));
-  CHECK(count(told, "gpu_xids") == 0);
-  CHECK(noted(told, "nonfatal") == 1);
+  const Measurement reported = looked(field_input("sxid-nonfatal-details", "input.txt"));
+  CHECK(count(reported, "gpu_xids") == 0);
+  CHECK(noted(reported, "nonfatal") == 1);
   // The text and the severity of a fatal one; its data says nothing.
   const Measurement fatal = looked(field_input("sxid-nonfatal-details", "fatal.txt"));
   CHECK(count(fatal, "gpu_xids") == 2);
@@ -84,9 +86,9 @@ FIELD_CASE("sxid-data-line-alone") { CHECK(xids("sxid-data-line-alone") == 0); }
 FIELD_CASE("gpu-off-bus-no-xid") {
   for (const char* file : {"input.txt", "record.txt"}) {
     INFO(file);
-    const Measurement told = looked(field_input("gpu-off-bus-no-xid", file));
-    CHECK(count(told, "gpu_xids") == 1);
-    CHECK(part(told) == "GPU 0000:3b:00");
+    const Measurement reported = looked(field_input("gpu-off-bus-no-xid", file));
+    CHECK(count(reported, "gpu_xids") == 1);
+    CHECK(part(reported) == "GPU 0000:3b:00");
   }
 }
 
@@ -95,9 +97,9 @@ FIELD_CASE("off-bus-after-xid") { CHECK(xids("off-bus-after-xid") == 1); }
 FIELD_CASE("off-bus-old-drivers") {
   for (const char* file : {"input.txt", "wrapped.txt"}) {
     INFO(file);
-    const Measurement told = looked(field_input("off-bus-old-drivers", file));
-    CHECK(count(told, "gpu_xids") == 1);
-    CHECK(part(told) == "GPU 0000:5e:00");
+    const Measurement reported = looked(field_input("off-bus-old-drivers", file));
+    CHECK(count(reported, "gpu_xids") == 1);
+    CHECK(part(reported) == "GPU 0000:5e:00");
   }
   CHECK(xids("off-bus-old-drivers", "unnamed.txt") == 1);
   // Said of no GPU beside one that is named: the same fault.
@@ -107,18 +109,18 @@ FIELD_CASE("off-bus-old-drivers") {
 }
 
 FIELD_CASE("off-bus-old-drivers: two GPUs that are gone are two faults") {
-  const Measurement told = looked(field_input("off-bus-old-drivers", "input.txt") +
-                                  field_input("gpu-off-bus-no-xid", "input.txt"));
-  CHECK(count(told, "gpu_xids") == 2);
-  CHECK(part(told) == "GPU 0000:3b:00, GPU 0000:5e:00");
+  const Measurement reported = looked(field_input("off-bus-old-drivers", "input.txt") +
+                                      field_input("gpu-off-bus-no-xid", "input.txt"));
+  CHECK(count(reported, "gpu_xids") == 2);
+  CHECK(part(reported) == "GPU 0000:3b:00, GPU 0000:5e:00");
 }
 
 FIELD_CASE("unsupported-gpu-no-fault") { CHECK(xids("unsupported-gpu-no-fault") == 0); }
 
 FIELD_CASE("nvlink-nonfatal") {
-  const Measurement told = looked(field_input("nvlink-nonfatal", "input.txt"));
-  CHECK(count(told, "gpu_xids") == 0);
-  CHECK(noted(told, "event") == 4);
+  const Measurement reported = looked(field_input("nvlink-nonfatal", "input.txt"));
+  CHECK(count(reported, "gpu_xids") == 0);
+  CHECK(noted(reported, "event") == 4);
   CHECK(xids("nvlink-nonfatal", "fatal.txt") == 2);
 }
 
@@ -128,9 +130,9 @@ FIELD_CASE("xid-caused-by-another") { CHECK(xids("xid-caused-by-another") == 0);
 FIELD_CASE("xid-68-of-a-program") { CHECK(xids("xid-68-of-a-program") == 0); }
 
 FIELD_CASE("xid-64-and-63") {
-  const Measurement told = looked(field_input("xid-64-and-63", "input.txt"));
-  CHECK(count(told, "gpu_xids") == 1);
-  CHECK(noted(told, "event") == 1);
+  const Measurement reported = looked(field_input("xid-64-and-63", "input.txt"));
+  CHECK(count(reported, "gpu_xids") == 1);
+  CHECK(noted(reported, "event") == 1);
 }
 
 FIELD_CASE("recovery-action-none") {
@@ -139,9 +141,9 @@ FIELD_CASE("recovery-action-none") {
 }
 
 FIELD_CASE("xid-without-source") {
-  const Measurement told = looked(field_input("xid-without-source", "input.txt"));
-  CHECK(count(told, "gpu_xids") == 0);
-  CHECK(noted(told, "unknown") == 1);
+  const Measurement reported = looked(field_input("xid-without-source", "input.txt"));
+  CHECK(count(reported, "gpu_xids") == 0);
+  CHECK(noted(reported, "unknown") == 1);
 }
 
 FIELD_CASE("xid-without-source: nor does an entry of the table that has none") {
@@ -178,9 +180,9 @@ FIELD_CASE("floppy-that-is-not-there") {
 }
 
 FIELD_CASE("drive-that-fails") {
-  const Measurement told = looked(field_input("drive-that-fails", "input.txt"));
-  CHECK(count(told, "drive_errors") == 4);
-  CHECK(part(told) == "drive nvme1c1n1, drive sdc, drive vdb");
+  const Measurement reported = looked(field_input("drive-that-fails", "input.txt"));
+  CHECK(count(reported, "drive_errors") == 4);
+  CHECK(part(reported) == "drive nvme1c1n1, drive sdc, drive vdb");
 }
 
 FIELD_CASE("operation-not-supported") {

@@ -69,7 +69,7 @@ class FieldBmc : public BmcBench {
       }
     };
   }
-  bool asked(const std::string& method) const { return count(method + " /redfish/v1/Systems") > 0; }
+  bool requested(const std::string& method) const { return count(method + " /redfish/v1/Systems") > 0; }
 
  private:
   std::optional<HttpResponse> instead_of(const HttpRequest& request) {
@@ -78,7 +78,7 @@ class FieldBmc : public BmcBench {
       const bool meant = request.method == rule.method && request.path.size() >= end.size() &&
                          request.path.compare(request.path.size() - end.size(), end.size(), end) == 0;
       if (!meant || rule.given >= rule.times || clock >= rule.until) continue;
-      if (!rule.after.empty() && !asked(rule.after)) continue;
+      if (!rule.after.empty() && !requested(rule.after)) continue;
       ++rule.given;
       return rule.answer;
     }

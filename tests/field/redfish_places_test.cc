@@ -49,13 +49,13 @@ FIELD_CASE("redfish-idrac10-readback") {
   SECTION("the settings show nothing, the system does") {
     bmc.shows("/redfish/v1/Systems/1/Settings", override_is(nullptr, nullptr));
     bmc.shows("/redfish/v1/Systems/1", [&](Json& system) {
-      if (bmc.asked("PATCH")) override_is("Once", "Pxe")(system);
+      if (bmc.requested("PATCH")) override_is("Once", "Pxe")(system);
     });
   }
   SECTION("the settings are spent at once") {
     bmc.shows("/redfish/v1/Systems/1/Settings", override_is("Disabled", "None"));
     bmc.shows("/redfish/v1/Systems/1", [&](Json& system) {
-      if (bmc.asked("PATCH")) override_is("Once", "Pxe")(system);
+      if (bmc.requested("PATCH")) override_is("Once", "Pxe")(system);
     });
   }
   SECTION("the settings lose it, and the system shows that of the last boot") {
@@ -76,7 +76,7 @@ FIELD_CASE("redfish-continuous") {
   FieldBmc bmc("generic");
   bmc.starts_on();
   bmc.shows("/redfish/v1/Systems/1", [&](Json& system) {
-    if (bmc.asked("PATCH")) system["Boot"]["BootSourceOverrideEnabled"] = "Continuous";
+    if (bmc.requested("PATCH")) system["Boot"]["BootSourceOverrideEnabled"] = "Continuous";
   });
   CHECK(is_ok(boot_from_network(*bmc.power(), kCall)));
   CHECK(bmc.boots() == "dn");
@@ -87,7 +87,7 @@ FIELD_CASE("redfish-target-only") {
   bmc.starts_on();
   bmc.rule({.method = "PATCH", .end_of_path = "/Systems/1", .answer = HttpResponse::json(200, "{}")});
   bmc.shows("/redfish/v1/Systems/1", [&](Json& system) {
-    if (bmc.asked("PATCH")) system["Boot"]["BootSourceOverrideTarget"] = "Pxe";
+    if (bmc.requested("PATCH")) system["Boot"]["BootSourceOverrideTarget"] = "Pxe";
   });
   const Status netboot = boot_from_network(*bmc.power(), kCall);
   REQUIRE_FALSE(netboot.ok());

@@ -48,12 +48,12 @@ FIELD_CASE("gpu-burn-init-failed") {
 }
 
 FIELD_CASE("gpu-burn-side-by-side") {
-  const Imported told = read("gpu-burn-side-by-side");
-  CHECK(problems(told, "FAULTY") == 4);
-  CHECK(problems(told, "GPU 0 had") == 0);
-  CHECK(problems(told, "GPU 1 had 3 ") == 1);
-  CHECK(problems(told, "GPU 2 had") == 1);
-  CHECK(problems(told, "GPU 3 had 7 ") == 1);
+  const Imported reported = read("gpu-burn-side-by-side");
+  CHECK(problems(reported, "FAULTY") == 4);
+  CHECK(problems(reported, "GPU 0 had") == 0);
+  CHECK(problems(reported, "GPU 1 had 3 ") == 1);
+  CHECK(problems(reported, "GPU 2 had") == 1);
+  CHECK(problems(reported, "GPU 3 had 7 ") == 1);
 }
 
 FIELD_CASE("gpu-burn-no-clients") { CHECK(refused("gpu-burn-no-clients")); }
@@ -74,32 +74,32 @@ FIELD_CASE("nccl-aborted: with the results of another test behind it") {
 }
 
 FIELD_CASE("nccl-out-of-bounds") {
-  const Imported told = read("nccl-out-of-bounds");
-  CHECK(value(told, "wrong elements").value == 25);
-  CHECK(!told.problems.empty());
+  const Imported reported = read("nccl-out-of-bounds");
+  CHECK(value(reported, "wrong elements").value == 25);
+  CHECK(!reported.problems.empty());
 }
 
 FIELD_CASE("nccl-failed-at-start") { CHECK(refused("nccl-failed-at-start")); }
 
 FIELD_CASE("nccl-tagged-output") {
-  const Imported told = read("nccl-tagged-output");
-  CHECK(told.title == "2 ranks on NVIDIA H100 80GB HBM3");
-  CHECK(value(told, "busbw").value == 34.84);
-  CHECK(told.problems.empty());
+  const Imported reported = read("nccl-tagged-output");
+  CHECK(reported.title == "2 ranks on NVIDIA H100 80GB HBM3");
+  CHECK(value(reported, "busbw").value == 34.84);
+  CHECK(reported.problems.empty());
 }
 
 FIELD_CASE("nvbandwidth-latency-unit") {
-  const Imported told = read("nvbandwidth-latency-unit");
-  CHECK(told.title == "2 devices, NVIDIA H100 80GB HBM3");
-  CHECK(value(told, "device_to_device_latency_sm").value == 990.25);
-  CHECK(value(told, "device_to_device_latency_sm").unit == "ns");
+  const Imported reported = read("nvbandwidth-latency-unit");
+  CHECK(reported.title == "2 devices, NVIDIA H100 80GB HBM3");
+  CHECK(value(reported, "device_to_device_latency_sm").value == 990.25);
+  CHECK(value(reported, "device_to_device_latency_sm").unit == "ns");
 }
 
 FIELD_CASE("nvbandwidth-waived") {
-  const Imported told = read("nvbandwidth-waived");
-  CHECK(value(told, "device_to_device_memcpy_read_ce").value == 389.10);
-  CHECK(value(told, "device_to_device_memcpy_read_ce").unit == "GB/s");
-  CHECK(told.problems.empty());
+  const Imported reported = read("nvbandwidth-waived");
+  CHECK(value(reported, "device_to_device_memcpy_read_ce").value == 389.10);
+  CHECK(value(reported, "device_to_device_memcpy_read_ce").unit == "GB/s");
+  CHECK(reported.problems.empty());
 }
 
 FIELD_CASE("nvbandwidth-several-processes") {

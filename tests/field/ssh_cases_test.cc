@@ -99,7 +99,7 @@ void speaks_with(const SshTarget& target) {
     CHECK(*unseen == "/dev/shm/muster-agent preview --stdin\nasked");
     const auto dialog = talk_to_agent_unseen(**session, kAgent, "adopt --stdin", kWait);
     if (!dialog.ok()) FAIL(dialog.error().message);
-    CHECK((*dialog)->ask("?", kWait).value() == "{\"facts\":{},\"said\":\"it is\"}");
+    CHECK((*dialog)->request("?", kWait).value() == "{\"facts\":{},\"said\":\"it is\"}");
   }
 }
 
@@ -219,7 +219,7 @@ FIELD_CASE("shell-prints") {
   speaks_with(host.sshd.target());
   const std::string agent = kAgent;
   cli::Host adopted(host.sshd.target(), agent);
-  const auto answer = adopted.ask({{"ask", "look"}}, kWait);
+  const auto answer = adopted.request({{"ask", "look"}}, kWait);
   if (!answer.ok()) FAIL(answer.error().message);
   CHECK(answer->at("said") == "it is");
 }
@@ -246,7 +246,7 @@ TEST_CASE("ssh: a real login shell hands commands on as they are", "[.login-shel
   CHECK(out->err == "");
   const std::string agent = kAgent;
   cli::Host adopted(sshd.target(), agent);
-  const auto answer = adopted.ask({{"ask", "look"}}, kWait);
+  const auto answer = adopted.request({{"ask", "look"}}, kWait);
   if (!answer.ok()) FAIL(answer.error().message);
   CHECK(answer->at("said") == "it is");
 }

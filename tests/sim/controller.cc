@@ -167,15 +167,15 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   void hear(const std::string& node) {
     const TimeMs now = world().now();
     const std::string& boot = home.node(node).boot_id();
-    if (now - heard[node] >= kSilent || boots[node] != boot) since[node] = now;
-    heard[node] = now;
+    if (now - received[node] >= kSilent || boots[node] != boot) since[node] = now;
+    received[node] = now;
     boots[node] = boot;
   }
   // Long enough for the executor to know it, whatever it waited for in between.
   bool runs(const std::string& node) {
     const TimeMs now = world().now();
     return home.node(node).answers() && boots[node] == home.node(node).boot_id() &&
-           now - heard[node] < kSilent && now - since[node] > 2 * kMinute;
+           now - received[node] < kSilent && now - since[node] > 2 * kMinute;
   }
 
   // PowerPort
@@ -217,7 +217,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   std::map<std::string, std::map<std::string, wire::WorkOrder>> offers;
   std::map<std::string, Waiter> waiters;
   std::map<std::string, std::vector<Stream>> streams;
-  std::map<std::string, TimeMs> heard, since;  // last contact; the first of its boot, or after silence
+  std::map<std::string, TimeMs> received, since;  // last contact; the first of its boot, or after silence
   std::map<std::string, std::string> boots;
   std::set<std::string> armed;
   bool dying = false;
@@ -407,8 +407,8 @@ void SimController::check_end() {
 
 // ---- the agent link, as controller/link/link_hub.cc does it ----
 
-void SimController::ask(const std::string& node, std::vector<std::string> have, const Presence& present,
-                        ControllerLink::Orders answer) {
+void SimController::request(const std::string& node, std::vector<std::string> have, const Presence& present,
+                            ControllerLink::Orders answer) {
   Life& life = *life_;
   life.hear(node);
   life.executor->on_contact(node, present);

@@ -41,8 +41,8 @@ class SimController : public Uplink {
   Executor* executor();
 
   bool up() const override { return life_ != nullptr; }
-  void ask(const std::string& node, std::vector<std::string> have, const Presence& present,
-           ControllerLink::Orders answer) override;
+  void request(const std::string& node, std::vector<std::string> have, const Presence& present,
+               ControllerLink::Orders answer) override;
   void take(const std::string& node, wire::EventBatch batch, ControllerLink::Acked answer) override;
   bool armed(const std::string& node) const override;
 

@@ -251,7 +251,7 @@ class SimLink : public ControllerLink {
                  present = present_] {
       if (!uplink->up())
         return (void)world->reactor.after(5, [answer] { answer(fail(Code::unavailable, "refused")); });
-      uplink->ask(node, have, present, [this, alive, answer, world](Result<wire::PollReply> reply) {
+      uplink->request(node, have, present, [this, alive, answer, world](Result<wire::PollReply> reply) {
         if (*alive && !cut()) world->send([answer, reply] { answer(reply); });
       });
     });

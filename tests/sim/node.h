@@ -23,8 +23,8 @@ class Uplink {
  public:
   virtual ~Uplink() = default;
   virtual bool up() const = 0;
-  virtual void ask(const std::string& node, std::vector<std::string> have, const Presence& present,
-                   ControllerLink::Orders answer) = 0;
+  virtual void request(const std::string& node, std::vector<std::string> have, const Presence& present,
+                       ControllerLink::Orders answer) = 0;
   virtual void take(const std::string& node, wire::EventBatch batch, ControllerLink::Acked answer) = 0;
   virtual bool armed(const std::string& node) const = 0;
 };

@@ -38,16 +38,19 @@ std::vector<std::string> paths_of_gpus(const Files& files) {
 // Assigns ports, each at most once.
 class PortAssigner {
  public:
-  PortAssigner(const PortsAsked& asked, const std::vector<WantedPort>& wanted)
-      : asked_(asked), wanted_(wanted), ports_(physical_ports(asked.files)), given_(wanted.size()) {}
+  PortAssigner(const PortsRequested& requested, const std::vector<WantedPort>& wanted)
+      : requested_(requested),
+        wanted_(wanted),
+        ports_(physical_ports(requested.files)),
+        given_(wanted.size()) {}
 
   Status exclude_provisioning() {
     if (wanted_.empty()) return Ok{};
     for (const auto& port : ports_)
-      if (!asked_.mac.empty() && port.mac == asked_.mac) return used_.insert(port.name), Ok{};
+      if (!requested_.mac.empty() && port.mac == requested_.mac) return used_.insert(port.name), Ok{};
     return fail(Code::not_found, fmt::format("{} has no port with the MAC address {}, which is its "
                                              "provisioning port: the other ports cannot be identified",
-                                             asked_.node, asked_.mac));
+                                             requested_.node, requested_.mac));
   }
 
   Status give_named() {
@@ -57,7 +60,7 @@ class PortAssigner {
       std::vector<const NetPort*> meant;
       for (const auto& port : ports_)
         if (want.port == port.name || want.port == port.mac || want.port == port.pci) meant.push_back(&port);
-      const std::string who = fmt::format("{} on {}: ", want.title(), asked_.node);
+      const std::string who = fmt::format("{} on {}: ", want.title(), requested_.node);
       if (meant.empty())
         return fail(Code::not_found, fmt::format("{}port {} not found; this machine has {}", who, want.port,
                                                  list_of_ports(as_rail_ports(ports_))));
@@ -83,23 +86,24 @@ class PortAssigner {
     for (size_t i = 0; i < wanted_.size(); ++i)
       if (wanted_[i].port.empty() && (wanted_[i].rail >= 0) == rails) places.push_back(i);
     if (places.empty()) return Ok{};
-    const bool known = std::all_of(places.begin(), places.end(),
-                                   [&](size_t i) { return asked_.before.find(wanted_[i].rail) != nullptr; });
+    const bool known = std::all_of(places.begin(), places.end(), [&](size_t i) {
+      return requested_.before.find(wanted_[i].rail) != nullptr;
+    });
     if (known) return give_as_before(places);
     std::vector<NetPort> fit;
     for (const auto& port : ports_)
       if (!used_.count(port.name) && port.ethernet == wanted_[places[0]].ethernet) fit.push_back(port);
     RailQuestion question{as_rail_ports(fit), {}, places.size()};
     if (rails) {
-      question.gpus = paths_of_gpus(asked_.files);
-      question.gpus_declared = asked_.gpus_declared;
+      question.gpus = paths_of_gpus(requested_.files);
+      question.gpus_declared = requested_.gpus_declared;
     }
     const auto answer = choose_rails(question);
     if (!answer) {
       if (fit.size() > places.size()) open = fit;
       const std::string what =
           rails ? fmt::format("{} rail{}", places.size(), places.size() == 1 ? "" : "s") : "storage port";
-      return Error(answer.error()).with(what + " on " + asked_.node);
+      return Error(answer.error()).with(what + " on " + requested_.node);
     }
     for (size_t i = 0; i < places.size(); ++i) take(places[i], fit[answer->ports[i]]);
     return Ok{};
@@ -119,7 +123,7 @@ class PortAssigner {
 
   Status give_as_before(const std::vector<size_t>& places) {
     for (const size_t place : places) {
-      const PortRecord& was = *asked_.before.find(wanted_[place].rail);
+      const PortRecord& was = *requested_.before.find(wanted_[place].rail);
       const NetPort* found = nullptr;
       for (const auto& port : ports_) {
         const bool same = was.pci.empty() ? port.name == was.interface : port.pci == was.pci;
@@ -132,14 +136,14 @@ class PortAssigner {
             Code::not_found,
             fmt::format("{} on {}: its port {} ({}) is missing. If the hardware was changed, remove {} "
                         "on the node so that ports are selected again, or name the ports in the spec",
-                        wanted_[place].title(), asked_.node, was.interface,
+                        wanted_[place].title(), requested_.node, was.interface,
                         was.pci.empty() ? "no PCI address" : was.pci, kNetworksRecord));
       take(place, *found);
     }
     return Ok{};
   }
 
-  const PortsAsked& asked_;
+  const PortsRequested& requested_;
   const std::vector<WantedPort>& wanted_;
   const std::vector<NetPort> ports_;
   std::vector<NetPort> given_;
@@ -207,9 +211,9 @@ Result<std::vector<WantedPort>> wanted_ports(const Json& params) {
   return out;
 }
 
-Result<std::vector<GivenPort>> give_ports(const PortsAsked& asked, const std::vector<WantedPort>& wanted,
-                                          std::vector<NetPort>& open) {
-  PortAssigner assigner(asked, wanted);
+Result<std::vector<GivenPort>> give_ports(const PortsRequested& requested,
+                                          const std::vector<WantedPort>& wanted, std::vector<NetPort>& open) {
+  PortAssigner assigner(requested, wanted);
   TRY_(assigner.exclude_provisioning());
   TRY_(assigner.give_named());
   TRY_(assigner.give_found(true, open));

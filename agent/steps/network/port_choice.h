@@ -47,7 +47,7 @@ struct GivenPort {
   WantedPort want;
   NetPort port;
 };
-struct PortsAsked {
+struct PortsRequested {
   const Files& files;
   std::string node;  // this node's name, for messages
   std::string mac;   // MAC address of the provisioning port
@@ -56,7 +56,7 @@ struct PortsAsked {
 };
 // Assigns a port to each entry of `wanted`, in that order. Code::not_found: a port is missing.
 // Code::conflict: there are more candidates than needed, and their links do not decide; `open` lists them.
-Result<std::vector<GivenPort>> give_ports(const PortsAsked& asked, const std::vector<WantedPort>& wanted,
-                                          std::vector<NetPort>& open);
+Result<std::vector<GivenPort>> give_ports(const PortsRequested& requested,
+                                          const std::vector<WantedPort>& wanted, std::vector<NetPort>& open);
 
 }  // namespace muster::steps

@@ -196,11 +196,11 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     return CheckResult{Holds::not_applicable,
                        "an image has no kernel command line; the step is checked on nodes"};
   const bool running = running_has(context.files, want);
-  const bool asked = context.files.exists(kMark + want.name);
-  if (running && read_image_record(context.files).slot.empty() == false && !asked) return holds();
+  const bool requested = context.files.exists(kMark + want.name);
+  if (running && read_image_record(context.files).slot.empty() == false && !requested) return holds();
   Diff diff;
   TRY_(boot_diff(context, want, diff));
-  if (!running && !asked)
+  if (!running && !requested)
     diff.add("the running kernel has other arguments than declared: " +
              context.files.read_line("/proc/cmdline"));
   return diff.result();

@@ -241,14 +241,14 @@ Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
   return fail(status / 100 == 5 ? Code::unavailable : Code::failed, says);
 }
 
-Result<std::vector<PhyServer>> PhyAccount::servers(const PhyAsk& ask) {
-  const TimeMs end = now() + ask.deadline;
+Result<std::vector<PhyServer>> PhyAccount::servers(const PhyQuery& request) {
+  const TimeMs end = now() + request.deadline;
   const std::lock_guard hold(list_mutex_);
-  if (listed_ >= 0 && now() - listed_ <= ask.max_age) return list_;
+  if (listed_ >= 0 && now() - listed_ <= request.max_age) return list_;
   std::vector<PhyServer> found;
   for (size_t page = 0; page < kMaxPages; ++page) {
     const std::string path = fmt::format("servers/?limit={}&offset={}", kPage, found.size());
-    TRY(const Answer answer, exchange("GET", path, nullptr, ask.for_order, end - now()));
+    TRY(const Answer answer, exchange("GET", path, nullptr, request.for_order, end - now()));
     if (answer.status != 200) return refusal(answer, "GET " + path);
     const Json& servers = at(answer.body, "servers");
     if (!servers.is_array())
@@ -264,8 +264,8 @@ Result<std::vector<PhyServer>> PhyAccount::servers(const PhyAsk& ask) {
   return list_;
 }
 
-Result<PhyServer> PhyAccount::server(const std::string& name, const PhyAsk& ask) {
-  TRY(const auto all, servers(ask));
+Result<PhyServer> PhyAccount::server(const std::string& name, const PhyQuery& request) {
+  TRY(const auto all, servers(request));
   const PhyServer* found = nullptr;
   int alike = 0;
   for (const PhyServer& one : all) {
@@ -286,9 +286,9 @@ Result<PhyServer> PhyAccount::server(const std::string& name, const PhyAsk& ask)
                                            known.empty() ? "none" : known, all.size() > 8 ? ", ..." : ""));
 }
 
-Result<Json> PhyAccount::get(const std::string& id, const std::string& path, const PhyAsk& ask) {
+Result<Json> PhyAccount::get(const std::string& id, const std::string& path, const PhyQuery& request) {
   const std::string full = fmt::format("servers/{}/{}", id, path);
-  TRY(Answer answer, exchange("GET", full, nullptr, ask.for_order, ask.deadline));
+  TRY(Answer answer, exchange("GET", full, nullptr, request.for_order, request.deadline));
   if (answer.status != 200) return refusal(answer, "GET " + full);
   return std::move(answer.body);
 }
@@ -308,16 +308,16 @@ Status PhyAccount::post(const std::string& id, const std::string& path, const Js
   return error;
 }
 
-Result<std::string> PhyAccount::power(const PhyServer& server, const PhyAsk& ask) {
+Result<std::string> PhyAccount::power(const PhyServer& server, const PhyQuery& request) {
   {
     const std::lock_guard hold(budget_mutex_);
     const auto last = looks_.find(server.id);
-    if (last != looks_.end() && now() - last->second.at <= ask.max_age &&
+    if (last != looks_.end() && now() - last->second.at <= request.max_age &&
         last->second.remembered == server.power)
       return last->second.power;
   }
   const std::string path = fmt::format("servers/{}/power_status/", server.id);
-  TRY(const Answer answer, exchange("GET", path, nullptr, ask.for_order, ask.deadline));
+  TRY(const Answer answer, exchange("GET", path, nullptr, request.for_order, request.deadline));
   if (answer.status == 503) return std::string();
   if (answer.status != 200) return refusal(answer, "GET " + path);
   const std::string status = text_at(at(answer.body, "power_status"), "status");

@@ -41,7 +41,7 @@ struct PhyServer {
 };
 
 // Purpose of a request (for an order, or only a read), and how old a cached response may be.
-struct PhyAsk {
+struct PhyQuery {
   bool for_order = false;
   DurationMs max_age = 0, deadline = 0;
 };
@@ -70,11 +70,11 @@ class PhyAccount {
       : options_(std::move(options)),
         budget_({options_.folder, options_.budget, options_.waiter.now, options_.of_day}) {}
 
-  Result<std::vector<PhyServer>> servers(const PhyAsk& ask);
+  Result<std::vector<PhyServer>> servers(const PhyQuery& request);
   // Returns the server with this id or unique nickname.
-  Result<PhyServer> server(const std::string& name, const PhyAsk& ask);
+  Result<PhyServer> server(const std::string& name, const PhyQuery& request);
   // GET servers/ID/PATH; 200 or an Error.
-  Result<Json> get(const std::string& id, const std::string& path, const PhyAsk& ask);
+  Result<Json> get(const std::string& id, const std::string& path, const PhyQuery& request);
   // POST servers/ID/PATH; Ok: 2xx, the operation was begun; its result is unknown. `may_send` is called when
   // all waiting is over and the connection made, right before the request is written: if false, nothing is
   // sent (Code::cancelled).
@@ -83,7 +83,7 @@ class PhyAccount {
               const MaySend& may_send = {});
   // Returns the power state that the hardware reports: "on", "off", "" if it did not respond to the API. An
   // earlier reading is reused unless the list contradicts it.
-  Result<std::string> power(const PhyServer& server, const PhyAsk& ask);
+  Result<std::string> power(const PhyServer& server, const PhyQuery& request);
 
   int requests() const;  // sent so far
 

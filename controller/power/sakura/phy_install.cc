@@ -35,14 +35,14 @@ class PhyInstall : public Reinstall {
   }
   // `name`: the recorded server; "" if none is recorded yet.
   Result<PhyServer> unlocked(const std::string& name, DurationMs deadline) {
-    const PhyAsk ask{true, 0, deadline};
-    TRY(PhyServer server, name.empty() ? phy_server_of(target_, *account_, ask) : only(name, ask));
+    const PhyQuery query{true, 0, deadline};
+    TRY(PhyServer server, name.empty() ? phy_server_of(target_, *account_, query) : only(name, query));
     if (const auto lock = phy_lock(server)) return fail(lock->code, lock->words);
     return server;
   }
   // Returns the server that the node's address leads to, if it is the recorded one.
-  Result<PhyServer> only(const std::string& server, const PhyAsk& ask) {
-    TRY(PhyServer found, phy_server_of(target_, *account_, ask));
+  Result<PhyServer> only(const std::string& server, const PhyQuery& query) {
+    TRY(PhyServer found, phy_server_of(target_, *account_, query));
     if (found.id == server) return found;
     return fail(
         Code::denied,

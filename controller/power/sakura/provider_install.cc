@@ -211,16 +211,16 @@ void ProviderInstall::forget(const std::string& node) {
   jobs_.erase(found);
   if (job->order && job->order->withdraw()) {
     hooks_.erase(node);  // the record states that an order may have been sent, but none was
-    return hooks_.tell(node, "cancelled before the installation was ordered from the provider");
+    return hooks_.note(node, "cancelled before the installation was ordered from the provider");
   }
   if (is_over(job->record)) return;  // its RAM system has joined, or nothing is running
   if (job->leave && !job->leave->withdraw())
-    return hooks_.tell(
+    return hooks_.note(
         node, "cancelled after its new system was ordered to hand over: the handover may still happen");
   if (job->record.stage == "intended")
-    hooks_.tell(node, "cancelled while the order was being sent: the provider may still install the node");
+    hooks_.note(node, "cancelled while the order was being sent: the provider may still install the node");
   else if (!job->record.stage.empty())
-    hooks_.tell(node, "cancelled, but the provider continues the installation");
+    hooks_.note(node, "cancelled, but the provider continues the installation");
 }
 
 // The caller waits for the RAM system's hello. If it never arrives, the machine still has the installed
@@ -291,7 +291,7 @@ void ProviderInstall::resume(const JobPtr& job) {
     if (same)
       return end(job, fail(Code::denied, "another installation under this approval is running"), false);
     // The old record is overwritten when the new installation is ordered.
-    hooks_.tell(
+    hooks_.note(
         job->node,
         fmt::format("the earlier installation, of image {}, no longer matches the spec and is ignored",
                     record->image));
@@ -312,7 +312,7 @@ void ProviderInstall::go_on(const JobPtr& job) {
       },
       [this, job](const Result<Reinstall::Look>& look) {
         if (!look.ok()) return end(job, look.error(), false);
-        hooks_.tell(job->node, "continuing with the installation that was already ordered");
+        hooks_.note(job->node, "continuing with the installation that was already ordered");
         const bool done = job->record.stage == "ended" || job->record.stage == "joined";
         if (done && *look == Reinstall::Look::idle) return provider_is_done(job);
         watch(job);
@@ -371,7 +371,7 @@ void ProviderInstall::begin(const JobPtr& job) {
                      true);
         if (!begun.ok() && begun.error().code != Code::timeout && begun.error().code != Code::failed)
           return end(job, begun, true);
-        hooks_.tell(job->node, begun.ok()
+        hooks_.note(job->node, begun.ok()
                                    ? "the provider accepted its installation"
                                    : "the provider's answer to the installation order was lost; checking");
         if (begun.ok()) job->record.stage = "accepted";
@@ -404,7 +404,7 @@ void ProviderInstall::looked(const JobPtr& job, const Result<Reinstall::Look>& l
   if (!look.ok() || *look == Reinstall::Look::busy) return watch(job);
   if (*look == Reinstall::Look::idle) return job->record.locked ? provider_is_done(job) : nothing_runs(job);
   if (job->record.locked) return watch(job);
-  hooks_.tell(job->node, "its installation is running");
+  hooks_.note(job->node, "its installation is running");
   job->record.locked = true;
   job->record.stage = "accepted";
   keep(job, [this, job] { watch(job); });
@@ -443,7 +443,7 @@ void ProviderInstall::provider_is_done(const JobPtr& job) {
   if (job->record.stage != "joined") job->record.stage = "ended";
   job->phase = reactor_.steady();
   keep(job, [this, job] {
-    hooks_.tell(job->node, "the provider has finished; waiting for the new system");
+    hooks_.note(job->node, "the provider has finished; waiting for the new system");
     hooks_.power_on(job->node, [this, alive = alive_, job](Status on) {
       if (!*alive || gone(job)) return;
       if (!on.ok() && (on.error().code == Code::denied || on.error().code == Code::invalid))
@@ -489,7 +489,7 @@ void ProviderInstall::hand_over(const JobPtr& job) {
           return hand_over_by_ssh(*session, agent, params, kSsh, *permit);
         },
         [this, job](Status left) {
-          if (left.ok()) hooks_.tell(job->node, "its new system is handing over to the RAM system (kexec)");
+          if (left.ok()) hooks_.note(job->node, "its new system is handing over to the RAM system (kexec)");
           if (left.ok() || left.error().code == Code::denied) return end(job, left, false);
           end(job, fail(Code::failed, left.error().message), false);
         });

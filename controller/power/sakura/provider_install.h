@@ -72,7 +72,7 @@ class ProviderInstall {
     std::function<Result<std::string>(const std::string& node)> load;  // not_found: there is none
     std::function<void(const std::string& node, const std::string& text, Done)> save;
     std::function<void(const std::string& node)> erase;
-    std::function<void(const std::string& node, const std::string& what)> tell;  // live log
+    std::function<void(const std::string& node, const std::string& what)> note;  // live log
     std::function<Result<std::string>()> make_key;                               // private
     std::function<Result<std::string>(const std::string& key)> public_key;       // "ssh-ed25519 AAAA... x"
   };

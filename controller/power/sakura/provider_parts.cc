@@ -48,7 +48,7 @@ std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts)
   hooks.leave_order = [&boot](const std::string& node, std::function<void(Result<Json>)> done) {
     boot.leave_order(node, std::move(done));
   };
-  hooks.tell = parts.tell;
+  hooks.note = parts.note;
   hooks.make_key = make_ssh_key;
   hooks.public_key = [](const std::string& key) { return public_ssh_key(key, "muster-install"); };
   auto install = std::make_unique<ProviderInstall>(reactor, std::move(hooks));
@@ -78,7 +78,7 @@ void forget_installs(Vault& vault, Store& store, const Spec& spec) {
   });
 }
 
-void know_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target) {
+void restore_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target) {
   for (const NodeSpec& other : spec.nodes) {
     if (other.name == target.node || other.power.driver != "sakura-phy") continue;
     target.servers_of_others.emplace(other.power.address, other.name);

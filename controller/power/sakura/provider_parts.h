@@ -23,7 +23,7 @@ struct ProviderParts {
   Vault& vault;
   CurrentSpec& spec;
   std::string agent_binary;
-  std::function<void(const std::string& node, const std::string& what)> tell;
+  std::function<void(const std::string& node, const std::string& what)> note;
   std::function<std::string(const std::string& node)> known_boot;  // its agent's last boot id; "": none
 };
 // Makes the ProviderInstall, to which `power` forwards reinstall().
@@ -35,6 +35,6 @@ void forget_installs(Vault& vault, Store& store, const Spec& spec);
 
 // Fills in what the provider's driver needs besides its own server: the owners of the other servers, from the
 // spec, and the identity of the controller host.
-void know_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target);
+void restore_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target);
 
 }  // namespace muster

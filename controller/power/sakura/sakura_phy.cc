@@ -26,7 +26,7 @@ class SakuraPhy : public Power {
     TRY(const PhyServer server, find("power state", false));
     // While the server is locked, the provider may switch the machine on and off.
     if (!server.lock.empty()) return PowerState::unknown;
-    return told("power state", look(server, false, kLookAge));
+    return reported("power state", look(server, false, kLookAge));
   }
   Status on(DurationMs deadline) override {
     begin(deadline);
@@ -59,7 +59,7 @@ class SakuraPhy : public Power {
   Result<std::string> look(const PhyServer& server, bool for_order, DurationMs max_age) {
     return account_->power(server, {for_order, max_age, left()});
   }
-  Result<PowerState> told(const std::string& what, Result<std::string> power) const {
+  Result<PowerState> reported(const std::string& what, Result<std::string> power) const {
     if (!power.ok()) return about(std::move(power).error(), what);
     return *power == "on" ? PowerState::on : *power == "off" ? PowerState::off : PowerState::unknown;
   }
@@ -84,7 +84,7 @@ Status SakuraPhy::reach(PowerState wanted, const std::string& what, const std::s
                         DurationMs reserve) {
   TRY(const PhyServer server, find(what, true));
   if (const auto lock = phy_lock(server)) return about(fail(lock->code, lock->words), what);
-  TRY(const PowerState now, told(what, look(server, true, 0)));
+  TRY(const PowerState now, reported(what, look(server, true, 0)));
   if (now == wanted) return Ok{};
   const Status ordered = account_->post(server.id, "power_control/", Json{{"operation", operation}}, left());
   if (!ordered.ok() && ordered.error().code != Code::timeout) {
@@ -116,7 +116,7 @@ Status SakuraPhy::wait_for(PowerState wanted, const std::string& what, DurationM
     const bool at_last = left() <= reserve + 2 * kPoll;
     if (!shown && !at_last && waiter_.now() - looked < kLookAgain) continue;
     looked = waiter_.now();
-    const auto now = told(what, look(*server, true, 0));
+    const auto now = reported(what, look(*server, true, 0));
     if (now.ok() && *now == wanted) return Ok{};
     last = now.ok() ? fmt::format("it is {}", to_string(*now)) : now.error().message;
   }
@@ -129,7 +129,7 @@ Status SakuraPhy::wait_for(PowerState wanted, const std::string& what, DurationM
 Result<Json> SakuraPhy::describe(DurationMs deadline) {
   begin(deadline);
   TRY(const PhyServer server, find("describe", false));
-  TRY(const PowerState power, told("describe", look(server, false, kLookAge)));
+  TRY(const PowerState power, reported("describe", look(server, false, kLookAge)));
   Json networks = Json::array();
   const auto ports = server.raw.find("ports");
   if (ports != server.raw.end() && ports->is_array())
@@ -189,10 +189,10 @@ Status is_not_ours(const PowerTarget& target, const PhyServer& server) {
 
 }  // namespace
 
-Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, const PhyAsk& ask) {
-  TRY(const PhyServer server, account.server(target.address, ask));
+Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, const PhyQuery& request) {
+  TRY(const PhyServer server, account.server(target.address, request));
   TRY_(is_no_other_nodes(target, server));
-  if (ask.for_order) {
+  if (request.for_order) {
     TRY_(is_not_ours(target, server));
   }
   const std::string pin = kPin + server.id;

@@ -20,6 +20,6 @@ PowerDriver sakura_phy_driver();
 
 // Returns the entry of the list for the target's server, after checking that it is the pinned one and not
 // another node's. Sets the pin.
-Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, const PhyAsk& ask);
+Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, const PhyQuery& request);
 
 }  // namespace muster

@@ -125,15 +125,15 @@ TEST_CASE("a kernel may be about the next peer that is there") {
   Bench bench;
   bench.process.answers["checksum-read"] = prints(result("checksum"));
   const auto measure = checks::accept_module().measure;
-  const auto asked = [&](Json peers) {
+  const auto requested = [&](Json peers) {
     REQUIRE(measure(bench.context,
                     {{"kernel", "checksum-read"}, {"options", {{"name", "accept-{peer}"}}}, {"peers", peers}})
                 .ok());
     return bench.process.runs.empty() ? "" : bench.process.runs.back().back();
   };
   const Json one = {{"name", "node01"}, {"address", "a"}}, three = {{"name", "node03"}, {"address", "c"}};
-  CHECK(asked({one, three}) == "accept-node03");
-  CHECK(asked({one}) == "accept-node01");  // node03 is quarantined
+  CHECK(requested({one, three}) == "accept-node03");
+  CHECK(requested({one}) == "accept-node01");  // node03 is quarantined
   CHECK(measure(bench.context, {{"kernel", "checksum-read"}, {"peers", Json::array()}})
             .value()["parts"]
             .empty());

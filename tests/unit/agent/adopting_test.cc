@@ -15,24 +15,24 @@ using muster::tests::FakeMachine;
 
 namespace {
 
-struct Asked {
+struct Requested {
   std::vector<BootParameters> joins = {};
   Result<std::string> outcome = std::string("login01");
 };
 
 // One answer per line, after the one that says it is ready.
-std::vector<Json> answers(FakeMachine& machine, const std::string& lines, Asked& asked) {
+std::vector<Json> answers(FakeMachine& machine, const std::string& lines, Requested& requested) {
   Files files = machine.files();
-  const auto join = [&asked](const BootParameters& boot) {
-    asked.joins.push_back(boot);
-    return asked.outcome;
+  const auto join = [&requested](const BootParameters& boot) {
+    requested.joins.push_back(boot);
+    return requested.outcome;
   };
   std::istringstream in(lines);
   std::ostringstream out;
   answer_adopter({files, machine, join}, in, out);
   std::vector<Json> said;
-  std::istringstream heard(out.str());
-  for (std::string line; std::getline(heard, line);) said.push_back(Json::parse(line));
+  std::istringstream received(out.str());
+  for (std::string line; std::getline(received, line);) said.push_back(Json::parse(line));
   REQUIRE_FALSE(said.empty());
   CHECK(said.front() == Json{{"ready", true}});
   said.erase(said.begin());
@@ -46,25 +46,26 @@ const std::string kJoin =
 
 TEST_CASE("an adopter is answered line by line, and a bad line is not the end", "[adopt]") {
   FakeMachine machine;
-  Asked asked;
-  const auto said = answers(
-      machine, "no json\n[]\n{\"ask\":\"reboot\"}\n{\"ask\":\"join\",\"url\":\"u\"}\n" + kJoin + "\n", asked);
+  Requested requested;
+  const auto said =
+      answers(machine, "no json\n[]\n{\"ask\":\"reboot\"}\n{\"ask\":\"join\",\"url\":\"u\"}\n" + kJoin + "\n",
+              requested);
   REQUIRE(said.size() == 5);
   for (size_t i = 0; i < 4; ++i) {
     CAPTURE(i);
     CHECK(said[i]["error"]["code"] == "invalid");
   }
   CHECK(said[4] == Json{{"node", "login01"}});
-  REQUIRE(asked.joins.size() == 1);
-  CHECK(asked.joins[0].token == "t");
-  CHECK(asked.joins[0].pin == "sha256:aa");
+  REQUIRE(requested.joins.size() == 1);
+  CHECK(requested.joins[0].token == "t");
+  CHECK(requested.joins[0].pin == "sha256:aa");
 }
 
 TEST_CASE("an adopter hears why joining was refused, and may ask again", "[adopt]") {
   FakeMachine machine;
-  Asked asked;
-  asked.outcome = fail(Code::conflict, "this host belongs to a different controller");
-  const auto said = answers(machine, kJoin + "\n" + kJoin + "\n", asked);
+  Requested requested;
+  requested.outcome = fail(Code::conflict, "this host belongs to a different controller");
+  const auto said = answers(machine, kJoin + "\n" + kJoin + "\n", requested);
   REQUIRE(said.size() == 2);
   for (const auto& one : said) {
     CHECK(one["error"]["code"] == "conflict");
@@ -75,13 +76,13 @@ TEST_CASE("an adopter hears why joining was refused, and may ask again", "[adopt
 TEST_CASE("an adopter that looks gets what is there, and nothing is written or joined", "[adopt]") {
   FakeMachine machine;
   REQUIRE(machine.files().make_directories("/run/systemd/system").ok());
-  Asked asked;
+  Requested requested;
   const std::string look = R"({"ask":"look","node":"login01","pin":"sha256:aa","steps":)";
   const auto said = answers(
       machine,
       look + "[]}\n" + look +
           R"([{"id":"base/motd","module":"file","params":{"path":"/etc/motd","content":"hello\n"}}]})" + "\n",
-      asked);
+      requested);
   REQUIRE(said.size() == 2);
   CHECK(said[0]["refusal"] == "");
   CHECK(said[0]["steps"].empty());
@@ -89,7 +90,7 @@ TEST_CASE("an adopter that looks gets what is there, and nothing is written or j
   CHECK(said[1]["steps"][0]["outcome"] == "would_change");
   CHECK_FALSE(machine.files().exists("/etc/motd"));
   CHECK_FALSE(machine.files().exists(kAgentProgram));
-  CHECK(asked.joins.empty());
+  CHECK(requested.joins.empty());
 }
 
 TEST_CASE("the program that settles is the one that runs, written once", "[adopt]") {

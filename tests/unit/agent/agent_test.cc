@@ -132,18 +132,18 @@ TEST_CASE("hello is acknowledged before the first poll; an order runs once and i
 TEST_CASE("an agent's hello says whether its boot is on trial, as it is then", "[agent][in-place]") {
   Bench b;
   bool trial = true;
-  const auto told = [&b](const std::string& incarnation) {
+  const auto reported = [&b](const std::string& incarnation) {
     b.link.events.clear();
     b.start(incarnation);
     b.reactor.advance(kSecond);
     REQUIRE_FALSE(b.link.events.empty());
     return b.link.events[0].data.at("trial");
   };
-  CHECK(told("i1") == false);  // where it is unknown
+  CHECK(reported("i1") == false);  // where it is unknown
   b.on_trial = [&trial] { return trial; };
-  CHECK(told("i2") == true);
+  CHECK(reported("i2") == true);
   trial = false;  // committed; the agent is started again
-  CHECK(told("i3") == false);
+  CHECK(reported("i3") == false);
 }
 
 TEST_CASE("a lost acknowledgement does not double an event", "[agent]") {

@@ -383,7 +383,7 @@ TEST_CASE("a full boot partition is refused for want of room, not for the folder
   const auto ready = host.prepare();
   REQUIRE_FALSE(ready.ok());
   CHECK(ready.error().code == Code::denied);
-  CHECK(ready.error().message.find("are free on the boot loader's partition") != std::string::npos);
+  CHECK(ready.error().message.find("is free on the boot loader's partition") != std::string::npos);
   CHECK_FALSE(host.left_anything());
 }
 

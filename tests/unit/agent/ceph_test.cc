@@ -200,8 +200,7 @@ TEST_CASE("ceph: members are up, in and placed, and the cluster is healthy as fa
   node.osds(3);
   node.machine.put("/ceph/health", "");
   node.machine.put("/ceph/stray", "");
-  CHECK(node.check("ceph_members", all).diff.find("node01 has no OSD in the placement map") !=
-        std::string::npos);
+  CHECK(node.check("ceph_members", all).diff.find("node01 has no OSD in the CRUSH map") != std::string::npos);
 }
 
 TEST_CASE("ceph: what is left of a node is forgotten only when it is down and nothing is lost with it") {

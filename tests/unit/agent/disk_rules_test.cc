@@ -444,9 +444,8 @@ TEST_CASE(
   const Json params = c.both();
   const auto before = c.check(params);
   REQUIRE(before.ok());
-  CHECK(
-      before->diff.find("disk A (nvme1n1) needs a new GPT with partitions cache (16 MiB), data (46 MiB), "
-                        "but currently contains: blank") != std::string::npos);
+  CHECK(before->diff.find("disk A (nvme1n1) needs a new GPT with partitions cache (16 MiB), data (46 MiB), "
+                          "but currently contains: blank") != std::string::npos);
   REQUIRE(c.apply(params).ok());
   CHECK(!c.machine.called("--force"));
   for (const char* disk : {"nvme1n1", "nvme2n1"}) {
@@ -967,9 +966,9 @@ TEST_CASE("slurm: a job that does not end gives the nodes back and says what it 
   } process;
   FakeMachine machine;
   const StepContext whole = machine.context();
-  StepContext asked{whole.files, process, whole.node};
+  StepContext requested{whole.files, process, whole.node};
   const Json params = {{"hosts", {{{"name", "node01"}}, {{"name", "node02"}}}}, {"deadline_seconds", 90}};
-  const auto result = find_step_module("slurm_mpi")->check(asked, params);
+  const auto result = find_step_module("slurm_mpi")->check(requested, params);
   REQUIRE(result.ok());
   CHECK(result->holds == Holds::no);
   CHECK(result->diff.find("srun: task 1 never came") != std::string::npos);

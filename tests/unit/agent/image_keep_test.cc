@@ -251,23 +251,23 @@ TEST_CASE(
     "the firmware's own choice of an entry goes before a slot is written, and never by a refused order") {
   TwoSlots b;
   const uint64_t serial = read_marker(b.disk())->serial;
-  int asked = 0;
+  int requested = 0;
   Status answer = Ok{};
-  b.seeder.drop = [&] { return ++asked, answer; };
+  b.seeder.drop = [&] { return ++requested, answer; };
   SECTION("it goes") {
     REQUIRE(b.write(make_image(3)).ok());
-    CHECK(asked == 1);
+    CHECK(requested == 1);
   }
   SECTION("it stays: nothing is written") {
     answer = fail(Code::conflict, "it stays");
     CHECK(b.write(make_image(3)).error().code == Code::conflict);
-    CHECK(asked == 1);
+    CHECK(requested == 1);
     CHECK(read_marker(b.disk())->serial == serial);
     CHECK(b.content("a") == b.first.raw);
     CHECK(b.served.frame_bytes == 0);
   }
   SECTION("the disk is not what was approved") {
     CHECK(b.write(make_image(3), "sha256:other").error().code == Code::denied);
-    CHECK(asked == 0);
+    CHECK(requested == 0);
   }
 }

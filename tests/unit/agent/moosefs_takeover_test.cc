@@ -138,9 +138,9 @@ TEST_CASE("moosefs: what is no whole copy is none, and nothing begins", "[takeov
   if (what == "an empty image") node.machine.put(path, "MFSM NEW");
   if (what == "an image that was cut short") node.machine.put(path, image(100).substr(0, 40));
   if (what == "not declared") node.params["take_over"] = false;
-  const auto asked = node.heir->check(node.context, node.params);
-  REQUIRE_FALSE(asked.ok());
-  CHECK(asked.error().code == Code::denied);
+  const auto requested = node.heir->check(node.context, node.params);
+  REQUIRE_FALSE(requested.ok());
+  CHECK(requested.error().code == Code::denied);
   CHECK(node.master->apply(node.context, node.params).error().code == Code::denied);
   CHECK_FALSE(node.runs());
   CHECK_FALSE(has_moosefs_metadata(node.machine.files()));
@@ -150,10 +150,10 @@ TEST_CASE("moosefs: an older copy needs consent", "[takeover]") {
   Node node;
   node.logged(100, 240);
   for (const char* name : {"/metadata_ml.mfs.back", "/changelog_ml.0.mfs"}) node.older(kLogger + name, 7300);
-  const auto asked = node.heir->check(node.context, node.params);
-  REQUIRE_FALSE(asked.ok());
-  CHECK(asked.error().code == Code::denied);
-  CHECK(asked.error().message.find("--force " + node.context.node) != std::string::npos);
+  const auto requested = node.heir->check(node.context, node.params);
+  REQUIRE_FALSE(requested.ok());
+  CHECK(requested.error().code == Code::denied);
+  CHECK(requested.error().message.find("--force " + node.context.node) != std::string::npos);
   CHECK_FALSE(node.master->apply(node.context, node.params).ok());
   CHECK_FALSE(node.runs());
   SECTION("given") {
@@ -202,15 +202,15 @@ TEST_CASE("moosefs: a former master's metadata needs consent when it is old and 
   node.machine.put(kMaster + "/.muster-note", "written today, and no metadata");
   node.params["other_masters"] = {"node02"};
   const auto holds = [&] {
-    const auto asked = node.heir->check(node.context, node.params);
-    return asked.ok() && asked->holds == Holds::yes;
+    const auto requested = node.heir->check(node.context, node.params);
+    return requested.ok() && requested->holds == Holds::yes;
   };
   SECTION("nothing begins, and nothing of it is touched") {
-    const auto asked = node.heir->check(node.context, node.params);
-    REQUIRE_FALSE(asked.ok());
-    CHECK(asked.error().code == Code::denied);
-    CHECK(asked.error().message.find("node02") != std::string::npos);
-    CHECK(asked.error().message.find("--force " + node.context.node) != std::string::npos);
+    const auto requested = node.heir->check(node.context, node.params);
+    REQUIRE_FALSE(requested.ok());
+    CHECK(requested.error().code == Code::denied);
+    CHECK(requested.error().message.find("node02") != std::string::npos);
+    CHECK(requested.error().message.find("--force " + node.context.node) != std::string::npos);
     CHECK(node.master->apply(node.context, node.params).error().code == Code::denied);
     CHECK_FALSE(node.runs());
     CHECK(node.machine.get(kMaster + "/metadata.mfs") == image(90));

@@ -65,7 +65,7 @@ TEST_CASE("probe: where nothing can be sent from here nothing is learnt, least o
 
 TEST_CASE("ssh_probe: a busy node has a minute for its banner, and the program is not killed before that",
           "[agent]") {
-  struct Asked : Process {
+  struct Requested : Process {
     Result<Output> run(const Command& command) override {
       argv = command.argv;
       deadline = command.deadline;
@@ -79,9 +79,10 @@ TEST_CASE("ssh_probe: a busy node has a minute for its banner, and the program i
   } process;
   tests::FakeMachine machine;
   const StepContext whole = machine.context();
-  StepContext asked{whole.files, process, whole.node};
-  const auto result = find_step_module("ssh_probe")
-                          ->check(asked, {{"host", "10.20.0.12"}, {"offered", Json::array({"publickey"})}});
+  StepContext requested{whole.files, process, whole.node};
+  const auto result =
+      find_step_module("ssh_probe")
+          ->check(requested, {{"host", "10.20.0.12"}, {"offered", Json::array({"publickey"})}});
   REQUIRE(result.ok());
   CHECK(result->holds == Holds::yes);
   const std::string option = "ConnectTimeout=";

@@ -128,8 +128,8 @@ struct Node {
 
 // A link that cannot be switched.
 struct StuckLink : RenewableLink {
-  bool asked = false;
-  Status use(const Credentials&) override { return asked = true, fail(Code::failed, "cannot switch"); }
+  bool requested = false;
+  Status use(const Credentials&) override { return requested = true, fail(Code::failed, "cannot switch"); }
   void poll(const std::vector<std::string>&, Orders) override {}
   void post(const wire::EventBatch&, Acked) override {}
 };
@@ -218,7 +218,7 @@ TEST_CASE(
   const Logged logged;
   Renewal renewal(node.reactor, node.files, stuck, "/muster", config_of(node));
   node.look_and_settle(renewal);
-  CHECK(stuck.asked);
+  CHECK(stuck.requested);
   CHECK(node.kept() != node.old.certificate_pem);
   CHECK(logged.text().find("certificate renewed, but the link uses the old one") != std::string::npos);
   CHECK(logged.text().find("could not be renewed") == std::string::npos);

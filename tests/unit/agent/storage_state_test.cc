@@ -62,7 +62,7 @@ struct Node {
       if (one.value("at", "") == target) return one;
     return nullptr;
   }
-  size_t asked() const {
+  size_t requested() const {
     return static_cast<size_t>(std::count_if(machine.calls.begin(), machine.calls.end(),
                                              [](const auto& call) { return call.rfind("stat ", 0) == 0; }));
   }
@@ -95,7 +95,7 @@ TEST_CASE(
   CHECK(node.at("/data")["silent"] == true);  // what answers is no answer
   node.machine.put("/site/capacity", "4096 1000 250\n");
   CHECK(node.at("/data", 30)["silent"] == true);
-  CHECK(node.asked() == 1);
+  CHECK(node.requested() == 1);
   const Json data = node.at("/data", 60);
   CHECK(data["size"] == 4096000);
   CHECK(data["used"] == 3072000);
@@ -104,7 +104,7 @@ TEST_CASE(
   CHECK(node.at("/data", 119)["size"] == 4096000);
   CHECK(node.at("/data", 120)["silent"] == true);
   CHECK_FALSE(node.at("/data", 120).contains("size"));
-  CHECK(node.asked() == 3);
+  CHECK(node.requested() == 3);
 }
 
 TEST_CASE("storage state: very many mounts still fit into a request") {
@@ -117,12 +117,12 @@ TEST_CASE("storage state: very many mounts still fit into a request") {
   node.put_master();
   CHECK(node.state.look(0).size() == 201);
   CHECK(node.state.text(0).size() <= 2048);
-  const auto told = parse_json(node.state.text(0));
-  REQUIRE(told.ok());
-  REQUIRE(told->size() > 2);
-  CHECK(told->front()["engine"] == "moosefs");
-  CHECK(told->back() == Json({{"cut", true}}));
-  CHECK((*told)[1]["at"] == "/local/disk0");
+  const auto reported = parse_json(node.state.text(0));
+  REQUIRE(reported.ok());
+  REQUIRE(reported->size() > 2);
+  CHECK(reported->front()["engine"] == "moosefs");
+  CHECK(reported->back() == Json({{"cut", true}}));
+  CHECK((*reported)[1]["at"] == "/local/disk0");
 }
 
 // A server that never answers: who asks it waits until the test lets go.
@@ -230,9 +230,9 @@ TEST_CASE("storage state: a slow engine delays nothing, and is not reported yet"
   node.put_monitor();
   Hanging process(node.machine, "json");
   StorageState state(node.files, process, 20);
-  const Json told = state.look(0);
-  REQUIRE(told.size() == 1);
-  CHECK(told[0]["at"] == "/scratch");
+  const Json reported = state.look(0);
+  REQUIRE(reported.size() == 1);
+  CHECK(reported[0]["at"] == "/scratch");
   CHECK(state.look(60).size() == 1);
   CHECK(process.questions <= 1);
   process.release();
@@ -258,7 +258,7 @@ TEST_CASE("storage state: what takes long is queried less often, at most a twent
   node.put_monitor();
   Slow process(node.machine);
   StorageState state(node.files, process, kMinute, [&] { return process.now.load(); });
-  const auto asked = [&](int64_t seconds) {
+  const auto requested = [&](int64_t seconds) {
     const size_t before = node.machine.calls.size();
     state.look(seconds);
     return node.machine.calls.size() - before;
@@ -267,9 +267,9 @@ TEST_CASE("storage state: what takes long is queried less often, at most a twent
       GENERATE(std::pair{int64_t{500}, int64_t{60}}, std::pair{int64_t{3000}, int64_t{60}},
                std::pair{int64_t{10000}, int64_t{200}}, std::pair{int64_t{20000}, int64_t{400}});
   process.takes = takes;
-  CHECK(asked(0) == 1);
-  CHECK(asked(rest - 1) == 0);
-  CHECK(asked(rest) == 1);
+  CHECK(requested(0) == 1);
+  CHECK(requested(rest - 1) == 0);
+  CHECK(requested(rest) == 1);
 }
 
 TEST_CASE("storage state: an engine that did not answer is queried again soon, however long that took") {
@@ -349,11 +349,11 @@ TEST_CASE("storage state: a question that does not die is not put again, by the 
   node.machine.put("/proc/77/cmdline", kStuck);
   CHECK(node.at("/data")["silent"] == true);
   CHECK(node.at("/data", 60)["silent"] == true);
-  CHECK(node.asked() == 0);
+  CHECK(node.requested() == 0);
   REQUIRE(node.machine.files().remove("/proc/77/cmdline").ok());
   CHECK(node.at("/data", 120)["size"] == 4096000);
   CHECK_FALSE(node.at("/data", 120).contains("age"));
-  CHECK(node.asked() == 1);
+  CHECK(node.requested() == 1);
   node.machine.put("/site/gone", "");
   CHECK(node.at("/data", 180)["age"] == 60);
   CHECK(node.at("/data", 250)["age"] == 130);

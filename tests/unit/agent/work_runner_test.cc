@@ -114,17 +114,17 @@ TEST_CASE("an order's programs are ready before its steps, which run them", "[ag
                   {"programs", {program}}};
   Bench b;
   b.functions.folder = "/dev/shm/x";
-  Json asked;
+  Json requested;
   b.functions.programs = [&](const Json& params, const std::vector<CarriedProgram>& programs,
                              const CancelCheck&) -> Result<std::map<std::string, std::string>> {
     CHECK(b.machine.calls.empty());
-    asked = params["base_url"];
+    requested = params["base_url"];
     REQUIRE(programs.size() == 1);
     return std::map<std::string, std::string>{{programs[0].name, "/memory/accept"}};
   };
   SECTION("and steps get them, and where to leave files") {
     b.run(order);
-    CHECK(asked == "http://10.20.0.1:7480");
+    CHECK(requested == "http://10.20.0.1:7480");
     CHECK(b.machine.called("/memory/accept counters --save /dev/shm/x/c.json"));
   }
   SECTION("they cannot be had") {

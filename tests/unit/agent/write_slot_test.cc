@@ -15,16 +15,16 @@ namespace {
 void refused(SlotBench& b, const wire::SlotJob& job, Code code) {
   const std::string before = b.untouched();
   const uint64_t serial = b.marker().serial;
-  bool asked = false;
-  b.before_write = [&asked](std::string_view) -> Status {
-    asked = true;
+  bool requested = false;
+  b.before_write = [&requested](std::string_view) -> Status {
+    requested = true;
     return Ok{};
   };
   const auto r = b.write(job);
   REQUIRE_FALSE(r.ok());
   CAPTURE(r.error().message);
   CHECK(r.error().code == code);
-  CHECK_FALSE(asked);
+  CHECK_FALSE(requested);
   CHECK(b.untouched() == before);
   CHECK(b.marker().serial == serial);
   CHECK(b.served.frame_bytes == 0);

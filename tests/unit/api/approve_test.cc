@@ -95,11 +95,11 @@ TEST_CASE("an approval starts one run, and none after that", "[api][approve]") {
 TEST_CASE("a brief answer has all of a plan but its actions, and is approved like any other",
           "[api][approve]") {
   Cluster c;
-  const auto ask = [&c](const char* target) {
+  const auto request = [&c](const char* target) {
     return c.good(c.call(Door::local, "POST", target, R"({"kind": "adopt", "nodes": ["spare01"]})"));
   };
-  Json whole = ask("/v1/plan");
-  const Json brief = ask("/v1/plan?brief=1");
+  Json whole = request("/v1/plan");
+  const Json brief = request("/v1/plan?brief=1");
   REQUIRE(whole.contains("plan"));
   CHECK(whole["notes"] == whole["plan"]["notes"]);
   whole.erase("plan");

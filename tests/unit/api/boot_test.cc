@@ -36,7 +36,7 @@ struct Boot {
        },
        [this] { return netboot_limit; },
        [this](const std::string& node, const std::string& kind, const Json& data) {
-         ++told;
+         ++reported;
          said[kind + "/" + data.value("action", "") + "/" + node] += 1;
        },
        [this](const std::string& node) { hung_up.push_back(node); },
@@ -54,7 +54,7 @@ struct Boot {
     return got;
   }
   std::map<std::string, int> said;  // "join/second/node01" -> how often
-  int told = 0;
+  int reported = 0;
   std::vector<std::string> hung_up;
   std::vector<std::pair<std::string, std::string>> contested;
   std::string script(const std::string& mac = kMac) {
@@ -147,7 +147,7 @@ TEST_CASE("each request gets the same token, and polling does not spoil it", "[a
   for (int i = 0; i < 200; ++i) CHECK(b.token() == first);
   CHECK(b.said["boot/script/node01"] == 1);
   CHECK(b.said["boot/often/node01"] == 1);
-  CHECK(b.told == 2);
+  CHECK(b.reported == 2);
   CHECK(b.join(first, pki::make_key().value()).ok());
 }
 

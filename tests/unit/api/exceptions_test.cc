@@ -16,14 +16,14 @@ class FirstPiece : public Responder {
   void respond(HttpResponse response) override { promise_.set_value(response.body); }
   void start_stream(HttpResponse) override {}
   bool write(std::string chunk) override {
-    if (!std::exchange(told_, true)) promise_.set_value(std::move(chunk));
+    if (!std::exchange(reported_, true)) promise_.set_value(std::move(chunk));
     return false;
   }
   void end_stream() override {}
 
  private:
   std::promise<std::string>& promise_;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace

@@ -54,8 +54,8 @@ struct Upgraded : Controller {
   bool stopped(const std::string& id) {
     bool is = false;
     on_reactor([&] {
-      services().link.ask("node01", {id},
-                          [&is](const wire::PollReply& reply) { is = is || !reply.withdrawn.empty(); }, {});
+      services().link.poll("node01", {id},
+                           [&is](const wire::PollReply& reply) { is = is || !reply.withdrawn.empty(); }, {});
       services().link.hang_up("node01");  // it polls once: no poll waits when this returns
     });
     return is;

@@ -16,7 +16,7 @@ namespace {
 struct Hub {
   ManualReactor reactor;
   MemStore store{reactor};
-  std::vector<std::string> heard;
+  std::vector<std::string> received;
   std::set<std::string> expected;
   LinkHub hub{reactor, store, [](const Json& params) -> Result<Json> {
                 if (params.value("key", "") == "secret:none")
@@ -26,9 +26,9 @@ struct Hub {
                 return out;
               }};
   Hub() {
-    hub.connect({[this](const Hello& hello) { heard.push_back("hello " + hello.node); },
+    hub.connect({[this](const Hello& hello) { received.push_back("hello " + hello.node); },
                  [this](const std::string& node, const wire::Event& event) {
-                   heard.push_back(node + " " + event.kind + " " + std::to_string(event.seq));
+                   received.push_back(node + " " + event.kind + " " + std::to_string(event.seq));
                  },
                  {},
                  [this](const std::string&, const std::string& id) { return expected.count(id) > 0; }});
@@ -65,10 +65,10 @@ wire::WorkOrder order(const std::string& id, const std::string& key = "") {
 TEST_CASE("a poll for a node's order from before another join as that node gets none", "[api]") {
   Hub h;
   std::vector<wire::PollReply> thief, node;
-  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { thief.push_back(reply); });
+  h.hub.poll("node01", {}, [&](const wire::PollReply& reply) { thief.push_back(reply); });
   h.hub.hang_up("node01");
   REQUIRE(thief.size() == 1);
-  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { node.push_back(reply); });
+  h.hub.poll("node01", {}, [&](const wire::PollReply& reply) { node.push_back(reply); });
   h.hub.offer("node01", order("1", "secret:bmc"));
   CHECK(thief.size() == 1);
   CHECK(thief[0].orders.empty());
@@ -81,9 +81,9 @@ TEST_CASE("events are forwarded once and acknowledged when durable", "[api]") {
   Hub h;
   CHECK(h.take(Hub::batch("a", {1, 2})) == 2);
   CHECK(h.take(Hub::batch("a", {1, 2, 3})) == 3);  // the acknowledgement was lost, all is sent again
-  CHECK(h.heard == std::vector<std::string>{"node01 log 1", "node01 log 2", "node01 log 3"});
+  CHECK(h.received == std::vector<std::string>{"node01 log 1", "node01 log 2", "node01 log 3"});
   CHECK(h.take(Hub::batch("b", {1})) == 1);  // a new agent process counts from one
-  CHECK(h.heard.size() == 4);
+  CHECK(h.received.size() == 4);
   CHECK(h.store.events(0, 100, "node01")->size() == 4);
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("an agent that reports an unknown mode is not taken for the RAM system
     batch.events[0].kind = "hello";
     batch.events[0].data = {{"mode", mode}};
     h.take(batch);
-    return std::count(h.heard.begin(), h.heard.end(), "hello node01");
+    return std::count(h.received.begin(), h.received.end(), "hello node01");
   };
   CHECK(says("recovery") == 0);
   CHECK(says("") == 0);
@@ -170,7 +170,7 @@ TEST_CASE("a failed write is an error, not an acknowledgement", "[api]") {
   h.reactor.advance(100);
   CHECK(failed);
   CHECK(h.take(Hub::batch("a", {1})) == 1);  // sent again: now it is written, and not heard twice
-  CHECK(h.heard.size() == 1);
+  CHECK(h.received.size() == 1);
   CHECK(h.store.events(0, 100, "node01")->size() == 1);
   CHECK(h.take(Hub::batch("a", {1, 2})) == 2);
   CHECK(h.store.events(0, 100, "node01")->size() == 2);
@@ -179,7 +179,7 @@ TEST_CASE("a failed write is an error, not an acknowledgement", "[api]") {
 TEST_CASE("an agent that waits gets an order as soon as it is offered", "[api]") {
   Hub h;
   std::optional<std::vector<wire::WorkOrder>> got;
-  h.hub.ask("node01", {}, [&](wire::PollReply reply) { got = std::move(reply.orders); });
+  h.hub.poll("node01", {}, [&](wire::PollReply reply) { got = std::move(reply.orders); });
   h.reactor.advance(10 * kSecond);
   CHECK_FALSE(got.has_value());
   h.hub.offer("node01", order("1/a#1", "secret:bmc"));
@@ -199,8 +199,8 @@ TEST_CASE("a poll for orders reaches the executor before an order is handed out"
                  }});
   h.hub.offer("node01", order("1/a#1"));
   size_t orders = 0;
-  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { orders += reply.orders.size(); },
-            {"b5", wire::Mode::installed, "sha256:x"});
+  h.hub.poll("node01", {}, [&](const wire::PollReply& reply) { orders += reply.orders.size(); },
+             {"b5", wire::Mode::installed, "sha256:x"});
   h.reactor.advance(26 * kSecond);
   CHECK(said == std::vector<std::string>{"node01 b5 installed"});
   CHECK(orders == 0);
@@ -212,8 +212,8 @@ TEST_CASE("a long poll ends empty, and a newer one ends the older", "[api]") {
   const auto count = [&](const wire::PollReply& reply) {
     empty += reply.orders.empty() && reply.withdrawn.empty();
   };
-  h.hub.ask("node01", {}, count);
-  h.hub.ask("node01", {}, count);
+  h.hub.poll("node01", {}, count);
+  h.hub.poll("node01", {}, count);
   CHECK(empty == 1);
   h.reactor.advance(26 * kSecond);
   CHECK(empty == 2);
@@ -227,13 +227,13 @@ TEST_CASE("orders an agent has, and withdrawn ones, are not handed out", "[api]"
   const auto collect = [&](const wire::PollReply& reply) {
     for (const auto& o : reply.orders) ids.insert(o.id);
   };
-  h.hub.ask("node01", {"1/a#1"}, collect);
+  h.hub.poll("node01", {"1/a#1"}, collect);
   CHECK(ids == std::set<std::string>{"1/b#1"});
   h.hub.withdraw("node01", "1/b#1");
   ids.clear();
-  h.hub.ask("node01", {"1/a#1"}, collect);
+  h.hub.poll("node01", {"1/a#1"}, collect);
   CHECK(ids.empty());
-  h.hub.ask("node02", {}, collect);
+  h.hub.poll("node02", {}, collect);
   CHECK(ids.empty());  // another node's orders are not given out
 }
 
@@ -243,23 +243,23 @@ TEST_CASE("an agent gets the withdrawal of an order that it has until it drops i
   h.hub.offer("node01", order("1/a#1"));
   std::vector<std::string> withdrawn;
   int answers = 0;
-  const auto ask = [&](std::set<std::string> have) {
+  const auto request = [&](std::set<std::string> have) {
     withdrawn.clear();
-    h.hub.ask("node01", std::move(have), [&](const wire::PollReply& reply) {
+    h.hub.poll("node01", std::move(have), [&](const wire::PollReply& reply) {
       ++answers;
       withdrawn = reply.withdrawn;
     });
   };
-  ask({"1/a#1", "2/a#1"});
+  request({"1/a#1", "2/a#1"});
   CHECK(answers == 0);
   h.hub.withdraw("node01", "1/a#1");  // while it waits
   CHECK(withdrawn == std::vector<std::string>{"1/a#1"});
-  ask({"1/a#1", "2/a#1"});  // the answer was lost
+  request({"1/a#1", "2/a#1"});  // the answer was lost
   CHECK(withdrawn == std::vector<std::string>{"1/a#1"});
   CHECK(answers == 2);
-  ask({"2/a#1"});  // expected, though not on offer now
+  request({"2/a#1"});  // expected, though not on offer now
   CHECK(answers == 2);
-  ask({"0/x#1"});       // of another life of the controller
+  request({"0/x#1"});   // of another life of the controller
   CHECK(answers == 4);  // with it the older call ended
   CHECK(withdrawn == std::vector<std::string>{"0/x#1"});
 }
@@ -269,19 +269,19 @@ TEST_CASE("an order that is let go is off offer, and its agent is not told to st
   h.expected = {"1/a#1"};
   h.hub.offer("node01", order("1/a#1"));
   std::vector<wire::PollReply> replies;
-  const auto ask = [&](std::set<std::string> have) {
-    h.hub.ask("node01", std::move(have), [&](const wire::PollReply& reply) { replies.push_back(reply); });
+  const auto request = [&](std::set<std::string> have) {
+    h.hub.poll("node01", std::move(have), [&](const wire::PollReply& reply) { replies.push_back(reply); });
   };
-  ask({"1/a#1"});
+  request({"1/a#1"});
   h.hub.let_go("node01", "1/a#1");
   CHECK(replies.empty());
   h.hub.withdraw("node01", "1/a#1");  // too late
   CHECK(replies.empty());
-  ask({});
+  request({});
   REQUIRE(replies.size() == 1);  // the older call ended
   CHECK(replies[0].withdrawn.empty());
   h.expected.clear();
-  ask({"1/a#1"});
+  request({"1/a#1"});
   REQUIRE(replies.size() == 3);
   CHECK(replies[2].withdrawn == std::vector<std::string>{"1/a#1"});
 }
@@ -295,12 +295,12 @@ TEST_CASE("an undeclared machine is offered its inventory and nothing else, and 
   h.hub.offer(unknown, order("1/a#1"));  // "steps"
   h.hub.offer(unknown, look);
   std::vector<std::string> ids;
-  h.hub.ask(unknown, {}, [&](const wire::PollReply& reply) {
+  h.hub.poll(unknown, {}, [&](const wire::PollReply& reply) {
     for (const auto& o : reply.orders) ids.push_back(o.id);
   });
   CHECK(ids == std::vector<std::string>{"0/a#1"});
   CHECK(h.take(Hub::batch("a", {1, 2, 3}), unknown) == 3);
-  CHECK(h.heard.size() == 3);
+  CHECK(h.received.size() == 3);
   CHECK(h.store.events(0, 100, "")->empty());
 }
 
@@ -308,9 +308,9 @@ TEST_CASE("an order whose secret is missing ends as a result, not as silence", "
   Hub h;
   h.hub.offer("node01", order("1/a#1", "secret:none"));
   bool empty = false;
-  h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { empty = reply.orders.empty(); });
+  h.hub.poll("node01", {}, [&](const wire::PollReply& reply) { empty = reply.orders.empty(); });
   h.reactor.advance(30 * kSecond);
   CHECK(empty);
-  REQUIRE(h.heard.size() == 1);
-  CHECK(h.heard[0].rfind("node01 finished", 0) == 0);
+  REQUIRE(h.received.size() == 1);
+  CHECK(h.received[0].rfind("node01 finished", 0) == 0);
 }

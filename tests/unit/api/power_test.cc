@@ -252,9 +252,9 @@ TEST_CASE("the status says what a person has to do, where and until when", "[api
   });
   REQUIRE(started.get_future().get());
   Json node = Json::object();
-  const auto asked = [&] { return node.value("waiting", "").rfind("by hand until ", 0) == 0; };
+  const auto requested = [&] { return node.value("waiting", "").rfind("by hand until ", 0) == 0; };
   // Its intent and its token are written before the task opens: writes are carried out in order.
-  for (int i = 0; i < 20 && !asked(); ++i) {
+  for (int i = 0; i < 20 && !requested(); ++i) {
     std::promise<void> written;
     c.on_reactor([&] { c.services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });
     written.get_future().get();
@@ -262,6 +262,6 @@ TEST_CASE("the status says what a person has to do, where and until when", "[api
   }
   INFO(node.dump());
   CHECK(node.value("by_hand", false));
-  CHECK(asked());
+  CHECK(requested());
   CHECK(node.value("waiting", "").find("(rack 3)") != std::string::npos);
 }

@@ -47,7 +47,7 @@ struct Cluster : Controller {
     REQUIRE(as_agent("POST", "/agent/v1/events", wire::to_json(batch).dump()).status == 200);
   }
   // What it has and no longer counts is answered at once; else the call would wait for orders.
-  Json ask(const std::string& who) {
+  Json request(const std::string& who) {
     const auto answer = as_agent("GET", "/agent/v1/orders?" + who + "&have=1-x%2Fnowhere%231");
     REQUIRE(answer.status == 200);
     return parse_json(answer.body).value();
@@ -95,13 +95,13 @@ TEST_CASE("a run of an older copy of the database is not continued, and the stat
   const Json run = c.get("/v1/runs")["runs"][0];
   CHECK(run["state"] == "cancelled");
   CHECK(c.get("/v1/status")["problems"].contains("database"));
-  CHECK(c.ask("boot=boot-7")["orders"].empty());
+  CHECK(c.request("boot=boot-7")["orders"].empty());
   // What the copy knows of the node is worth nothing until the node says what it is.
   CHECK(c.observed("node01").doubtful);
   CHECK_FALSE(c.observed("node01").mode.has_value());
   CHECK_FALSE(c.observed("node01").online);
   CHECK(c.observed("node02").doubtful);
-  c.ask("boot=boot-7&mode=installed&image=sha256%3Ax");
+  c.request("boot=boot-7&mode=installed&image=sha256%3Ax");
   c.settle();
   const NodeObservation seen = c.observed("node01");
   CHECK_FALSE(seen.doubtful);
@@ -110,10 +110,10 @@ TEST_CASE("a run of an older copy of the database is not continued, and the stat
   CHECK(seen.image_digest == "sha256:x");
   CHECK(c.get("/v1/nodes/node01")["boot_id"] == "boot-7");
   CHECK_FALSE(seen.on_trial);
-  c.ask("boot=boot-7&mode=installed&image=sha256%3Ax&slot=b&trial=1");
+  c.request("boot=boot-7&mode=installed&image=sha256%3Ax&slot=b&trial=1");
   CHECK(c.observed("node01").on_trial);
   CHECK(c.observed("node01").slot == "b");
-  c.ask("boot=boot-7&mode=installed&image=sha256%3Ax&slot=b");
+  c.request("boot=boot-7&mode=installed&image=sha256%3Ax&slot=b");
   CHECK_FALSE(c.observed("node01").on_trial);
   // The next start is an ordinary one.
   c.restart();
@@ -135,12 +135,12 @@ TEST_CASE("that a node is on trial is known with its next request, and ended by 
   c.open();
   CHECK_FALSE(on_trial());
   const std::string boot = "boot=boot-1&mode=installed&slot=b&image=sha256%3Ax";
-  c.ask(boot + "&trial=1");
+  c.request(boot + "&trial=1");
   CHECK(on_trial());
-  c.ask(boot);
+  c.request(boot);
   CHECK_FALSE(on_trial());
-  c.ask(boot + "&trial=1");
+  c.request(boot + "&trial=1");
   CHECK(on_trial());
-  c.ask(boot + "&trial=yes");  // no word of this protocol
+  c.request(boot + "&trial=yes");  // no word of this protocol
   CHECK_FALSE(on_trial());
 }

@@ -484,23 +484,23 @@ TEST_CASE("strangers have so many connections per address, and those we know do 
   options.max_strangers_per_address = 2;
   auto server = serve(echo, options);
   const std::string get = "GET / HTTP/1.1\r\nHost: x\r\n", known = "X-Known: yes\r\n";
-  const auto ask = [&](Raw& raw, const std::string& more) {
+  const auto request = [&](Raw& raw, const std::string& more) {
     raw.send(get + more + "\r\n");
     return raw.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0;
   };
   Raw first(server->port()), second(server->port());
-  REQUIRE(ask(first, ""));
-  REQUIRE(ask(second, ""));
+  REQUIRE(request(first, ""));
+  REQUIRE(request(second, ""));
   Raw third(server->port());
-  REQUIRE_FALSE(ask(third, known));  // not even heard
-  REQUIRE(ask(second, known));       // known from now on: its place is free
+  REQUIRE_FALSE(request(third, known));  // not even heard
+  REQUIRE(request(second, known));       // known from now on: its place is free
   Raw fourth(server->port());
-  REQUIRE(ask(fourth, "X-Guest: yes\r\n"));  // takes a place
+  REQUIRE(request(fourth, "X-Guest: yes\r\n"));  // takes a place
   Raw fifth(server->port());
-  REQUIRE_FALSE(ask(fifth, ""));
+  REQUIRE_FALSE(request(fifth, ""));
   second.close();  // did not count any more: gives back nothing
   Raw sixth(server->port());
-  REQUIRE_FALSE(ask(sixth, ""));
+  REQUIRE_FALSE(request(sixth, ""));
 }
 
 TEST_CASE("strangers in all are bounded, and so are the bodies of all") {

@@ -805,11 +805,11 @@ TEST_CASE("a node that is out for one of its GPUs says which, and that a lab sta
   }
   b.reactor.advance(100);
   b.measure = [](const std::string& node, const wire::Step&) {
-    Json told = measured("counters", "gpu_xids", node == "node02" ? 12 : 0);
+    Json reported = measured("counters", "gpu_xids", node == "node02" ? 12 : 0);
     if (node == "node02")
-      told["detail"]["moved"] = {{"NIC 52:54:00:20:00:02", {{"link_down", 1}}},
-                                 {"SIMULATED GPU 0000:e1:00", {{"gpu_xids", 12}}}};
-    return told;
+      reported["detail"]["moved"] = {{"NIC 52:54:00:20:00:02", {{"link_down", 1}}},
+                                     {"SIMULATED GPU 0000:e1:00", {{"gpu_xids", 12}}}};
+    return reported;
   };
   b.run();
   CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node02"});

@@ -35,7 +35,7 @@ struct Bench {
   std::vector<std::string> looked, answered;
   std::vector<MadePlanPtr> made;
 
-  void ask(const std::string& node, PlanWorker::Show show = {}) {
+  void request(const std::string& node, PlanWorker::Show show = {}) {
     worker.make(
         [this, node] {
           looked.push_back(node);
@@ -66,8 +66,8 @@ using Names = std::vector<std::string>;
 TEST_CASE("plan worker: each who asks gets the own plan, in order, from what was the case then",
           "[bringup]") {
   Bench b;
-  b.ask("node01");
-  b.ask("node02");
+  b.request("node01");
+  b.request("node02");
   CHECK(b.looked == Names{"node01"});
   CHECK(b.jobs.size() == 1);
   CHECK(b.answered.empty());
@@ -96,9 +96,9 @@ TEST_CASE("plan worker: what cannot be looked at, planned or shown is an answer,
                   b.answered.push_back(std::string(to_string(plan.error().code)));
                 });
   CHECK(b.answered == Names{"unavailable"});
-  b.ask("no node");
-  b.ask("node01", [](const MadePlan&) -> std::string { throw std::runtime_error("a fault"); });
-  b.ask("node02", [](const MadePlan& made) { return "for " + made.plan->nodes.front(); });
+  b.request("no node");
+  b.request("node01", [](const MadePlan&) -> std::string { throw std::runtime_error("a fault"); });
+  b.request("node02", [](const MadePlan& made) { return "for " + made.plan->nodes.front(); });
   for (int i = 0; i < 3; ++i) b.carry_out_next();
   CHECK(b.answered == Names{"unavailable", "no node: invalid", "node01: failed", "node02"});
   CHECK(b.made.front()->shown == "for node02");
@@ -139,24 +139,24 @@ TEST_CASE("plan worker: one that is gone answers no request", "[bringup]") {
 
 TEST_CASE("plan worker: a look that throws is an answer, and those behind it have their turn", "[bringup]") {
   Bench b;
-  b.ask("node01");
+  b.request("node01");
   b.worker.make([]() -> Result<PlanningSnapshot> { throw std::runtime_error("a folder is gone"); }, {},
                 [&](Result<MadePlanPtr> plan) {
                   REQUIRE_FALSE(plan.ok());
                   b.answered.push_back(std::string(to_string(plan.error().code)));
                   throw std::runtime_error("nor can that be said");
                 });
-  b.ask("node02");
+  b.request("node02");
   for (int i = 0; i < 2; ++i) b.carry_out_next();
   CHECK(b.answered == Names{"node01", "failed", "node02"});
 }
 
 TEST_CASE("plan worker: only so many wait, and there is room again for the next", "[bringup]") {
   Bench b;
-  for (size_t i = 0; i < PlanWorker::kMostWaiting + 2; ++i) b.ask("node01");  // one is at work
+  for (size_t i = 0; i < PlanWorker::kMostWaiting + 2; ++i) b.request("node01");  // one is at work
   CHECK(b.answered == Names{"node01: unavailable"});
   b.carry_out_next();
-  b.ask("node02");
+  b.request("node02");
   CHECK(b.answered == Names{"node01: unavailable", "node01"});
   while (!b.jobs.empty()) b.carry_out_next();
   CHECK(b.answered.size() == PlanWorker::kMostWaiting + 3);

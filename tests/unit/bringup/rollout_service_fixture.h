@@ -143,26 +143,26 @@ struct World {
     restart();
   }
   void settle() { reactor.advance(100); }
-  Result<Json> ask(const std::function<void(RolloutService::Done)>& what) {
+  Result<Json> request(const std::function<void(RolloutService::Done)>& what) {
     Result<Json> out = fail(Code::failed, "no answer");
     what([&](Result<Json> answer) { out = std::move(answer); });
     settle();
     return out;
   }
   Result<Json> approve() {
-    return ask([this](auto done) { service->approve(digest_of(cluster.now), "ada", done); });
+    return request([this](auto done) { service->approve(digest_of(cluster.now), "ada", done); });
   }
   Result<Json> start() {
-    return ask([this](auto done) { service->start(done); });
+    return request([this](auto done) { service->start(done); });
   }
   Result<Json> pause() {
-    return ask([this](auto done) { service->pause("ada", done); });
+    return request([this](auto done) { service->pause("ada", done); });
   }
   Result<Json> resume() {
-    return ask([this](auto done) { service->resume(done); });
+    return request([this](auto done) { service->resume(done); });
   }
   Json status() {
-    return ask([this](auto done) { service->status(done); }).value();
+    return request([this](auto done) { service->status(done); }).value();
   }
   void end_run() {
     cluster.end_run();

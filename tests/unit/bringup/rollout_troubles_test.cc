@@ -192,7 +192,7 @@ TEST_CASE("rollout service: a plan says of each node which batch it is in, or wh
           "[rollout][service]") {
   World w(4);
   w.cluster.no_way = {"n2"};
-  const Json plan = w.ask([&](auto done) { w.service->plan(done); }).value();
+  const Json plan = w.request([&](auto done) { w.service->plan(done); }).value();
   CHECK(plan["approved"] == false);
   CHECK(plan["approval"]["digest"] == digest_of(w.cluster.now));
   REQUIRE(plan["batches"].size() == 2);
@@ -226,7 +226,7 @@ TEST_CASE("rollout service: a plan that is shown does not discard a batch that i
   w.cluster.hold_plan = true;
   REQUIRE(w.approve().ok());
   REQUIRE(w.start().ok());
-  REQUIRE(w.ask([&](auto done) { w.service->plan(done); }).ok());
+  REQUIRE(w.request([&](auto done) { w.service->plan(done); }).ok());
   w.cluster.held_plan();
   w.settle();
   CHECK(w.cluster.orders.size() == 1);

@@ -99,10 +99,10 @@ TEST_CASE("the command shows what would change and goes no further without appro
   CHECK(ran.out.find('\x1b') == std::string::npos);  // a host does not steer the operator's terminal
   CHECK(ran.out.find("+  - name: spare01") != std::string::npos);
   // Two requests: what is in it, then about the plan's steps.
-  const std::string asked = site.dir.read("asked");
-  CHECK(asked.find("\"steps\":[]") != std::string::npos);
-  CHECK(asked.find("base/hosts file") != std::string::npos);
-  CHECK(asked.find("token") == std::string::npos);
+  const std::string requested = site.dir.read("asked");
+  CHECK(requested.find("\"steps\":[]") != std::string::npos);
+  CHECK(requested.find("base/hosts file") != std::string::npos);
+  CHECK(requested.find("token") == std::string::npos);
   CHECK(site.logins() == 1);
   const auto spec = site.controller.call(api::Door::local, "GET", "/v1/spec");
   CHECK(spec.body.find("spare01") == std::string::npos);
@@ -147,11 +147,12 @@ TEST_CASE("several hosts are looked at once each and approved together", "[cli][
     CHECK(both.out.find(name) != std::string::npos);
   CHECK(site.logins() == 1);
   CHECK(slurp(other.dir / "log").find("Accepted") != std::string::npos);
-  const std::string asked = site.dir.read("asked");
-  CHECK(asked.find("token") == std::string::npos);
+  const std::string requested = site.dir.read("asked");
+  CHECK(requested.find("token") == std::string::npos);
   for (const char* node : {"\"node\":\"spare01\"", "\"node\":\"spare02\""}) {
     size_t looks = 0;
-    for (size_t at = asked.find(node); at != std::string::npos; at = asked.find(node, at + 1)) ++looks;
+    for (size_t at = requested.find(node); at != std::string::npos; at = requested.find(node, at + 1))
+      ++looks;
     CHECK(looks == 2);
   }
 

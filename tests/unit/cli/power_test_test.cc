@@ -17,12 +17,12 @@ struct Machine {
   bool tells_next = false, forgets_network = false, next_network = false;
   std::string described = "";  // its power, where that is not the machine's
   std::vector<std::string> calls;
-  int asked = 0;
+  int requested = 0;
 
   PowerTestHooks hooks() {
     return {[this](const std::string& verb) { return call(verb); }, [] { return TimeMs{0}; },
             [this] {
-              ++asked;
+              ++requested;
               return allowed;
             },
             [](const Json&) {}};
@@ -62,7 +62,7 @@ TEST_CASE("a driver that keeps its contract passes, and the machine is left as i
     REQUIRE(report.ok());
     CHECK(report->at("passed") == true);
     CHECK(machine.power == before);
-    CHECK(machine.asked == (before == "on" ? 1 : 0));
+    CHECK(machine.requested == (before == "on" ? 1 : 0));
     CHECK_FALSE(machine.next_network);  // nothing is left for the next boot
   }
 }

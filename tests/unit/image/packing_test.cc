@@ -43,7 +43,7 @@ struct Bench {
   ImageService images{reactor, options};
   int answered = 0, failed = 0;
 
-  void ask(const std::set<std::string>& names) {
+  void request(const std::set<std::string>& names) {
     images.prepare_ram(names, [this](Status packed) {
       ++answered;
       failed += packed.ok() ? 0 : 1;
@@ -56,9 +56,9 @@ struct Bench {
 TEST_CASE("RAM systems: one that is being packed is waited for, and looked at once for all who waited",
           "[image]") {
   Bench b;
-  b.ask({"cpu"});
-  b.ask({"cpu"});
-  b.ask({"cpu"});
+  b.request({"cpu"});
+  b.request({"cpu"});
+  b.request({"cpu"});
   CHECK(b.reactor.jobs.size() == 1);
   b.reactor.work_once();
   CHECK(b.answered == 1);
@@ -66,7 +66,7 @@ TEST_CASE("RAM systems: one that is being packed is waited for, and looked at on
   b.reactor.work_once();
   CHECK(b.answered == 3);
   CHECK(b.reactor.jobs.empty());
-  b.ask({"cpu"});
+  b.request({"cpu"});
   b.reactor.work_once();
   CHECK(b.answered == 4);
   CHECK(b.failed == 4);  // there is no agent: each gets the error
@@ -75,9 +75,9 @@ TEST_CASE("RAM systems: one that is being packed is waited for, and looked at on
 TEST_CASE("RAM systems: those of several images are packed one after the other, beside those of others",
           "[image]") {
   Bench b;
-  b.ask({"cpu", "gpu"});
+  b.request({"cpu", "gpu"});
   CHECK(b.reactor.jobs.size() == 1);
-  b.ask({"cpu"});
+  b.request({"cpu"});
   CHECK(b.reactor.jobs.size() == 2);
   while (!b.reactor.jobs.empty()) b.reactor.work_once();
   CHECK(b.answered == 2);

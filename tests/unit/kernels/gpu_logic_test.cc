@@ -177,9 +177,9 @@ TEST_CASE("gpu: nvidia-smi's tables are read, also where a GPU does not tell", "
   CHECK(gpus[1].numbers.count("ecc.errors.corrected.volatile.total") == 0);
   CHECK(gpus[1].numbers.count("temperature.memory") == 0);
   // What it does not have is not told; an error, or a number that is gone, is no such thing.
-  CHECK(not_told(gpus[1], gpus[1], "ecc.errors.corrected.volatile.total").empty());
-  CHECK(not_told(gpus[1], gpus[1], "power.draw").find("[Unknown Error]") != std::string::npos);
-  CHECK_FALSE(not_told(gpus[0], gpus[1], "ecc.errors.uncorrected.volatile.total").empty());
+  CHECK(not_reported(gpus[1], gpus[1], "ecc.errors.corrected.volatile.total").empty());
+  CHECK(not_reported(gpus[1], gpus[1], "power.draw").find("[Unknown Error]") != std::string::npos);
+  CHECK_FALSE(not_reported(gpus[0], gpus[1], "ecc.errors.uncorrected.volatile.total").empty());
   merge_smi(gpus, parse_smi("gpu_uuid, remapped_rows.correctable, remapped_rows.uncorrectable, "
                             "remapped_rows.pending, remapped_rows.failure\n"
                             "GPU-0b, 1, 0, Yes, No\n"));

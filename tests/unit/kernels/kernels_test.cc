@@ -121,7 +121,7 @@ TEST_CASE("dgemm detects one flipped bit in C and names the core") {
     CAPTURE(bit);
     const auto m = run_dgemm({.seconds = 0.001, .n = 33, .flip = Flip{cpus.size() - 1, 1000, bit}});
     CHECK(m.outcome == Outcome::corrupt);
-    CHECK(m.blame == Blame{"cpu " + std::to_string(cpus.back())});
+    CHECK(m.faulty_parts == Blame{"cpu " + std::to_string(cpus.back())});
     CHECK(m.error.find("element (30,10)") != std::string::npos);
     CHECK(exit_status(m.outcome) == 1);
   }
@@ -151,7 +151,7 @@ TEST_CASE("stream detects one corrupted element and says where; too little memor
         run_stream({.seconds = 0.5, .max_bytes = 1 << 20, .threads = 1, .flip = Flip{0, 4242, bit}});
     CHECK(m.outcome == Outcome::corrupt);
     CHECK(m.error.find("array a element 4242") != std::string::npos);
-    CHECK(m.blame.size() == 1);
+    CHECK(m.faulty_parts.size() == 1);
   }
   CHECK(run_stream({.seconds = 0.01, .max_bytes = 100}).outcome == Outcome::unavailable);
 }
@@ -199,14 +199,14 @@ TEST_CASE("link detects a flipped bit in either direction, at its offset") {
     const auto run = run_pair({.flip = Flip{0, 70001, 5}});
     CHECK(run.client.outcome == Outcome::corrupt);
     CHECK(run.client.detail["sent"]["first_wrong"] == 70001);
-    CHECK(run.client.blame == Blame{"direction here -> 127.0.0.1"});
+    CHECK(run.client.faulty_parts == Blame{"direction here -> 127.0.0.1"});
     CHECK(run.server.outcome == Outcome::corrupt);
   }
   SECTION("damaged by the peer") {
     const auto run = run_pair({}, {.flip = Flip{0, 123, 0}});
     CHECK(run.client.outcome == Outcome::corrupt);
     CHECK(run.client.detail["received"]["first_wrong"] == 123);
-    CHECK(run.client.blame == Blame{"direction 127.0.0.1 -> here"});
+    CHECK(run.client.faulty_parts == Blame{"direction 127.0.0.1 -> here"});
   }
   SECTION("damaged on arrival") {
     CHECK(run_pair({.flip = Flip{1, 9, 7}}).client.outcome == Outcome::corrupt);
@@ -222,7 +222,7 @@ TEST_CASE("a link server answers only the declared peer and ends at its deadline
       Files("/"), {.to = "127.0.0.1", .port = server->port(), .seconds = 0.01, .connect_seconds = 0.1});
   serving.join();
   CHECK(m.outcome == Outcome::unavailable);
-  CHECK(m.blame == Blame{"link here - 127.0.0.1"});
+  CHECK(m.faulty_parts == Blame{"link here - 127.0.0.1"});
   CHECK(served.detail["sessions"].empty());
   CHECK_FALSE(LinkServer::open({.bind = "not-an-address"}).ok());
 }
@@ -298,7 +298,7 @@ TEST_CASE("an error of storage is one on the first try, shared or not") {
   CHECK(m.outcome == Outcome::failed);
   CHECK(fio.runs.size() == 1);
   CHECK(m.metrics.count("attempts") == 0);
-  CHECK(m.blame == Blame{"/scratch (*10.0.0.1:9421)"});
+  CHECK(m.faulty_parts == Blame{"/scratch (*10.0.0.1:9421)"});
   CHECK(root.files().list("/scratch").empty());
 }
 
@@ -423,7 +423,7 @@ TEST_CASE("fio's bad news is never a pass") {
   fio.report = fio_report(84, 1 << 20);
   const auto m = run_fio(root.files(), fio, options);
   CHECK(m.outcome == Outcome::corrupt);
-  CHECK(m.blame == Blame{"/scratch (/dev/md127)"});
+  CHECK(m.faulty_parts == Blame{"/scratch (/dev/md127)"});
   fio.report = fio_report(5, 1 << 20);
   CHECK(run_fio(root.files(), fio, options).outcome == Outcome::failed);
   fio.report = fio_report(0, 1 << 19);  // half of it read back
@@ -455,7 +455,7 @@ TEST_CASE("a file written through one mount is proven by its digest through anot
     options.remove_after = true;
     const auto m = run_checksum_read(root.files(), options);
     CHECK(m.outcome == Outcome::corrupt);
-    CHECK(m.blame == Blame{"/scratch"});
+    CHECK(m.faulty_parts == Blame{"/scratch"});
     CHECK(root.files().exists("/scratch/probe"));
   }
   SECTION("the reader may make the digest itself, from seed and size") {
@@ -499,7 +499,7 @@ TEST_CASE("a measurement's JSON is the envelope the controller reads") {
   m.metrics["gflops"] = {1234.5678, "GFLOP/s"};
   m.outcome = Outcome::corrupt;
   m.error = "bad";
-  m.blame = {"cpu 3"};
+  m.faulty_parts = {"cpu 3"};
   CHECK(
       to_json(m).dump() ==
       R"({"blame":["cpu 3"],"check":"dgemm","detail":{},"error":"bad","metrics":{"gflops":{"unit":"GFLOP/s","value":1235.0}},"outcome":"corrupt","version":1})");

@@ -59,7 +59,7 @@ TEST_CASE("a link whose connection breaks each time is not measured") {
   const auto m = link_to(server);
   CHECK(m.outcome == Outcome::unavailable);
   CHECK(m.metrics.empty());
-  CHECK(m.blame == std::vector<std::string>{"link here - 127.0.0.1"});
+  CHECK(m.faulty_parts == std::vector<std::string>{"link here - 127.0.0.1"});
 }
 
 TEST_CASE("a frame's time is that of its header, also where its body never comes") {

@@ -41,16 +41,16 @@ class Bench {
     for (int g = 0; g < count; ++g)
       for (int l = 0; l < links; ++l) state["link " + std::to_string(g) + " " + std::to_string(l)] = 1;
   }
-  Result<NvmlReading> ask() const {
+  Result<NvmlReading> request() const {
     write();
     TRY(const Nvml nvml, Nvml::open(library_));
     return nvml.read();
   }
   Measurement save() {
-    return counters({.save = "/before.json", .ask_nvml = [this] { return ask(); }});
+    return counters({.save = "/before.json", .query_nvml = [this] { return request(); }});
   }
   Measurement since(bool gpus_only = true) {
-    return counters({.since = "/before.json", .ask_nvml = [this] { return ask(); }, .gpus = gpus_only});
+    return counters({.since = "/before.json", .query_nvml = [this] { return request(); }, .gpus = gpus_only});
   }
   void write() const {
     std::string text;
@@ -264,7 +264,7 @@ TEST_CASE("nvml: an old driver tells less, and nothing of it becomes 0", "[nvml]
   Bench bench(kOld);
   bench.gpus(3, 2);
   bench.state["energy 0"] = 1;
-  const auto reading = bench.ask();
+  const auto reading = bench.request();
   REQUIRE(reading.ok());
   CHECK_FALSE(reading->counts.count("gpu_energy_mj"));
   CHECK_FALSE(reading->counts.count("nvlink_replay"));
@@ -287,23 +287,23 @@ TEST_CASE("nvml: without a driver there are no metrics, and the measurement of G
   const TempDir folder;
   const Files files(folder.path(""));
   const std::string missing = folder.path("libnvidia-ml.so.1");
-  const auto ask = [&]() -> Result<NvmlReading> {
+  const auto request = [&]() -> Result<NvmlReading> {
     TRY(const Nvml nvml, Nvml::open(missing));
     return nvml.read();
   };
-  REQUIRE(run_counters(files, {.save = "/before.json", .ask_nvml = ask}).outcome == Outcome::measured);
-  const auto all = run_counters(files, {.since = "/before.json", .ask_nvml = ask});
+  REQUIRE(run_counters(files, {.save = "/before.json", .query_nvml = request}).outcome == Outcome::measured);
+  const auto all = run_counters(files, {.since = "/before.json", .query_nvml = request});
   CHECK(all.outcome == Outcome::measured);
   CHECK(absent(all).find("GPU counters: " + missing) != std::string::npos);
   for (const auto& [metric, m] : all.metrics)
     CHECK((metric.find("nvlink") == std::string::npos && metric.find("gpu_hw") == std::string::npos));
-  const auto gpus = run_counters(files, {.since = "/before.json", .ask_nvml = ask, .gpus = true});
+  const auto gpus = run_counters(files, {.since = "/before.json", .query_nvml = request, .gpus = true});
   CHECK(gpus.outcome == Outcome::unavailable);
   CHECK(gpus.error.find(missing) == 0);
   CHECK(gpus.metrics.empty());
   CHECK(gpus.detail["missing"] == "driver");
   const auto nowhere = []() -> Result<NvmlReading> { return fail(Code::not_found, "no program"); };
-  const auto without = run_counters(files, {.since = "/before.json", .ask_nvml = nowhere, .gpus = true});
+  const auto without = run_counters(files, {.since = "/before.json", .query_nvml = nowhere, .gpus = true});
   CHECK(without.detail["missing"] == kNvmlProgram);
 
   // The library is there and the driver is not.
@@ -324,11 +324,11 @@ TEST_CASE("nvml: without a driver there are no metrics, and the measurement of G
 TEST_CASE("nvml: who computes on which GPU, where all of them answer", "[nvml]") {
   Bench bench;
   bench.gpus(2, 0);
-  REQUIRE(bench.ask().value().holders);
-  CHECK(bench.ask()->holders->empty());
+  REQUIRE(bench.request().value().holders);
+  CHECK(bench.request()->holders->empty());
   bench.state["process 1 4711"] = 3ULL << 30;
   bench.state["process 1 4712"] = ~0ULL;
-  const auto reading = nvml_from_json(to_json(bench.ask().value()));
+  const auto reading = nvml_from_json(to_json(bench.request().value()));
   REQUIRE(reading.ok());
   REQUIRE(reading->holders);
   REQUIRE(reading->holders->size() == 2);
@@ -337,10 +337,10 @@ TEST_CASE("nvml: who computes on which GPU, where all of them answer", "[nvml]")
   CHECK(reading->holders->at(0).mib == 3072);
   CHECK_FALSE(reading->holders->at(1).mib);
   bench.state["lost 0"] = 1;
-  CHECK_FALSE(bench.ask()->holders);
+  CHECK_FALSE(bench.request()->holders);
   Bench old(kOld);
   old.gpus(1, 0);
-  CHECK_FALSE(nvml_from_json(to_json(old.ask().value()))->holders);
+  CHECK_FALSE(nvml_from_json(to_json(old.request().value()))->holders);
 }
 
 TEST_CASE("nvml: the program that asks the driver says what the library says", "[nvml]") {
@@ -406,7 +406,7 @@ TEST_CASE(
       CAPTURE(check.name);
       CHECK((check.verdict == Verdict::pass) == (check.name != "gpu-counters/nvlink_recovery"));
       if (check.verdict == Verdict::degraded)
-        CHECK(check.blame == std::vector<std::string>{"GPU GPU-fake-5 link 3"});
+        CHECK(check.faulty_parts == std::vector<std::string>{"GPU GPU-fake-5 link 3"});
     }
   }
 }

@@ -111,7 +111,7 @@ TEST_CASE("sdc: the kernel says what it saw", "[sdc]") {
   const Measurement bad = run_sdc({.seconds = 0, .n = 16, .threads = 3, .flip = Flip{4, 7, 30}});
   CHECK(bad.outcome == muster::kernels::Outcome::corrupt);
   CHECK(bad.error.find("read-back digest") != std::string::npos);
-  CHECK(bad.blame ==
+  CHECK(bad.faulty_parts ==
         std::vector<std::string>{fmt::format("cpu {}", usable_cpus().front())});  // not the other two
   CHECK(bad.metrics.at("products").value == 3);
 }

@@ -63,7 +63,7 @@ TEST_CASE("loads: one flipped bit of an all-reduce is found, and the member that
   options.flip_rank = 2;
   const auto all = measure(3, run_allreduce, options);
   CHECK(all[0].outcome == Outcome::corrupt);
-  CHECK(all[0].blame == std::vector<std::string>{"rank 2 on node2"});
+  CHECK(all[0].faulty_parts == std::vector<std::string>{"rank 2 on node2"});
   CHECK(all[2].outcome == Outcome::measured);  // rank 0 speaks for all
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("loads: one flipped bit of a gradient is found, and the member that ha
   options.flip_rank = 1;
   const auto all = measure(3, run_training, options);
   CHECK(all[0].outcome == Outcome::corrupt);
-  CHECK(all[0].blame == std::vector<std::string>{"rank 1 on node1"});
+  CHECK(all[0].faulty_parts == std::vector<std::string>{"rank 1 on node1"});
 }
 
 TEST_CASE("loads: what makes no load is refused by each member alone") {
@@ -125,7 +125,7 @@ TEST_CASE("loads: a member that is killed ends the load on all others, which nam
     }
     for (const auto& one : all) {
       CHECK(one.outcome == Outcome::failed);
-      CHECK(one.blame == std::vector<std::string>{"rank 3 on node3"});
+      CHECK(one.faulty_parts == std::vector<std::string>{"rank 3 on node3"});
       CHECK(one.detail["lost"] == Json::array({{{"rank", 3}, {"name", "node3"}, {"how", "died"}}}));
     }
   }

@@ -28,7 +28,7 @@ struct Chassis {
   Bmc bmc{
       *find_profile("generic"), {"node01", "u", "s", "52:54:00:00:00:01", 1024, 1}, "admin", "pw", machine,
       [] { return TimeMs{0}; }};
-  bool ask(const std::vector<std::string>& words) { return bmc.chassis(words).ok(); }
+  bool request(const std::vector<std::string>& words) { return bmc.chassis(words).ok(); }
   std::string get(const std::string& name) { return bmc.chassis({"get", name})->at(name).get<std::string>(); }
   std::string boots() {
     std::string out;
@@ -42,25 +42,25 @@ struct Chassis {
 TEST_CASE("ipmi_sim's orders reach the machine, and its boot device holds once", "[lab][ipmi]") {
   Chassis c;
   CHECK(c.get("power") == "0");
-  CHECK(c.ask({"set", "boot", "pxe"}));
+  CHECK(c.request({"set", "boot", "pxe"}));
   CHECK(c.get("boot") == "pxe");
   CHECK_FALSE(c.machine.running());
-  CHECK(c.ask({"set", "power", "1"}));
+  CHECK(c.request({"set", "power", "1"}));
   CHECK(c.machine.boot());
   CHECK(c.get("power") == "1");
   CHECK(c.get("boot") == "default");
-  CHECK(c.ask({"set", "reset", "1"}));
+  CHECK(c.request({"set", "reset", "1"}));
   CHECK(c.machine.boot());
   CHECK(c.boots() == "nd");
   c.machine.set_listens(false);
-  CHECK(c.ask({"set", "shutdown", "1"}));
+  CHECK(c.request({"set", "shutdown", "1"}));
   CHECK(c.machine.running());
-  CHECK(c.ask({"set", "power", "0"}));
+  CHECK(c.request({"set", "power", "0"}));
   CHECK_FALSE(c.machine.running());
-  CHECK_FALSE(c.ask({"set", "reset", "1"}));
-  CHECK_FALSE(c.ask({"set", "identify", "1"}));
-  CHECK_FALSE(c.ask({"get", "temperature"}));
-  CHECK_FALSE(c.ask({}));
+  CHECK_FALSE(c.request({"set", "reset", "1"}));
+  CHECK_FALSE(c.request({"set", "identify", "1"}));
+  CHECK_FALSE(c.request({"get", "temperature"}));
+  CHECK_FALSE(c.request({}));
   CHECK(chassis_lines(*c.bmc.chassis({"get", "power", "boot"})) == "boot:default\npower:0\n");
 }
 
@@ -104,17 +104,17 @@ TEST_CASE("a lab's ipmi_sim calls muster, shows the machine's UUID, and can be a
   // What the machine says on its console comes out by serial over LAN.
   std::mutex mutex;
   std::condition_variable news;
-  std::string heard;
+  std::string received;
   SolReader console([&](const std::string&, const std::string& bytes) {
     std::lock_guard lock(mutex);
-    heard += bytes;
+    received += bytes;
     news.notify_all();
   });
   console.want({{"node01", target}});
   const auto hears = [&](const std::string& text) {
     std::unique_lock lock(mutex);
     return news.wait_for(lock, std::chrono::seconds(60),
-                         [&] { return heard.find(text) != std::string::npos; });
+                         [&] { return received.find(text) != std::string::npos; });
   };
   REQUIRE(hears("[SOL Session operational"));
   std::ofstream(root + "/nodes/node01/console.log", std::ios::app) << "Kernel panic - not syncing: test\n";

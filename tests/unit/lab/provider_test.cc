@@ -25,8 +25,8 @@ lab: { memory_mib: 512, drives: [ { name: os, size: 8 GiB } ] }
 )";
 }
 
-HttpRequest ask(const std::string& method, const std::string& path, const std::string& body = "",
-                const std::string& secret = PhyBench::kSecret) {
+HttpRequest request(const std::string& method, const std::string& path, const std::string& body = "",
+                    const std::string& secret = PhyBench::kSecret) {
   HttpRequest out;
   out.method = method;
   out.target = "/cloud/api/dedicated-phy/1.0/" + path;
@@ -89,27 +89,27 @@ TEST_CASE("the provider's API is as strict as the original", "[lab][phy]") {
   PhyBench bench(12);
   const auto status = [&](const HttpRequest& request) { return bench.api.handle(request).status; };
   const std::string server = "servers/" + bench.ids[0] + "/";
-  CHECK(status(ask("GET", "servers/")) == 200);
-  CHECK(status(ask("GET", "servers/", "", "wrong")) == 401);
-  CHECK(parse_json(bench.api.handle(ask("GET", "servers/", "", "wrong")).body)->at("status").is_string());
-  CHECK(status(ask("GET", "servers/" + bench.ids[0])) == 404);  // no '/' at its end
-  CHECK(status(ask("GET", "servers/1/power_status/")) == 404);
-  CHECK(parse_json(bench.api.handle(ask("GET", "servers/")).body)->at("servers").size() == 10);
-  CHECK(parse_json(bench.api.handle(ask("GET", "servers/?offset=10")).body)->at("servers").size() == 2);
-  HttpRequest bare = ask("POST", server + "power_control/", R"({"operation": "on"})");
+  CHECK(status(request("GET", "servers/")) == 200);
+  CHECK(status(request("GET", "servers/", "", "wrong")) == 401);
+  CHECK(parse_json(bench.api.handle(request("GET", "servers/", "", "wrong")).body)->at("status").is_string());
+  CHECK(status(request("GET", "servers/" + bench.ids[0])) == 404);  // no '/' at its end
+  CHECK(status(request("GET", "servers/1/power_status/")) == 404);
+  CHECK(parse_json(bench.api.handle(request("GET", "servers/")).body)->at("servers").size() == 10);
+  CHECK(parse_json(bench.api.handle(request("GET", "servers/?offset=10")).body)->at("servers").size() == 2);
+  HttpRequest bare = request("POST", server + "power_control/", R"({"operation": "on"})");
   bare.headers.erase("X-Requested-With");
   CHECK(status(bare) == 400);
-  CHECK(status(ask("POST", server + "power_control/", R"({"operation": "cycle"})")) == 400);
-  CHECK(status(ask("POST", server + "os_install/", R"({"os_image_id": "nothing"})")) == 404);
-  CHECK(status(ask("POST", server + "os_install/", R"({"os_image_id": "debian12-x86_64"})")) ==
+  CHECK(status(request("POST", server + "power_control/", R"({"operation": "cycle"})")) == 400);
+  CHECK(status(request("POST", server + "os_install/", R"({"os_image_id": "nothing"})")) == 404);
+  CHECK(status(request("POST", server + "os_install/", R"({"os_image_id": "debian12-x86_64"})")) ==
         400);  // password
   const std::string order =
       R"({"os_image_id": "debian12-x86_64", "password": "passw0rd", "allow_password_login": false)";
-  CHECK(status(ask("POST", server + "os_install/", order + "}")) == 400);  // no one could log in
-  CHECK(status(ask("POST", server + "os_install/", order + R"(, "ssh_public_keys": ["ssh-ed25519 A"]})")) ==
-        204);
+  CHECK(status(request("POST", server + "os_install/", order + "}")) == 400);  // no one could log in
+  CHECK(status(request("POST", server + "os_install/",
+                       order + R"(, "ssh_public_keys": ["ssh-ed25519 A"]})")) == 204);
   const auto lock = [&] {
-    const Json all = *parse_json(bench.api.handle(ask("GET", "servers/?limit=100")).body);
+    const Json all = *parse_json(bench.api.handle(request("GET", "servers/?limit=100")).body);
     for (const Json& one : all.at("servers"))
       if (one.at("server_id") == bench.ids[0]) return one.at("lock_status");
     return Json("gone");
@@ -117,12 +117,12 @@ TEST_CASE("the provider's API is as strict as the original", "[lab][phy]") {
   CHECK(lock().is_null());  // a while after the 204
   bench.pass(10 * kSecond);
   CHECK(lock() == "os_install");
-  CHECK(status(ask("POST", server + "power_control/", R"({"operation": "on"})")) == 409);
+  CHECK(status(request("POST", server + "power_control/", R"({"operation": "on"})")) == 409);
   bench.pass(kMinute);
   CHECK(lock().is_null());
   CHECK(bench.installed[bench.ids[0]] == "debian12-x86_64");
   bench.api.change([](PhyManners& m) { m.quota = 1; });
-  const auto throttled = bench.api.handle(ask("GET", "servers/"));
+  const auto throttled = bench.api.handle(request("GET", "servers/"));
   CHECK(throttled.status == 429);
   CHECK(std::stoi(throttled.headers.at("Retry-After")) > 3000);
 }

@@ -38,7 +38,7 @@ TEST_CASE("links: of three nodes the one with the slow link is named, not its pa
     CHECK(found.suspects[0].summary.find("33 %") != std::string::npos);
     CHECK(found.suspects[0].evidence.size() == 6);  // four against it, two of its accusers without it
     CHECK(found.reference == Approx(100));
-    CHECK(found.guilty_of("node01", "node02") ==
+    CHECK(found.faults_on("node01", "node02") ==
           (bad == 3 ? std::vector<std::string>{} : std::vector<std::string>{name}));
   }
 }
@@ -63,8 +63,8 @@ TEST_CASE("links: a dead node, two slow nodes, a slow pair", "[locate]") {
   const auto two = locate_links(all_pairs(5, [](int a, int b) { return a < 3 || b < 3 ? 60.0 : 100.0; }));
   REQUIRE(two.suspects.size() == 2);
   CHECK(two.suspects[0].nodes.size() == 1);
-  CHECK(two.guilty_of("node01", "node02") == std::vector<std::string>{"node01", "node02"});
-  CHECK(two.guilty_of("node03", "node04").empty());
+  CHECK(two.faults_on("node01", "node02") == std::vector<std::string>{"node01", "node02"});
+  CHECK(two.faults_on("node03", "node04").empty());
 
   const auto pair = locate_links(
       all_pairs(4, [](int a, int b) { return (a == 1 && b == 3) || (a == 3 && b == 1) ? 20.0 : 100.0; }));

@@ -59,7 +59,7 @@ TEST_CASE("search: a bad path is found as such, a failure that does not repeat i
         tested.push_back({a, b, round, fails ? 0.5 : 1.0});
       }
     }
-    CHECK(progress.guilty.empty());
+    CHECK(progress.faulty.empty());
     CHECK(progress.undecided.empty());
     return std::pair(progress.paths.size(), progress.not_repeated.size());
   };

@@ -52,7 +52,7 @@ class Bench {
   }
   void other_node(const std::string& reason) { folder_.write("hgx02", reason); }
   int health() {
-    for (const char* told : {"log", "scontrol"}) folder_.write(told, "");
+    for (const char* reported : {"log", "scontrol"}) folder_.write(reported, "");
     auto out = make_process()->run(
         {.argv = {"sh", folder_.path("health")}, .env = {{"PATH", folder_.path("bin") + ":/usr/bin:/bin"}}});
     REQUIRE(out.ok());

@@ -153,12 +153,12 @@ TEST_CASE("an adopted host's network is not taken over, only asked about", "[pla
   for (const char* ours :
        {"base/name servers", "base/network of the provisioning port", "base/network service"})
     CHECK(params_of(steps, ours).is_null());
-  const auto asked = std::find_if(steps.begin(), steps.end(), [](const wire::Step& s) {
+  const auto requested = std::find_if(steps.begin(), steps.end(), [](const wire::Step& s) {
     return s.id == "base/name servers of an adopted host";
   });
-  REQUIRE(asked != steps.end());
-  CHECK_FALSE(asked->mandatory);
-  const auto words = asked->params["command"].get<std::vector<std::string>>();
+  REQUIRE(requested != steps.end());
+  CHECK_FALSE(requested->mandatory);
+  const auto words = requested->params["command"].get<std::vector<std::string>>();
   REQUIRE(words.size() == 6);
   CHECK(words[4] == "10.20.0.53");
   CHECK(words[5] == "10.9.0.53");

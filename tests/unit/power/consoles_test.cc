@@ -34,26 +34,26 @@ constexpr const char* kPanic =
 TEST_CASE("a panic is a line of its own, whatever it is cut into, and its closing line is none",
           "[console]") {
   Bench b;
-  b.consoles.heard("n1", "\x1b[0m[    1.2] Kernel pan");
+  b.consoles.receive("n1", "\x1b[0m[    1.2] Kernel pan");
   CHECK(b.panics.empty());
-  b.consoles.heard(
+  b.consoles.receive(
       "n1", "ic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)\r\n[ 1.3] CPU: 0\r\n");
-  b.consoles.heard("n1", "---[ end Kernel panic - not syncing: VFS: Unable to mount root fs ]---\r\n");
-  b.consoles.heard("n2", "login: \r\n");
+  b.consoles.receive("n1", "---[ end Kernel panic - not syncing: VFS: Unable to mount root fs ]---\r\n");
+  b.consoles.receive("n2", "login: \r\n");
   CHECK(b.panics == std::vector<std::string>{std::string("n1 ") + kPanic});
   CHECK(b.consoles.panic_since("n1", {}) == kPanic);
   CHECK(b.consoles.panic_since("n2", {}).empty());
   b.reactor.advance(kMinute);
   CHECK(b.consoles.panic_since("n1", b.reactor.steady()).empty());  // of an attempt before this one
-  b.consoles.heard("n1", "Kernel panic - not syncing: Fatal exception\n");
+  b.consoles.receive("n1", "Kernel panic - not syncing: Fatal exception\n");
   CHECK(b.consoles.panic_since("n1", b.reactor.steady()) == "Kernel panic - not syncing: Fatal exception");
 }
 
 TEST_CASE("an unknown machine's console fills neither memory nor disk, and only root reads it", "[console]") {
   Bench b;
   const std::string noise(1 << 20, 'x');
-  for (int i = 0; i < 12; ++i) b.consoles.heard("n1", noise);
-  b.consoles.heard("n1", "\nKernel panic - not syncing: " + noise + "\n");
+  for (int i = 0; i < 12; ++i) b.consoles.receive("n1", noise);
+  b.consoles.receive("n1", "\nKernel panic - not syncing: " + noise + "\n");
   REQUIRE_FALSE(b.panics.empty());
   CHECK(b.panics[0].size() < 300);
   const std::string folder = b.dir.path("consoles");
@@ -75,8 +75,8 @@ TEST_CASE("what is kept of consoles is root's alone, also what was there before"
     std::filesystem::permissions(folder + name, std::filesystem::perms(0644));
   }
   const mode_t before = ::umask(0);
-  b.consoles.heard("n1", "one\n");
-  b.consoles.heard("n2", "two\n");
+  b.consoles.receive("n1", "one\n");
+  b.consoles.receive("n2", "two\n");
   ::umask(before);
   const auto mode = [](const std::string& path) {
     return static_cast<unsigned>(std::filesystem::status(path).permissions()) & 0777;
@@ -98,7 +98,7 @@ TEST_CASE("a token of a join is not in what is kept of a console, whatever it is
   for (size_t piece = 1; piece <= line.size(); ++piece) {
     INFO(piece);
     Bench b;
-    for (size_t at = 0; at < line.size(); at += piece) b.consoles.heard("n1", line.substr(at, piece));
+    for (size_t at = 0; at < line.size(); at += piece) b.consoles.receive("n1", line.substr(at, piece));
     REQUIRE(Files("/").read(b.dir.path("consoles/n1.log")).value() == masked);
   }
 }
@@ -122,7 +122,7 @@ TEST_CASE("a token that a terminal wraps, colours or ends a line with is not kep
 
 TEST_CASE("a panic is reported without the token that its line repeats", "[console]") {
   Bench b;
-  b.consoles.heard("n1", "Kernel panic - not syncing: bad init muster.token=abcdef x\n");
+  b.consoles.receive("n1", "Kernel panic - not syncing: bad init muster.token=abcdef x\n");
   REQUIRE(b.panics.size() == 1);
   CHECK(b.panics[0].find("abcdef") == std::string::npos);
 }

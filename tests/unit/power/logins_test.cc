@@ -57,33 +57,33 @@ TEST_CASE("a refused secret is remembered until it changes, or for ten minutes",
   Bench b;
   b.refuse_twice();
   REQUIRE(b.logins.find(b.target));
-  PowerTarget asked = b.target;
+  PowerTarget requested = b.target;
   SECTION("another node behind the same BMC is the same account") {
-    asked.node = "gpu02";
-    CHECK(b.logins.find(asked));
-    asked.password = "right";
+    requested.node = "gpu02";
+    CHECK(b.logins.find(requested));
+    requested.password = "right";
   }
-  SECTION("another password") { asked.password = "right"; }
-  SECTION("another user") { asked.user = "root"; }
-  SECTION("another address") { asked.address = "10.20.1.12"; }
+  SECTION("another password") { requested.password = "right"; }
+  SECTION("another user") { requested.user = "root"; }
+  SECTION("another address") { requested.address = "10.20.1.12"; }
   SECTION("ten minutes") { b.now += 10 * kMinute; }
   SECTION("secrets were set") { b.logins.once_more(); }
-  CHECK_FALSE(b.logins.find(asked));
-  CHECK(b.logins.pause(asked) == 0);
+  CHECK_FALSE(b.logins.find(requested));
+  CHECK(b.logins.pause(requested) == 0);
 }
 
 TEST_CASE("a person's change gives one more try, not two", "[power]") {
   Bench b;
   b.refuse_twice();
-  PowerTarget asked = b.target;
+  PowerTarget requested = b.target;
   SECTION("the same secret was set again") { b.logins.once_more(); }
-  SECTION("another password") { asked.password = "wrong, too"; }
+  SECTION("another password") { requested.password = "wrong, too"; }
   SECTION("another one was set") {
     b.logins.once_more();
-    asked.password = "wrong, too";
+    requested.password = "wrong, too";
   }
-  b.logins.failed(asked);
-  CHECK(b.logins.find(asked));
+  b.logins.failed(requested);
+  CHECK(b.logins.find(requested));
 }
 
 TEST_CASE("what a BMC took a moment ago it does not refuse for good", "[power]") {
@@ -121,7 +121,7 @@ TEST_CASE("a driver that counts for itself says when a secret is refused", "[pow
 
 TEST_CASE("that a BMC wants a session is kept by its address", "[power]") {
   Bench b;
-  CHECK_FALSE(b.logins.knows_session(b.target));
+  CHECK_FALSE(b.logins.has_session(b.target));
   b.logins.wants_session(b.target);
-  CHECK(b.logins.knows_session(b.with("another")));
+  CHECK(b.logins.has_session(b.with("another")));
 }

@@ -13,8 +13,8 @@ struct Desk {
   ManualReactor reactor;
   ByHand hands{reactor};
   std::vector<std::string> ended;
-  void ask(const std::string& node, ByHand::Task task) {
-    hands.ask(node, task, [this, node](Status how) {
+  void request(const std::string& node, ByHand::Task task) {
+    hands.request(node, task, [this, node](Status how) {
       ended.push_back(node + (how.ok()                              ? " ok"
                               : how.error().code == Code::cancelled ? " cancelled"
                                                                     : " failed"));
@@ -50,9 +50,9 @@ TEST_CASE("what a person switches is switched by no call, and the refusal says s
 
 TEST_CASE("a task ends by its own effect, by the operator's word, or as cancelled; once", "[power][manual]") {
   Desk d;
-  d.ask("n1", ByHand::Task::netboot);
-  d.ask("n2", ByHand::Task::on);
-  d.ask("n3", ByHand::Task::off);
+  d.request("n1", ByHand::Task::netboot);
+  d.request("n2", ByHand::Task::on);
+  d.request("n3", ByHand::Task::off);
   CHECK(d.ended.empty());
   // Of another kind, or another node.
   d.hands.saw_agent("n1");
@@ -74,12 +74,12 @@ TEST_CASE("a task ends by its own effect, by the operator's word, or as cancelle
 
 TEST_CASE("another task takes the place of one that is open", "[power][manual]") {
   Desk d;
-  d.ask("n1", ByHand::Task::on);
-  d.ask("n1", ByHand::Task::netboot);
+  d.request("n1", ByHand::Task::on);
+  d.request("n1", ByHand::Task::netboot);
   CHECK(d.what_ended() == Ended{"n1 cancelled"});
-  CHECK(d.hands.asked("n1") == ByHand::Task::netboot);
+  CHECK(d.hands.requested("n1") == ByHand::Task::netboot);
   d.hands.forget("n1");
   d.hands.forget("n1");
   CHECK(d.what_ended() == Ended{"n1 cancelled"});
-  CHECK_FALSE(d.hands.asked("n1"));
+  CHECK_FALSE(d.hands.requested("n1"));
 }

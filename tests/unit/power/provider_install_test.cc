@@ -114,14 +114,14 @@ struct Bench {
   Host host{provider};
   ManualReactor reactor;
   std::map<std::string, std::string> store;  // outlives the controller
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   bool asked_before_written = false;
   int saves = 0;
   std::unique_ptr<ProviderInstall> service;
   std::optional<Status> result;
   int results = 0;
   std::function<void()> before_order = {}, after_order = {};
-  std::string heard = {};     // the boot id that muster heard last on this machine
+  std::string received = {};  // the boot id that muster heard last on this machine
   std::string leads_to = {};  // the node's address in place of the first server's id
   DeclaredAddresses declared = {"10.20.0.11", false, "10.20.0.0/24", {}};
 
@@ -143,7 +143,7 @@ struct Bench {
           });
     };
     h.addresses = [this](const std::string&) { return declared; };
-    h.known_boot = [this](const std::string&) { return heard; };
+    h.known_boot = [this](const std::string&) { return received; };
     h.host_key = [this](const std::string&) { return host.key(); };
     h.connect = [this](const SshTarget& target) -> Result<std::unique_ptr<SshSession>> {
       const auto given = provider.keys_of[provider.ids[0]];
@@ -177,7 +177,7 @@ struct Bench {
       reactor.post([done] { done(Ok{}); });
     };
     h.erase = [this](const std::string& node) { store.erase(node); };
-    h.tell = [this](const std::string&, const std::string& what) { told.push_back(what); };
+    h.note = [this](const std::string&, const std::string& what) { reported.push_back(what); };
     h.make_key = make_ssh_key;
     h.public_key = [](const std::string& key) { return public_ssh_key(key, "muster-install"); };
     return h;
@@ -347,9 +347,9 @@ TEST_CASE("phy install: a RAM system that joined and was lost leads to no second
     bench.host.answers = false;
     bench.install();
     bench.pass(kMinute);
-    const size_t told = bench.told.size();
+    const size_t reported = bench.reported.size();
     bench.service->forget("gpu01");
-    CHECK(bench.told.size() == told);
+    CHECK(bench.reported.size() == reported);
     bench.service->run_over({"gpu01"});
     CHECK(bench.store.empty());
   }
@@ -431,12 +431,12 @@ TEST_CASE("phy install: a system that ran before the request is not the new one"
 TEST_CASE("phy install: a boot that muster heard before the request is not the new system's",
           "[phy][install]") {
   Bench bench;
-  bench.heard = bench.host.boot;  // a young one: its uptime says nothing
+  bench.received = bench.host.boot;  // a young one: its uptime says nothing
   if (GENERATE(false, true)) {
     bench.install();
     bench.pass(10 * kSecond);
     bench.restart();
-    bench.heard.clear();  // what was written down counts
+    bench.received.clear();  // what was written down counts
   }
   bench.install();
   CHECK(bench.ends() == Code::denied);
@@ -446,7 +446,7 @@ TEST_CASE("phy install: a boot that muster heard before the request is not the n
 
 TEST_CASE("phy install: a system in another boot than the one before is the new one", "[phy][install]") {
   Bench bench;
-  bench.heard = "11111111-1111-4111-8111-111111111111";
+  bench.received = "11111111-1111-4111-8111-111111111111";
   bench.install();
   CHECK(bench.ends() == std::nullopt);
   CHECK(bench.host.handed_over == 1);
@@ -524,18 +524,18 @@ TEST_CASE("phy install: a record of another image than the declared one is not g
   Json other = approved_again();
   SECTION("image") { other["image"] = "debian13-x86_64"; }
   SECTION("system") { other["os"] = "debian-13"; }
-  const auto ask = [&] {
+  const auto request = [&] {
     bench.result.reset();
     bench.service->install("gpu01", other, [&](Status status) { bench.result = std::move(status); });
   };
-  ask();
+  request();
   CHECK(bench.ends() == Code::unavailable);  // the provider is still at work with the first one
   CHECK(bench.installs() == 1);
   CHECK(bench.host.handed_over == 0);
   if (other["image"] != kOrder["image"]) return;
   bench.provider.pass(kMinute);
   bench.host.os = "debian-13";
-  ask();
+  request();
   CHECK(bench.ends() == std::nullopt);
   CHECK(bench.installs() == 2);
 }
@@ -651,7 +651,7 @@ TEST_CASE("phy install: called off, the order is not sent, however far it had co
   CHECK(bench.provider.seen_with("POST ") == 0);
   CHECK(bench.results == 0);
   CHECK(bench.store.empty());  // nothing was requested, so nothing waits for it ten minutes
-  CHECK_FALSE(bench.told.empty());
+  CHECK_FALSE(bench.reported.empty());
   bench.before_order = {}, bench.provider.on_request = {};
   bench.install();
   CHECK(bench.ends() == std::nullopt);
@@ -672,8 +672,8 @@ TEST_CASE("phy install: an order that was sent before it was called off is repor
   bench.pass(kMinute);
   CHECK(bench.installs() == 1);
   CHECK(bench.results == 0);
-  REQUIRE_FALSE(bench.told.empty());
-  CHECK(bench.told.back().find("cancelled") != std::string::npos);
+  REQUIRE_FALSE(bench.reported.empty());
+  CHECK(bench.reported.back().find("cancelled") != std::string::npos);
   CHECK(bench.store.size() == 1);
   bench.after_order = {};
   bench.restart();
@@ -707,8 +707,8 @@ TEST_CASE("phy install: keys and tokens are in no message", "[phy][install]") {
   bench.manners([](lab::PhyManners& m) { m.lost_answers = 1; });
   bench.install();
   CHECK(bench.ends() == std::nullopt);
-  CHECK(bench.told.size() >= 3);
-  for (const std::string& text : bench.told) {
+  CHECK(bench.reported.size() >= 3);
+  for (const std::string& text : bench.reported) {
     CHECK(text.find("PRIVATE") == std::string::npos);
     CHECK(text.find("ssh-ed25519") == std::string::npos);
     CHECK(text.find(PhyBench::kSecret) == std::string::npos);

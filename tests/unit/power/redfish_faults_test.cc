@@ -51,13 +51,13 @@ struct TwoNodes {
             200,
             R"({"Members":[{"@odata.id":"/redfish/v1/Systems/2"},{"@odata.id":"/redfish/v1/Systems/1"}]})");
       if (request.path != "/redfish/v1/Systems/2") return std::nullopt;
-      if (asked++ < refusals) return answer;
+      if (requested++ < refusals) return answer;
       return HttpResponse::json(
           200, std::string(R"({"PowerState":"On","UUID":")") + kOther +
                    R"(","Actions":{"#ComputerSystem.Reset":{"target":"/redfish/v1/Systems/2/Reset"}}})");
     };
   }
-  int asked = 0, refusals = 0;
+  int requested = 0, refusals = 0;
   HttpResponse answer = lab::redfish_error(503, "ServiceTemporarilyUnavailable", "later");
 };
 

@@ -17,7 +17,7 @@ constexpr DurationMs kCall = kMinute;
 std::unique_ptr<Power> driver(BmcBench& bench) { return make_redfish(bench.target, bench.waiter()); }
 std::unique_ptr<Power> retrying(BmcBench& bench) { return with_retries(driver(bench), bench.waiter(), 7); }
 
-bool asked(const BmcBench& bench, const std::string& what) {
+bool requested(const BmcBench& bench, const std::string& what) {
   return std::any_of(bench.seen.begin(), bench.seen.end(),
                      [&](const auto& one) { return one.rfind(what, 0) == 0; });
 }
@@ -58,8 +58,8 @@ TEST_CASE("redfish: another machine is never touched", "[power]") {
     CHECK(status.error().code == Code::denied);
   }
   CHECK(bench.machine.running());
-  CHECK_FALSE(asked(bench, "POST"));
-  CHECK_FALSE(asked(bench, "PATCH"));
+  CHECK_FALSE(requested(bench, "POST"));
+  CHECK_FALSE(requested(bench, "PATCH"));
   SECTION("an address that changes machines between two calls") {
     BmcBench swapped("generic");
     swapped.target.expected_uuid = BmcBench::kUuid;
@@ -97,8 +97,8 @@ TEST_CASE("redfish: for a node never seen, the machine of another node is never 
     CHECK(status.error().message.find("muster node rm gpu03") != std::string::npos);
   }
   CHECK(bench.machine.running());
-  CHECK_FALSE(asked(bench, "POST"));
-  CHECK_FALSE(asked(bench, "PATCH"));
+  CHECK_FALSE(requested(bench, "POST"));
+  CHECK_FALSE(requested(bench, "PATCH"));
 }
 
 TEST_CASE("redfish: a machine that is no other node's is the never-seen node's own", "[power]") {

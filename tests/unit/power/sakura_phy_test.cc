@@ -291,12 +291,12 @@ TEST_CASE("phy: what the list remembers of the power is never believed alone", "
 
 TEST_CASE("phy: describe says who it is, its lock and its ports", "[power][phy]") {
   PhyBench bench;
-  const auto told = bench.driver()->describe(kCall);
-  REQUIRE(told.ok());
-  CHECK((*told)["server"] == bench.ids[0]);
-  CHECK((*told)["nickname"] == "gpu1");
-  CHECK((*told)["power"] == "off");
-  CHECK((*told)["ports"].size() == 1);
+  const auto reported = bench.driver()->describe(kCall);
+  REQUIRE(reported.ok());
+  CHECK((*reported)["server"] == bench.ids[0]);
+  CHECK((*reported)["nickname"] == "gpu1");
+  CHECK((*reported)["power"] == "off");
+  CHECK((*reported)["ports"].size() == 1);
 }
 
 TEST_CASE("phy: hardware that does not answer its provider is unknown, not off, and still takes orders",

@@ -19,7 +19,7 @@ struct Ear {
   std::mutex mutex;
   std::condition_variable news;
   std::map<std::string, std::string> said;
-  SolReader::Heard heard() {
+  SolReader::OnData received() {
     return [this](const std::string& node, const std::string& bytes) {
       std::lock_guard lock(mutex);
       said[node] += bytes;
@@ -82,7 +82,7 @@ TEST_CASE("a console is heard, its password is in no argument, and it is hung up
   FakeSol bmc;
   Ear ear;
   {
-    SolReader reader(ear.heard(), bmc.program());
+    SolReader reader(ear.received(), bmc.program());
     reader.want({{"n1", FakeSol::target()}});
     REQUIRE(ear.hears("n1", "not syncing: 1\r\n"));
   }
@@ -100,7 +100,7 @@ TEST_CASE("a suite that is not offered, a session that ends and one that is in u
   CAPTURE(manner);
   bmc.dir.write(manner, "");
   Ear ear;
-  SolReader reader(ear.heard(), bmc.program(), 0);
+  SolReader reader(ear.received(), bmc.program(), 0);
   reader.want({{"n1", FakeSol::target()}});
   REQUIRE(ear.hears("n1", "not syncing: 2\r\n"));
 }
@@ -110,7 +110,7 @@ TEST_CASE("a login that was refused twice is not tried again, and another passwo
   FakeSol bmc;
   bmc.dir.write("wrong", "");
   Ear ear;
-  SolReader reader(ear.heard(), bmc.program(), 0);
+  SolReader reader(ear.received(), bmc.program(), 0);
   auto target = FakeSol::target();
   reader.want({{"n1", target}});
   REQUIRE(ear.hears("n1", "Unable to establish", 2));
@@ -133,7 +133,7 @@ TEST_CASE("a console's failed logins and the driver's are two together", "[power
   FakeSol bmc;
   bmc.dir.write("wrong", "");
   Ear ear;
-  SolReader reader(ear.heard(), bmc.program(), 0);
+  SolReader reader(ear.received(), bmc.program(), 0);
   auto target = FakeSol::target();
   target.logins = std::make_shared<Logins>([] { return 100 * kMinute; });
   target.logins->failed(target);
@@ -152,7 +152,7 @@ TEST_CASE("a suite that is not offered counts once, however often the BMC starts
   FakeSol bmc;
   for (const char* manner : {"no17", "drops", "then_full"}) bmc.dir.write(manner, "");
   Ear ear;
-  SolReader reader(ear.heard(), bmc.program(), 0);
+  SolReader reader(ear.received(), bmc.program(), 0);
   reader.want({{"n1", FakeSol::target()}});
   // 17 no, 3 operational until it drops, 3 no room, 17 no, 3 operational.
   REQUIRE(ear.hears("n1", "not syncing: 5\r\n"));
@@ -160,7 +160,7 @@ TEST_CASE("a suite that is not offered counts once, however often the BMC starts
 
 TEST_CASE("a program that is not there does no harm", "[power][ipmi][sol]") {
   Ear ear;
-  SolReader reader(ear.heard(), "/nowhere/ipmitool", 0);
+  SolReader reader(ear.received(), "/nowhere/ipmitool", 0);
   reader.want({{"n1", FakeSol::target()}});
   reader.want({});
   CHECK(ear.said.empty());
@@ -180,7 +180,7 @@ TEST_CASE("the real ipmitool over ipmi_sim: what the machine says is heard", "[p
   target.user = testing::IpmiSim::kUser;
   target.password = testing::IpmiSim::kPassword;
   Ear ear;
-  SolReader reader(ear.heard());
+  SolReader reader(ear.received());
   reader.want({{"n1", target}});  // suite 17, which it does not have, then 3
   REQUIRE(ear.hears("n1", "[SOL Session operational"));
   const std::string panic = "[    2.7] Kernel panic - not syncing: Attempted to kill init!\r\n";

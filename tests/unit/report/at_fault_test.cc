@@ -12,14 +12,14 @@ using Parts = std::vector<std::string>;
 
 namespace {
 
-Check failed(const std::string& name, const std::string& reason, Parts blame,
+Check failed(const std::string& name, const std::string& reason, Parts faulty_parts,
              const std::string& subject = "") {
   Check check;
   check.name = name;
   check.subject = subject;
   check.verdict = Verdict::fail;
   check.reason = reason;
-  check.blame = std::move(blame);
+  check.faulty_parts = std::move(faulty_parts);
   return check;
 }
 
@@ -50,9 +50,9 @@ std::vector<Check> counted(const std::map<std::string, double>& metrics, Json de
       .at("n1");
 }
 
-Parts blamed(const std::vector<Check>& checks, const std::string& name) {
+Parts with_faulty_part(const std::vector<Check>& checks, const std::string& name) {
   for (const auto& check : checks)
-    if (check.name == name) return check.blame;
+    if (check.name == name) return check.faulty_parts;
   FAIL("no check " << name);
   return {};
 }
@@ -93,12 +93,12 @@ TEST_CASE("of counters only the parts that one of them moved on are at fault for
   const auto checks =
       counted({{"gpu_xids", 3}, {"link_down", 1}, {"memory_uncorrected", 0}},
               {{"moved", moved}, {"part", "GPU 0000:3b:00, GPU 0000:5e:00, NIC 52:54:00:20:00:01"}});
-  CHECK(blamed(checks, "counters/gpu_xids") == Parts{"GPU 0000:3b:00", "GPU 0000:5e:00"});
-  CHECK(blamed(checks, "counters/link_down") == Parts{"NIC 52:54:00:20:00:01"});
-  CHECK(blamed(checks, "counters/memory_uncorrected").empty());
+  CHECK(with_faulty_part(checks, "counters/gpu_xids") == Parts{"GPU 0000:3b:00", "GPU 0000:5e:00"});
+  CHECK(with_faulty_part(checks, "counters/link_down") == Parts{"NIC 52:54:00:20:00:01"});
+  CHECK(with_faulty_part(checks, "counters/memory_uncorrected").empty());
   // A measurement of one part names it; what an agent says in another form is no list of parts.
-  CHECK(blamed(counted({{"x", 1}}, {{"part", "drive S1"}}), "counters/x") == Parts{"drive S1"});
-  CHECK(blamed(counted({{"x", 1}}, {{"moved", {{"a", 7}}}}), "counters/x").empty());
+  CHECK(with_faulty_part(counted({{"x", 1}}, {{"part", "drive S1"}}), "counters/x") == Parts{"drive S1"});
+  CHECK(with_faulty_part(counted({{"x", 1}}, {{"moved", {{"a", 7}}}}), "counters/x").empty());
 }
 
 TEST_CASE("checks of GPUs that a lab stands in for say so, whatever they found; others do not", "[standin]") {

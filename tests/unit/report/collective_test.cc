@@ -8,7 +8,7 @@
 #include <set>
 
 #include "controller/locate/pairing.h"
-#include "controller/report/link_blame.h"
+#include "controller/report/link_faults.h"
 #include "tests/catch.h"
 #include "tests/unit/report/sample.h"
 
@@ -66,7 +66,7 @@ struct Cluster {
 
 Report report_on(const Cluster& cluster, const MeasuredStep& step) {
   auto checks = judge_measurements({step});
-  blame_links(checks, {step}, {});
+  find_link_faults(checks, {step}, {});
   Report report;
   for (const auto& name : cluster.names) {
     NodeReport node;
@@ -114,10 +114,10 @@ TEST_CASE("the node that makes an all-reduce fail is named, whichever node start
     for (const auto& check : node.checks)
       if (check.name == "all-reduce/located") {
         CHECK(node.name == bad);
-        CHECK(check.blame == std::vector<std::string>{bad});
+        CHECK(check.faulty_parts == std::vector<std::string>{bad});
         CHECK(check.evidence["rounds"].size() == step.rounds.size());
       } else {
-        CHECK(check.blame.empty());
+        CHECK(check.faulty_parts.empty());
       }
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("what fails only with all nodes together counts for no node in particu
   CHECK(with_verdict(report, NodeVerdict::degraded).size() == 8);  // nor is it accepted
   for (const auto& node : report.nodes) {
     CHECK(node.reason.find("not located: all-reduce across 8 nodes: hung; all ") != std::string::npos);
-    for (const auto& check : node.checks) CHECK(check.blame.empty());
+    for (const auto& check : node.checks) CHECK(check.faulty_parts.empty());
   }
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("pairs that fail with a node that others do not reach leave no other n
   const auto degraded = [](const Cluster& cluster, const FaultyLinks& links) {
     const MeasuredStep step = cluster.run();
     auto checks = judge_measurements({step});
-    blame_collectives(checks, {step}, links);
+    find_collective_faults(checks, {step}, links);
     Names out;
     for (const auto& [node, list] : checks)
       for (const auto& check : list)
@@ -263,10 +263,11 @@ TEST_CASE("a limit that is derived from the inventory counts for pairs as for th
   Comparison with;
   with.facts = by_node;
   auto checks = judge_measurements({step}, with);
-  blame_links(
+  find_link_faults(
       checks, {step}, [](const std::string&) { return ""; }, by_node);
-  CHECK(std::any_of(checks["node03"].begin(), checks["node03"].end(),
-                    [](const Check& c) { return c.name == "nccl/located" && c.blame.front() == "node03"; }));
+  CHECK(std::any_of(checks["node03"].begin(), checks["node03"].end(), [](const Check& c) {
+    return c.name == "nccl/located" && c.faulty_parts.front() == "node03";
+  }));
   CHECK(checks["node02"].empty());
   CHECK(checks["node04"].empty());
 }
@@ -283,7 +284,7 @@ TEST_CASE("a program that is missing everywhere is not repeated in pairs, and co
   CHECK(could_not_run(step));
   CHECK(next_pairs(step).empty());
   auto checks = judge_measurements({step});
-  blame_links(checks, {step}, {});
+  find_link_faults(checks, {step}, {});
   CHECK(checks["node02"].empty());
   CHECK(checks["node03"].empty());
   REQUIRE_FALSE(checks["node01"].empty());

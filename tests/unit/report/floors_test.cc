@@ -19,7 +19,7 @@ struct Value {
   Json detail = Json::object();
 };
 
-struct Asked {
+struct Requested {
   std::map<std::string, std::vector<Check>> checks;
   std::vector<std::string> questions;
   // Verdicts of the metric, in the order measured.
@@ -31,8 +31,8 @@ struct Asked {
   }
 };
 
-Asked ask(const std::vector<Value>& values, const Json& expectation, bool mandatory = true,
-          const History& history = {}) {
+Requested request(const std::vector<Value>& values, const Json& expectation, bool mandatory = true,
+                  const History& history = {}) {
   std::vector<MeasuredStep> steps;
   int serial = 0;
   for (const auto& v : values) {
@@ -42,7 +42,7 @@ Asked ask(const std::vector<Value>& values, const Json& expectation, bool mandat
     steps.back().like = v.like;
     steps.back().mandatory = mandatory;
   }
-  Asked out;
+  Requested out;
   out.checks = judge_measurements(steps);
   out.questions = question_floors(out.checks, "ours", history);
   return out;
@@ -54,45 +54,45 @@ using Verdicts = std::vector<Verdict>;
 }  // namespace
 
 TEST_CASE("a floor is in question when every value of at least two nodes is below it", "[floors]") {
-  const Asked all = ask({{"a", "read", 40}, {"a", "read", 30}, {"b", "read", 20}}, kFloor);
+  const Requested all = request({{"a", "read", 40}, {"a", "read", 30}, {"b", "read", 20}}, kFloor);
   CHECK(all.of("a", "read") == Verdicts{Verdict::degraded, Verdict::degraded});
   CHECK(all.of("b", "read") == Verdicts{Verdict::degraded});
   REQUIRE(all.questions.size() == 1);
   CHECK(all.questions[0].find("20 MB/s to 40 MB/s") != std::string::npos);
   // One drive that reaches it answers the question for all.
-  const Asked one = ask({{"a", "read", 40}, {"a", "read", 60}, {"b", "read", 20}}, kFloor);
+  const Requested one = request({{"a", "read", 40}, {"a", "read", 60}, {"b", "read", 20}}, kFloor);
   CHECK(one.of("a", "read") == Verdicts{Verdict::fail, Verdict::pass});
   CHECK(one.of("b", "read") == Verdicts{Verdict::fail});
   CHECK(one.questions.empty());
-  const Asked alone = ask({{"a", "read", 40}, {"a", "read", 30}}, kFloor);
+  const Requested alone = request({{"a", "read", 40}, {"a", "read", 30}}, kFloor);
   CHECK(alone.of("a", "read") == Verdicts{Verdict::fail, Verdict::fail});
   CHECK(alone.questions.empty());
 }
 
 TEST_CASE("the floors of one kind of part are in question by themselves", "[floors]") {
-  const Asked asked = ask({{"a", "read", 40, "disk"},
-                           {"a", "read", 6000, "nvme"},
-                           {"b", "read", 45, "disk"},
-                           {"b", "read", 10, "nvme"}},
-                          kFloor);
-  CHECK(asked.of("a", "read") == Verdicts{Verdict::degraded, Verdict::pass});
-  CHECK(asked.of("b", "read") == Verdicts{Verdict::degraded, Verdict::fail});  // a slow NVMe drive is one
-  REQUIRE(asked.questions.size() == 1);
-  CHECK(asked.questions[0].find("(disk)") != std::string::npos);
+  const Requested requested = request({{"a", "read", 40, "disk"},
+                                       {"a", "read", 6000, "nvme"},
+                                       {"b", "read", 45, "disk"},
+                                       {"b", "read", 10, "nvme"}},
+                                      kFloor);
+  CHECK(requested.of("a", "read") == Verdicts{Verdict::degraded, Verdict::pass});
+  CHECK(requested.of("b", "read") == Verdicts{Verdict::degraded, Verdict::fail});  // a slow NVMe drive is one
+  REQUIRE(requested.questions.size() == 1);
+  CHECK(requested.questions[0].find("(disk)") != std::string::npos);
 }
 
 TEST_CASE(
     "ceilings, soft limits and checks that block no node are never in question; a floor that is derived is",
     "[floors]") {
-  const Asked high = ask({{"a", "errors", 40}, {"b", "errors", 30}}, {{"max", 0}});
+  const Requested high = request({{"a", "errors", 40}, {"b", "errors", 30}}, {{"max", 0}});
   CHECK(high.of("a", "errors") == Verdicts{Verdict::fail});
   CHECK(high.questions.empty());
-  CHECK(ask({{"a", "read", 40}, {"b", "read", 30}}, {{"degraded_below", 50}}).questions.empty());
-  CHECK(ask({{"a", "read", 40}, {"b", "read", 30}}, kFloor, false).questions.empty());
+  CHECK(request({{"a", "read", 40}, {"b", "read", 30}}, {{"degraded_below", 50}}).questions.empty());
+  CHECK(request({{"a", "read", 40}, {"b", "read", 30}}, kFloor, false).questions.empty());
   const Json ports = {{"own_port", {{"interface", "eno1"}, {"speed_mbps", 10000}}}};
   const Json derived = {{"derive", "nic_payload"}, {"fail_ratio", 0.5}};
-  CHECK(ask({{"a", "read", 40, "", ports}, {"b", "read", 30, "", ports}}, derived).questions.size() == 1);
-  CHECK(ask({{"a", "read", 40, "", ports}, {"b", "read", 1000, "", ports}}, derived).questions.empty());
+  CHECK(request({{"a", "read", 40, "", ports}, {"b", "read", 30, "", ports}}, derived).questions.size() == 1);
+  CHECK(request({{"a", "read", 40, "", ports}, {"b", "read", 1000, "", ports}}, derived).questions.empty());
 }
 
 // Floors by model differ: what is enough for a small drive's is no word on a large one's.
@@ -123,12 +123,13 @@ TEST_CASE("a floor that other nodes have reached before is not in question for t
     history.nodes[node][{"drives/read", "S9"}] = {PastValue{3, value, good, false, like}};
     return history;
   };
-  CHECK(ask(two, kFloor, true, past("c", 60, true, "M1")).questions.empty());
-  CHECK(ask(two, kFloor, true, past("c", 60, true, "M1")).of("a", "read") == Verdicts{Verdict::fail});
-  CHECK(ask(two, kFloor, true, past("c", 45, true, "M1")).questions.size() ==
+  CHECK(request(two, kFloor, true, past("c", 60, true, "M1")).questions.empty());
+  CHECK(request(two, kFloor, true, past("c", 60, true, "M1")).of("a", "read") == Verdicts{Verdict::fail});
+  CHECK(request(two, kFloor, true, past("c", 45, true, "M1")).questions.size() ==
         1);  // below this floor, under another profile
-  CHECK(ask(two, kFloor, true, past("c", 60, false, "M1")).questions.size() ==
+  CHECK(request(two, kFloor, true, past("c", 60, false, "M1")).questions.size() ==
         1);  // of a node that was not handed over
-  CHECK(ask(two, kFloor, true, past("c", 60, true, "M2")).questions.size() == 1);  // another kind of drive
-  CHECK(ask(two, kFloor, true, past("a", 60, true, "M1")).questions.size() == 1);  // itself
+  CHECK(request(two, kFloor, true, past("c", 60, true, "M2")).questions.size() ==
+        1);  // another kind of drive
+  CHECK(request(two, kFloor, true, past("a", 60, true, "M1")).questions.size() == 1);  // itself
 }

@@ -3,7 +3,7 @@
 #include "controller/report/gpu_checks.h"
 
 #include "base/wire.h"
-#include "controller/report/link_blame.h"
+#include "controller/report/link_faults.h"
 #include "tests/catch.h"
 #include "tests/unit/report/sample.h"
 
@@ -66,7 +66,7 @@ std::map<std::string, NodeVerdict> verdicts(const MeasuredStep& step,
   Comparison with;
   with.facts = found;
   auto checks = judge_measurements({step}, with);
-  blame_links(checks, {step}, {}, found);
+  find_link_faults(checks, {step}, {}, found);
   Report report;
   for (const auto& name : step.members) {
     NodeReport& node = report.nodes.emplace_back();
@@ -87,14 +87,14 @@ constexpr NodeVerdict kGood = NodeVerdict::accepted, kHeld = NodeVerdict::degrad
 }  // namespace
 
 TEST_CASE("what a profile's GPU check must do is run, whatever of it stops a node", "[gpu-checks]") {
-  MeasuredStep untold = gpu_step(nullptr);
-  untold.status = "incomplete";
+  MeasuredStep unreported = gpu_step(nullptr);
+  unreported.status = "incomplete";
   MeasuredStep broken = gpu_step(nullptr, {"ceilings"});
   broken.status = "failed";
   MeasuredStep excused = gpu_step(nullptr);
   excused.status = "not_applicable";
   Json nothing = measured("gpu-gemm", {{"clock", {1, "MHz"}}});
-  for (const auto& one : {gpu_step(unavailable()), untold, broken, excused, gpu_step(nothing)}) {
+  for (const auto& one : {gpu_step(unavailable()), unreported, broken, excused, gpu_step(nothing)}) {
     CAPTURE(one.status, one.result.dump());
     CHECK(stops(one));
     MeasuredStep let_off = one;  // the profile says in so many words that it has no say
@@ -190,9 +190,9 @@ TEST_CASE("a test over all GPUs that could not run leaves no member accepted, an
   result["check"] = "nccl";
   // Nothing is known but that it did not run: the node that started it answers for that.
   CHECK(verdicts(over_nodes(result)) == Verdicts{{"gpu01", kOut}, {"gpu02", kHeld}, {"gpu03", kHeld}});
-  MeasuredStep untold = over_nodes(nullptr);
-  untold.status = "failed";
-  CHECK(verdicts(untold) == Verdicts{{"gpu01", kOut}, {"gpu02", kHeld}, {"gpu03", kHeld}});
+  MeasuredStep unreported = over_nodes(nullptr);
+  unreported.status = "failed";
+  CHECK(verdicts(unreported) == Verdicts{{"gpu01", kOut}, {"gpu02", kHeld}, {"gpu03", kHeld}});
   // The reason is on another node, which says so; the others were ended because of it.
   result["detail"]["nodes"] = {
       {{"host", "gpu01"}, {"outcome", "unavailable"}, {"detail", {{"stopped", true}}}},
@@ -204,7 +204,7 @@ TEST_CASE("a test over all GPUs that could not run leaves no member accepted, an
   const MeasuredStep named = over_nodes(result);
   CHECK(verdicts(named) == Verdicts{{"gpu01", kHeld}, {"gpu02", kOut}, {"gpu03", kHeld}});
   auto checks = judge_measurements({named});
-  blame_links(checks, {named}, {});
+  find_link_faults(checks, {named}, {});
   REQUIRE_FALSE(checks["gpu02"].empty());
   CHECK(checks["gpu02"].back().reason.find("`muster reimage gpu02`") != std::string::npos);
   // The node that started it is the reason itself: the remedy is for what it lacks.

@@ -1,6 +1,6 @@
 // The verdict as the worst of limits, derived values, fleet and history; and who is blamed for a slow link.
 #include "controller/plan/hosts_spec.h"
-#include "controller/report/link_blame.h"
+#include "controller/report/link_faults.h"
 #include "controller/report/expected.h"
 #include "controller/report/history.h"
 #include "tests/catch.h"
@@ -65,7 +65,7 @@ std::vector<MeasuredStep> links(const std::vector<std::string>& nodes, Rate rate
 
 Judged judged_links(const std::vector<MeasuredStep>& steps) {
   auto judged = judge_measurements(steps);
-  blame_links(judged, steps, [](const std::string& node) { return "NIC of " + node; });
+  find_link_faults(judged, steps, [](const std::string& node) { return "NIC of " + node; });
   return judged;
 }
 
@@ -203,7 +203,7 @@ TEST_CASE("what is kept of a run is read back, and bad values are no history") {
   r.nodes[1].verdict = NodeVerdict::degraded;
   r.nodes[1].checks[0].verdict = Verdict::degraded;
   r.nodes[1].checks[0].reason = "90 is below 100";
-  r.nodes[1].checks[0].blame = {"drive S1"};
+  r.nodes[1].checks[0].faulty_parts = {"drive S1"};
   History history;
   REQUIRE(add_history(history, 7, measured_text(r)).ok());
   REQUIRE(history.of("a", "drives/read_mbps", "S1").size() == 1);
@@ -221,7 +221,7 @@ TEST_CASE("what is kept of a run is read back, and bad values are no history") {
     carry_over(now, history);
     REQUIRE(now.checks.size() == 1);
     CHECK(now.checks[0].verdict == Verdict::degraded);
-    CHECK(now.checks[0].blame == std::vector<std::string>{"drive S1"});
+    CHECK(now.checks[0].faulty_parts == std::vector<std::string>{"drive S1"});
     CHECK(now.checks[0].reason == "not measured in this run; in run 7: 90 is below 100");
     // Carried again, it is still run 7's.
     r.nodes = {now};
@@ -270,7 +270,7 @@ TEST_CASE("a node with a slow receiving side is named, its partners are not") {
   const auto judged = judged_links(steps);
   const Check& located = get(judged, "node02", "links/located", "receiving");
   CHECK(located.verdict == Verdict::degraded);
-  CHECK(located.blame == std::vector<std::string>{"link of node02 (NIC of node02), receiving"});
+  CHECK(located.faulty_parts == std::vector<std::string>{"link of node02 (NIC of node02), receiving"});
   CHECK(located.reason == "slow with 2 of 2 partners: 3 MB/s with node01, node03");
   CHECK(settled("node02", judged) == NodeVerdict::degraded);
   CHECK(settled("node01", judged) == NodeVerdict::accepted);
@@ -306,7 +306,7 @@ TEST_CASE("a dead link fails its own node only; a slow path counts for both of i
       links(nodes, [](const auto& from, const auto& to) { return from == "a" && to == "b" ? 3.0 : 9.0; }));
   CHECK(settled("a", path) == NodeVerdict::degraded);
   CHECK(settled("b", path) == NodeVerdict::degraded);
-  CHECK(get(path, "a", "links/located", "sending").blame.size() == 2);
+  CHECK(get(path, "a", "links/located", "sending").faulty_parts.size() == 2);
   for (const char* node : {"c", "d"}) CHECK(settled(node, path) == NodeVerdict::accepted);
 
   const auto fine = judged_links(links(nodes, [](const auto&, const auto&) { return 9.0; }));
@@ -374,7 +374,7 @@ TEST_CASE(
   const auto slow = judged_links(steps("node02", false));
   const Check& located = get(slow, "node02", "rdma/located", "rail 1, sending");
   CHECK(located.verdict == Verdict::degraded);
-  CHECK(located.blame == std::vector<std::string>{"link of node02 (mlx5_1, rail 1), sending"});
+  CHECK(located.faulty_parts == std::vector<std::string>{"link of node02 (mlx5_1, rail 1), sending"});
   CHECK(located.reason == "slow with 2 of 2 partners: 60 Gb/s with node01, node03");
   for (const auto& check : slow.at("node02"))
     CHECK((check.like != "rail 0" || check.verdict == Verdict::pass));
@@ -414,7 +414,7 @@ TEST_CASE("links whose rates differ by half are no suspects where their limit is
   }
   const auto judged = judged_links(steps);
   const Check& located = get(judged, "hgx02", "rdma/located", "rail 1, receiving");
-  CHECK(located.blame == std::vector<std::string>{"link of hgx02 (rxe1, rail 1), receiving"});
+  CHECK(located.faulty_parts == std::vector<std::string>{"link of hgx02 (rxe1, rail 1), receiving"});
   CHECK(located.reason.find("slow with 2 of 2 partners") == 0);
   CHECK(settled("hgx02", judged) == NodeVerdict::degraded);
   for (const char* innocent : {"hgx01", "store01"}) {
@@ -644,9 +644,10 @@ TEST_CASE("TCP is held to the port that has the node's address, not to the node'
                   &facts);
   };
   const double of_25 = 25000.0 / 8 * 1448 / 1538;
-  const auto told = bound({{"own_port", {{"interface", "eno1"}, {"mac", in.mac}, {"speed_mbps", 25000}}}});
-  CHECK(*told.value == Approx(of_25));
-  CHECK(told.text.find("eno1") != std::string::npos);
+  const auto reported =
+      bound({{"own_port", {{"interface", "eno1"}, {"mac", in.mac}, {"speed_mbps", 25000}}}});
+  CHECK(*reported.value == Approx(of_25));
+  CHECK(reported.text.find("eno1") != std::string::npos);
   CHECK(*bound({{"own_port", {{"interface", "bond0"}, {"mac", "02:00:00:00:00:01"}, {"speed_mbps", 50000}}}})
              .value == Approx(2 * of_25));
   CHECK(*bound({{"own_port", {{"interface", "eno1"}, {"mac", in.mac}}}}).value ==

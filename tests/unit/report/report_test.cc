@@ -155,7 +155,7 @@ Report hostile_report() {
   for (auto& s : n.steps) s.name = s.phase = s.status = s.message = h;
   for (auto& c : n.checks) {
     c.name = c.title = c.subject = c.unit = c.measured_text = c.expected_text = c.derivation = c.reason = h;
-    c.blame = {h};
+    c.faulty_parts = {h};
     c.evidence = {{h, h}};
   }
   for (auto& d : r.destroyed) d.node = d.group = d.serial = d.wwid = d.model = d.content = d.why = h;

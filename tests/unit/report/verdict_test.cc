@@ -103,10 +103,11 @@ TEST_CASE("GPU count, model and PCIe link are those declared, and the odd one is
   auto checks = judge_hardware(node, &facts);
   CHECK(verdict(checks, "hardware/gpus") == Verdict::pass);
   CHECK(verdict(checks, "hardware/gpu_model") == Verdict::fail);
-  CHECK(find(checks, "hardware/gpu_model")->blame ==
+  CHECK(find(checks, "hardware/gpu_model")->faulty_parts ==
         std::vector<std::string>{"0000:65:00.0 is NVIDIA A100-SXM4-80GB"});
   CHECK(verdict(checks, "hardware/pcie") == Verdict::fail);
-  CHECK(find(checks, "hardware/pcie")->blame == std::vector<std::string>{"0000:65:00.0 at 16.0 GT/s x16"});
+  CHECK(find(checks, "hardware/pcie")->faulty_parts ==
+        std::vector<std::string>{"0000:65:00.0 at 16.0 GT/s x16"});
 
   facts.gpus[1] = gpu("NVIDIA H100 80GB HBM3", "0000:65:00.0", "");
   CHECK(verdict(judge_hardware(node, &facts), "hardware/pcie") == Verdict::skipped);
@@ -172,7 +173,7 @@ TEST_CASE("processors, ports and disks are counted") {
     facts.nics[0].link_up = false;
     const auto checks = judge_hardware(node, &facts);
     CHECK(verdict(checks, "hardware/nics") == Verdict::fail);
-    CHECK(find(checks, "hardware/nics")->blame.size() == 1);
+    CHECK(find(checks, "hardware/nics")->faulty_parts.size() == 1);
   }
   SECTION("a drive is missing") {
     facts.disks.erase(facts.disks.begin() + 1);
@@ -271,7 +272,7 @@ TEST_CASE("what did not run is skipped, what ran wrong fails, and neither passes
     CHECK(checks[1].verdict == rows[i].metric);
     CHECK(obstacle(accepted_with(checks)).empty() == (i == 0));
   }
-  CHECK(judge_one(with_outcome("corrupt"))[0].blame == std::vector<std::string>{"cpu 3"});
+  CHECK(judge_one(with_outcome("corrupt"))[0].faulty_parts == std::vector<std::string>{"cpu 3"});
   CHECK(judge_one(with_outcome("corrupt"))[0].reason == "cpu 3 product 7 is wrong");
 }
 

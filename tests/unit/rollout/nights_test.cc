@@ -16,8 +16,8 @@ using namespace muster::rollout::sim;
 namespace {
 
 uint64_t seeds() {
-  const char* asked = std::getenv("MUSTER_ROLLOUT_SEEDS");
-  return asked ? std::strtoull(asked, nullptr, 10) : 150;
+  const char* requested = std::getenv("MUSTER_ROLLOUT_SEEDS");
+  return requested ? std::strtoull(requested, nullptr, 10) : 150;
 }
 
 // Of seeds 1 to `count`, on all processors.

@@ -7,7 +7,7 @@ using namespace muster;
 
 namespace {
 
-Json told(const std::string& id, const std::string& status, Json result = nullptr) {
+Json reported(const std::string& id, const std::string& status, Json result = nullptr) {
   return {{"step", id}, {"status", status}, {"message", ""}, {"ms", 1}, {"result", std::move(result)}};
 }
 JournalRow row(const std::string& event, Json data, const std::string& action = "n/accept") {
@@ -34,31 +34,34 @@ Json after(const std::vector<JournalRow>& rows) {
 
 TEST_CASE("what was reported of a step stands until the next report, and being given up changes nothing",
           "[answers]") {
-  const auto first = ended({told("a", "measured", 1), told("b", "failed")});
-  const auto second = ended({told("a", "incomplete"), told("b", "measured", 3), told("c", "incomplete")});
+  const auto first = ended({reported("a", "measured", 1), reported("b", "failed")});
+  const auto second =
+      ended({reported("a", "incomplete"), reported("b", "measured", 3), reported("c", "incomplete")});
   const auto rows = std::vector<JournalRow>{row("intent", {}),
-                                            row("step", told("a", "measured", 1)),
+                                            row("step", reported("a", "measured", 1)),
                                             row("failed", first),
                                             row("intent", {}),
-                                            row("step", told("b", "measured", 2)),
+                                            row("step", reported("b", "measured", 2)),
                                             row("failed", second),
                                             row("abandoned", {{"message", "given up"}})};
-  CHECK(after(rows) == Json{told("a", "measured", 1), told("b", "measured", 3), told("c", "incomplete")});
+  CHECK(after(rows) ==
+        Json{reported("a", "measured", 1), reported("b", "measured", 3), reported("c", "incomplete")});
 }
 
 TEST_CASE("a success counts alone", "[answers]") {
-  CHECK(after({row("failed", ended({told("a", "failed"), told("b", "measured", 1)})),
-               row("succeeded", ended({told("a", "measured", 2)}))}) == Json{told("a", "measured", 2)});
+  CHECK(after({row("failed", ended({reported("a", "failed"), reported("b", "measured", 1)})),
+               row("succeeded", ended({reported("a", "measured", 2)}))}) ==
+        Json{reported("a", "measured", 2)});
 }
 
 TEST_CASE("rounds that isolate the faulty node are no answers of the action", "[answers]") {
-  const auto own = ended({told("a", "measured", 1), told("all-reduce", "measured", 5)}, true);
-  const auto round = ended({told("all-reduce", "measured", {{"parts", Json::array()}})}, true);
-  CHECK(after({row("failed", own), row("step", told("all-reduce", "measured", 9)), row("failed", round),
+  const auto own = ended({reported("a", "measured", 1), reported("all-reduce", "measured", 5)}, true);
+  const auto round = ended({reported("all-reduce", "measured", {{"parts", Json::array()}})}, true);
+  CHECK(after({row("failed", own), row("step", reported("all-reduce", "measured", 9)), row("failed", round),
                row("unknown", {{"message", "lost"}}), row("abandoned", {{"message", "given up"}})}) ==
-        Json{told("a", "measured", 1), told("all-reduce", "measured", 5)});
-  CHECK(after({row("failed", own), row("succeeded", ended({told("all-reduce", "measured", 7)}))}) ==
-        Json{told("all-reduce", "measured", 7)});
+        Json{reported("a", "measured", 1), reported("all-reduce", "measured", 5)});
+  CHECK(after({row("failed", own), row("succeeded", ended({reported("all-reduce", "measured", 7)}))}) ==
+        Json{reported("all-reduce", "measured", 7)});
 }
 
 TEST_CASE(

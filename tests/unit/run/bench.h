@@ -45,8 +45,8 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   std::vector<Json> reinstalls;           // orders to the provider
   PowerPort::Done reinstalled;            // its answer, for the test to give
   std::map<std::string, Person> persons;  // nodes that a person switches
-  std::map<std::string, PowerPort::Done> asked;  // of them, "netboot n1": what is open
-  std::vector<Result<Json>> leave_answers;       // taken from the front; then params with a token
+  std::map<std::string, PowerPort::Done> requested;  // of them, "netboot n1": what is open
+  std::vector<Result<Json>> leave_answers;           // taken from the front; then params with a token
   int tokens = 0;
   bool bmc_is_silent = false;
   std::string faulty;  // for this node the power port throws
@@ -72,7 +72,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   }
   void netboot(const std::string& node, PowerPort::Done done) override {
     powered.push_back(node);
-    if (persons.count(node)) return ask("netboot " + node, std::move(done));
+    if (persons.count(node)) return request("netboot " + node, std::move(done));
     if (node == faulty) throw std::runtime_error("meant to be");
     if (bmc_is_silent) return;
     Status answer = Ok{};
@@ -91,17 +91,17 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     const auto found = persons.find(node);
     return found == persons.end() ? std::nullopt : std::optional(found->second);
   }
-  void ask(const std::string& what, PowerPort::Done done) { asked[what] = std::move(done); }
+  void request(const std::string& what, PowerPort::Done done) { requested[what] = std::move(done); }
   // The person did it, or it was seen; false: no task was open.
   bool answer(const std::string& what, const Status& status = Ok{}) {
-    const auto found = asked.find(what);
-    if (found == asked.end()) return false;
+    const auto found = requested.find(what);
+    if (found == requested.end()) return false;
     reactor.post([done = found->second, status] { done(status); });
-    asked.erase(found);
+    requested.erase(found);
     return true;
   }
   void power_off(const std::string& node, PowerPort::Done done) override {
-    if (persons.count(node)) return ask("off " + node, std::move(done));
+    if (persons.count(node)) return request("off " + node, std::move(done));
     switched_off.push_back(node);
     Status answer = Ok{};
     if (!off_answers.empty()) {
@@ -111,7 +111,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     reactor.post([done, answer] { done(answer); });
   }
   void power_on(const std::string& node, PowerPort::Done done) override {
-    if (persons.count(node)) return ask("on " + node, std::move(done));
+    if (persons.count(node)) return request("on " + node, std::move(done));
     switched_on.push_back(node);
     reactor.post([done] { done(Ok{}); });
   }
@@ -169,7 +169,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   void restart() {
     executor.reset();
     offers.clear();
-    asked.clear();
+    requested.clear();
     live();
   }
   void start() {

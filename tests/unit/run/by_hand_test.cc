@@ -43,7 +43,7 @@ TEST_CASE("the task names the place and the deadline, and the node goes on when 
           "[run][manual]") {
   Bench b;
   begin(b);
-  REQUIRE(b.asked.count("netboot n1") == 1);
+  REQUIRE(b.requested.count("netboot n1") == 1);
   CHECK(b.armed.count("n1") == 1);
   CHECK(waiting(b, "reason").find("(rack 3)") != std::string::npos);
   CHECK(waiting(b, "awaited").find("muster power done n1") != std::string::npos);
@@ -51,7 +51,7 @@ TEST_CASE("the task names the place and the deadline, and the node goes on when 
   CHECK(wait["until"].get<int64_t>() - wait["since"].get<int64_t>() == kWithin);
   CHECK(b.looks == 0);
   b.reactor.advance(kWithin - 5 * kMinute);  // far longer than a netboot takes
-  REQUIRE(b.asked.count("netboot n1") == 1);
+  REQUIRE(b.requested.count("netboot n1") == 1);
   CHECK(b.row("n1").state == NodeState::installing);
   SECTION("its request for the RAM system, or the operator's word") {
     b.answer("netboot n1");
@@ -63,7 +63,7 @@ TEST_CASE("the task names the place and the deadline, and the node goes on when 
   }
   SECTION("the RAM system's hello") {
     comes_up(b, "n1", "ram1");
-    CHECK(b.asked.empty());
+    CHECK(b.requested.empty());
     CHECK(std::count(b.forgotten.begin(), b.forgotten.end(), "n1") >= 1);
   }
   b.reactor.advance(kWithin);  // the deadline that was, is none any more
@@ -76,7 +76,7 @@ TEST_CASE("no person comes: quarantined at the deadline, once, and the task is c
   begin(b);
   b.reactor.advance(kWithin + kMinute);
   CHECK(b.row("n1").state == NodeState::quarantined);
-  CHECK(b.asked.empty());
+  CHECK(b.requested.empty());
   CHECK(b.armed.empty());
   CHECK(b.powered.size() == 1);
   REQUIRE(b.ended.size() == 1);
@@ -86,7 +86,7 @@ TEST_CASE("it came up from its disk: the same person is waited for, and told", "
   Bench b;
   begin(b);
   b.hello("n1", wire::Mode::installed, "old1", "sha256:old");
-  CHECK(b.asked.count("netboot n1") == 1);
+  CHECK(b.requested.count("netboot n1") == 1);
   CHECK(waiting(b, "observed").find("from its disk") != std::string::npos);
   CHECK(b.row("n1").state == NodeState::installing);
   comes_up(b, "n1", "ram1");
@@ -98,12 +98,12 @@ TEST_CASE("said to be done, while its old system goes on speaking: asked again w
   begin(b);
   b.executor->on_hello({"n1", wire::Mode::installed, "old1", "sha256:old"});
   b.answer("netboot n1");
-  for (int i = 0; i < 10 && b.asked.empty(); ++i) {
+  for (int i = 0; i < 10 && b.requested.empty(); ++i) {
     b.reactor.advance(10 * kSecond);
     b.executor->on_contact("n1", {"old1", wire::Mode::installed});
     b.reactor.advance(100);
   }
-  CHECK(b.asked.count("netboot n1") == 1);
+  CHECK(b.requested.count("netboot n1") == 1);
   CHECK(b.store.journal(1).value().back().event != "quarantined");
   comes_up(b, "n1", "ram1");
 }
@@ -116,7 +116,7 @@ TEST_CASE("a RAM system that does not come gets another task, and is given up af
     REQUIRE(b.answer("netboot n1"));
     b.reactor.advance(21 * kMinute);
   }
-  CHECK(b.asked.empty());
+  CHECK(b.requested.empty());
   CHECK(b.row("n1").state == NodeState::quarantined);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("a restart of the controller goes on waiting, and the time that has pa
   b.restart();
   REQUIRE(b.executor->resume(1).ok());
   b.reactor.advance(200);
-  REQUIRE(b.asked.count("netboot n1") == 1);
+  REQUIRE(b.requested.count("netboot n1") == 1);
   CHECK(b.rearmed == std::vector<std::string>{"n1"});
   SECTION("until the person came") {
     b.answer("netboot n1");
@@ -151,7 +151,7 @@ TEST_CASE("what was done before the controller ended is not asked for again", "[
   b.restart();
   REQUIRE(b.executor->resume(1).ok());
   b.reactor.advance(200);
-  CHECK(b.asked.empty());
+  CHECK(b.requested.empty());
   CHECK(waiting(b, "awaited") == "the RAM system's agent");
   comes_up(b, "n1", "ram1");
 }
@@ -179,7 +179,7 @@ TEST_CASE("who waits for a person holds no place, no turn and no barrier", "[run
   CHECK(b.offered("n2") == b.id("n2/steps", 1));
   b.finish("n2");
   CHECK(b.row("n2").state == NodeState::accepted);
-  CHECK(b.asked.count("netboot n1") == 1);
+  CHECK(b.requested.count("netboot n1") == 1);
   CHECK(b.ended.empty());
   // The other one comes late, and does all of its own.
   b.hello("n1", wire::Mode::ram, "ram1");
@@ -219,7 +219,7 @@ TEST_CASE("an image that lost its RAM system gives its place away while a task i
   CHECK(b.offered("n2") == "");
   b.hello("n1", wire::Mode::installed, "old1", "sha256:old");  // instead of the RAM system
   b.reactor.advance(kMinute);
-  CHECK(b.asked.count("netboot n1") == 1);
+  CHECK(b.requested.count("netboot n1") == 1);
   CHECK(b.offered("n2") == b.id("n2/image", 1));
 }
 
@@ -230,7 +230,7 @@ TEST_CASE("a silent RAM system is not looked for at a BMC; at the deadline a tas
   b.hello("n1", wire::Mode::ram, "ram1");
   REQUIRE(b.offered("n1") == b.id("n1/image", 1));
   b.reactor.advance(b.plan.actions[1].timeout + 2 * kMinute);
-  CHECK(b.asked.count("netboot n1") == 1);
+  CHECK(b.requested.count("netboot n1") == 1);
   CHECK(b.looks == 0);
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("a cancelled run has no open tasks", "[run][manual]") {
   begin(b);
   b.executor->cancel("changed my mind");
   b.reactor.advance(100);
-  CHECK(b.asked.empty());
+  CHECK(b.requested.empty());
   CHECK(b.armed.empty());
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("a silent node is woken by a person, and its agent's word ends it", "[
   wake.timeout = 15 * kMinute;
   b.add(wake);
   b.start();
-  CHECK(b.asked.count("on n1") == 1);
+  CHECK(b.requested.count("on n1") == 1);
   CHECK(b.looks == 0);
   b.reactor.advance(kMinute * 60);
   SECTION("it is switched on, and speaks") {

@@ -26,8 +26,8 @@ struct Plans {
     plan.actions.push_back(action("n1", "second", ActionKind::steps));
   }
   Action& second() { return plan.actions.back(); }
-  Gate::Answer ask(Gate& gate) {
-    return gate.ask(second(), log, [this](const std::string& name) -> const NodeRun* {
+  Gate::Answer request(Gate& gate) {
+    return gate.check(second(), log, [this](const std::string& name) -> const NodeRun* {
       const auto found = nodes.find(name);
       return found == nodes.end() ? nullptr : &found->second;
     });
@@ -52,12 +52,12 @@ TEST_CASE("what depends on an action waits for it, and follows it when it must",
     p.second().after = {{"n2/first", row.hard}};
     p.nodes["n2"].stage = row.other;
     Gate gate(p.plan);
-    Gate::Answer answer = p.ask(gate);
+    Gate::Answer answer = p.request(gate);
     CHECK(answer.open == row.open);
     CHECK(answer.never.empty() != row.never);
     CHECK(answer.wait.reason.empty() == (row.open || row.never));
     gate.prove("n2/first");
-    CHECK(p.ask(gate).open);
+    CHECK(p.request(gate).open);
   }
 }
 
@@ -66,11 +66,11 @@ TEST_CASE("a barrier opens when each of its members is done or out", "[run]") {
   p.plan.barriers = {{"n1/first", "n2/first"}};
   p.second().behind = 0;
   Gate gate(p.plan);
-  CHECK_FALSE(p.ask(gate).open);
+  CHECK_FALSE(p.request(gate).open);
   gate.prove("n1/first");
-  CHECK_FALSE(p.ask(gate).open);
+  CHECK_FALSE(p.request(gate).open);
   p.nodes["n2"].stage = Stage::quarantined;
-  CHECK(p.ask(gate).open);
+  CHECK(p.request(gate).open);
 }
 
 TEST_CASE("who waits for a person is waited for by those only that need it", "[run]") {
@@ -79,14 +79,14 @@ TEST_CASE("who waits for a person is waited for by those only that need it", "[r
   p.nodes["n2"].stage = Stage::powering;
   p.second().after = {{"n2/first", false}};
   Gate soft(p.plan);
-  CHECK(p.ask(soft).open);
+  CHECK(p.request(soft).open);
   p.second().after = {{"n2/first", true}};
   Gate hard(p.plan);
-  CHECK_FALSE(p.ask(hard).open);
+  CHECK_FALSE(p.request(hard).open);
   p.nodes["n2"].stage = Stage::awaiting;  // they came
   p.second().after = {{"n2/first", false}};
   Gate back(p.plan);
-  CHECK_FALSE(p.ask(back).open);
+  CHECK_FALSE(p.request(back).open);
 }
 
 TEST_CASE("no node waits for one that goes back to its old system", "[run][slot]") {
@@ -97,18 +97,18 @@ TEST_CASE("no node waits for one that goes back to its old system", "[run][slot]
     p.nodes["n2"].reason = "too slow";
     p.second().after = {{"n2/first", false}};
     Gate soft(p.plan);
-    CHECK(p.ask(soft).open);
+    CHECK(p.request(soft).open);
     p.second().after = {{"n2/first", true}};
     Gate hard(p.plan);
-    CHECK_FALSE(p.ask(hard).open);
-    CHECK(p.ask(hard).never.find("too slow") != std::string::npos);
+    CHECK_FALSE(p.request(hard).open);
+    CHECK(p.request(hard).never.find("too slow") != std::string::npos);
     p.plan.barriers = {{"n1/first", "n2/first"}};
     p.second().after = {};
     p.second().behind = 0;
     Gate barrier(p.plan);
-    CHECK_FALSE(p.ask(barrier).open);
+    CHECK_FALSE(p.request(barrier).open);
     barrier.prove("n1/first");
-    CHECK(p.ask(barrier).open);
+    CHECK(p.request(barrier).open);
   }
 }
 
@@ -117,12 +117,12 @@ TEST_CASE("the way back waits for no node, and is waited for only while it may h
   p.second().after = {{"n1/first", true}, {"n2/first", true}};
   p.second().when_failed = true;
   Gate gate(p.plan);
-  CHECK(p.ask(gate).open);
+  CHECK(p.request(gate).open);
   Plans q;
   q.plan.actions[1].when_failed = true;
   q.second().after = {{"n2/first", false}};
   Gate other(q.plan);
-  CHECK_FALSE(q.ask(other).open);
+  CHECK_FALSE(q.request(other).open);
   q.nodes["n2"].stage = Stage::done;  // without it
-  CHECK(q.ask(other).open);
+  CHECK(q.request(other).open);
 }

@@ -64,7 +64,7 @@ struct World : Others {
     agent.mode = mode;
     agent.boot_id = boot;
     agent.greeted = true;
-    agent.contact = agent.heard = agent.spoke = now;
+    agent.contact = agent.silent_since = agent.spoke = now;
   }
 };
 
@@ -322,8 +322,9 @@ TEST_CASE("an order that failed is tried again, then its node is given up", "[ru
 }
 
 TEST_CASE("whatever ends an attempt takes back what it had under way", "[run]") {
-  for (const bool blamed : {true, false}) {
-    const Input end = blamed ? Input{input::GiveUp{"broken"}} : Input{input::StandDown{"cancelled"}};
+  for (const bool with_faulty_part : {true, false}) {
+    const Input end =
+        with_faulty_part ? Input{input::GiveUp{"broken"}} : Input{input::StandDown{"cancelled"}};
     Case steps(ActionKind::steps);
     steps.world.speaks(wire::Mode::installed, "boot1");
     steps.begin();

@@ -14,7 +14,7 @@ Situation imaging() {
   s.now = {1'000'000};
   s.started = {900'000};
   s.deadline = {4'000'000};
-  s.heard = s.now;
+  s.silent_since = s.now;
   s.mode = wire::Mode::ram;
   s.may_netboot = true;
   return s;
@@ -24,10 +24,10 @@ Situation booting() {
   Situation s = imaging();
   s.kind = ActionKind::netboot;
   s.awaiting_ram = true;
-  s.power_asked = s.now - 100;
+  s.power_requested = s.now - 100;
   s.power_answered = s.now;
-  s.heard = s.now - kMinute;
-  s.deadline = s.power_asked + 20 * kMinute;
+  s.silent_since = s.now - kMinute;
+  s.deadline = s.power_requested + 20 * kMinute;
   return s;
 }
 const ExecutorTiming kTiming;
@@ -39,7 +39,7 @@ TEST_CASE("an agent that is there gets its order", "[run]") { CHECK(what(imaging
 
 TEST_CASE("a silent agent is looked after before anything is decided", "[run]") {
   Situation s = imaging();
-  s.heard = s.now - kTiming.silent_after;
+  s.silent_since = s.now - kTiming.silent_after;
   CHECK(what(s) == What::look);
   s.looked = s.now;
   s.power = PowerState::off;
@@ -47,7 +47,7 @@ TEST_CASE("a silent agent is looked after before anything is decided", "[run]") 
   CHECK(advance(s, kTiming).with_netboot);
   s.power = PowerState::on;  // perhaps only the network is away
   CHECK(what(s) == What::wait);
-  s.heard = s.now - kTiming.lost_after;
+  s.silent_since = s.now - kTiming.lost_after;
   CHECK(what(s) == What::again);
   s.power.reset();  // the BMC does not answer: unknown is not failed
   s.power_error = "timeout";
@@ -61,7 +61,7 @@ TEST_CASE("an installed node that is silent is not netbooted by a plan that does
   s.kind = ActionKind::steps;
   s.mode = wire::Mode::installed;
   s.may_netboot = false;
-  s.heard = s.now - kTiming.lost_after;
+  s.silent_since = s.now - kTiming.lost_after;
   s.looked = s.now;
   s.power = PowerState::on;
   CHECK(what(s) == What::wait);
@@ -75,7 +75,7 @@ TEST_CASE("a power cycle without answer is looked at, then decided", "[run]") {
   Situation s = imaging();
   s.kind = ActionKind::netboot;
   s.awaiting_ram = true;
-  s.power_asked = s.now;
+  s.power_requested = s.now;
   CHECK(what(s) == What::look);
   s.now += 1000;
   s.looked = s.now;
@@ -97,7 +97,7 @@ TEST_CASE("the firmware's tests are not cut short by another power cycle because
   s.looked = s.now;
   s.power = PowerState::on;
   while (s.now < s.deadline) {
-    INFO((s.now - s.power_asked) / kSecond << " s");
+    INFO((s.now - s.power_requested) / kSecond << " s");
     const Decision d = advance(s, kTiming);
     REQUIRE((d.what == What::wait || d.what == What::look));
     if (d.what == What::look) s.looked = s.now;
@@ -140,7 +140,7 @@ TEST_CASE("a machine that loses power while it restarts is not waited for until 
   Situation s = imaging();
   s.kind = ActionKind::boot_disk;
   s.departed = true;
-  s.heard = s.now;
+  s.silent_since = s.now;
   CHECK(what(s) == What::wait);
   s.now += kTiming.watch_power;
   CHECK(what(s) == What::look);
@@ -182,7 +182,7 @@ TEST_CASE(
     "[run]") {
   Situation s = imaging();
   s.kind = ActionKind::boot_disk;  // `departed` was in the memory of the controller before
-  s.heard = s.now - kTiming.silent_after;
+  s.silent_since = s.now - kTiming.silent_after;
   s.looked = s.off_since = s.now;
   s.power = PowerState::off;
   CHECK(what(s) == What::wait);
@@ -219,7 +219,7 @@ TEST_CASE("for a node without power control only its agent is called", "[run][ke
   for (const bool certain : {false, true})
     for (const DurationMs passed : {DurationMs{0}, 5 * kMinute, 19 * kMinute}) {
       s.power_certain = certain;
-      s.now = s.power_asked + passed;
+      s.now = s.power_requested + passed;
       CAPTURE(certain, passed);
       CHECK(what(s) == What::wait);
     }
@@ -228,11 +228,11 @@ TEST_CASE("for a node without power control only its agent is called", "[run][ke
   CHECK(advance(s, kTiming).with_netboot);
   Situation silent = imaging();
   silent.in_band = true;
-  silent.heard = silent.now - 30 * kMinute;
+  silent.silent_since = silent.now - 30 * kMinute;
   CHECK(what(silent) == What::wait);
   silent.now = silent.deadline;
   CHECK(what(silent) == What::fail);
-  silent.heard = silent.now - kSecond;  // it speaks, and is slow
+  silent.silent_since = silent.now - kSecond;  // it speaks, and is slow
   CHECK(what(silent) == What::again);
 }
 
@@ -266,7 +266,7 @@ TEST_CASE("nothing is said of a rented machine that is true of one without power
   };
   Situation silent = imaging(), restarts = imaging();
   silent.in_band = restarts.in_band = true;
-  silent.heard = silent.now - kMinute;
+  silent.silent_since = silent.now - kMinute;
   restarts.kind = ActionKind::reboot;
   restarts.departed = true;
   for (const Situation& s : {silent, restarts})
@@ -281,17 +281,17 @@ TEST_CASE("nothing is said of a rented machine that is true of one without power
   wakes.rented = true;
   wakes.power = PowerState::off;
   CHECK(power_text(wakes) == "power is off");
-  Situation asked = booting();
-  asked.power_error = "timeout";
-  asked.looked = asked.now;
-  CHECK(words(asked, false).find("BMC") != std::string::npos);
-  CHECK(words(asked, true).find("BMC") == std::string::npos);
+  Situation requested = booting();
+  requested.power_error = "timeout";
+  requested.looked = requested.now;
+  CHECK(words(requested, false).find("BMC") != std::string::npos);
+  CHECK(words(requested, true).find("BMC") == std::string::npos);
 }
 
 TEST_CASE("a panic that its console showed is named as the reason of a boot that failed", "[run][sol]") {
   Situation s;
   s.kind = ActionKind::boot_disk;
-  s.started = s.heard = s.looked = SteadyMs{kMinute};
+  s.started = s.silent_since = s.looked = SteadyMs{kMinute};
   s.deadline = SteadyMs{10 * kMinute};
   s.departed = true;
   s.mode = wire::Mode::ram;

@@ -228,12 +228,12 @@ TEST_CASE("since when a node is silent is said when it is certain", "[run][silen
   CHECK(b.executor->silent_since("n1") == 0);  // a controller that just began has no reports yet
   b.reactor.advance(10 * kSecond);
   b.executor->on_contact("n1");
-  const TimeMs heard = b.reactor.now();
+  const TimeMs silent_since = b.reactor.now();
   b.reactor.advance(kTiming.silent_shown - kSecond);
   CHECK(b.executor->silent_since("n1") == 0);
   b.reactor.advance(2 * kSecond);
-  CHECK(b.executor->silent_since("n1") == heard);
-  CHECK(b.executor->why("n1")["silent_since"] == heard);
+  CHECK(b.executor->silent_since("n1") == silent_since);
+  CHECK(b.executor->why("n1")["silent_since"] == silent_since);
 }
 
 TEST_CASE("a node's row that cannot be read is not replaced by a blank one", "[run][silent]") {

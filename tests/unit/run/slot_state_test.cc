@@ -17,7 +17,7 @@ Situation slot(ActionKind kind) {
   s.now = {10'000'000};
   s.started = s.now - kMinute;
   s.deadline = s.started + 160 * kMinute;
-  s.heard = s.contact = s.now;
+  s.silent_since = s.contact = s.now;
   s.mode = wire::Mode::installed;
   s.same_system = true;
   s.may_cut = true;
@@ -27,7 +27,7 @@ Situation silent(ActionKind kind, DurationMs span) {
   Situation s = slot(kind);
   s.started = s.now - span;
   s.deadline = s.started + 160 * kMinute;
-  s.heard = s.contact = s.started;
+  s.silent_since = s.contact = s.started;
   return s;
 }
 What what(const Situation& s) { return advance(s, kTiming).what; }
@@ -106,7 +106,7 @@ TEST_CASE("the power is cycled once, when no agent reported, of a node that may 
     other.cycled = true;
     CHECK(what(other) == What::fail);
     other = s;
-    other.heard = other.contact = other.now;  // it is there, and did not do it
+    other.silent_since = other.contact = other.now;  // it is there, and did not do it
     CHECK(what(other) == What::fail);
     for (const bool by_hand : {true, false}) {  // nothing here switches it
       other = s;
@@ -128,9 +128,9 @@ TEST_CASE("an agent that came up has time for its hello after the deadline, but 
   Situation s = silent(ActionKind::boot_slot, 160 * kMinute);
   s.departed = true;
   s.same_system = false;
-  s.heard = s.now;
+  s.silent_since = s.now;
   CHECK(what(s) == What::wait);
-  s.now = s.heard = s.deadline + kTiming.lost_after;
+  s.now = s.silent_since = s.deadline + kTiming.lost_after;
   CHECK(what(s) == What::fail);
 }
 
@@ -162,17 +162,17 @@ TEST_CASE("a wait names the old system where that is what comes next, and not a 
   s.deadline = s.now + 20 * kMinute;
   SECTION("it is in the wrong system") {
     s.mode = wire::Mode::ram;
-    s.heard = s.now;
+    s.silent_since = s.now;
   }
   SECTION("it is silent") {
     s.mode = wire::Mode::installed;
-    s.heard = s.now - kTiming.silent_after;
+    s.silent_since = s.now - kTiming.silent_after;
     s.looked = s.now;
     s.power = PowerState::on;
   }
   SECTION("it is silent, and nothing switches it") {
     s.mode = wire::Mode::installed;
-    s.heard = s.now - kTiming.silent_after;
+    s.silent_since = s.now - kTiming.silent_after;
     s.in_band = true;
   }
   const std::string quarantine = "quarantine", back = "back to its old system";

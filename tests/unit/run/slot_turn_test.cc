@@ -51,7 +51,7 @@ struct Turns : Others {
   bool gone(const std::string&) const override { return false; }
   bool gone_since(const std::string&, SteadyMs) const override { return false; }
 
-  void speaks() { agent.contact = agent.heard = agent.spoke = now; }
+  void speaks() { agent.contact = agent.silent_since = agent.spoke = now; }
   void turn(Input input) {
     Turn made =
         take(std::move(state), std::move(input),

@@ -145,7 +145,7 @@ TEST_CASE("no other node moves: an address is written down where the order of na
   CHECK(added->spec.node("node04")->address == "10.20.0.14");
   CHECK(says(added->text, "address: \"10.20.0.14\""));
   between.address = "10.20.0.12";
-  CHECK(says(refusal(text, between), "node03 has been assigned the address 10.20.0.12"));
+  CHECK(says(refusal(text, between), "would change the address of node03, which is 10.20.0.12"));
   between.address = "10.20.0.77";
   CHECK(add_node(text, between)->spec.node("node04")->address == "10.20.0.77");
 }

@@ -53,10 +53,10 @@ TEST_CASE("the section `lab:` and the profile lab are for a lab's controller, an
   CHECK(both[0].column == 24);
   CHECK(both[1].path == "lab");
   // Asked for beside the spec it stands nowhere in it.
-  const auto asked = lab_only(parsed(quick()), "lab");
-  REQUIRE(asked.size() == 1);
-  CHECK(asked[0].line == 0);
-  CHECK(asked[0].path == "profile");
+  const auto requested = lab_only(parsed(quick()), "lab");
+  REQUIRE(requested.size() == 1);
+  CHECK(requested[0].line == 0);
+  CHECK(requested[0].path == "profile");
 }
 
 TEST_CASE("what is for a lab alone is planned by no other controller, although it is stored",

@@ -168,17 +168,17 @@ TEST_CASE("an agent that was sent once takes many requests, and nothing of it st
   auto dialog = talk_to_agent_unseen(**session, agent, "adopt --stdin", 30 * kSecond);
   if (!dialog.ok()) FAIL(dialog.error().message);
   for (const char* line : {"one", "two", "the token"}) {
-    const auto said = (*dialog)->ask(line, 10 * kSecond);
+    const auto said = (*dialog)->request(line, 10 * kSecond);
     REQUIRE(said.ok());
     CHECK(*said == std::string("heard ") + line);
   }
   // Beside it, over the same connection.
   CHECK((*session)->run("ls /dev/shm/muster-agent", "", 10 * kSecond)->exit_code != 0);
-  CHECK((*dialog)->ask("mute", 300).error().code == Code::timeout);
-  const auto died = (*dialog)->ask("die", 10 * kSecond);
+  CHECK((*dialog)->request("mute", 300).error().code == Code::timeout);
+  const auto died = (*dialog)->request("die", 10 * kSecond);
   CHECK(died.error().code == Code::timeout);  // the request may have been carried out
   CHECK(died.error().message.find("out of memory") != std::string::npos);
-  CHECK((*dialog)->ask("again", 10 * kSecond).error().code == Code::unavailable);
+  CHECK((*dialog)->request("again", 10 * kSecond).error().code == Code::unavailable);
   dialog->reset();
   CHECK((*session)->run("grep -c muster-preview /proc/self/mounts", "", 10 * kSecond)->out == "0\n");
 }
@@ -200,11 +200,11 @@ TEST_CASE("a connection that is gone asks nothing", "[ssh]") {
   REQUIRE(session.ok());
   auto dialog = (*session)->talk("echo ready; read -r line; echo $PPID; exec cat >/dev/null", "", kMinute);
   REQUIRE(dialog.ok());
-  const auto server = (*dialog)->ask("who", 10 * kSecond);
+  const auto server = (*dialog)->request("who", 10 * kSecond);
   REQUIRE(server.ok());
   REQUIRE(kill(std::stoi(*server), SIGKILL) == 0);
   // Whether its end is known by now or shows when no answer comes; from then on it is known.
-  const Code first = (*dialog)->ask("again", 10 * kSecond).error().code;
+  const Code first = (*dialog)->request("again", 10 * kSecond).error().code;
   CHECK((first == Code::unavailable || first == Code::timeout));
-  CHECK((*dialog)->ask("once more", 10 * kSecond).error().code == Code::unavailable);
+  CHECK((*dialog)->request("once more", 10 * kSecond).error().code == Code::unavailable);
 }

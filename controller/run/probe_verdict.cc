@@ -1,4 +1,4 @@
-#include "controller/run/blame.h"
+#include "controller/run/probe_verdict.h"
 
 #include <fmt/format.h>
 
@@ -16,10 +16,10 @@ ProbeVerdict judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
       return {What::quarantine, n.name, fmt::format("away during {} attempts in a row", n.excuses + 1)};
     }
   for (const auto& n : p.others) {
-    if (n.heard > p.failed) continue;
+    if (n.contact > p.failed) continue;
     // Contacts from before a restart of the controller are unknown, so silence is counted from shortly before
     // the failure at the earliest.
-    const SteadyMs from = std::max({n.heard, p.failed - t.silent_after, p.listens});
+    const SteadyMs from = std::max({n.contact, p.failed - t.silent_after, p.listens});
     const SteadyMs until = from + t.lost_after;
     if (p.now < until) return {What::wait, n.name, "", until};
     return {What::quarantine, n.name, "silent for " + to_human(p.now - from)};

@@ -1,4 +1,4 @@
-#include "controller/run/blame.h"
+#include "controller/run/probe_verdict.h"
 
 #include "controller/run/narrow.h"
 #include "tests/catch.h"
@@ -29,7 +29,7 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
   CHECK(first.node == "n2");
   CHECK(first.until == SteadyMs{1'010'000} + kTiming.lost_after);
   SECTION("it is heard: the failure counts") {
-    p.others[0].heard = p.failed + 1;
+    p.others[0].contact = p.failed + 1;
     CHECK(judge_probe(p, kTiming).what == What::stands);
   }
   SECTION("it was given up: the failure does not count") {
@@ -39,7 +39,7 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
   SECTION(
       "the controller came in between: whether it was away is unknown, and the failure does not count, "
       "within limits") {
-    p.others[0].heard = p.failed + 1;
+    p.others[0].contact = p.failed + 1;
     p.watched = p.started + 1;
     CHECK(judge_probe(p, kTiming).what == What::excuse);
     CHECK(judge_probe(p, kTiming).node == "n2");
@@ -50,7 +50,7 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
     CHECK(judge_probe(p, kTiming).what == What::stands);
   }
   SECTION("it was away and is back: the failure does not count; time after time: it is accused itself") {
-    p.others[0].heard = p.others[0].returned = p.failed + 1;
+    p.others[0].contact = p.others[0].returned = p.failed + 1;
     CHECK(judge_probe(p, kTiming).what == What::excuse);
     p.others[0].excuses = kMostExcuses;
     CHECK(judge_probe(p, kTiming).what == What::quarantine);
@@ -71,7 +71,7 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
     CHECK(judge_probe(p, kTiming).what == What::quarantine);
   }
   SECTION("contacts of before the controller's restart are unknown: no node is quarantined at once") {
-    p.others[0].heard = {0};
+    p.others[0].contact = {0};
     CHECK(judge_probe(p, kTiming).what == What::wait);
     CHECK(judge_probe(p, kTiming).until == p.failed - kTiming.silent_after + kTiming.lost_after);
   }
@@ -79,7 +79,7 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
 
 TEST_CASE("before a prober is given up another node repeats the probe", "[run]") {
   FailedProbe p = failed();
-  p.others[0].heard = p.failed + 1;
+  p.others[0].contact = p.failed + 1;
   p.tries_left = false;
   CHECK(judge_probe(p, kTiming).what == What::repeat);
   CHECK(judge_probe(p, kTiming).node == "n2");

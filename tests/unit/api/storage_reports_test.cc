@@ -1,5 +1,5 @@
 // `muster status` of storage: what agents say with their requests, held against the spec.
-#include "controller/nodes/storage_told.h"
+#include "controller/nodes/storage_reports.h"
 
 #include "base/json.h"
 #include "controller/engines/ceph_engine.h"
@@ -54,10 +54,10 @@ std::string of_ceph() { return mounted("ceph", "muster@" + ceph_fsid("gaggle", "
 }  // namespace
 
 TEST_CASE("storage of each node adds up, that of a server counts once", "[api]") {
-  StorageTold told;
-  told.update("node01", "[" + kScratch + "," + kHome + "]");
-  told.update("node02", "[" + kScratch + "," + kHome + "]");
-  const Json status = told.status(spec(), nobody);
+  StorageReports reported;
+  reported.update("node01", "[" + kScratch + "," + kHome + "]");
+  reported.update("node02", "[" + kScratch + "," + kHome + "]");
+  const Json status = reported.status(spec(), nobody);
   REQUIRE(status.size() == 2);
   CHECK(status[0]["size_bytes"] == 2000);
   CHECK(status[0]["used_bytes"] == 200);
@@ -70,41 +70,41 @@ TEST_CASE("storage of each node adds up, that of a server counts once", "[api]")
 }
 
 TEST_CASE("what is wrong with storage is said with its node", "[api]") {
-  StorageTold told;
-  told.update("node01", "[" + kScratch + "]");
-  told.update("node02", R"([{"at": "/scratch", "fs": "xfs", "from": "/dev/md127", "array": "raid1",
+  StorageReports reported;
+  reported.update("node01", "[" + kScratch + "]");
+  reported.update("node02", R"([{"at": "/scratch", "fs": "xfs", "from": "/dev/md127", "array": "raid1",
       "health": "degraded: 1 of 2 members", "ok": false},
       {"at": "/home", "fs": "nfs4", "from": "10.0.0.5:/export", "silent": true}])");
-  const Json status = told.status(spec(), nobody);
+  const Json status = reported.status(spec(), nobody);
   CHECK(status[0]["healthy"] == false);
   CHECK(status[0]["problems"] ==
         Json::parse(R"([{"node": "node02", "problem": "raid1 degraded: 1 of 2 members"}])"));
   CHECK(status[1]["healthy"] == false);
   CHECK(status[1]["nodes"][0]["state"] == "absent");
   CHECK(status[1]["nodes"][1]["state"] == "silent");
-  told.update("node02",
-              R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.5:/export", "silent": true, "age": 300}])");
-  const std::string since = told.status(spec(), nobody)[1]["problems"][1]["problem"];
+  reported.update(
+      "node02", R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.5:/export", "silent": true, "age": 300}])");
+  const std::string since = reported.status(spec(), nobody)[1]["problems"][1]["problem"];
   CHECK(since.find("300 s") != std::string::npos);
-  told.update("node02", R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.6:/export"}])");
-  CHECK(told.status(spec(), nobody)[1]["nodes"][1]["state"] == "other");
+  reported.update("node02", R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.6:/export"}])");
+  CHECK(reported.status(spec(), nobody)[1]["nodes"][1]["state"] == "other");
 }
 
 TEST_CASE("of a node that is not heard, or says nonsense, nothing is known of its storage", "[api]") {
-  StorageTold told;
-  told.update("node01", "[" + kScratch + "," + kHome + "]");
+  StorageReports reported;
+  reported.update("node01", "[" + kScratch + "," + kHome + "]");
   for (const std::string& bad : {std::string(), std::string("{}"), std::string("[[["), std::string("7"),
                                  "[" + std::string(9000, ' ') + "]"}) {
-    told.update("node02", "[" + kHome + "]");
-    told.update("node02", bad);
-    CHECK(told.status(spec(), nobody)[0]["nodes"][1]["state"] == "unknown");
+    reported.update("node02", "[" + kHome + "]");
+    reported.update("node02", bad);
+    CHECK(reported.status(spec(), nobody)[0]["nodes"][1]["state"] == "unknown");
   }
   for (const std::string odd : {"[1, null, \"x\", {\"at\": 5}]",
                                 R"([{"at": "/scratch", "size": "big", "used": -1, "ok": 0, "array": {}}])"}) {
-    told.update("node02", odd);
-    CHECK(told.status(spec(), nobody).size() == 2);
+    reported.update("node02", odd);
+    CHECK(reported.status(spec(), nobody).size() == 2);
   }
-  const Json silent = told.status(spec(), [](const std::string&) { return true; });
+  const Json silent = reported.status(spec(), [](const std::string&) { return true; });
   for (const Json& section : silent) {
     CHECK(section["healthy"].is_null());
     CHECK_FALSE(section.contains("size_bytes"));
@@ -114,10 +114,10 @@ TEST_CASE("of a node that is not heard, or says nonsense, nothing is known of it
 TEST_CASE("an engine that is not well is said to be, with its own words", "[api]") {
   const auto status = [](const std::string& engine, const std::string& first, const std::string& second) {
     const std::string mount = engine == "ceph" ? of_ceph() : kMfs;
-    StorageTold told;
-    told.update("node01", "[" + first + (first.empty() ? "" : ",") + mount + "]");
-    told.update("node02", "[" + second + (second.empty() ? "" : ",") + mount + "]");
-    const Json all = told.status(shared_by(engine), nobody);
+    StorageReports reported;
+    reported.update("node01", "[" + first + (first.empty() ? "" : ",") + mount + "]");
+    reported.update("node02", "[" + second + (second.empty() ? "" : ",") + mount + "]");
+    const Json all = reported.status(shared_by(engine), nobody);
     for (const Json& node : all[0]["nodes"]) CHECK(node["state"] == "mounted");
     return all[0];
   };
@@ -145,11 +145,11 @@ TEST_CASE("an engine that is not well is said to be, with its own words", "[api]
 }
 
 TEST_CASE("what a master said that is not heard any more is not shown", "[api]") {
-  StorageTold told;
-  told.update("node01", R"([{"engine": "moosefs", "ok": false, "health": "1 chunks are missing"}])");
-  told.update("node02", "[" + kMfs + "]");
+  StorageReports reported;
+  reported.update("node01", R"([{"engine": "moosefs", "ok": false, "health": "1 chunks are missing"}])");
+  reported.update("node02", "[" + kMfs + "]");
   const Json status =
-      told.status(shared_by("moosefs"), [](const std::string& node) { return node == "node01"; });
+      reported.status(shared_by("moosefs"), [](const std::string& node) { return node == "node01"; });
   CHECK(status[0]["problems"].empty());
 }
 
@@ -166,49 +166,49 @@ TEST_CASE("another file system over a section's mount is not the section, whatev
                                            {"ceph", of_ceph(), of_ceph()},
                                            {"beegfs", beegfs, beegfs}}) {
     CAPTURE(one.engine);
-    StorageTold told;
-    told.update("node01", "[" + one.first + "]");
-    told.update("node02", "[" + one.second + "]");
-    CHECK(told.status(shared_by(one.engine), nobody)[0]["healthy"] == true);
+    StorageReports reported;
+    reported.update("node01", "[" + one.first + "]");
+    reported.update("node02", "[" + one.second + "]");
+    CHECK(reported.status(shared_by(one.engine), nobody)[0]["healthy"] == true);
     for (const std::string& other :
          {own, site, nfs, beegfs, of_ceph(), mounted("fuse", "mfs#10.20.0.99:9421")}) {
       if (other == one.second) continue;
       CAPTURE(other);
-      told.update("node02", "[" + other + "]");
-      const Json section = told.status(shared_by(one.engine), nobody)[0];
+      reported.update("node02", "[" + other + "]");
+      const Json section = reported.status(shared_by(one.engine), nobody)[0];
       CHECK(section["nodes"][1]["state"] == "other");
       CHECK(section["healthy"] == false);
     }
   }
-  StorageTold told;
-  told.update("node01", "[" + nfs + "]");  // the server mounts no export of its own
-  CHECK(told.status(shared_by("nfs"), nobody)[0]["nodes"][0]["state"] == "other");
+  StorageReports reported;
+  reported.update("node01", "[" + nfs + "]");  // the server mounts no export of its own
+  CHECK(reported.status(shared_by("nfs"), nobody)[0]["nodes"][0]["state"] == "other");
 }
 
 TEST_CASE("a mount that a node had no room to tell of is not known, and not absent", "[api]") {
-  StorageTold told;
-  told.update("node01", "[" + kScratch + R"(, {"cut": true}])");
-  told.update("node02", "[" + kScratch + R"(, {"cut": false}])");
-  const Json home = told.status(spec(), nobody)[1];
+  StorageReports reported;
+  reported.update("node01", "[" + kScratch + R"(, {"cut": true}])");
+  reported.update("node02", "[" + kScratch + R"(, {"cut": false}])");
+  const Json home = reported.status(spec(), nobody)[1];
   CHECK(home["nodes"][0]["state"] == "unknown");
   CHECK(home["nodes"][1]["state"] == "absent");
   CHECK(home["problems"].size() == 1);
-  CHECK(told.status(spec(), nobody)[0]["nodes"][0]["state"] == "mounted");
+  CHECK(reported.status(spec(), nobody)[0]["nodes"][0]["state"] == "mounted");
 }
 
 TEST_CASE("storage told: what the scheduler says of a node", "[storage][rollout]") {
   const auto word = [](const std::string& state, const std::string& reason = "") {
-    StorageTold told;
-    told.update("node01",
-                R"([{"scheduler": "slurm", "state": ")" + state + R"(", "reason": ")" + reason + "\"}]");
-    return told.scheduler("node01");
+    StorageReports reported;
+    reported.update("node01",
+                    R"([{"scheduler": "slurm", "state": ")" + state + R"(", "reason": ")" + reason + "\"}]");
+    return reported.scheduler("node01");
   };
   CHECK_FALSE(word("idle").busy);
   CHECK_FALSE(word("idle").out);
   for (const char* state : {"allocated", "mixed-", "completing", "draining*"}) CHECK(word(state).busy);
   for (const char* state : {"drained*", "draining", "down", "fail", "maint"}) CHECK(word(state, "psu").out);
   CHECK_FALSE(word("drained", "muster reimage").out);  // left behind by a run: the next one resumes it
-  StorageTold none;
+  StorageReports none;
   CHECK_FALSE(none.scheduler("node01").busy);
   CHECK_FALSE(none.scheduler("node01").out);
 }

@@ -1,4 +1,4 @@
-#include "controller/report/link_blame.h"
+#include "controller/report/link_faults.h"
 
 #include <fmt/format.h>
 
@@ -159,7 +159,7 @@ std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
   if (const auto found = findings.find(pair.links); found != findings.end()) {
     const bool reverse = pair.a.side == Side::receiving;
     const auto names =
-        found->second.guilty_of(reverse ? pair.b.node : pair.a.node, reverse ? pair.a.node : pair.b.node);
+        found->second.faults_on(reverse ? pair.b.node : pair.a.node, reverse ? pair.a.node : pair.b.node);
     for (const End& end : {pair.a, pair.b})
       if (std::count(names.begin(), names.end(), end.node)) out.push_back(end);
   }
@@ -170,7 +170,7 @@ std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
   return out;
 }
 
-struct Guilt {
+struct LinkFault {
   std::vector<const Pair*> pairs = {};
   std::set<std::string> names = {};  // of the faulty end, and of ends that cannot be distinguished from it
   bool alone = true;
@@ -200,8 +200,8 @@ class Findings {
   bool grouped_ = false;
 };
 
-Check located(const End& end, const Guilt& guilt, size_t measured_with) {
-  const Check& first = *guilt.pairs.front()->check;
+Check located(const End& end, const LinkFault& fault, size_t measured_with) {
+  const Check& first = *fault.pairs.front()->check;
   Check out;
   out.name = end.group + "/located";
   out.title = first.title;
@@ -211,11 +211,11 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
   out.mandatory = first.mandatory;
   out.verdict = Verdict::degraded;
   out.derivation = "slow with every partner, while the partners reach the expected value with other nodes";
-  if (!guilt.alone) out.derivation = "these measurements do not show which end is at fault";
+  if (!fault.alone) out.derivation = "these measurements do not show which end is at fault";
   std::set<std::string> partners;
   Findings findings;
   Json evidence = Json::array();
-  for (const Pair* pair : guilt.pairs) {
+  for (const Pair* pair : fault.pairs) {
     const Check& check = *pair->check;
     if (check.verdict == Verdict::fail || check.verdict == Verdict::skipped) out.verdict = Verdict::fail;
     if (partners.insert(pair->other(end)).second)
@@ -228,7 +228,7 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
     if (check.measured && (!out.measured || *check.measured < *out.measured))
       out.measured = check.measured, out.expected = check.expected;
   }
-  const bool slow = std::any_of(guilt.pairs.begin(), guilt.pairs.end(),
+  const bool slow = std::any_of(fault.pairs.begin(), fault.pairs.end(),
                                 [](const Pair* pair) { return pair->check->measured.has_value(); });
   const std::string what = slow ? "slow" : "not measured";
   out.reason = fmt::format("{} with {} of {} partners: {}", what, partners.size(),
@@ -236,7 +236,7 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
   if (out.measured) out.measured_text = amount(*out.measured, out.unit);
   if (out.expected) out.expected_text = "at least " + amount(*out.expected, out.unit);
   out.evidence = std::move(evidence);
-  out.blame.assign(guilt.names.begin(), guilt.names.end());
+  out.faulty_parts.assign(fault.names.begin(), fault.names.end());
   return out;
 }
 
@@ -254,9 +254,10 @@ std::string joined(const std::set<std::string>& names) {
 
 }  // namespace
 
-void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& given,
-                 const std::function<std::string(const std::string& node)>& nic_of,
-                 const std::map<std::string, const HardwareFacts*>& facts) {
+void find_link_faults(std::map<std::string, std::vector<Check>>& checks,
+                      const std::vector<MeasuredStep>& given,
+                      const std::function<std::string(const std::string& node)>& nic_of,
+                      const std::map<std::string, const HardwareFacts*>& facts) {
   const std::vector<MeasuredStep> steps = expand(given);
   const Ports ports(steps, nic_of);
   confirm_links(checks, steps);
@@ -269,7 +270,7 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
       partners[end].insert(pair.other(end));
       if (pair.good() && pair.check->measured) evidence.cleared.insert(end);
     }
-  std::map<End, Guilt> guilty;
+  std::map<End, LinkFault> faults;
   std::set<std::string> everybody;
   for (const auto& pair : pairs) {
     if (pair.good()) continue;
@@ -279,17 +280,17 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
     for (const auto& end : ends) names.insert(name_of(end, ports));
     everybody.insert(names.begin(), names.end());
     for (const auto& end : ends) {
-      Guilt& guilt = guilty[end];
-      guilt.pairs.push_back(&pair);
-      guilt.names.insert(names.begin(), names.end());
-      guilt.alone = guilt.alone && alone;
+      LinkFault& fault = faults[end];
+      fault.pairs.push_back(&pair);
+      fault.names.insert(names.begin(), names.end());
+      fault.alone = fault.alone && alone;
     }
   }
   std::map<std::string, std::vector<Check>> found;
   FaultyLinks faulty{joined(everybody)};
-  for (const auto& [end, guilt] : guilty) {
-    const Check& check = found[end.node].emplace_back(located(end, guilt, partners[end].size()));
-    if (guilt.alone && check.verdict == Verdict::fail && !check.measured) faulty.cut_off.insert(end.node);
+  for (const auto& [end, fault] : faults) {
+    const Check& check = found[end.node].emplace_back(located(end, fault, partners[end].size()));
+    if (fault.alone && check.verdict == Verdict::fail && !check.measured) faulty.cut_off.insert(end.node);
   }
   for (const auto& pair : pairs)
     if (!pair.good()) {
@@ -299,7 +300,7 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
     }
   for (auto& [node, list] : found)
     for (auto& check : list) checks[node].push_back(std::move(check));
-  blame_collectives(checks, steps, faulty, facts);
+  find_collective_faults(checks, steps, faulty, facts);
 }
 
 }  // namespace muster

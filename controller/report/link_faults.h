@@ -21,8 +21,9 @@ namespace muster {
 
 // `nic_of` returns the name of a node's port for messages ("NIC 52:54:00:20:00:02"), or ""; `facts`: the
 // inventories that limits are derived from.
-void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps,
-                 const std::function<std::string(const std::string& node)>& nic_of,
-                 const std::map<std::string, const HardwareFacts*>& facts = {});
+void find_link_faults(std::map<std::string, std::vector<Check>>& checks,
+                      const std::vector<MeasuredStep>& steps,
+                      const std::function<std::string(const std::string& node)>& nic_of,
+                      const std::map<std::string, const HardwareFacts*>& facts = {});
 
 }  // namespace muster

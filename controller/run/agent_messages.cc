@@ -73,8 +73,8 @@ void NodeTurn::got_ram() {
   s.power_error.clear();
   if (s.action().kind == ActionKind::netboot) return succeed({{"boot_id", agent.boot_id}});
   add(effect::Leave{Limits::Lane::netboot});
-  agent.heard = w.now;
-  add(effect::HearFrom{agent.heard});
+  agent.silent_since = w.now;
+  add(effect::CountSilenceFrom{agent.silent_since});
   s.deadline = w.now + time_for(s.action());
   s.alone_from = {};  // that time does not count
   s.stage = Stage::awaiting;
@@ -131,9 +131,9 @@ void NodeTurn::on_finished(const wire::Event& event) {
   Json result = event.data.is_object() && event.data.contains("result") ? event.data["result"] : Json();
   // A node's data may be malicious: anything but exactly `true` counts as a failure.
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
-  const Error told = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
-  if (is_for_slot(action.kind)) return on_slot_finished(good, told);
-  if (!good && action.kind != ActionKind::check) return fail_attempt(told, std::move(result));
+  const Error error = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
+  if (is_for_slot(action.kind)) return on_slot_finished(good, error);
+  if (!good && action.kind != ActionKind::check) return fail_attempt(error, std::move(result));
   if (action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot) {
     withdraw();
     s.departed = true;
@@ -148,7 +148,7 @@ void NodeTurn::on_finished(const wire::Event& event) {
     if (w.hooks.judge)
       verdict = w.hooks.judge(action, result);
     else if (!good)
-      verdict = told;
+      verdict = error;
     if (!verdict.ok()) return fail_attempt(fail(Code::failed, verdict.error().message), std::move(result));
     if (follow_up(result)) return;
   }

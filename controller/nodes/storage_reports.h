@@ -18,7 +18,7 @@ struct SchedulerState {
   bool out = false;   // it takes no jobs: drained, down or failed, unless for muster's own re-image
 };
 
-class StorageTold {
+class StorageReports {
  public:
   // Stores a node's report. `text`: see agent/storage_state.h. Empty text (from an agent of an older version,
   // or a RAM system), text that is not a list, and text that is too long remove the node's entry.
@@ -36,7 +36,7 @@ class StorageTold {
   Json status(const Spec& spec, const std::function<bool(const std::string& node)>& silent) const;
 
  private:
-  std::map<std::string, Json> told_;
+  std::map<std::string, Json> reports_;
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "controller/nodes/storage_told.h"
+#include "controller/nodes/storage_reports.h"
 
 #include <fnmatch.h>
 
@@ -81,12 +81,12 @@ void copy_number(const Json& from, const char* key, Json& to, const char* as) {
 }
 
 // Returns the node's entry for the section, and sets `problem` to its error.
-Json of_node(const Section& section, const std::string& node, const Json* told, std::string& problem) {
+Json of_node(const Section& section, const std::string& node, const Json* report, std::string& problem) {
   const StorageSpec& s = section.spec;
   Json out = {{"node", node}, {"state", "unknown"}};
-  if (!told) return out;
-  const Json mount = mount_at(*told, s.mount);
-  if (mount.is_null() && was_cut(*told)) return out;
+  if (!report) return out;
+  const Json mount = mount_at(*report, s.mount);
+  if (mount.is_null() && was_cut(*report)) return out;
   if (mount.is_null()) {
     out["state"] = "absent";
     problem = s.mount + " is not mounted";
@@ -123,8 +123,8 @@ Json of_node(const Section& section, const std::string& node, const Json* told, 
 // counts; a missing response counts only if no node gets one, so a single monitor that is cut off is ignored.
 class EnginesWord {
  public:
-  void heard(const std::string& engine, const std::string& node, const Json& told) {
-    for (const auto& one : told) {
+  void add(const std::string& engine, const std::string& node, const Json& report) {
+    for (const auto& one : report) {
       if (!one.is_object() || text_of(one, "engine") != engine) continue;
       const Json ok = one.value("ok", Json());
       const std::string words = text_of(one, "health");
@@ -153,21 +153,21 @@ void add_sizes(const Json& node, bool each_its_own, Json& section) {
 
 }  // namespace
 
-void StorageTold::update(const std::string& node, const std::string& text) {
+void StorageReports::update(const std::string& node, const std::string& text) {
   const auto json =
       text.empty() || text.size() > kLongest ? Result<Json>(fail(Code::invalid, "")) : parse_json(text);
   if (json.ok() && json->is_array())
-    told_[node] = *json;
+    reports_[node] = *json;
   else
-    told_.erase(node);
+    reports_.erase(node);
 }
 
 // Parses Slurm's long state names: "idle", "mixed-", "drained*", "draining".
-SchedulerState StorageTold::scheduler(const std::string& node) const {
+SchedulerState StorageReports::scheduler(const std::string& node) const {
   SchedulerState out;
-  const auto told = told_.find(node);
-  if (told == told_.end()) return out;
-  for (const Json& one : told->second) {
+  const auto report = reports_.find(node);
+  if (report == reports_.end()) return out;
+  for (const Json& one : report->second) {
     if (!one.is_object() || text_of(one, "scheduler").empty()) continue;
     const std::string state = text_of(one, "state");
     const auto is = [&](const char* word) { return state.rfind(word, 0) == 0; };
@@ -178,7 +178,8 @@ SchedulerState StorageTold::scheduler(const std::string& node) const {
   return out;
 }
 
-Json StorageTold::status(const Spec& spec, const std::function<bool(const std::string& node)>& silent) const {
+Json StorageReports::status(const Spec& spec,
+                            const std::function<bool(const std::string& node)>& silent) const {
   Json out = Json::array();
   for (const auto& s : spec.storage) {
     const Section of(spec, s);
@@ -188,15 +189,15 @@ Json StorageTold::status(const Spec& spec, const std::function<bool(const std::s
     EnginesWord engine;
     for (const auto& n : spec.nodes) {
       if (local ? !is_member(s, n) : !mounts(s, n)) continue;
-      const auto found = told_.find(n.name);
-      const Json* told = found == told_.end() || silent(n.name) ? nullptr : &found->second;
+      const auto found = reports_.find(n.name);
+      const Json* report = found == reports_.end() || silent(n.name) ? nullptr : &found->second;
       std::string problem;
-      Json one = of_node(of, n.name, told, problem);
+      Json one = of_node(of, n.name, report, problem);
       add_sizes(one, local, section);
       // If only the leader knows the engine's health, only its report counts: a former master that runs again
       // has outdated metadata.
-      const bool may_know = engine_of(s).leader_knows_health ? n.name == of.leader : is_member(s, n);
-      if (told && may_know) engine.heard(s.engine, n.name, *told);
+      const bool reports_health = engine_of(s).leader_reports_health ? n.name == of.leader : is_member(s, n);
+      if (report && reports_health) engine.add(s.engine, n.name, *report);
       if (!problem.empty()) section["problems"].push_back({{"node", n.name}, {"problem", problem}});
       if (one["state"] != "unknown" && section["healthy"] != false) section["healthy"] = problem.empty();
       section["nodes"].push_back(std::move(one));

@@ -26,7 +26,7 @@ namespace muster {
 struct Neighbour {
   std::string name;
   bool gone = false;       // left the run, or not part of the cluster any more
-  SteadyMs heard = {};     // last contact
+  SteadyMs contact = {};   // last contact
   SteadyMs returned = {};  // when it last came back from silence or from a boot
   int excuses = 0;         // how many failures of this action did not count because of it
 };
