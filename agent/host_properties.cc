@@ -272,7 +272,7 @@ void add_drives(Collected& out) {
           files.read_line("/sys/block/" + name + "/device/rev"));
   for (auto& [model, versions] : firmware) {
     versions.erase("");
-    if (!model.empty()) out.put("firmware of drives " + model, joined(versions));
+    if (!model.empty()) out.put("drive firmware " + model, joined(versions));
   }
 }
 

@@ -192,9 +192,9 @@ Result<Json> test_power(const std::string& node, const PowerTestHooks& hooks) {
 void add_power_test(CLI::App& power, Context& context) {
   auto node = std::make_shared<std::string>();
   auto yes = std::make_shared<bool>(false);
-  CLI::App* test = power.add_subcommand(
-      "test",
-      "test the power driver: send each order twice (off, network once, on, shutdown) and check the result");
+  CLI::App* test = power.add_subcommand("test",
+                                        "test the power driver: send each order twice (off, one-time network "
+                                        "boot, on, shutdown) and check the result");
   test->add_option("NODE", *node, "node to test; the test powers it off and on")->required();
   test->add_flag("--yes,-y", *yes, "power the node off without a prompt, even if it is in use");
   test->callback([node, yes, &context] { run_test(context, *node, *yes); });

@@ -122,8 +122,7 @@ struct Core {
   std::map<std::string, PowerTarget> serial_consoles();
   Status may_take_down(const std::string& node);
   Result<std::string> boot_script(const std::string& node, const std::string& mac, const std::string& token);
-  BootDecision ram_system(const Spec& cluster, const NodeSpec* node, const std::string& name,
-                          const std::string& token);
+  BootDecision ram_system(const Spec&, const NodeSpec*, const std::string& name, const std::string& token);
   Result<Json> leave_order(const std::string& node, const std::string& token);
   std::string address();
   void connect_agents();
@@ -202,7 +201,8 @@ void Core::forget_declared() {
     const std::string mac = mac_of_unknown(name);
     if (mac.empty() || node_of_mac(spec, mac).empty() || !executor.forget(name)) continue;
     store->write({DeleteNode{name}}, [name](Status written) {
-      if (!written.ok()) log::error("row not deleted", {{"node", name}, {"error", written.error().message}});
+      if (!written.ok())
+        log::error("cannot delete the node's old row", {{"node", name}, {"error", written.error().message}});
     });
   }
 }

@@ -180,8 +180,8 @@ Command perftest_command(const PerfRun& run) {
   return command;
 }
 
-// Bandwidth: bytes, iterations, peak, average, messages. Latency: bytes, iterations, minimum, maximum,
-// typical, average, deviation, 99 %, 99.9 %. The row is the first line below the heading with only numbers.
+// Columns of bandwidth: bytes, iterations, peak, average, messages; of latency: bytes, iterations, minimum,
+// maximum, typical, average, deviation, 99 %, 99.9 %. The row is the first one of only numbers.
 Result<PerfResult> parse_perftest(const std::string& text, PerfTest test) {
   const bool bandwidth = test == PerfTest::bandwidth;
   PerfResult out;

@@ -278,7 +278,7 @@ Result<std::string> Rack::break_boot(Slot& slot, const Break& request) {
   auto words = to_human(declared);
   if (here != declared) words += fmt::format(" ({} at time scale {})", to_human(here), spec_.time_scale);
   slot.faults[request.fault] = words;
-  return fmt::format("firmware tests of {} from the next power-on or reset", words);
+  return fmt::format("the firmware's self-test takes {} from the next power-on or reset", words);
 }
 
 Result<std::string> Rack::break_bmc(Slot& slot, const Break& request) {

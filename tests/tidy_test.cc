@@ -198,7 +198,7 @@ const std::vector<Place>& places() {
       {"controller/run/agent_messages.", 2, "run"},
       {"controller/run/attempt_end.", 2, "run"},
       {"controller/run/attribution.", 2, "run"},
-      {"controller/run/blame.", 2, "run"},
+      {"controller/run/probe_verdict.", 2, "run"},
       {"controller/run/decide.", 2, "run"},
       {"controller/run/gate.", 2, "run"},
       {"controller/run/hooks.", 2, "run"},

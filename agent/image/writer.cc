@@ -165,7 +165,7 @@ Status may_write(const wire::ImageJob& job, const DiskContent& content, const Im
     whose = fmt::format(" (the system of node {} of {}{})", marker->node,
                         marker->cluster.empty() ? "an unnamed cluster" : "cluster " + marker->cluster,
                         marker->authority == job.authority ? ""
-                        : marker->authority.empty()        ? ", managed by an unnamed controller"
+                        : marker->authority.empty()        ? ", managed by an unknown controller"
                                                            : ", managed by a different controller");
   return fail(Code::denied,
               fmt::format("disk {}: its content changed since the plan was approved; current content: {}{}",

@@ -152,12 +152,12 @@ Result<Origin> own_metadata(StepContext& context, const Json& params) {
   for (const auto& name : others) names += (names.empty() ? "" : ", ") + name.get<std::string>();
   return fail(
       Code::denied,
-      fmt::format(
-          "the metadata in {}/master was last written {} ago, the master is not running, and {} has "
-          "a master's metadata as well: later changes there would be lost. Name the node with the later "
-          "metadata as the server (see docs/storage.md: another MooseFS master); to start with this "
-          "node's metadata, run `muster plan --force {}` and `muster approve`",
-          moosefs_folder(context.files), age_of(written), names, context.node));
+      fmt::format("the metadata in {}/master was last written {} ago, the master is not running, and "
+                  "there is also a master's metadata on {}: any later changes in it would be lost. Name the "
+                  "node with the later "
+                  "metadata as the server (see docs/storage.md: another MooseFS master); to start with this "
+                  "node's metadata, run `muster plan --force {}` and `muster approve`",
+                  moosefs_folder(context.files), age_of(written), names, context.node));
 }
 
 // Returns an error if there is no usable source. Changes nothing: also called before the former master is

@@ -219,7 +219,7 @@ StepModule moosefs_policy_module() {
   m.name = "moosefs_policy";
   m.help =
       "Sets the number of copies and the trash time of new files in the shared file system, and prepares its "
-      "top folder, in which every user may create files. Runs on the master's node.";
+      "top-level folder, where every user may create files. Runs on the master's node.";
   m.parameters = with(kMountParameters,
                       {parameter("copies", "int", false, "number of copies, 1 to 9", 2),
                        parameter("trash_seconds", "int", false, "how long deleted files are kept", 0)});

@@ -48,7 +48,7 @@ constexpr Route kRoutes[] = {
      "controller, run, and every node with phase and progress"},
     {"GET", "/v1/nodes", Role::operators, list_nodes, "nodes of the spec and their state"},
     {"POST", "/v1/nodes/discover", Role::operators, set_discovery,
-     "{on, for_ms}: allows undeclared machines to report themselves"},
+     "{on, for_ms}: allows undeclared machines to register"},
     {"POST", "/v1/nodes/admit", Role::operators, admit_machine,
      "{name, like, mac, power_address, address}: declares an undeclared machine as a node in a new spec "
      "revision"},

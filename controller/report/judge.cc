@@ -150,8 +150,8 @@ class Bounds {
     say(words);
     raise(verdict == Verdict::fail ? fail_below_ : degraded_below_, value);
   }
-  // A floor that other parts of the same model were proven to reach: a part below it is at fault, even if all
-  // parts of this run are.
+  // A floor that other parts of the same model were proven to reach: a part below it is faulty, even if every
+  // part in this run is below it.
   void proven_floor(double value, const std::string& words) {
     floor(Verdict::fail, value, words);
     raise(proven_, value);

@@ -46,7 +46,7 @@ struct Weighing {
 struct NodeRun {
   enum class Stage {
     pending,     // its next action has not begun
-    committing,  // a row is on its way to the store
+    committing,  // a row is being written to the store
     powering,    // a call of the power or the boot service is pending
     looking,     // the power state is being read
     awaiting,    // consider() decides

@@ -80,8 +80,8 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
         "why there are too few nodes, or why the step does not apply to this node");
   if ((step.among == kGroup) != (step.module == kGroupModule) || step.module == "accept_group_serve")
     add("module",
-        "`accept_group` and `among: group` require each other; the planner adds the steps of the nodes that "
-        "serve");
+        "`accept_group` and `among: group` require each other; do not list `accept_group_serve`, which the "
+        "planner adds");
   if (step.among == kGroup && (step.on != "leader" || !step.for_each.empty()))
     add("among", "`among: group` requires `on: leader` and no `for_each`");
   if (step.when.find("{{") == std::string::npos && !step.when.empty() && !yaml_is_boolean(*map.find("when")))

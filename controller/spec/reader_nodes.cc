@@ -183,7 +183,7 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   const char* kind = out.driver == "ipmi" ? "guid:" : "sha256:";
   if (bmc && !out.pin.empty() && out.pin.rfind(kind, 0) != 0)
     error(*child(&power, "pin"), path + ".pin",
-          fmt::format("the driver {} identifies a BMC by {}", out.driver,
+          fmt::format("the {} driver identifies a BMC by {}", out.driver,
                       out.driver == "ipmi" ? "its GUID (guid:...)" : "its certificate (sha256:...)"));
 }
 

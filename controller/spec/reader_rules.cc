@@ -171,10 +171,11 @@ void SpecReader::check_accounting(const YamlNode& roles) {
       if (!slurm)
         error(at, path, "accounting is part of Slurm and requires the playbook `scheduler`");
       else if (!spec_.plays(*slurm, "accounting"))
-        error(at, path,
-              fmt::format("Slurm is led by {} of role '{}', which does not have the playbook `accounting`: "
-                          "add it there, or make a role that has both playbooks lead `scheduler`",
-                          slurm->name, slurm->role));
+        error(
+            at, path,
+            fmt::format("Slurm is led by {}, but its role '{}' does not have the playbook `accounting`: add "
+                        "it to that role, or list `scheduler` under `leads` in a role that has both",
+                        slurm->name, slurm->role));
     });
     each(role, "leads", [&](const YamlNode& at, const std::string& path) {
       if (slurm && slurm->role != role.key)

@@ -47,7 +47,7 @@ class Channel {
   // Writes as much as the socket accepts. `out` may be null; its bytes must stay valid until flushed().
   void write(Outgoing* out);
   bool wants_to_write(const Outgoing* out) const;
-  // True if no begun or queued frame is left: all were passed to the kernel, or the connection is broken.
+  // True if no partly sent or queued frame remains: the kernel has all of them, or the connection is broken.
   bool flushed() const { return broken_ || (said_.empty() && !in_chunk()); }
 
   // Reads what has arrived. Data of the call of `in` (may be null) goes into `in`, buffered data first; the

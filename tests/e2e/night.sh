@@ -2,9 +2,9 @@
 # a rollout over a cluster at work: canary, then batches; no job is killed, storage serves all the time, each node boots once, data as it was
 # stands on: agent/* agent/{disk,image} agent/steps/* agent/steps/{disk,services,system} agent/storage/moosefs* base cli
 # stands on: controller/* controller/{api,bringup,image,link,nodes,plan,rollout,run,spec,store} controller/engines/{engine,local,moosefs}*
-# stands on: controller/power/{power,redfish}* playbooks/{accounting,base,firewall,mpi,scheduler,ssh,storage-local,storage-shared}.yaml
+# stands on: controller/power/{power,redfish}* playbooks/{base,firewall,mpi,scheduler,ssh,storage-local,storage-shared}.yaml
 source "$(dirname "$0")/lib.sh"
-books="base, ssh, firewall, storage-local, storage-shared, mpi, scheduler, accounting"
+books="base, ssh, firewall, storage-local, storage-shared, mpi, scheduler"
 mkdir "$work/site"
 # What is different in the other image: one file.
 change() { printf 'playbook: night\nhelp: marks the image\nsteps:\n  - { name: mark, phase: image, module: file, params: { path: /etc/night, content: "%s\\n" } }\n' "$1" >"$work/site/night.yaml"; }
@@ -91,7 +91,7 @@ submit() { on node01 sudo runuser -u mpi -- sbatch --parsable --no-requeue -w "$
 declare -A job before
 for n in $nodes; do
   # shellcheck disable=SC2016  # for the node's shell
-  job[$n]=$(submit "$n" "s=\$(date +%s); for i in \$(seq 300); do seq \$i 100000 | sha256sum >/dev/null; echo \$i >>/shared/jobs/$n; sleep 0.5; done; echo \$((\$(date +%s) - s)) >/shared/jobs/$n.took; sha256sum /shared/jobs/$n >/shared/jobs/$n.sum")
+  job[$n]=$(submit "$n" "echo start >>/shared/jobs/$n.starts; s=\$(date +%s); for i in \$(seq 300); do seq \$i 100000 | sha256sum >/dev/null; echo \$i >>/shared/jobs/$n; sleep 0.5; done; echo \$((\$(date +%s) - s)) >/shared/jobs/$n.took; sha256sum /shared/jobs/$n >/shared/jobs/$n.sum")
   before[$n]=$(boot_id "$n")/$(firmware_boots "$n")/$(image_of "$n")
 done
 # shellcheck disable=SC2016
@@ -109,8 +109,7 @@ for n in $nodes; do
   IFS=/ read -r _ boots _ <<<"${before[$n]}"
   check "$n booted once" test $(($(firmware_boots "$n") - boots)) -le 1
   check "$n: its data is as it was" sh -c "$muster lab ssh $n -- sudo sha256sum /scratch/blob | diff - '$work/data-$n'"
-  check "$n: its job ended by itself, and was started once" \
-    test "$(on node01 sacct -n -X -D -j "${job[$n]}" -o State 2>/dev/null | tr -d ' ' | sort | uniq -c | tr -s ' ')" = " 1 COMPLETED"
+  check "$n: its job was started once" test "$(on node01 wc -l "</shared/jobs/$n.starts")" = 1
   check "$n: its job wrote all that it was to write" test "$(on node01 wc -l "</shared/jobs/$n")" = 300
   check "$n: with the right checksum" on node01 sha256sum -c --quiet "/shared/jobs/$n.sum"
   echo "  $n: its job took $(on node01 cat "/shared/jobs/$n.took") s beside the prefetch (150 s of it asleep)"

@@ -158,8 +158,9 @@ TEST_CASE("drift: as text, which no host's words can steer", "[report][drift]") 
   CHECK(text.find("2 of 3 properties are equal on all hosts") != std::string::npos);
   CHECK(text.find("6.1") == std::string::npos);
   hosts[1].values["kernel"] = "6.2";
-  CHECK(render_drift(find_drift(hosts)).find("fewer than three hosts, so no majority: 6.1 on h0; 6.2 on h1") !=
-        std::string::npos);
+  CHECK(
+      render_drift(find_drift(hosts)).find("fewer than three hosts, so no majority: 6.1 on h0; 6.2 on h1") !=
+      std::string::npos);
   CHECK(text.find("not looked at on h1") != std::string::npos);
   CHECK(text.size() < 700);
   CHECK(render_drift({}) == "no hosts\n");
