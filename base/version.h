@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// Defined in a generated source: a new commit compiles only that one and links.
+// Defined in a generated source file, so a new commit recompiles only that file and relinks.
 extern const char* const kProgramVersion;
 
 }  // namespace muster

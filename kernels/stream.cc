@@ -30,7 +30,7 @@
 namespace muster::kernels {
 namespace {
 
-constexpr size_t kRow = 1021;         // prime: array element i holds i % 1021 + 1, times 1, 2 or 3
+constexpr size_t kRow = 1021;         // a prime; element i of a, b, c holds i % 1021 + 1, times 1, 2, 3
 constexpr size_t kStep = 256 * kRow;  // elements touched between two looks at the clock
 constexpr size_t kProbe = 16 * kRow;  // elements
 constexpr size_t kSeriesLength = 24;

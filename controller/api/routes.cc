@@ -104,7 +104,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/agent/v1/orders", Role::agents, agent_orders, "long poll"},
     {"POST", "/agent/v1/events", Role::agents, agent_events,
      "events with sequence numbers -> the number acknowledged"},
-    {"GET", "/agent/v1/files/{path*}", Role::agents, agent_files, "manifests and binaries that orders name"},
+    {"GET", "/agent/v1/files/{path*}", Role::agents, agent_files, "manifests and binaries named in orders"},
     // machines that boot
     {"GET", "/boot.ipxe", Role::machines, boot_chain, "chains to the machine's own script"},
     {"GET", "/boot/{script}", Role::machines, boot_script,

@@ -60,7 +60,7 @@ std::string why_no_trial(const Planning& p, const Draft& d, Slots& slots) {
   if (!own_sign(p, *d.spec).empty()) return "the controller runs on this machine";
   if (!d.seen->online || d.seen->mode != wire::Mode::installed) return "its installed system is not online";
   if (d.seen->doubtful)
-    return "its agent has not reported which system it runs since the database was restored";
+    return "since the database was restored, its agent has not reported which system it runs";
   // A rollback is also allowed for quarantined nodes: it is meant for nodes that failed in their new system.
   const NodeState state = d.seen->state;
   const bool works = state == NodeState::accepted || state == NodeState::degraded ||

@@ -69,8 +69,8 @@ locate::Progress search(const MeasuredStep& step, const std::vector<PairTest>& t
   return options.ends < 2 ? locate::Progress{} : locate::proceed(options, tested);
 }
 
-// Returns the worst verdict of this step's checks, with its text. Mandatory if one of them is: in a step
-// where only wrong data is mandatory, the metrics that are missing as a result are not.
+// Returns the worst verdict of this step's checks, with its text. Mandatory if any of the checks is. If only
+// wrong data is mandatory in this step, metrics that are missing because of wrong data are not mandatory.
 struct Outcome {
   Verdict verdict = Verdict::pass;
   std::string reason = {}, title = {};

@@ -228,7 +228,7 @@ struct LimitsSpec {
 
 // `rollout:`: how nodes at work get the newest build of their image, some at a time (docs/rollout.md).
 struct RolloutSpec {
-  // The declared roles, else those with an image and the playbook `scheduler`; in the order of names.
+  // The declared roles, else those with an image and the playbook `scheduler`; sorted by name.
   std::vector<std::string> roles;
   int max_unavailable = 1;
   int max_unavailable_percent = 0;  // if above 0: percentage of the roles' nodes, used instead of the number
