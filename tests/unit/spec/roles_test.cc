@@ -75,8 +75,9 @@ TEST_CASE("storage and accounting are led where they must be, or the spec is ref
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler ] }\n"
                           "  head: { playbooks: [ scheduler, accounting ] }\n" +
                           rest)) ==
-        "f:18:35: roles.head.playbooks[1]: Slurm is led by b1 of role 'gpu', which does not have the "
-        "playbook `accounting`: add it there, or make a role that has both playbooks lead `scheduler`\n");
+        "f:18:35: roles.head.playbooks[1]: Slurm is led by b1, but its role 'gpu' does not have the "
+        "playbook `accounting`: add it to that role, or list `scheduler` under `leads` in a role that has "
+        "both\n");
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler, accounting ] }\n"
                           "  head: { playbooks: [ scheduler, accounting ], leads: [ accounting ] }\n" +
                           rest)) ==
