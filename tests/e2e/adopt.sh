@@ -162,10 +162,10 @@ start=$SECONDS
 two --like node01 --host-key "$work/pins" --yes >"$work/two" || { cat "$work/two"; die "two at once"; }
 echo "  adopting two took $((SECONDS - start)) s"
 for node in spare02 spare03; do check "$node is accepted" test "$(node_state $node)" = accepted; done
+check "one login to each" test "$(($(count_logins node02) - logins02)) $(($(count_logins node03) - logins03))" = "2 2"   # the other one counted
 for node in 2 3; do measured spare0$node node0$node; done
 check "the spec has one revision more" test "$(revision)" = $((before + 1))
 check "one run for both" test "$(journal "select count(distinct run) from journal where node in ('spare02', 'spare03') and run > $before_run")" = 1
-check "one login to each" test "$(($(count_logins node02) - logins02)) $(($(count_logins node03) - logins03))" = "2 2"   # the other one counted
 check "each is itself" sh -c "$muster lab ssh node03 -- hostname | grep -qx spare03 && $muster lab ssh node02 -- hostname | grep -qx spare02"
 two --yes >"$work/two-again"
 check "the second time there is nothing to do" grep -q "nothing changed" "$work/two-again"
