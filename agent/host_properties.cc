@@ -177,8 +177,8 @@ void add_processors(Collected& out) {
   const auto all = processors(files);
   out.put("CPU governor", of_all(files, all, "/cpufreq/scaling_governor"));
   out.put("CPU frequency driver", of_all(files, all, "/cpufreq/scaling_driver"));
-  out.put("CPU frequency, minimum", of_all(files, all, "/cpufreq/scaling_min_freq"));
-  out.put("CPU frequency, maximum", of_all(files, all, "/cpufreq/scaling_max_freq"));
+  out.put("CPU frequency, least", of_all(files, all, "/cpufreq/scaling_min_freq"));
+  out.put("CPU frequency, most", of_all(files, all, "/cpufreq/scaling_max_freq"));
   out.put("CPU energy preference", of_all(files, all, "/cpufreq/energy_performance_preference"));
   out.put("turbo", turbo(files));
   out.put("C-states", idle_states(files));
@@ -272,7 +272,7 @@ void add_drives(Collected& out) {
           files.read_line("/sys/block/" + name + "/device/rev"));
   for (auto& [model, versions] : firmware) {
     versions.erase("");
-    if (!model.empty()) out.put("drive firmware " + model, joined(versions));
+    if (!model.empty()) out.put("firmware of drives " + model, joined(versions));
   }
 }
 

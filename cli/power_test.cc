@@ -26,11 +26,11 @@ constexpr Step kSteps[] = {
     {"off", "off", "off"},
     {"off again", "off", "off"},
     {"network once: set, power unchanged", "network-once", "off"},
-    {"network once: set again", "network-once", "off"},
+    {"network once again", "network-once", "off"},
     {"on", "on", "on"},
     {"on again", "on", "on"},
-    {"off while the machine is running", "off", "off"},
-    {"on immediately afterwards", "on", "on"},
+    {"off while the machine runs", "off", "off"},
+    {"on immediately after", "on", "on"},
     {"shutdown", "shut-down", "off"},
     {"shutdown again", "shut-down", "off"},
 };
@@ -55,7 +55,7 @@ class Test {
     bool passed = describe(before) && again(before);
     for (const Step& step : kSteps) passed = passed && carry_out(step);
     // Restore the initial state, even after a failed step.
-    if (before == "on") passed = carry_out({"restore the initial state: on", "on", "on"}) && passed;
+    if (before == "on") passed = carry_out({"on, as before", "on", "on"}) && passed;
     report_["passed"] = passed;
     return std::move(report_);
   }

@@ -74,12 +74,12 @@ Result<std::unique_ptr<AcceptCore>> AcceptCore::open(RealReactor& reactor, const
 }
 
 AcceptCore::AcceptCore(RealReactor& r, DaemonOptions given, LockFile taken, pki::KeyPair pair,
-                       std::unique_ptr<Store> opened, Owner reported)
+                       std::unique_ptr<Store> opened, Owner user)
     : reactor(r),
       options(std::move(given)),
       lock(std::move(taken)),
       key(std::move(pair)),
-      owner(std::move(reported)),
+      owner(std::move(user)),
       store(std::move(opened)) {}
 
 Status AcceptCore::finish() {

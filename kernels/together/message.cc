@@ -46,7 +46,8 @@ Status check(const Work& work) {
   if (work.token.size() < 16 || work.token.size() > 256)
     return fail(Code::invalid, "work.token: expected 16 to 256 characters");
   for (const double seconds : {o.seconds, o.patience, work.meet_seconds, work.deadline_seconds})
-    if (!is_time(seconds)) return fail(Code::invalid, "work: a duration is not between 0 and a week");
+    if (!is_time(seconds))
+      return fail(Code::invalid, "work: every duration must be above zero and at most a week");
   if (o.max_bytes < sizeof(double)) return fail(Code::invalid, "work.max_bytes: expected at least 8");
   if (o.gpus < 0 || o.gpus > 1024 || o.algorithm.size() > 64 || o.root.size() > 4096)
     return fail(Code::invalid, "work: `gpus`, `algorithm` or `root` is out of range");

@@ -109,7 +109,8 @@ for n in $nodes; do
   IFS=/ read -r _ boots _ <<<"${before[$n]}"
   check "$n booted once" test $(($(firmware_boots "$n") - boots)) -le 1
   check "$n: its data is as it was" sh -c "$muster lab ssh $n -- sudo sha256sum /scratch/blob | diff - '$work/data-$n'"
-  check "$n: its job was started once" test "$(on node01 wc -l "</shared/jobs/$n.starts")" = 1
+  check "$n: its job ended" fails_on node01 "squeue -h -j ${job[$n]} 2>/dev/null | grep -q ."
+  check "$n: and was started once" test "$(on node01 wc -l "</shared/jobs/$n.starts")" = 1
   check "$n: its job wrote all that it was to write" test "$(on node01 wc -l "</shared/jobs/$n")" = 300
   check "$n: with the right checksum" on node01 sha256sum -c --quiet "/shared/jobs/$n.sum"
   echo "  $n: its job took $(on node01 cat "/shared/jobs/$n.took") s beside the prefetch (150 s of it asleep)"

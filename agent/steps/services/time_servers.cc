@@ -138,8 +138,8 @@ StepModule time_servers_module() {
       "Makes chrony use only the time servers in one file: `server`, `pool` and `peer` lines elsewhere in "
       "its configuration become comments, and servers from a DHCP lease are ignored. Reference clocks are "
       "kept. chrony is restarted if something changed.";
-  m.parameters = Json::array(
-      {parameter("file", "string", true, "file that lists the time servers; its name must end in .sources")});
+  m.parameters = Json::array({parameter(
+      "file", "string", true, "file that lists the time servers; chrony reads only names in .sources")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -69,7 +69,7 @@ TEST_CASE("properties: firmware and drivers of devices, by model", "[agent][drif
   CHECK(found.at("GPU VBIOS") == "96.00.74.00.1a");
   CHECK(found.at("firmware of RDMA device MT_0000000838") == "28.39.1002");
   CHECK(found.at("RDMA ports") == "1 x InfiniBand 400 Gb/sec (4X NDR)");
-  CHECK(found.at("drive firmware SAMSUNG MZQL2") == "GDC5902Q");
+  CHECK(found.at("firmware of drives SAMSUNG MZQL2") == "GDC5902Q");
   CHECK(found.at("NCCL") == "2.21.5 in /usr/lib/x86_64-linux-gnu");
   CHECK(found.at("PCIe lanes of GPUs") == "2 x x16");
   CHECK(found.at("GPU memory for RDMA") == "no module");
