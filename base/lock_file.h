@@ -12,6 +12,8 @@ class LockFile {
  public:
   // Code::conflict if another process holds it; the message is `held` and the holder's pid.
   static Result<LockFile> take(const std::string& path, const std::string& held);
+  // Blocks until no other process or thread holds it.
+  static Result<LockFile> wait(const std::string& path);
   LockFile(LockFile&& other) noexcept;
   LockFile& operator=(LockFile&&) = delete;
   ~LockFile();

@@ -11,11 +11,19 @@
 
 namespace muster {
 
-Result<LockFile> LockFile::take(const std::string& path, const std::string& held) {
+namespace {
+
+Result<int> opened(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0)
-    return fail(errno == EACCES ? Code::denied : Code::failed,
-                fmt::format("{}: {}", path, std::strerror(errno)));
+  if (fd >= 0) return fd;
+  return fail(errno == EACCES ? Code::denied : Code::failed,
+              fmt::format("{}: {}", path, std::strerror(errno)));
+}
+
+}  // namespace
+
+Result<LockFile> LockFile::take(const std::string& path, const std::string& held) {
+  TRY(const int fd, opened(path));
   LockFile lock(fd);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     char pid[32] = {};
@@ -27,6 +35,14 @@ Result<LockFile> LockFile::take(const std::string& path, const std::string& held
   const std::string pid = fmt::format("{}\n", ::getpid());
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0)
     return fail(Code::failed, fmt::format("{}: {}", path, std::strerror(errno)));
+  return lock;
+}
+
+Result<LockFile> LockFile::wait(const std::string& path) {
+  TRY(const int fd, opened(path));
+  LockFile lock(fd);
+  while (::flock(fd, LOCK_EX) != 0)
+    if (errno != EINTR) return fail(Code::failed, fmt::format("{}: {}", path, std::strerror(errno)));
   return lock;
 }
 

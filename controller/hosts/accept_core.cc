@@ -64,8 +64,8 @@ Result<std::unique_ptr<AcceptCore>> AcceptCore::open(RealReactor& reactor, const
   TRY(auto lock, LockFile::take(options.state + "/accept.lock",
                                 "another `muster accept` is running under this name; use --name to run "
                                 "a separate one with its own history"));
-  TRY(auto key, kept_pair(Files(std::filesystem::canonical(keys).string()), {"/report.key", "/report.pub"},
-                          [] { return pki::make_signing_key(); }));
+  TRY(auto key, shared_pair(std::filesystem::canonical(keys).string(), {"/report.key", "/report.pub"},
+                            [] { return pki::make_signing_key(); }));
   TRY(auto store, open_sqlite_store(options.state + "/muster.db", reactor));
   auto core = std::make_unique<AcceptCore>(reactor, std::move(options), std::move(lock), std::move(key),
                                            std::move(store), std::move(owner));

@@ -1,5 +1,7 @@
 #include "controller/trust/kept_keys.h"
 
+#include "base/lock_file.h"
+
 namespace muster {
 
 Result<std::string> kept_text(const Files& files, const std::string& path, unsigned mode,
@@ -22,6 +24,12 @@ Result<pki::KeyPair> kept_pair(const Files& files, const PairPaths& paths,
   TRY_(files.write(paths.secret, pair.key_pem, 0600));
   TRY_(files.write(paths.open, pair.certificate_pem, 0644));
   return pair;
+}
+
+Result<pki::KeyPair> shared_pair(const std::string& folder, const PairPaths& paths,
+                                 const std::function<Result<pki::KeyPair>()>& make) {
+  TRY(auto lock, LockFile::wait(folder + paths.secret + ".lock"));
+  return kept_pair(Files(folder), paths, make);
 }
 
 }  // namespace muster

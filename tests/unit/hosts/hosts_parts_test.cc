@@ -1,11 +1,14 @@
 // What a session decides with: which plans are let through, which machine a name stands for, exit codes.
+#include <barrier>
 #include <filesystem>
+#include <thread>
 
 #include "base/os.h"
 #include "controller/hosts/known_machines.h"
 #include "controller/hosts/measures_only.h"
 #include "controller/hosts/outcome.h"
 #include "controller/hosts/reached.h"
+#include "controller/trust/kept_keys.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 
@@ -126,4 +129,24 @@ TEST_CASE("only hosts whose firmware names no maker of servers are simulated one
   CHECK_FALSE(all_simulated({host("node01", "SIMULATED"), host("gpu02", "Supermicro")}));
   CHECK_FALSE(all_simulated({host("node01", "SIMULATED"), host("gpu02", "")}));
   CHECK_FALSE(all_simulated({}));
+}
+
+TEST_CASE("the key of reports is made once, however many first commands start together", "[hosts]") {
+  TempDir folder;
+  constexpr int kCommands = 8;
+  std::barrier start(kCommands);
+  std::vector<std::string> keys(kCommands);
+  {
+    std::vector<std::jthread> commands;
+    for (int i = 0; i < kCommands; ++i)
+      commands.emplace_back([&, i] {
+        start.arrive_and_wait();
+        const auto pair = shared_pair(folder.path("."), {"/report.key", "/report.pub"},
+                                      [] { return pki::make_signing_key(); });
+        keys[i] = pair.ok() ? pair->key_pem + pair->certificate_pem : pair.error().message;
+      });
+  }
+  const Files files(folder.path("."));
+  const std::string kept = files.read("/report.key").value() + files.read("/report.pub").value();
+  for (const auto& key : keys) CHECK(key == kept);
 }
