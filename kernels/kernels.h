@@ -22,6 +22,7 @@
 #include "base/os.h"
 #include "base/result.h"
 #include "kernels/connection.h"
+#include "kernels/turns.h"
 
 namespace muster::kernels {
 
@@ -119,11 +120,12 @@ struct LinkOptions {
   double seconds = 1.0;        // for both directions together
   std::string bind = {};       // local address, to choose the path; empty: the system's choice
   double connect_seconds = 5;  // how long to retry: the peer's server may still be starting
-  int pause_ms = 0;            // pause before connecting
+  WantedTurn turn = {};        // needs a link-serve at `bind` and `port` as well
   std::optional<Flip> flip = {};
 };
 // Metrics: send_mbps, receive_mbps (payload verified on receipt; 1 MB = 10^6 bytes), rtt_ms (median),
-// rtt_p99_ms. detail.own_port: own_port() of the local address.
+// rtt_p99_ms. detail.own_port: own_port() of the local address; detail.turn: the turn that was granted, if one
+// was wanted.
 Measurement run_link(const Files& files, const LinkOptions& options);
 
 // --- own_port.cc

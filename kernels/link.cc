@@ -17,12 +17,14 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 #include "base/json_dump.h"
 #include "kernels/connection.h"
 #include "kernels/kernels.h"
+#include "kernels/turns.h"
 
 namespace muster::kernels {
 namespace {
@@ -31,7 +33,7 @@ constexpr size_t kPeriod = 1048573;  // prime
 constexpr size_t kChunk = kLargestFrame;
 constexpr size_t kMostConnections = 3;
 
-enum Type : uint32_t { ping = 1, pong, data, end, result, go, bye };
+enum Type : uint32_t { ping = kPing, pong = kPong, data, end, result, go, bye };
 
 const std::vector<char>& pattern() {
   static const std::vector<char> bytes = [] {
@@ -132,13 +134,14 @@ Result<std::vector<double>> measure_rtt(Connection& link, double seconds) {
 }
 
 // Serves one client until it ends the session. Returns how many chunks arrived damaged.
-Result<uint64_t> serve(Connection& link, const Flip* flip) {
+Result<uint64_t> serve(Connection& link, const Flip* flip, Turns& turns) {
   uint64_t wrong = 0;
+  SessionTurn turn(turns);
   while (true) {
     TRY(const Header header, link.receive());
     switch (header.type) {
       case ping:
-        TRY_(link.send(pong, header.value));
+        TRY_(link.send(pong, turn.reply_to(header.value)));
         break;
       case data:
       case end: {
@@ -160,14 +163,31 @@ Result<uint64_t> serve(Connection& link, const Flip* flip) {
 }
 
 struct ClientResult {
+  Turn turn = Turn::none;
   std::vector<double> rtt;
   Received sent, received;
   uint64_t retransmits = 0;
   std::vector<std::string> broken = {};  // why the connections before this one ended
 };
+
+double longest(const LinkOptions& options) { return options.seconds * 4 + 10; }
+
+// A session with this node's own server, which knows who measures at this node. Null: no turn is wanted, or no
+// server runs here.
+std::unique_ptr<Connection> own_server(const LinkOptions& options, double deadline) {
+  if (options.turn.turn == Turn::none || options.bind.empty()) return nullptr;
+  const auto fd = connect_until({options.bind, options.port, options.bind, 1});
+  return fd ? std::make_unique<Connection>(*fd, deadline) : nullptr;
+}
+
 Result<ClientResult> measure_over(int fd, const LinkOptions& options) {
-  Connection link(fd, seconds_now() + options.seconds * 4 + 10);
+  // The turns of both kinds are waited for, one after the other.
+  const double deadline = seconds_now() + 2 * options.turn.seconds + longest(options);
+  Connection link(fd, deadline);
+  const auto own = own_server(options, deadline);
   ClientResult out;
+  TRY(out.turn, take_turn(own.get(), link, options.turn));
+  link.until(seconds_now() + longest(options));
   TRY(out.rtt, measure_rtt(link, options.seconds * 0.1));
   const double each = options.seconds * 0.4;
   const Flip* flip = options.flip ? &*options.flip : nullptr;
@@ -180,13 +200,13 @@ Result<ClientResult> measure_over(int fd, const LinkOptions& options) {
   TRY(out.received, receive_stream(link, first, flip && flip->part == 1 ? flip : nullptr));
   out.retransmits = link.retransmits();
   TRY_(link.send(bye, 0));
+  if (own) (void)own->send(bye, 0);
   return out;
 }
 
 // Retries, because the peer's server ends and restarts with its agent, for example when the controller's
 // connection to the peer is lost. If every connection breaks, the link or the peer is at fault.
 Result<ClientResult> measure(const LinkOptions& options) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(options.pause_ms));
   std::vector<std::string> broken;
   while (true) {
     TRY(const int fd, connect_until({options.to, options.port, options.bind, options.connect_seconds}));
@@ -241,6 +261,7 @@ Measurement run_link(const Files& files, const LinkOptions& options) {
   out.detail["received"] = to_json(measured->received);
   out.detail["retransmits"] = measured->retransmits;
   out.detail["pings"] = measured->rtt.size();
+  if (options.turn.turn != Turn::none) out.detail["turn"] = turn_name(measured->turn);
   if (!measured->broken.empty()) out.detail["measured_again_after"] = measured->broken;
   judge_direction("sent data", measured->sent, self + " -> " + options.to, out);
   judge_direction("received data", measured->received, options.to + " -> " + self, out);
@@ -256,13 +277,14 @@ Measurement LinkServer::run() {
   Measurement out;
   out.check = "link-serve";
   const double until = seconds_now() + options_.seconds;
+  Turns turns;
   std::mutex mutex;  // guards out and sessions
   Json sessions = Json::array();
   listener_.serve_until({until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
     // Every session gets the server's full time limit from now on: when acceptance is repeated, the client
     // may connect to the previous run's server in that server's last second.
     Connection link(fd, seconds_now() + options_.seconds);
-    const auto served = serve(link, options_.flip ? &*options_.flip : nullptr);
+    const auto served = serve(link, options_.flip ? &*options_.flip : nullptr, turns);
     const std::lock_guard lock(mutex);
     sessions.push_back({{"from", from},
                         {"error", served ? "" : served.error().message},

@@ -129,8 +129,14 @@ void declare_link(CLI::App& app, Arguments& a) {
   link->add_option("--seconds", a.link.seconds, "time budget for both directions in total");
   link->add_option("--bind", a.link.bind, "local address");
   link->add_option("--connect-seconds", a.link.connect_seconds, "seconds to wait for the server");
-  link->add_option("--pause-ms", a.link.pause_ms, "milliseconds to wait before connecting")
-      ->check(CLI::Range(0, 600000));
+  const std::map<std::string, Turn> turns = {{"shared", Turn::shared}, {"alone", Turn::alone}};
+  link->add_option(
+          "--turn", a.link.turn.turn,
+          "alone: while no other `link` with a turn measures at either end; shared: not beside one that "
+          "is alone")
+      ->transform(CLI::CheckedTransformer(turns));
+  link->add_option("--turn-seconds", a.link.turn.seconds, "seconds to wait for the turn; then measure anyway")
+      ->check(CLI::Range(0.0, 600.0));
   add_flip(*link, a.flip);
 }
 

@@ -162,12 +162,16 @@ Result<Json> measure_with_peers(StepContext& context, const Json& params, const 
   if (server.value("outcome", "") != "measured")
     return fail(Code::unavailable,
                 fmt::format("{} did not start: {}", test.serve, server.value("error", "")));
-  const auto measure = [&](const Peer& peer, int64_t pause_ms = 0) {
+  const double seconds = std::strtod(text_of(params, "seconds", "1").c_str(), nullptr);
+  // Round 0 is shared. The wait for a turn grows with the rounds.
+  const auto measure = [&](const Peer& peer, int round = 0) {
     steps::say(context, fmt::format("{} to {}", test.kernel, peer.name));
     std::vector<std::string> arguments = {test.kernel, "--to",   peer.address, "--port",
                                           port,        "--bind", address};
     arguments.insert(arguments.end(), test.options.begin(), test.options.end());
-    if (pause_ms > 0) arguments.insert(arguments.end(), {"--pause-ms", std::to_string(pause_ms)});
+    if (test.part == "link")
+      arguments.insert(arguments.end(), {"--turn", round ? "alone" : "shared", "--turn-seconds",
+                                         fmt::format("{}", turn_seconds(round, seconds))});
     return run_kernel(context, arguments, test.deadline_seconds * kSecond);
   };
   Json parts = Json::array();
@@ -184,11 +188,10 @@ Result<Json> measure_with_peers(StepContext& context, const Json& params, const 
   }
   if (test.part != "link" || parts.size() != peers.size())
     return Json{{"check", test.check}, {"parts", parts}};
-  const double seconds = std::strtod(text_of(params, "seconds", "1").c_str(), nullptr);
   for (int round = 1; round <= kRoundsAgain; ++round)
     for (const size_t at : slow_links(parts)) {
       if (steps::is_cancelled(context)) return fail(Code::cancelled, "cancelled");
-      const auto again = measure(peers[at], pause_before(context.node, peers[at].name, round, seconds));
+      const auto again = measure(peers[at], round);
       if (again.ok()) parts[at]["result"] = better_link(parts[at]["result"], *again);
     }
   return Json{{"check", test.check}, {"parts", parts}};

@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <fmt/format.h>
 #include <string>
 #include <utility>
-
-#include "base/digest.h"
 
 namespace muster::checks {
 namespace {
@@ -50,11 +46,8 @@ std::vector<size_t> slow_links(const Json& parts) {
   return out;
 }
 
-int64_t pause_before(const std::string& node, const std::string& partner, int round, double seconds) {
-  // 24 bits of the digest, after its prefix "sha256:". All machines compute the same value.
-  const std::string digits = sha256(fmt::format("{}>{}#{}", node, partner, round)).substr(7, 6);
-  const double share = static_cast<double>(std::strtoul(digits.c_str(), nullptr, 16)) / 0x1000000;
-  return static_cast<int64_t>(share * 2 * round * std::clamp(seconds, 0.0, 60.0) * 1000);
+double turn_seconds(int round, double seconds) {
+  return std::max(round, 1) * 2 * std::clamp(seconds, 0.0, 60.0);
 }
 
 Json better_link(const Json& before, const Json& again) {

@@ -1,9 +1,8 @@
 // Finds links that look slow compared with this node's other links. If a third node happens to measure the
-// same partner at that moment, the rate is halved, so slow links are measured once more at the end. Pure
-// functions, no I/O.
+// same partner at that moment, the rate is halved, so slow links are measured again at the end, alone at both
+// ends (kernels/turns.h). Pure functions, no I/O.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,10 +14,9 @@ namespace muster::checks {
 // received at less than 0.8 of this node's median: the slowest first, at most four. None if fewer than three
 // links were measured.
 std::vector<size_t> slow_links(const Json& parts);
-// Returns how long to wait, in ms, before the `round`th repetition (from 1) of a slow link: 0 to twice
-// `seconds` in the first round, to four times in the second, spread evenly by the names. If both ends
-// measured at the same time, both see a slow link, and without this pause both would repeat at the same time.
-int64_t pause_before(const std::string& node, const std::string& partner, int round, double seconds);
+// How long a measurement of a link waits for its turn, in seconds. Round 0: the first one, beside others; from 1:
+// a repetition, alone at both ends.
+double turn_seconds(int round, double seconds);
 // Combines two measurements of the same link: the faster one for each direction, and detail.first_try with
 // the rates of `before` in MB/s. Wrong data in either measurement is kept; if `again` has no measurement,
 // `before` is returned.
