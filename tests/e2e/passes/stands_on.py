@@ -15,7 +15,6 @@ UNTESTED = {
     "controller/engines/beegfs*": "BeeGFS is in no archive that the lab reaches",
     "playbooks/storage-beegfs.yaml": "BeeGFS is in no archive that the lab reaches",
     "images/debian-13-metal.yaml": "no end-to-end test installs Debian 13 with firmware; full-kernel does Debian 12",
-    "playbooks/accounting.yaml": "no end-to-end test has slurmdbd",
     "playbooks/tools.yaml": "no end-to-end test installs it",
 }
 AGES_NOTHING = ("base",)   # everything stands on it: short, bmc, reimage, adopt and stack name it, and are run for it
