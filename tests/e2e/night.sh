@@ -99,7 +99,7 @@ done
 # shellcheck disable=SC2016
 writer=$(submit node01 'while [ ! -e /shared/jobs/stop ]; do now=$(date +%s); echo $now >>/shared/jobs/writer || echo bad >>/tmp/writer-bad; echo $now >>/tmp/writer; sleep 1; done')
 # One line per start: a job that was killed and queued again has two.
-completed() { [[ $(on node01 sacct -D -X -n -P -o State -j "$1") == COMPLETED ]]; }
+completed() { [[ $(on node01 sudo sacct -D -X -n -P -o State -j "$1") == COMPLETED ]]; }
 is_running() { [[ $(on node01 squeue -h -j "$1" -o %T 2>/dev/null) == RUNNING ]]; }
 for j in "${job[@]}" "$writer"; do check "job $j runs" wait_until 120 is_running "$j"; done
 for n in $nodes; do check "the job of $n has 30 lines" wait_until 600 on node01 test -s "/shared/jobs/$n.took"; done
