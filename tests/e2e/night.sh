@@ -4,7 +4,7 @@
 # stands on: controller/* controller/{api,bringup,image,link,nodes,plan,rollout,run,spec,store} controller/engines/{engine,local,moosefs}*
 # stands on: controller/power/{power,redfish}* playbooks/{accounting,base,firewall,mpi,scheduler,ssh,storage-local,storage-shared}.yaml
 source "$(dirname "$0")/lib.sh"
-books="base, ssh, firewall, storage-local, storage-shared, mpi, scheduler, accounting"
+books="base, ssh, firewall, storage-local, storage-shared, mpi, accounting, scheduler"
 mkdir "$work/site"
 # What is different in the other image: one file.
 change() { printf 'playbook: night\nhelp: marks the image\nsteps:\n  - { name: mark, phase: image, module: file, params: { path: /etc/night, content: "%s\\n" } }\n' "$1" >"$work/site/night.yaml"; }

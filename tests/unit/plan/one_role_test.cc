@@ -53,7 +53,7 @@ acceptance: {{ profile: {} }}
 }
 
 constexpr const char* kAll =
-    "base, ssh, firewall, storage-local, storage-shared, storage-nfs, mpi, hpc, scheduler, accounting, "
+    "base, ssh, firewall, storage-local, storage-shared, storage-nfs, mpi, hpc, accounting, scheduler, "
     "monitoring, tools, apptainer";
 constexpr const char* kStorage =
     "storage:\n"

@@ -259,8 +259,8 @@ TEST_CASE("what has no declared leader is led by the first node that has it", "[
   }
   SECTION("accounting is led where Slurm is") {
     roles.leads = "leads: [ scheduler ]";
-    roles.head += ", accounting";
-    roles.gpu += ", accounting";
+    roles.head = "accounting, " + roles.head;
+    roles.gpu = "accounting, " + roles.gpu;
     const Steps steps(planned_of(shipped_input(spec_of(roles))));
     CHECK(steps.on("accounting/database") == Names{"zhead01"});
     CHECK(steps.on("accounting/no database") == Names{"gpu01", "gpu02", "gpu03"});

@@ -47,7 +47,7 @@ TEST_CASE("a playbook is led by the declared role's first node, else by the firs
   const ParsedSpec parsed = parse_spec(
       spec_of("  gpu: { playbooks: [ base, scheduler, mpi ] }\n"
               "  store: { playbooks: [ base ] }\n"
-              "  head: { playbooks: [ scheduler, monitoring, accounting ], leads: [ scheduler ] }\n"));
+              "  head: { playbooks: [ accounting, scheduler, monitoring ], leads: [ scheduler ] }\n"));
   REQUIRE(parsed.errors.empty());
   CHECK(leader(parsed.spec, "scheduler") == "z1");
   CHECK(leader(parsed.spec, "accounting") == "z1");
@@ -78,11 +78,16 @@ TEST_CASE("storage and accounting are led where they must be, or the spec is ref
         "f:18:35: roles.head.playbooks[1]: Slurm is led by b1, but its role 'gpu' does not have the "
         "playbook `accounting`: add it to that role, or list `scheduler` under `leads` in a role that has "
         "both\n");
-  CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler, accounting ] }\n"
-                          "  head: { playbooks: [ scheduler, accounting ], leads: [ accounting ] }\n" +
+  CHECK(errors_of(spec_of("  gpu: { playbooks: [ accounting, scheduler ] }\n"
+                          "  head: { playbooks: [ accounting, scheduler ], leads: [ accounting ] }\n" +
                           rest)) ==
         "f:18:58: roles.head.leads[0]: `accounting` must be led by the same node as `scheduler`, b1 of role "
         "'gpu': make this role lead `scheduler` as well, or remove `accounting` here\n");
+  CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler, mpi, accounting ] }\n"
+                          "  head: { playbooks: [ base ] }\n" +
+                          rest)) ==
+        "f:17:39: roles.gpu.playbooks[2]: list `accounting` before `scheduler`: slurmctld starts only if its "
+        "database runs\n");
   // A role without nodes says nothing yet.
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ base ] }\n"
                           "  later: { playbooks: [ accounting ] }\n" +
