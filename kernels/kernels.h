@@ -124,8 +124,8 @@ struct LinkOptions {
   std::optional<Flip> flip = {};
 };
 // Metrics: send_mbps, receive_mbps (payload verified on receipt; 1 MB = 10^6 bytes), rtt_ms (median),
-// rtt_p99_ms. detail.own_port: own_port() of the local address; detail.turn: the turn that was granted, if one
-// was wanted.
+// rtt_p99_ms. detail.own_port: own_port() of the local address; detail.turn: the turn that was granted, if
+// one was wanted.
 Measurement run_link(const Files& files, const LinkOptions& options);
 
 // --- own_port.cc

@@ -172,8 +172,8 @@ struct ClientResult {
 
 double longest(const LinkOptions& options) { return options.seconds * 4 + 10; }
 
-// A session with this node's own server, which knows who measures at this node. Null: no turn is wanted, or no
-// server runs here.
+// A session with this node's own server, which counts the measurements at this node. Null: no turn is wanted,
+// or no server runs here.
 std::unique_ptr<Connection> own_server(const LinkOptions& options, double deadline) {
   if (options.turn.turn == Turn::none || options.bind.empty()) return nullptr;
   const auto fd = connect_until({options.bind, options.port, options.bind, 1});

@@ -12,8 +12,8 @@
 namespace muster::kernels {
 namespace {
 
-// Values of pings that ask for a turn: ordinary pings are numbered from 0. A granted one returns unchanged, as
-// every ping does from a server of an earlier version.
+// Values of pings that request a turn: ordinary pings are numbered from 0. A granted one returns unchanged,
+// as every ping does from a server of an earlier version.
 constexpr uint64_t kRequest = 0x6d75737465720000;
 constexpr uint64_t kBusy = kRequest + 0xff;
 

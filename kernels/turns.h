@@ -1,5 +1,6 @@
-// Who measures links at a node at the same time. A link that looked slow is measured again alone at both of its
-// ends: beside a third node it would reach half its rate, and two healthy links would be reported.
+// Which measurements of links run at a node at the same time. A link that looked slow is measured again alone
+// at both of its ends: beside a third node it would reach half its rate, and a healthy link would be
+// reported.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +55,9 @@ struct WantedTurn {
 };
 
 // Takes the turn at both ends of a link. `own`: a session with the server of this node, null if it has none.
-// Returns the turn that was granted: `shared` if the time for `alone` ran out, `none` if it ran out for `shared`
-// as well. Errors: those of `other`. A server that has no turns (an earlier version) grants each request.
+// Returns the turn that was granted: `shared` if the time for `alone` ran out, `none` if it ran out for
+// `shared` as well. Errors: those of `other`. A server that has no turns (an earlier version) grants each
+// request.
 Result<Turn> take_turn(Connection* own, Connection& other, const WantedTurn& wanted);
 
 }  // namespace muster::kernels

@@ -14,8 +14,8 @@ namespace muster::checks {
 // received at less than 0.8 of this node's median: the slowest first, at most four. None if fewer than three
 // links were measured.
 std::vector<size_t> slow_links(const Json& parts);
-// How long a measurement of a link waits for its turn, in seconds. Round 0: the first one, beside others; from 1:
-// a repetition, alone at both ends.
+// How long a measurement of a link waits for its turn, in seconds. Round 0: the first one, beside others;
+// from 1: a repetition, alone at both ends.
 double turn_seconds(int round, double seconds);
 // Combines two measurements of the same link: the faster one for each direction, and detail.first_try with
 // the rates of `before` in MB/s. Wrong data in either measurement is kept; if `again` has no measurement,

@@ -156,8 +156,8 @@ bool SpecReader::has_nodes(const std::string& role) const {
 }
 
 // Slurm's accounting database must be led by the node that leads Slurm: a leader without it would silently
-// leave the cluster without accounting. Cluster steps run in the order of the playbooks, and slurmctld ends when
-// it finds no slurmdbd.
+// leave the cluster without accounting. Cluster steps run in the order of the playbooks, and slurmctld ends
+// when it finds no slurmdbd.
 void SpecReader::check_accounting(const YamlNode& roles) {
   const NodeSpec* slurm = spec_.leader_of("scheduler");
   const auto each = [&](const YamlEntry& role, const char* key, const auto& complain) {

@@ -20,8 +20,8 @@ struct PairPaths {
 };
 Result<pki::KeyPair> kept_pair(const Files& files, const PairPaths& paths,
                                const std::function<Result<pki::KeyPair>()>& make);
-// As kept_pair, in a folder that several processes may use at the same time: one of them creates the pair, the
-// others wait for it.
+// As kept_pair, in a folder that several processes may use at the same time: one of them creates the pair,
+// the others wait for it.
 Result<pki::KeyPair> shared_pair(const std::string& folder, const PairPaths& paths,
                                  const std::function<Result<pki::KeyPair>()>& make);
 
