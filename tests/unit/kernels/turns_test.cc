@@ -1,4 +1,4 @@
-// Who measures at a node beside whom: the rule, and two servers with the clients of both.
+// Turns of measurements at a node: the rule, and two servers with the clients of both.
 #include <unistd.h>
 
 #include <memory>
@@ -87,9 +87,9 @@ TEST_CASE("turns: a session's turn ends with it, and ordinary pings are none", "
   CHECK(take_turn(nullptr, *second, {Turn::alone, 15}).value() == Turn::alone);
 }
 
-TEST_CASE("a link that is to be alone is measured beside nobody, at either end", "[link]") {
+TEST_CASE("a link that is measured alone shares neither end", "[link]") {
   TwoNodes nodes;
-  SECTION("nobody else measures") {
+  SECTION("no other measurement runs") {
     const auto m = nodes.link(Turn::alone);
     CHECK(m.error == "");
     CHECK(m.detail["turn"] == "alone");
