@@ -80,7 +80,9 @@ uint64_t SessionTurn::reply_to(uint64_t value) {
 Result<Turn> take_turn(Connection* own, Connection& other, const WantedTurn& wanted) {
   if (wanted.turn == Turn::none) return Turn::none;
   // Both ends may try at the same moment, and refuse each other: they try again at different times.
-  std::minstd_rand random(static_cast<unsigned>(::getpid()));
+  // Containers of one image may have equal process ids.
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  std::minstd_rand random(static_cast<unsigned>(::getpid()) ^ static_cast<unsigned>(now));
   std::uniform_int_distribution<int> pause_ms(50, 350);
   const double until = seconds_now() + wanted.seconds;
   while (true) {

@@ -41,7 +41,7 @@ class SessionTurn {
   ~SessionTurn() { turns_.leave(held_); }
   SessionTurn(const SessionTurn&) = delete;
   SessionTurn& operator=(const SessionTurn&) = delete;
-  // Returns the value of the reply to a ping with this value. Most pings are no requests for a turn.
+  // Returns the value of the reply to a ping with this value. An ordinary ping requests no turn.
   uint64_t reply_to(uint64_t value);
 
  private:
