@@ -44,6 +44,7 @@ std::vector<StepModule> other_modules() {
       command_module(),
       config_module(),
       directory_module(),
+      kept_directory_module(),
       download_module(),
       file_module(),
       group_module(),

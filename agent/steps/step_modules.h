@@ -13,6 +13,7 @@ namespace muster::steps {
 StepModule package_module();
 StepModule file_module();
 StepModule directory_module();
+StepModule kept_directory_module();
 StepModule line_module();
 StepModule service_module();
 StepModule user_module();

@@ -142,6 +142,17 @@ Samples samples_of_configuration() {
         [](FakeMachine&) {
           return Json{{"path", "/srv/x"}, {"mode", "0750"}};
         }}},
+      {"kept_directory",
+       {[](FakeMachine& m) {
+          booted(m);
+          m.put("/state/muster/id", "");
+          m.put("/var/lib/q/jobs", "17");
+          m.units["q.service"] = {};
+          m.units["q.service"].active = true;
+        },
+        [](FakeMachine&) {
+          return Json{{"path", "/var/lib/q"}, {"name", "q"}, {"mode", "0700"}, {"services", {"q"}}};
+        }}},
       {"line",
        {[](FakeMachine& m) { m.put("/etc/x", "a 1\nb 2\n"); },
         [](FakeMachine&) {
@@ -596,6 +607,7 @@ TEST_CASE("steps: an unknown or missing parameter is refused") {
 TEST_CASE("steps: a tool that fails makes the step fail, and it can be done again") {
   const std::map<std::string, std::string> tools = {
       {"package", "apt-get"},
+      {"kept_directory", "cp"},
       {"ceph_noout", "ceph --connect-timeout 30 osd set-group"},
       {"moosefs_maintenance", "mfscli -H 10.20.0.11 -n -s | -CM1"},
       {"service", "systemctl enable"},

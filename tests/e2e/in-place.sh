@@ -2,9 +2,9 @@
 # a node is re-imaged in place while its job runs: one reboot, no network boot, data as it was; rolled back; re-imaged through RAM; `up` leaves it alone
 # stands on: agent/* agent/{disk,image} agent/steps/* agent/steps/{disk,services,system} agent/storage/nfs* base cli
 # stands on: controller/* controller/{api,boot,bringup,image,link,nodes,plan,run,spec,store} controller/engines/{engine,local,nfs}*
-# stands on: controller/power/{power,redfish}* playbooks/{base,firewall,mpi,scheduler,ssh,storage-local,storage-nfs}.yaml
+# stands on: controller/power/{power,redfish}* playbooks/{accounting,base,firewall,mpi,scheduler,ssh,storage-local,storage-nfs}.yaml
 source "$(dirname "$0")/lib.sh"
-playbooks="base, ssh, firewall, storage-local, storage-nfs, mpi, scheduler"
+playbooks="base, ssh, firewall, storage-local, storage-nfs, mpi, accounting, scheduler"
 macs='"52:54:00:20:00:01", "52:54:00:20:00:02"'
 # `spare` is an undeclared drive: a whole device to compare by its hash.
 spec_from_quickstart \
@@ -134,3 +134,23 @@ check "its data is as it was" same_data
 before=$(boot_id node01)$(boot_id node02)
 $muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/last.log"
 check "up re-images no node" test "$(boot_id node01)$(boot_id node02)" = "$before"
+
+# ---- the leader: the queue, the accounting and the jobs of other nodes outlast its re-image
+pending() { [[ $(job "$1") == PENDING ]]; }
+state_of() { on node01 sudo sacct -D -X -n -P -o State -j "$1"; }   # a line per start
+completed() { [[ $(state_of "$1") == COMPLETED ]]; }
+held=$(on node01 sudo runuser -u mpi -- sbatch --parsable --hold --chdir=/tmp --wrap "'true'")
+last=$(submit node02 'while [ ! -e /tmp/end ]; do sleep 1; done')
+check "a job runs on node02" wait_until 90 is_running "$last"
+check "another one is held" pending "$held"
+check "the accounting has an earlier one" completed "$own"
+boot1=$(boot_id node01) boot2=$(boot_id node02)
+$muster reimage node01 --force node01 --yes --report "$work/report-leader" | tee "$work/leader.log"
+check "the leader is accepted" test "$(node_state node01)" = accepted
+check "it runs the new image" test "$(image_of node01)" = "$second" -a "$(boot_id node01)" != "$boot1"
+check "the held job is still in the queue" wait_until 90 pending "$held"
+check "the job on node02 still runs" is_running "$last"
+check "node02 was not rebooted" test "$(boot_id node02)" = "$boot2"
+on node02 sudo touch /tmp/end
+check "it completes, and was started once" wait_until 120 completed "$last"
+check "the accounting has the earlier one" completed "$own"

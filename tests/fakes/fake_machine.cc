@@ -259,6 +259,8 @@ Result<Output> FakeMachine::execute(const Command& command) {
   if (program == "ldconfig") return good(get("/ldconfig"));
   if (program == "touch") return put(argv[1], ""), good();
   if (program == "sync") return good();
+  if (program == "cp" && argv[2] == "-T")
+    return fs::copy(root_ + argv[3], root_ + argv[4], fs::copy_options::recursive), good();
   if (program == "cp") {  // -a FILE... FOLDER
     for (size_t i = 2; i + 1 < argv.size(); ++i)
       fs::copy_file(root_ + argv[i], root_ + argv.back() + "/" + fs::path(argv[i]).filename().string());

@@ -1,0 +1,212 @@
+// kept_directory: a directory whose content survives a re-image. The content is in /state, which no re-image
+// writes, and the path in the root slot is a link to it.
+//
+// Nothing is deleted. What the root slot has at the path is copied if /state has nothing yet, as when an older
+// muster configured the node; otherwise it came with the image and is moved aside. A path that an operator
+// has linked elsewhere or made a mount point stays as it is.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "agent/disk/mount_table.h"
+#include "agent/steps/files/own_file.h"
+#include "agent/steps/step_modules.h"
+#include "agent/steps/system/accounts.h"
+
+namespace muster::steps {
+namespace {
+
+struct Wanted {
+  std::string path, kept;  // `kept` is empty on a system without /state
+  unsigned mode = 0755;
+  int64_t uid = -1, gid = -1;
+  std::vector<std::string> services;
+  bool retired = false;
+};
+
+Result<Wanted> wanted(const StepContext& context, const Json& params) {
+  Wanted out;
+  out.path = text_of(params, "path");
+  if (out.path.empty() || out.path[0] != '/')
+    return fail(Code::invalid, "kept_directory: 'path' must be absolute");
+  const std::string name = text_of(params, "name");
+  TRY_(check_name(name, "kept_directory"));
+  if (name == "muster") return fail(Code::invalid, "kept_directory: /state/muster is the agent's own");
+  if (context.files.is_directory("/state")) out.kept = "/state/" + name;
+  TRY(out.mode, parse_mode(text_of(params, "mode", "0755")));
+  TRY(out.uid, uid_of(context.files, text_of(params, "owner")));
+  TRY(out.gid, gid_of(context.files, text_of(params, "group")));
+  out.services = list_of(params, "services");
+  out.retired = bool_of(params, "retired", false);
+  return out;
+}
+
+// Where the path leads.
+enum class Leads { nowhere, kept, root_slot, elsewhere };
+
+Result<Leads> leads(const Files& files, const Wanted& want) {
+  const FileState state = look(files, want.path);
+  if (!state.exists) return Leads::nowhere;
+  if (state.link) {
+    TRY(const std::string target, files.read_link(want.path));
+    if (target == want.kept) return Leads::kept;
+    if (files.is_directory(target)) return Leads::elsewhere;
+    return fail(Code::conflict, want.path + " is a link to " + target + ", which is not a directory");
+  }
+  if (!state.directory) return fail(Code::conflict, want.path + " exists but is not a directory");
+  return find_mount(files, want.path) ? Leads::elsewhere : Leads::root_slot;
+}
+
+// A link remains only in the slot whose content was moved to /state, so its target did exist.
+Status check_target(const Files& files, const Wanted& want) {
+  if (look(files, want.kept).directory) return Ok{};
+  return fail(
+      Code::conflict,
+      fmt::format("{} is a link to {}, which is lost. Restore it from a backup, or remove the link to "
+                  "begin with an empty directory",
+                  want.path, want.kept));
+}
+
+Result<CheckResult> permissions(const Files& files, const Wanted& want, const std::string& path) {
+  const auto text = permission_diff(look(files, path), want.mode, want.uid, want.gid);
+  return text.empty() ? holds() : differs(path + ": " + text);
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  auto read = wanted(context, params);
+  if (!read.ok() && read.error().code == Code::not_found) return differs(read.error().message);
+  TRY(const Wanted want, std::move(read));
+  TRY(const Leads to, leads(context.files, want));
+  if (want.retired)
+    return !want.kept.empty() && (to == Leads::kept || look(context.files, want.kept).exists)
+               ? differs(want.kept + " is not used any more")
+               : holds();
+  if (to == Leads::elsewhere) return holds();
+  if (to == Leads::nowhere) return differs(want.path + " does not exist");
+  if (want.kept.empty()) return permissions(context.files, want, want.path);
+  if (to == Leads::root_slot) return differs(want.path + " is not in /state, so a re-image would lose it");
+  TRY_(check_target(context.files, want));
+  return permissions(context.files, want, want.kept);
+}
+
+Status run_services(StepContext& context, const Wanted& want, bool running) {
+  if (want.services.empty() || !is_booted(context.files)) return Ok{};
+  return service_module().apply(context, {{"names", want.services}, {"running", running}});
+}
+
+Status move(const Files& files, const std::string& from, const std::string& to) {
+  std::error_code error;
+  std::filesystem::rename(files.real(from), files.real(to), error);
+  if (error) return fail(Code::failed, fmt::format("moving {} to {}: {}", from, to, error.message()));
+  return Ok{};
+}
+
+std::string free_name(const Files& files, const std::string& name) {
+  std::string out = name;
+  for (int i = 2; look(files, out).exists; ++i) out = name + "." + std::to_string(i);
+  return out;
+}
+
+// /state gets its name last: what is there is complete.
+Status copy(StepContext& context, const Wanted& want) {
+  const std::string part = want.kept + ".muster-part";
+  say(context, "copying " + want.path + " to " + want.kept);
+  TRY(const auto gone, run_tool(context, {"rm", "-rf", part}));
+  TRY(const auto copied, run_tool(context, {"cp", "-a", "-T", want.path, part}, 30 * kMinute));
+  TRY(const auto synced, run_tool(context, {"sync", "-f", part}, 30 * kMinute));
+  (void)gone, (void)copied, (void)synced;
+  return move(context.files, part, want.kept);
+}
+
+// The accounts of another image may have other numbers. chown changes the directory itself after its content, so
+// that an interrupted run is repeated.
+Status own(StepContext& context, const Wanted& want) {
+  const FileState state = look(context.files, want.kept);
+  const bool user = want.uid >= 0 && state.uid != want.uid, group = want.gid >= 0 && state.gid != want.gid;
+  if (user || group) {
+    const std::string to = (want.uid >= 0 ? std::to_string(want.uid) : "") +
+                           (want.gid >= 0 ? ":" + std::to_string(want.gid) : "");
+    TRY(const auto done, run_tool(context, {"chown", "-R", "-h", to, want.kept}, 30 * kMinute));
+    (void)done;
+  }
+  return set_permissions(context.files, want.kept, want.mode, want.uid, want.gid);
+}
+
+Status keep(StepContext& context, const Wanted& want, Leads from) {
+  const Files& files = context.files;
+  if (from == Leads::kept) {
+    TRY_(check_target(files, want));
+    return own(context, want);
+  }
+  const FileState kept = look(files, want.kept);
+  if (kept.exists && !kept.directory)
+    return fail(Code::conflict, want.kept + " exists but is not a directory");
+  TRY_(run_services(context, want, false));
+  if (kept.exists) {
+    // This node wrote it before it was re-imaged.
+  } else if (from == Leads::root_slot) {
+    if (const Status copied = copy(context, want); !copied.ok()) {
+      (void)run_services(context, want, true);
+      return copied;
+    }
+  } else {
+    TRY_(files.make_directories(want.kept, want.mode));
+  }
+  TRY_(own(context, want));
+  if (from == Leads::root_slot) TRY_(move(files, want.path, free_name(files, want.path + ".before-muster")));
+  return files.symlink(want.kept, want.path);
+}
+
+// What a node wrote that is not used for this any more is outdated when it is used again.
+Status retire(StepContext& context, const Wanted& want, Leads from) {
+  const Files& files = context.files;
+  if (want.kept.empty()) return Ok{};
+  if (from == Leads::kept) {
+    TRY_(run_services(context, want, false));
+    TRY_(files.remove(want.path));
+    TRY_(files.make_directories(want.path, want.mode));
+    TRY_(set_permissions(files, want.path, want.mode, want.uid, want.gid));
+  }
+  if (!look(files, want.kept).exists) return Ok{};
+  return move(files, want.kept, free_name(files, want.kept + ".retired"));
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(context, params));
+  TRY(const Leads from, leads(context.files, want));
+  if (want.retired) return retire(context, want, from);
+  if (from == Leads::elsewhere) return Ok{};
+  if (!want.kept.empty()) return keep(context, want, from);
+  if (from == Leads::nowhere) TRY_(context.files.make_directories(want.path, want.mode));
+  return set_permissions(context.files, want.path, want.mode, want.uid, want.gid);
+}
+
+}  // namespace
+
+StepModule kept_directory_module() {
+  StepModule m;
+  m.name = "kept_directory";
+  m.help =
+      "Keeps the content of a directory over re-images: it is in /state/NAME, and the path is a link to it. "
+      "What "
+      "the path had is copied there once; if /state/NAME exists, it is moved aside. A path that is a mount "
+      "point "
+      "or a link of the operator's is not changed. Without /state (adopted machines) it is a plain "
+      "directory.";
+  m.parameters = Json::array(
+      {parameter("path", "string", true, "absolute path"),
+       parameter("name", "string", true, "name in /state"),
+       parameter("mode", "string", false, "octal mode", "0755"),
+       parameter("owner", "string", false, "user name or UID; another owner is replaced in all of it"),
+       parameter("group", "string", false, "group name or GID"),
+       parameter("services", "list", false,
+                 "units that use it; stopped while it is moved, not started again"),
+       parameter("retired", "bool", false,
+                 "this node does not use it any more: /state/NAME is renamed to /state/NAME.retired",
+                 false)});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,192 @@
+// kept_directory: what survives a re-image, and what happens to what is at the path already.
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "agent/step.h"
+#include "tests/catch.h"
+#include "tests/fakes/fake_machine.h"
+
+namespace muster {
+namespace {
+
+using tests::FakeMachine;
+
+struct Leader {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  Json params = {{"path", "/var/lib/q"}, {"name", "q"}, {"mode", "0700"}, {"services", {"q"}}};
+  Leader() {
+    machine.put("/run/systemd/system/x", "");
+    machine.put("/state/muster/id", "");
+    start();
+  }
+  void start() {
+    machine.units["q.service"].enabled = true;
+    machine.units["q.service"].active = true;
+  }
+  bool runs() { return machine.units["q.service"].active; }
+  Status apply() { return find_step_module("kept_directory")->apply(context, params); }
+  Result<CheckResult> check() { return find_step_module("kept_directory")->check(context, params); }
+  bool is_kept() { return check()->holds == Holds::yes; }
+  std::string link() const { return machine.files().read_link("/var/lib/q").value_or(""); }
+  // The root slot of another image, in which the package has made the directory.
+  void reimage(const std::string& content) {
+    std::filesystem::remove_all(machine.files().real("/var/lib"));
+    machine.put("/var/lib/q/jobs", content);
+    start();
+  }
+  void retire(bool retired) { params["retired"] = retired; }
+};
+
+TEST_CASE("kept_directory: content that is in the root slot moves to /state, with its services stopped") {
+  Leader leader;
+  leader.machine.put("/var/lib/q/jobs", "17");
+  CHECK_FALSE(leader.is_kept());
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.is_kept());
+  CHECK_FALSE(leader.runs());
+  CHECK(leader.link() == "/state/q");
+  CHECK(leader.machine.get("/state/q/jobs") == "17");
+  CHECK(leader.machine.get("/var/lib/q.before-muster/jobs") == "17");  // nothing is deleted
+  // Once more: its services are left alone.
+  leader.start();
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.runs());
+}
+
+TEST_CASE("kept_directory: after a re-image the content from before is used, and the image's moved aside") {
+  Leader leader;
+  leader.machine.put("/var/lib/q/jobs", "17");
+  REQUIRE(leader.apply().ok());
+  leader.machine.put("/state/q/jobs", "18");
+  leader.reimage("empty");
+  CHECK_FALSE(leader.is_kept());
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.is_kept());
+  CHECK_FALSE(leader.runs());
+  CHECK(leader.machine.get("/state/q/jobs") == "18");
+  CHECK(leader.machine.get("/var/lib/q.before-muster/jobs") == "empty");
+}
+
+TEST_CASE("kept_directory: a copy that was interrupted is made again, and not used as it is") {
+  Leader leader;
+  leader.machine.put("/var/lib/q/jobs", "17");
+  leader.machine.put("/state/q.muster-part/half", "");
+  leader.machine.broken = {"cp"};
+  CHECK_FALSE(leader.apply().ok());
+  CHECK(leader.runs());  // as before the attempt
+  CHECK_FALSE(leader.machine.files().exists("/state/q"));
+  leader.machine.broken.clear();
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.machine.get("/state/q/jobs") == "17");
+  CHECK_FALSE(leader.machine.files().exists("/state/q/half"));
+}
+
+TEST_CASE("kept_directory: killed between moving the directory aside and making the link") {
+  Leader leader;
+  leader.machine.put("/state/q/jobs", "17");
+  CHECK_FALSE(leader.is_kept());
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.link() == "/state/q");
+  CHECK(leader.machine.get("/state/q/jobs") == "17");
+}
+
+TEST_CASE("kept_directory: a link whose content is lost is an error, not an empty start") {
+  Leader leader;
+  leader.machine.put("/var/lib/q/jobs", "17");
+  REQUIRE(leader.apply().ok());
+  leader.start();
+  std::filesystem::remove_all(leader.machine.files().real("/state/q"));
+  CHECK(leader.check().error().code == Code::conflict);
+  CHECK(leader.apply().error().code == Code::conflict);
+  CHECK_FALSE(leader.machine.files().exists("/state/q"));
+  CHECK(leader.runs());
+  REQUIRE(leader.machine.files().remove("/var/lib/q").ok());  // as the message says
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.is_kept());
+}
+
+TEST_CASE("kept_directory: a file in the way is an error, and nothing is stopped") {
+  Leader leader;
+  SECTION("at the path") { leader.machine.put("/var/lib/q", "x"); }
+  SECTION("in /state") { leader.machine.put("/state/q", "x"); }
+  CHECK(leader.apply().error().code == Code::conflict);
+  CHECK(leader.runs());
+}
+
+TEST_CASE("kept_directory: an operator's own disk or link stays") {
+  Leader leader;
+  SECTION("a mount point") {
+    leader.machine.put("/var/lib/q/jobs", "17");
+    leader.machine.mount_entry("nvme1n1", "/var/lib/q", "xfs");
+  }
+  SECTION("a link") {
+    leader.machine.put("/usr/share/q/jobs", "17");
+    REQUIRE(leader.machine.files().symlink("/usr/share", "/var/lib/q").ok());
+  }
+  const std::string link = leader.link();
+  CHECK(leader.is_kept());
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.runs());
+  CHECK(leader.link() == link);
+  CHECK_FALSE(leader.machine.files().exists("/state/q"));
+}
+
+TEST_CASE("kept_directory: a plain directory where there is no /state") {
+  Leader leader;
+  std::filesystem::remove_all(leader.machine.files().real("/state"));
+  CHECK_FALSE(leader.is_kept());
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.is_kept());
+  CHECK(leader.link().empty());
+  leader.retire(true);
+  CHECK(leader.is_kept());
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.machine.files().is_directory("/var/lib/q"));
+}
+
+TEST_CASE("kept_directory: the accounts of another image have other numbers") {
+  Leader leader;
+  leader.machine.put("/state/q/jobs", "17");
+  leader.params["owner"] = std::to_string(getuid() + 1);
+  leader.params["group"] = std::to_string(getgid() + 1);
+  (void)leader.apply();  // denied unless root
+  CHECK(leader.machine.called("chown -R -h " + std::to_string(getuid() + 1) + ":" +
+                              std::to_string(getgid() + 1) + " /state/q"));
+}
+
+TEST_CASE("kept_directory: what a former leader wrote is not used when it leads again") {
+  Leader leader;
+  leader.machine.put("/var/lib/q/jobs", "17");
+  REQUIRE(leader.apply().ok());
+  SECTION("retired in the same slot") {}
+  SECTION("retired after a re-image") { leader.reimage("empty"); }
+  leader.start();
+  leader.retire(true);
+  CHECK_FALSE(leader.is_kept());
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.is_kept());
+  CHECK(leader.machine.get("/state/q.retired/jobs") == "17");
+  CHECK_FALSE(leader.machine.files().exists("/state/q"));
+  CHECK(leader.link().empty());
+  CHECK(leader.machine.files().is_directory("/var/lib/q"));
+  // And a second time, beside the first.
+  leader.retire(false);
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.machine.get("/state/q/jobs") != "17");
+  leader.retire(true);
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.machine.get("/state/q.retired/jobs") == "17");
+  CHECK(leader.machine.files().is_directory("/state/q.retired.2"));
+}
+
+TEST_CASE("kept_directory: a name that leaves /state, and the agent's own") {
+  Leader leader;
+  const char* name = GENERATE("../x", "a/b", "muster", "");
+  leader.params["name"] = name;
+  CHECK(leader.apply().error().code == Code::invalid);
+}
+
+}  // namespace
+}  // namespace muster
