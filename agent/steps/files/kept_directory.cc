@@ -1,9 +1,10 @@
 // kept_directory: a directory whose content survives a re-image. The content is in /state, which no re-image
 // writes, and the path in the root slot is a link to it.
 //
-// Nothing is deleted. What the root slot has at the path is copied if /state has nothing yet, as when an older
-// muster configured the node; otherwise it came with the image and is moved aside. A path that an operator
-// has linked elsewhere or made a mount point stays as it is.
+// Nothing is deleted, and one content never replaces another: what the root slot has at the path is copied if
+// /state has nothing yet, as when an older muster configured the node, and is an error otherwise, because this
+// slot may have been in use after the other one. A path that an operator has linked elsewhere or made a mount
+// point stays as it is.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -21,7 +22,6 @@ struct Wanted {
   unsigned mode = 0755;
   int64_t uid = -1, gid = -1;
   std::vector<std::string> services;
-  bool retired = false;
 };
 
 Result<Wanted> wanted(const StepContext& context, const Json& params) {
@@ -37,7 +37,6 @@ Result<Wanted> wanted(const StepContext& context, const Json& params) {
   TRY(out.uid, uid_of(context.files, text_of(params, "owner")));
   TRY(out.gid, gid_of(context.files, text_of(params, "group")));
   out.services = list_of(params, "services");
-  out.retired = bool_of(params, "retired", false);
   return out;
 }
 
@@ -50,7 +49,8 @@ Result<Leads> leads(const Files& files, const Wanted& want) {
   if (state.link) {
     TRY(const std::string target, files.read_link(want.path));
     if (target == want.kept) return Leads::kept;
-    if (files.is_directory(target)) return Leads::elsewhere;
+    if (target[0] != '/' ? files.is_directory(want.path) : files.is_directory(target))
+      return Leads::elsewhere;
     return fail(Code::conflict, want.path + " is a link to " + target + ", which is not a directory");
   }
   if (!state.directory) return fail(Code::conflict, want.path + " exists but is not a directory");
@@ -77,10 +77,6 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!read.ok() && read.error().code == Code::not_found) return differs(read.error().message);
   TRY(const Wanted want, std::move(read));
   TRY(const Leads to, leads(context.files, want));
-  if (want.retired)
-    return !want.kept.empty() && (to == Leads::kept || look(context.files, want.kept).exists)
-               ? differs(want.kept + " is not used any more")
-               : holds();
   if (to == Leads::elsewhere) return holds();
   if (to == Leads::nowhere) return differs(want.path + " does not exist");
   if (want.kept.empty()) return permissions(context.files, want, want.path);
@@ -107,74 +103,83 @@ std::string free_name(const Files& files, const std::string& name) {
   return out;
 }
 
-// /state gets its name last: what is there is complete.
-Status copy(StepContext& context, const Wanted& want) {
-  const std::string part = want.kept + ".muster-part";
-  say(context, "copying " + want.path + " to " + want.kept);
-  TRY(const auto gone, run_tool(context, {"rm", "-rf", part}));
-  TRY(const auto copied, run_tool(context, {"cp", "-a", "-T", want.path, part}, 30 * kMinute));
-  TRY(const auto synced, run_tool(context, {"sync", "-f", part}, 30 * kMinute));
-  (void)gone, (void)copied, (void)synced;
-  return move(context.files, part, want.kept);
-}
+// A copy that is not complete, or complete if there is nothing at the path any more.
+std::string part_of(const Wanted& want) { return want.kept + ".muster-part"; }
 
 // The accounts of another image may have other numbers. chown changes the directory itself after its content, so
 // that an interrupted run is repeated.
-Status own(StepContext& context, const Wanted& want) {
-  const FileState state = look(context.files, want.kept);
+Status own(StepContext& context, const Wanted& want, const std::string& path) {
+  const FileState state = look(context.files, path);
   const bool user = want.uid >= 0 && state.uid != want.uid, group = want.gid >= 0 && state.gid != want.gid;
   if (user || group) {
     const std::string to = (want.uid >= 0 ? std::to_string(want.uid) : "") +
                            (want.gid >= 0 ? ":" + std::to_string(want.gid) : "");
-    TRY(const auto done, run_tool(context, {"chown", "-R", "-h", to, want.kept}, 30 * kMinute));
+    TRY(const auto done, run_tool(context, {"chown", "-R", "-h", to, path}, 30 * kMinute));
     (void)done;
   }
-  return set_permissions(context.files, want.kept, want.mode, want.uid, want.gid);
+  return set_permissions(context.files, path, want.mode, want.uid, want.gid);
+}
+
+Status sync_at(StepContext& context, const std::string& path) {
+  TRY(const auto done, run_tool(context, {"sync", "-f", path}, 30 * kMinute));
+  (void)done;
+  return Ok{};
+}
+
+Status copy(StepContext& context, const Wanted& want) {
+  const std::string part = part_of(want), aside = free_name(context.files, want.path + ".before-muster");
+  say(context, "copying " + want.path + " to " + want.kept);
+  TRY(const auto gone, run_tool(context, {"rm", "-rf", part}));
+  TRY(const auto copied, run_tool(context, {"cp", "-a", "-T", want.path, part}, 30 * kMinute));
+  (void)gone, (void)copied;
+  TRY_(own(context, want, part));
+  TRY_(sync_at(context, part));
+  TRY_(move(context.files, want.path, aside));
+  return sync_at(context, aside);
+}
+
+// With the services stopped. At no time do both have content, and the link is made last.
+Status move_to_state(StepContext& context, const Wanted& want, Leads from) {
+  const Files& files = context.files;
+  const bool has_content = from == Leads::root_slot && !files.list(want.path).empty();
+  if (has_content) TRY_(copy(context, want));
+  const bool copied = has_content || from == Leads::nowhere;
+  if (copied && !look(files, want.kept).exists && look(files, part_of(want)).directory)
+    TRY_(move(files, part_of(want), want.kept));
+  TRY_(files.make_directories(want.kept, want.mode));
+  TRY_(own(context, want, want.kept));
+  TRY_(sync_at(context, want.kept));
+  if (from == Leads::root_slot && !has_content) {
+    std::error_code error;  // of a directory that is not empty
+    std::filesystem::remove(files.real(want.path), error);
+    if (error) return fail(Code::failed, fmt::format("removing {}: {}", want.path, error.message()));
+  }
+  return files.symlink(want.kept, want.path);
 }
 
 Status keep(StepContext& context, const Wanted& want, Leads from) {
   const Files& files = context.files;
   if (from == Leads::kept) {
     TRY_(check_target(files, want));
-    return own(context, want);
+    return own(context, want, want.kept);
   }
   const FileState kept = look(files, want.kept);
   if (kept.exists && !kept.directory)
     return fail(Code::conflict, want.kept + " exists but is not a directory");
+  if (kept.exists && from == Leads::root_slot && !files.list(want.path).empty())
+    return fail(Code::conflict,
+                fmt::format("{} has content, and so has {}: it is not known which is newer. Stop "
+                            "what uses it and rename the older one, then run `muster up`",
+                            want.path, want.kept));
   TRY_(run_services(context, want, false));
-  if (kept.exists) {
-    // This node wrote it before it was re-imaged.
-  } else if (from == Leads::root_slot) {
-    if (const Status copied = copy(context, want); !copied.ok()) {
-      (void)run_services(context, want, true);
-      return copied;
-    }
-  } else {
-    TRY_(files.make_directories(want.kept, want.mode));
-  }
-  TRY_(own(context, want));
-  if (from == Leads::root_slot) TRY_(move(files, want.path, free_name(files, want.path + ".before-muster")));
-  return files.symlink(want.kept, want.path);
-}
-
-// What a node wrote that is not used for this any more is outdated when it is used again.
-Status retire(StepContext& context, const Wanted& want, Leads from) {
-  const Files& files = context.files;
-  if (want.kept.empty()) return Ok{};
-  if (from == Leads::kept) {
-    TRY_(run_services(context, want, false));
-    TRY_(files.remove(want.path));
-    TRY_(files.make_directories(want.path, want.mode));
-    TRY_(set_permissions(files, want.path, want.mode, want.uid, want.gid));
-  }
-  if (!look(files, want.kept).exists) return Ok{};
-  return move(files, want.kept, free_name(files, want.kept + ".retired"));
+  Status moved = move_to_state(context, want, from);
+  if (!moved.ok() && from == Leads::root_slot) (void)run_services(context, want, true);
+  return moved;
 }
 
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(context, params));
   TRY(const Leads from, leads(context.files, want));
-  if (want.retired) return retire(context, want, from);
   if (from == Leads::elsewhere) return Ok{};
   if (!want.kept.empty()) return keep(context, want, from);
   if (from == Leads::nowhere) TRY_(context.files.make_directories(want.path, want.mode));
@@ -189,7 +194,7 @@ StepModule kept_directory_module() {
   m.help =
       "Keeps the content of a directory over re-images: it is in /state/NAME, and the path is a link to it. "
       "What "
-      "the path had is copied there once; if /state/NAME exists, it is moved aside. A path that is a mount "
+      "the path had is copied there once; content in both is an error. A path that is a mount "
       "point "
       "or a link of the operator's is not changed. Without /state (adopted machines) it is a plain "
       "directory.";
@@ -200,10 +205,7 @@ StepModule kept_directory_module() {
        parameter("owner", "string", false, "user name or UID; another owner is replaced in all of it"),
        parameter("group", "string", false, "group name or GID"),
        parameter("services", "list", false,
-                 "units that use it; stopped while it is moved, not started again"),
-       parameter("retired", "bool", false,
-                 "this node does not use it any more: /state/NAME is renamed to /state/NAME.retired",
-                 false)});
+                 "units that use it; stopped while it is moved, not started again")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -983,6 +983,26 @@ TEST_CASE("slurm: a job that does not end gives the nodes back and says what it 
   CHECK(process.deadline > 100 * kSecond);  // srun is stopped in order before it is killed
 }
 
+TEST_CASE("slurm: nodes that are busy with other jobs are not broken") {
+  struct Busy : Process {
+    Result<Output> run(const Command&) override {
+      return Output{
+          1, "",
+          "srun: job 7 queued and waiting for resources\nsrun: error: Unable to allocate resources: " + why};
+    }
+    std::string why;
+  } process;
+  FakeMachine machine;
+  const StepContext whole = machine.context();
+  StepContext requested{whole.files, process, whole.node};
+  const Json params = {{"hosts", {{{"name", "node01"}}, {{"name", "node02"}}}}};
+  const StepModule* mpi = find_step_module("slurm_mpi");
+  process.why = "Requested nodes are busy\n";
+  CHECK(mpi->check(requested, params)->holds == Holds::yes);
+  process.why = "Requested node configuration is not available\n";
+  CHECK(mpi->check(requested, params)->holds == Holds::no);
+}
+
 TEST_CASE("slurm: nodes that do not answer are named; a node drained by an operator stays drained") {
   FakeMachine machine;
   StepContext context = machine.context();
