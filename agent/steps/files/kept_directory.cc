@@ -1,10 +1,10 @@
 // kept_directory: a directory whose content survives a re-image. The content is in /state, which no re-image
 // writes, and the path in the root slot is a link to it.
 //
-// Nothing is deleted, and one content never replaces another: what the root slot has at the path is copied if
-// /state has nothing yet, as when an older muster configured the node, and is an error otherwise, because this
-// slot may have been in use after the other one. A path that an operator has linked elsewhere or made a mount
-// point stays as it is.
+// Nothing is deleted, and one content never replaces another: what the root slot has at the path is copied
+// if /state has nothing yet, as when an older muster configured the node, and is an error otherwise, because
+// this slot may have been in use after the other one. A path that an operator has linked elsewhere or made a
+// mount point stays as it is.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -106,8 +106,8 @@ std::string free_name(const Files& files, const std::string& name) {
 // A copy that is not complete, or complete if there is nothing at the path any more.
 std::string part_of(const Wanted& want) { return want.kept + ".muster-part"; }
 
-// The accounts of another image may have other numbers. chown changes the directory itself after its content, so
-// that an interrupted run is repeated.
+// The accounts of another image may have other numbers. chown changes the directory itself after its content,
+// so that an interrupted run is repeated.
 Status own(StepContext& context, const Wanted& want, const std::string& path) {
   const FileState state = look(context.files, path);
   const bool user = want.uid >= 0 && state.uid != want.uid, group = want.gid >= 0 && state.gid != want.gid;
