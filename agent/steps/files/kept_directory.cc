@@ -193,11 +193,9 @@ StepModule kept_directory_module() {
   m.name = "kept_directory";
   m.help =
       "Keeps the content of a directory over re-images: it is in /state/NAME, and the path is a link to it. "
-      "What "
-      "the path had is copied there once; content in both is an error. A path that is a mount "
-      "point "
-      "or a link of the operator's is not changed. Without /state (adopted machines) it is a plain "
-      "directory.";
+      "What the path had is copied there once; content in both is an error. A path that is a mount point or "
+      "a "
+      "link of the operator's is not changed. Without /state (adopted machines) it is a plain directory.";
   m.parameters = Json::array(
       {parameter("path", "string", true, "absolute path"),
        parameter("name", "string", true, "name in /state"),

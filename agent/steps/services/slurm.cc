@@ -254,11 +254,9 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
   const auto json = brace == std::string::npos
                         ? Result<Json>(fail(Code::failed, ""))
                         : parse_json(out.out.substr(brace, out.out.find('\n', brace) - brace));
-  // Other jobs have the nodes: nothing is wrong with them, as `slurm_nodes` has tested.
-  if (!json.ok() && out.err.find("Requested nodes are busy") != std::string::npos) {
-    say(context, "not tested: the nodes are busy with other jobs");
-    return holds();
-  }
+  // Nothing is wrong with the nodes, as `slurm_nodes` has tested; but nothing was tested here either.
+  if (!json.ok() && out.err.find("Requested nodes are busy") != std::string::npos)
+    return CheckResult{Holds::not_applicable, "other jobs have the nodes"};
   if (!json.ok() || !json->is_object())
     return differs(fmt::format("srun exited with {}{}: {}", out.exit_code,
                                out.exit_code == kTimedOut ? " (timed out)" : "", said(out)));
