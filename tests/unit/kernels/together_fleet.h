@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <csignal>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -53,6 +55,26 @@ inline std::vector<size_t> first(size_t count) {
   for (size_t r = 0; r < count; ++r) out[r] = r;
   return out;
 }
+
+// Opens after `count` calls of done(). A member can have met all others before these have met one another:
+// what kills a member waits until those that are to notice it have met.
+class Gate {
+ public:
+  explicit Gate(size_t count) : left_(count) {}
+  void done() {
+    const std::lock_guard lock(mutex_);
+    if (--left_ == 0) open_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    open_.wait(lock, [this] { return left_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_ = {};
+  std::condition_variable open_ = {};
+  size_t left_;
+};
 
 // A member in a process of its own that joins and then does nothing.
 class Child {

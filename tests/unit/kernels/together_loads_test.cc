@@ -115,10 +115,13 @@ TEST_CASE("loads: a member that is killed ends the load on all others, which nam
     std::vector<Measurement> all(3);
     {
       const Child child(fleet, 3);
+      Gate met_all(3);
       std::thread killer([&] {
+        met_all.wait();
         if (child.joined()) child.signal(SIGKILL);
       });
       run(fleet, first(3), [&](Met& met, size_t rank) {
+        met_all.done();
         if (met.group) all[rank] = load(*met.group, small());
       });
       killer.join();

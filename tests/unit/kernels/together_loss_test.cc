@@ -2,9 +2,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 
 #include "kernels/kernels.h"
 #include "kernels/together/mesh.h"
@@ -38,25 +36,6 @@ Status wait_for(Group& group, int rank) {
   return group.receive({&byte, 1}, rank);
 }
 
-// Members that wait until so many others are done.
-class Gate {
- public:
-  explicit Gate(size_t count) : left_(count) {}
-  void done() {
-    const std::lock_guard lock(mutex_);
-    if (--left_ == 0) open_.notify_all();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    open_.wait(lock, [this] { return left_ == 0; });
-  }
-
- private:
-  std::mutex mutex_ = {};
-  std::condition_variable open_ = {};
-  size_t left_;
-};
-
 }  // namespace
 
 TEST_CASE("loss: all name the member that was killed, not the neighbour they waited for") {
@@ -64,10 +43,13 @@ TEST_CASE("loss: all name the member that was killed, not the neighbour they wai
   std::vector<Seen> all(3);
   {
     const Child child(fleet, 3);
+    Gate met_all(3);
     std::thread killer([&] {
+      met_all.wait();
       if (child.joined()) child.signal(SIGKILL);
     });
     run(fleet, first(3), [&](Met& met, size_t rank) {
+      met_all.done();
       if (met.group) all[rank] = seen(*met.group, wait_for(*met.group, static_cast<int>(rank) + 1));
     });
     killer.join();
@@ -80,12 +62,15 @@ TEST_CASE("loss: two that were killed are both named") {
   std::vector<Seen> all(3), later(3);
   {
     const Child third(fleet, 3), fourth(fleet, 4);
+    Gate met_all(3);
     std::thread killer([&] {
+      met_all.wait();
       if (!third.joined() || !fourth.joined()) return;
       third.signal(SIGKILL);
       fourth.signal(SIGKILL);
     });
     run(fleet, first(3), [&](Met& met, size_t rank) {
+      met_all.done();
       if (!met.group) return;
       all[rank] = seen(*met.group, wait_for(*met.group, static_cast<int>(rank) + 1));
       later[rank] = seen(*met.group, met.group->barrier());
@@ -125,10 +110,13 @@ TEST_CASE("loss: a member that is stopped in the middle of long messages is name
   std::vector<Seen> all(3);
   {
     const Child child(fleet, 2);
+    Gate met_all(3);
     std::thread stopper([&] {
+      met_all.wait();
       if (child.joined()) child.signal(SIGSTOP);
     });
     run(fleet, {0, 1, 3}, [&](Met& met, size_t rank) {
+      met_all.done();
       if (!met.group) return;
       std::vector<double> values(4 << 20);  // more than sockets hold
       met.group->within(kSilence);
