@@ -58,7 +58,9 @@ Node RolloutWorld::node(const NodeSpec& declared, const Approval& now, const Ser
   out.has_bmc = is_switched(declared);
   const SchedulerState word = parts_.reported.scheduler(declared.name);
   out.idle = !word.busy;
-  out.maintenance = word.out;
+  // Only a cancelled run leaves a node that it drained, and as degraded. Reports are up to minutes old: others
+  // may show the state before their resume.
+  out.maintenance = word.out || (word.paused && row.state == NodeState::degraded);
   if (const auto special = serving.special.find(declared.name); special != serving.special.end())
     out.special = special->second;
   if (const auto groups = serving.groups_of.find(declared.name); groups != serving.groups_of.end())

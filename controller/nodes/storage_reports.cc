@@ -173,7 +173,9 @@ SchedulerState StorageReports::scheduler(const std::string& node) const {
     const auto is = [&](const char* word) { return state.rfind(word, 0) == 0; };
     out.busy = is("alloc") || is("mixed") || is("comp") || is("draining") || is("drng");
     const bool takes_none = is("drain") || is("drng") || is("down") || is("fail") || is("maint");
-    out.out = takes_none && text_of(one, "reason").rfind("muster reimage", 0) != 0;
+    const bool by_muster = text_of(one, "reason").rfind("muster reimage", 0) == 0;
+    out.out = takes_none && !by_muster;
+    out.paused = takes_none && by_muster;
   }
   return out;
 }

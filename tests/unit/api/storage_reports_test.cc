@@ -208,6 +208,9 @@ TEST_CASE("storage told: what the scheduler says of a node", "[storage][rollout]
   for (const char* state : {"allocated", "mixed-", "completing", "draining*"}) CHECK(word(state).busy);
   for (const char* state : {"drained*", "draining", "down", "fail", "maint"}) CHECK(word(state, "psu").out);
   CHECK_FALSE(word("drained", "muster reimage").out);  // left behind by a run: the next one resumes it
+  CHECK(word("drained", "muster reimage").paused);
+  CHECK_FALSE(word("drained", "psu").paused);
+  CHECK_FALSE(word("idle", "muster reimage").paused);
   StorageReports none;
   CHECK_FALSE(none.scheduler("node01").busy);
   CHECK_FALSE(none.scheduler("node01").out);
