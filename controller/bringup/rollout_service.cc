@@ -10,6 +10,7 @@
 #include "controller/bringup/rollout_shown.h"
 #include "controller/bringup/rollout_window.h"
 #include "controller/rollout/forecast.h"
+#include "controller/rollout/survey.h"
 
 namespace muster {
 
@@ -49,15 +50,21 @@ void put_ways(View& view, const std::vector<NodeWay>& ways) {
   }
 }
 
-std::map<std::string, std::string> reasons_of(const View& view, const std::vector<Left>& left) {
+std::map<std::string, std::string> reasons_of(const View& view, const std::vector<Left>& left,
+                                              const Row& row) {
   std::map<std::string, std::string> out;
   for (const Left& one : left) {
     std::string& reason = out[view.nodes[one.node].name] = std::string(to_string(one.reason));
     if (one.group >= 0) reason += ": " + view.groups[static_cast<size_t>(one.group)].name;
     if (one.reason == Reason::no_way) reason += ": " + view.nodes[one.node].way_reason;
+    const auto back = row.postponed.find(view.nodes[one.node].name);
+    if (is_of_this_night(one.reason) && back != row.postponed.end()) reason += ": " + back->second.reason;
   }
   return out;
 }
+
+// In a window longer than this, a start begins the next night, and does not wait for the end of the window.
+constexpr DurationMs kAnotherNight = 20 * 60 * kMinute;
 
 bool is_another_spec(const Error& error) {
   return error.code == Code::invalid || error.code == Code::not_found;
@@ -274,7 +281,7 @@ void RolloutService::act(const SeenCluster& seen, const Answer& answer) {
   const bool for_now = answer.wait == WaitFor::night || answer.wait == WaitFor::resume ||
                        (answer.what == Do::wait && !seen.view.window_open);
   if (over) next.ended = reactor_.now();
-  if (over || for_now) next.left = reasons_of(seen.view, answer.left);
+  if (over || for_now) next.left = reasons_of(seen.view, answer.left, *next.row);
   if (over || next.left != record_->left) return save(std::move(next), [this] { rest(); });
   const bool changes =
       answer.wait == WaitFor::healing || answer.wait == WaitFor::nodes || answer.wait == WaitFor::other_run;
@@ -359,7 +366,9 @@ void RolloutService::hold(const std::string& why) {
 void RolloutService::stop_for_another_target() {
   Record next = *record_;
   next.row->stage = Stage::stopped;
-  next.row->stop = StopReason::target_changed;
+  const auto of_canary = [](const auto& failed) { return failed.second.canary; };
+  const bool canary = std::any_of(next.row->failed.begin(), next.row->failed.end(), of_canary);
+  next.row->stop = canary ? StopReason::canary_failed : StopReason::target_changed;
   next.ended = reactor_.now();
   save(std::move(next), [this] { rest(); });
 }
@@ -421,7 +430,9 @@ void RolloutService::start(Done done) {
     if (!seen.ok()) return answer(seen.error());
     auto next = opened(record_, *seen, reactor_.now());
     if (!next.ok()) return answer(next.error());
-    const bool already = next->id == record_->id && going_on() && reactor_.now() < record_->window_until;
+    const TimeMs now = reactor_.now(), until = record_->window_until;
+    const bool already = next->id == record_->id && going_on() &&
+                         now < std::min(until, until - seen->rollout.window + kAnotherNight);
     if (!already)
       return save_for(std::move(next).value(), [answer](Result<Json> shown) {
         if (shown.ok()) (*shown)["begun"] = true;

@@ -58,8 +58,8 @@ Node RolloutWorld::node(const NodeSpec& declared, const Approval& now, const Ser
   out.has_bmc = is_switched(declared);
   const SchedulerState word = parts_.reported.scheduler(declared.name);
   out.idle = !word.busy;
-  // Only a cancelled run leaves a node that it drained, and as degraded. Reports are up to minutes old: others
-  // may show the state before their resume.
+  // Only a cancelled run leaves a node that it drained, and as degraded. Reports are up to minutes old:
+  // others may show the state before their resume.
   out.maintenance = word.out || (word.paused && row.state == NodeState::degraded);
   if (const auto special = serving.special.find(declared.name); special != serving.special.end())
     out.special = special->second;

@@ -127,14 +127,17 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
 }
 
 // Refuses a trial that is shorter than the acceptance: it would roll back every system, even a good one.
+// Returns the section of the spec whose times apply.
+const char* limits_of(const Planning& p) { return p.in.request.batch ? "rollout" : "limits"; }
+
 void refuse_short_trial(Planning& p, const Draft& d) {
   if (d.slot.empty() || d.seen->proving_took <= p.spec.limits.trial) return;
   p.refuse(d.spec->name, "trial-short",
            fmt::format(
-               "limits.trial is {}, but the last configuration and acceptance of the node took {}: every new "
-               "system would be rolled back before it is committed; raise limits.trial{}",
-               to_human(p.spec.limits.trial), to_human(d.seen->proving_took),
-               p.rolls_back() ? "" : ", or use `--through-ram`"));
+               "{0}.trial is {1}, but the last configuration and acceptance of the node took {2}: every new "
+               "system would be rolled back before it is committed; raise {0}.trial{3}",
+               limits_of(p), to_human(p.spec.limits.trial), to_human(d.seen->proving_took),
+               p.rolls_back() || p.in.request.batch ? "" : ", or use `--through-ram`"));
 }
 
 // Returns the time limit for writing the whole partition at half the allowed rate.
@@ -334,10 +337,11 @@ void write_trials(Planning& p) {
   p.plan.barriers.push_back(std::move(barrier));
   const auto paused = [](const Draft& d) { return !d.pause.empty(); };
   if (std::count_if(p.drafts.begin(), p.drafts.end(), paused) > 1)
-    p.plan.notes.push_back(
-        "nodes that are re-imaged in place reboot together, once the last node of this plan has no jobs "
-        "left: until then the other nodes accept no new jobs. To avoid this, re-image them one by one or "
-        "lower limits.drain_timeout");
+    p.plan.notes.push_back(fmt::format(
+        "nodes that are re-imaged in place reboot together, once the last node of this plan has "
+        "no jobs left: until then the other nodes accept no new jobs. To avoid this, {} or lower "
+        "{}.drain_timeout",
+        p.in.request.batch ? "set rollout.max_unavailable to 1" : "re-image them one by one", limits_of(p)));
 }
 
 void write_ends(Planning& p) {

@@ -131,6 +131,8 @@ std::vector<std::string> effects_of(const Approval& approval) {
           "written: the unused root slot of these nodes' OS disks, and the EFI system partition",
           "the nodes are drained, rebooted once, configured as declared in the spec, and tested; nodes that "
           "are not accepted roll back",
+          "nodes that cannot be re-imaged in place, now or later (`through-ram` in the plan), are "
+          "network-booted and written without jobs; those that are not accepted are quarantined",
           "not changed: data disks, /state, nodes of other roles (except that storage servers may allow "
           "nodes to mount)",
           approval.rebuilt_images ? "this approval covers images rebuilt from the same recipe"
@@ -138,7 +140,7 @@ std::vector<std::string> effects_of(const Approval& approval) {
 }
 
 std::string not_covered(const Approval& approved, const Approval& now) {
-  if (approved.spec_digest != now.spec_digest)
+  if (approved.spec_revision != now.spec_revision || approved.spec_digest != now.spec_digest)
     return fmt::format("the spec has changed: revision {} was approved, {} is current",
                        approved.spec_revision, now.spec_revision);
   for (const auto& [name, image] : now.images)

@@ -1,6 +1,7 @@
 #include "controller/rollout/batch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::rollout {
 namespace {
@@ -77,14 +78,15 @@ void take_idle_or_busy(Choice& c, const std::vector<size_t>& some) {
 }
 
 // Takes as many canaries as each image still needs. In-place nodes come first: if they fail, they go back to
-// their old system.
+// their old system. Then those that were returned to service unchanged the fewest times, as above.
 void take_canaries(Choice& c) {
   std::vector<size_t> some;
-  for (const bool in_place : {true, false})
-    for (size_t at = 0; at < c.view.nodes.size(); ++at)
-      if (c.s.can[at] && !c.image(at).is_proven() && may_be_canary(c.node(at)) &&
-          (c.node(at).way == Way::in_place) == in_place)
-        some.push_back(at);
+  for (size_t at = 0; at < c.view.nodes.size(); ++at)
+    if (c.s.can[at] && !c.image(at).is_proven() && may_be_canary(c.node(at))) some.push_back(at);
+  std::stable_sort(some.begin(), some.end(), [&](size_t a, size_t b) {
+    const auto key = [&](size_t at) { return std::pair(c.node(at).way != Way::in_place, c.s.times[at]); };
+    return key(a) < key(b);
+  });
   const bool any_idle = std::any_of(some.begin(), some.end(), [&](size_t at) { return c.node(at).idle; });
   std::vector<int> needs;
   for (const ImageProof& image : c.s.images) needs.push_back(image.wanted - image.proven - image.under_way);

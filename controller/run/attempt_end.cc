@@ -173,6 +173,12 @@ void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
 void NodeTurn::give_up(const std::string& reason, bool for_good) {
   std::string why = (s.acts() ? s.action().title + ": " : "") + reason;
   if (!for_good && may_go_back()) return go_back(why);
+  // It works, whatever became of the slot that it does not run: quarantined, the next plan would install it
+  // from the network while its jobs run.
+  if (!for_good && s.only_serves && !s.rescue.empty()) {
+    stand_down(why);
+    return add(effect::Kick{});
+  }
   if (s.returning) why = fmt::format("{}; and the return to the old system failed: {}", s.reason, why);
   if (tried() && !committed()) why += trial_text();
   why += left_behind();

@@ -279,10 +279,11 @@ void NodeTurn::on_cut(const Status& off) {
 // ---- the way back ----
 
 // False after the commit, when a restart would start the new system again. Also false for a node that goes
-// through the RAM system, except while its jobs are waited for.
+// through the RAM system, except while its jobs are waited for. A node that only serves and has a way back is
+// one of the next batch, whose slot is written while it works.
 bool NodeTurn::may_go_back() const {
   if (s.returning || s.rescue.empty() || committed()) return false;
-  return trial() || (s.acts() && s.action().phase == kPausePhase);
+  return trial() || s.only_serves || (s.acts() && s.action().phase == kPausePhase);
 }
 
 // From now on it no longer takes part in the run: other nodes do not wait for it or use it.

@@ -241,7 +241,7 @@ Result<Output> FakeMachine::execute(const Command& command) {
   }
   if (program == "true") return good();
   if (program == "false") return bad("");
-  if (program == "sinfo" || program == "scontrol") return slurm(argv);
+  if (program == "sinfo" || program == "squeue" || program == "scontrol") return slurm(argv);
   if (program.rfind("ceph", 0) == 0 || program == "monmaptool" || program == "chown" || program == "rm" ||
       program == "mv")
     return ceph(command);
@@ -640,7 +640,8 @@ std::string FakeMachine::maintenance_of(const std::string& server) const {
 }
 
 // /slurm/NODE: "state|reason". A drained node has no jobs. With the file /slurm-maintenance all nodes are
-// in a reservation for maintenance, which sinfo shows as Slurm 24.11 does.
+// in a reservation for maintenance, which sinfo shows as Slurm 24.11 does. /slurm-suspended/NODE: ids of
+// jobs, a line each; such a node counts as drained.
 Output FakeMachine::slurm(const std::vector<std::string>& argv) {
   if (argv[0] == "sinfo") {
     std::string out;
@@ -651,6 +652,10 @@ Output FakeMachine::slurm(const std::vector<std::string>& argv) {
       out += node + "|" + text + "\n";
     }
     return good(out);
+  }
+  if (argv[0] == "squeue") {
+    const auto on = std::find(argv.begin(), argv.end(), "-w");
+    return good(on == argv.end() || on + 1 == argv.end() ? "" : get("/slurm-suspended/" + *(on + 1)));
   }
   const std::string node = value_of(argv, "nodename="), state = value_of(argv, "state=");
   if (!files().exists("/slurm/" + node)) return bad("Invalid node name specified");

@@ -172,12 +172,26 @@ Result<NodeState> first_look(StepContext& context, const Json& params) {
   return now;
 }
 
+// Slurm counts a node whose only jobs are suspended as drained, but their processes are there, and a restart
+// kills them. Returns their ids, separated by commas.
+Result<std::string> suspended_on(StepContext& context, const std::string& node) {
+  TRY(const std::string out, run_tool(context, {"squeue", "-h", "-w", node, "-t", "suspended", "-o", "%i"}));
+  std::string ids;
+  for (const auto& line : lines_of(out)) ids += (ids.empty() ? "" : ",") + line;
+  return ids;
+}
+
 Result<CheckResult> check_node(StepContext& context, const Json& params) {
   TRY(const bool drain, wants_drain(params));
   const Result<NodeState> looked = state_of(context, params);
   if (!looked.ok() && may_answer_later(looked.error(), params)) return differs(looked.error().message);
   TRY(const NodeState now, looked);
   const bool right = drain ? is_drained(now.state) : !is_draining(now.state) || left_alone(now, params);
+  if (drain && right) {
+    TRY(const std::string ids, suspended_on(context, text_of(params, "node")));
+    if (!ids.empty())
+      return differs(fmt::format("{} is drained, with suspended jobs: {}", text_of(params, "node"), ids));
+  }
   return right ? holds()
                : differs(fmt::format("{} is {} ({})", text_of(params, "node"), now.state, now.reason));
 }

@@ -110,3 +110,18 @@ TEST_CASE("slurm: a node is given back when the controller answers again, with p
     CHECK_FALSE(one->apply(context, params("drain", 30)).ok());
   }
 }
+
+TEST_CASE("slurm: a node with a suspended job is not drained yet", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  machine.put("/slurm/node01", "idle|none");
+  machine.put("/slurm-suspended/node01", "17\n18\n");
+  CHECK(one.apply(context, shipped("pause")).error().code == Code::timeout);
+  const auto looked = one.check(context, shipped("pause"));
+  REQUIRE(looked.ok());
+  CHECK(looked->holds == Holds::no);
+  CHECK(looked->diff.find("17,18") != std::string::npos);
+  machine.put("/slurm-suspended/node01", "");
+  CHECK(one.check(context, shipped("pause"))->holds == Holds::yes);
+}

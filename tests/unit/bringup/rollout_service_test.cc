@@ -126,6 +126,22 @@ TEST_CASE("rollout service: a second start in a window changes nothing; one behi
   CHECK(w.run().nodes == Names{"n1", "n2"});  // its canary was proven in the night before
 }
 
+TEST_CASE("rollout service: in a window of days each day's start is another night", "[rollout][service]") {
+  World w(5);
+  w.cluster.spec.window = 7 * 24 * 60 * kMinute;
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  const Json first = w.status();
+  w.reactor.advance(10 * 60 * kMinute);
+  CHECK(w.start().value()["begun"] == false);
+  w.reactor.advance(14 * 60 * kMinute);
+  CHECK(w.start().value()["begun"] == true);
+  CHECK(w.service->record()->night == 2);
+  CHECK(w.cluster.runs.size() == 1);  // that of the first night is still under way
+  w.end_run();
+  CHECK(w.cluster.runs.size() == 2);
+}
+
 TEST_CASE("rollout service: an operator's run goes first", "[rollout][service]") {
   World w(3);
   w.cluster.other_run = 99;
@@ -180,6 +196,18 @@ TEST_CASE("rollout service: a spec without the section, or an image that is not 
   w.end_run();
   CHECK(w.status()["stop"] == "target-changed");
   CHECK(code_of(w.start()) == Code::invalid);
+}
+
+TEST_CASE("rollout service: a canary that failed is not forgotten with the section", "[rollout][service]") {
+  World w(5);
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  w.cluster.outcome["n0"] = {Outcome::returned, "panic"};
+  w.cluster.broken = fail(Code::invalid, "no rollout");
+  w.end_run();
+  CHECK(w.status()["stop"] == "canary-failed");
+  w.cluster.broken.reset();
+  CHECK(code_of(w.start()) == Code::denied);
 }
 
 TEST_CASE("rollout service: an image built again is covered where the spec says so, with a canary of its own",

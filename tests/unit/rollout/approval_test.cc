@@ -41,6 +41,9 @@ TEST_CASE("approval: another spec voids it, whatever is in it", "[rollout][appro
   CHECK(not_covered(approval(), now).empty());
   now.spec_digest = "sha256:other";
   CHECK_FALSE(not_covered(approval(), now).empty());
+  now = approval();
+  ++now.spec_revision;  // the same text again, with another one between
+  CHECK_FALSE(not_covered(approval(), now).empty());
 }
 
 TEST_CASE(

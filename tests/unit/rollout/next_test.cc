@@ -324,3 +324,20 @@ TEST_CASE("rollout: of the busy nodes those come last that were given back most 
   row.postponed["n01"] = {"jobs", 4, 0, 3, false};
   CHECK(nodes_of(view, row) == Places{2, 3});
 }
+
+TEST_CASE("rollout: of the busy canaries that one goes first that was given back the fewest times",
+          "[rollout]") {
+  View view = cluster(4);
+  for (Node& node : view.nodes) node.idle = false;
+  view.nodes[3].way = Way::through_ram;
+  view.night = 4;
+  Row row = begun(1, "t1");
+  CHECK(nodes_of(view, row) == Places{0});
+  row.postponed["n00"] = {"jobs", 3, 3, 2, false};
+  CHECK(nodes_of(view, row) == Places{1});
+  row.postponed["n01"] = {"jobs", 3, 3, 2, false};
+  row.postponed["n02"] = {"jobs", 3, 3, 1, false};
+  CHECK(nodes_of(view, row) == Places{2});
+  view.nodes[1].idle = true;
+  CHECK(nodes_of(view, row) == Places{1});
+}
