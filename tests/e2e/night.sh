@@ -105,6 +105,11 @@ for j in "${job[@]}" "$writer"; do check "job $j runs" wait_until 120 is_running
 for n in $nodes; do check "the job of $n has 30 lines" wait_until 600 on node01 test -s "/shared/jobs/$n.took"; done
 
 start=$SECONDS
+rollout start
+rollout pause
+check "it is paused, and its canary goes on" test "$(state)" = paused
+expect_exit 4 "$muster" rollout start 2>/dev/null
+rollout resume
 rollout start --wait --json >"$work/rollout.json" || { cat "$work/rollout.json"; rollout status; die "the rollout"; }
 echo "  the rollout took $((SECONDS - start)) s"
 check "it is over" test "$(state)" = "done"

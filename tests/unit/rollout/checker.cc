@@ -47,9 +47,10 @@ void Checker::judged(const ModelRun& run) {
         break;
     }
   }
-  // No node is left drained by a run that ended.
+  // No node is left drained by a run that ended, unless it was cancelled, and then it counts as away.
   for (size_t at = 0; at < view_.nodes.size(); ++at)
-    if (view_.active_run == 0 && model_.truth[at].paused) fail("paused without a run", at);
+    if (view_.active_run == 0 && model_.truth[at].paused && !away(view_.nodes[at]))
+      fail("paused without a run", at);
 }
 
 bool Checker::scope(const Node& node) const {

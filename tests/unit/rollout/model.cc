@@ -93,7 +93,7 @@ void Model::begin_calm() {
     Node& node = view.nodes[at];
     truth[at].silent = truth[at].silent < 0 ? 2 : std::min(truth[at].silent, 2);
     truth[at].jobs = std::min(truth[at].jobs, 3);
-    node.maintenance = node.on_trial = false;
+    node.maintenance = node.on_trial = truth[at].paused = false;
     if (works(node)) continue;
     node.state = NodeState::accepted;
     node.held_by = HeldBy::nobody;
@@ -176,11 +176,13 @@ void Model::operators() {
   if (!rng.chance(0.1)) return;
   const auto at = static_cast<size_t>(rng.below(static_cast<int>(view.nodes.size())));
   Node& node = view.nodes[at];
+  const bool of_run = run && std::count(run->nodes.begin(), run->nodes.end(), at) > 0;
   const int what = rng.below(10);
   if (what < 3) {
     if (works(node)) node.state = NodeState::quarantined, node.held_by = HeldBy::an_operator;
   } else if (what < 5) {
     node.maintenance = !node.maintenance;
+    truth[at].paused = truth[at].paused && of_run;
   } else if (!run && what == 5 && works(node)) {
     node.state = NodeState::drained;
   } else {  // brings everything back that a look shows
@@ -188,6 +190,7 @@ void Model::operators() {
       if (!run && !works(back) && rng.chance(0.7))
         back.state = NodeState::accepted, back.held_by = HeldBy::nobody;
     node.maintenance = node.on_trial = false;
+    truth[at].paused = truth[at].paused && of_run;
   }
 }
 
@@ -318,8 +321,10 @@ void Model::end(ModelRun& run) {
     if (run.over[i]) continue;
     Node& node = view.nodes[run.nodes[i]];
     if (run.phase == Phase::boot) node.online = true, truth[run.nodes[i]].silent = 0;
-    if (run.phase != Phase::write && works(node)) node.state = NodeState::degraded;
+    const bool drained = run.phase != Phase::write;
+    if (drained && works(node)) node.state = NodeState::degraded;
     come_to(run, i, Outcome::unfinished);
+    if (drained) node.maintenance = truth[run.nodes[i]].paused = true;  // until a person acts
   }
   run.phase = Phase::ended;
 }
