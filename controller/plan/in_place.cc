@@ -126,10 +126,10 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
   return "";
 }
 
-// Refuses a trial that is shorter than the acceptance: it would roll back every system, even a good one.
 // Returns the section of the spec whose times apply.
 const char* limits_of(const Planning& p) { return p.in.request.batch ? "rollout" : "limits"; }
 
+// Refuses a trial that is shorter than the acceptance: it would roll back every system, even a good one.
 void refuse_short_trial(Planning& p, const Draft& d) {
   if (d.slot.empty() || d.seen->proving_took <= p.spec.limits.trial) return;
   p.refuse(d.spec->name, "trial-short",

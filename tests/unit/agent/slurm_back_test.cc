@@ -117,7 +117,9 @@ TEST_CASE("slurm: a node with a suspended job is not drained yet", "[steps]") {
   const StepModule& one = *find_step_module("slurm_node");
   machine.put("/slurm/node01", "idle|none");
   machine.put("/slurm-suspended/node01", "17\n18\n");
-  CHECK(one.apply(context, shipped("pause")).error().code == Code::timeout);
+  const Status paused = one.apply(context, shipped("pause"));
+  REQUIRE_FALSE(paused.ok());
+  CHECK(paused.error().code == Code::timeout);
   const auto looked = one.check(context, shipped("pause"));
   REQUIRE(looked.ok());
   CHECK(looked->holds == Holds::no);

@@ -131,7 +131,6 @@ TEST_CASE("rollout service: in a window of days each day's start is another nigh
   w.cluster.spec.window = 7 * 24 * 60 * kMinute;
   REQUIRE(w.approve().ok());
   REQUIRE(w.start().ok());
-  const Json first = w.status();
   w.reactor.advance(10 * 60 * kMinute);
   CHECK(w.start().value()["begun"] == false);
   w.reactor.advance(14 * 60 * kMinute);

@@ -28,6 +28,7 @@ TEST_CASE("rollout service: nodes that the planner refuses are left for the nigh
   w.end_run();
   CHECK(w.status()["waits_for"] == "night");
   CHECK(w.service->record()->row->postponed.at("n1").refused);
+  CHECK(w.service->record()->left.at("n1") == "refused: storage-needed: as the test says");
   w.cluster.refuse.clear();
   w.reactor.advance(w.cluster.spec.window);
   REQUIRE(w.start().ok());
