@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "agent/checks/checks.h"
-#include "agent/step.h"
-#include "agent/steps/step_modules.h"
+#include "agent/core/step.h"
 #include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 //   muster-agent join --url U --pin P --token T --node N   adopts a running machine: makes a key, gets a
 //       certificate
 //   muster-agent adopt --stdin                    the host's end of `muster node add --adopt`: shows what
-//       adoption would change, then joins and keeps the agent running (agent/adopting.h)
+//       adoption would change, then joins and keeps the agent running (agent/joining/adopting.h)
 //   muster-agent facts                            prints this machine's facts as JSON
 //   muster-agent rollback NAME                    rolls back an unconfirmed change (started by a timer,
 //       agent/steps/two_phase.h)
@@ -15,15 +15,15 @@
 //   muster-agent acs                              sets ACS registers as in /etc/muster/acs.json (boot, timer;
 //       agent/steps/gpu/acs.h)
 //   muster-agent hand-over --stdin | --now        prepares the hand-over to the RAM system, and does it, on a
-//       system that is not a node of muster (controller/power/sakura/provider_install.h)
+//       system that is not a node of muster (controller/power/provider/provider_install.h)
 //   muster-agent kexec --stdin | --now            loads a new kernel into the running one; starts it
-//       (agent/kexec.h)
+//       (agent/boot/kexec.h)
 //   muster-agent write-slot --stdin               writes the root slot that is not in use (started by the
 //       agent in a unit of its own, agent/image/slot_child.h)
 //   muster-agent measure --stdin ...              the host's end of `muster accept --hosts`, started by its
-//       script (agent/measure.h)
+//       script (agent/measuring/measure.h)
 //   muster-agent tied PID PROGRAM ARGUMENTS...    becomes that program, which ends with process PID
-//       (agent/tied_process.h)
+//       (agent/measuring/tied_process.h)
 //   muster-agent version
 #include <unistd.h>
 
@@ -38,34 +38,34 @@
 
 #include <fmt/format.h>
 
-#include "agent/adopt.h"
-#include "agent/adopting.h"
-#include "agent/agent.h"
-#include "agent/collect_facts.h"
-#include "agent/file_journal.h"
-#include "agent/hand_over.h"
-#include "agent/http_link.h"
-#include "agent/identity.h"
-#include "agent/storage_state.h"
-#include "agent/image/slot_child.h"
-#include "agent/kexec.h"
-#include "agent/measure.h"
-#include "agent/own_functions.h"
-#include "agent/ram_init.h"
-#include "agent/renewal.h"
+#include "agent/boot/hand_over.h"
+#include "agent/boot/kexec.h"
+#include "agent/boot/ram_init.h"
+#include "agent/core/agent.h"
+#include "agent/core/identity.h"
+#include "agent/core/step_runner.h"
+#include "agent/facts/collect_facts.h"
 #include "agent/image/slot_boot.h"
+#include "agent/image/slot_child.h"
 #include "agent/image/trial.h"
-#include "agent/step_runner.h"
+#include "agent/joining/adopt.h"
+#include "agent/joining/adopting.h"
+#include "agent/link/http_link.h"
+#include "agent/link/renewal.h"
+#include "agent/measuring/measure.h"
+#include "agent/measuring/tied_process.h"
 #include "agent/steps/gpu/acs.h"
 #include "agent/steps/two_phase.h"
-#include "agent/tied_process.h"
-#include "agent/work_runner.h"
+#include "agent/storage/storage_state.h"
+#include "agent/work/file_journal.h"
+#include "agent/work/own_functions.h"
+#include "agent/work/work_runner.h"
 #include "base/digest.h"
 #include "base/json_dump.h"
-#include "base/log.h"
 #include "base/lower.h"
-#include "base/pki.h"
 #include "base/version.h"
+#include "sys/log.h"
+#include "sys/pki.h"
 
 namespace muster {
 namespace {
@@ -186,7 +186,7 @@ Status run_ram(Files& files, Process& process) {
   return serve(files, process, kRamIdentity, config, ram_functions(files, process, config.node));
 }
 
-// Runs in the child of process 1 (agent/ram_init.h), which restarts it when it ends.
+// Runs in the child of process 1 (agent/boot/ram_init.h), which restarts it when it ends.
 int ram_agent(const RamEnvironment&) {
   Files files;
   const auto process = make_process();

@@ -1,6 +1,6 @@
 // A mount source that identifies the disks below it, which neither a label nor a kernel name can do: "disks:"
 // and the comma-separated WWID/SERIAL of each. Written by the planner; compared with the kernel's mounts by
-// the agent and the acceptance programs (base/disks_under.h). Pure functions, no I/O.
+// the agent and the acceptance programs (host/disks_under.h). Pure functions, no I/O.
 #pragma once
 
 #include <set>

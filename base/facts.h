@@ -51,7 +51,7 @@ struct NicFacts {
   std::string pci = {};
   bool link_up = false;
   std::string pci_path = {};  // its path from the root complex (base/rail_choice.h); also empty on USB
-  // Why the MAC does not identify the machine: "usb", "virtual-function" (base/port_identity.h). Empty: it
+  // Why the MAC does not identify the machine: "usb", "virtual-function" (host/port_identity.h). Empty: it
   // may identify it, or the agent is too old to report this.
   std::string address_kind = {};
 };
@@ -113,7 +113,7 @@ struct BootFacts {
   std::map<std::string, SlotFacts> slots;
 };
 
-// The part of the machine that the agent may use (read by agent/node_share.h). `words` empty: all of it, or
+// The part of the machine that the agent may use (read by agent/facts/node_share.h). `words` empty: all of it, or
 // the agent is too old to report it.
 struct ShareFacts {
   double cores = 0;  // logical processors; fractional for a CPU time quota
@@ -138,7 +138,7 @@ struct HardwareFacts {
   // in this system. No entry means unknown: this system does not have the engine, or the facts come from the
   // RAM system.
   std::map<std::string, bool> storage_metadata = {};
-  // What this system selects by a label: "LABEL=scratch /scratch", "root=LABEL=x /" (base/by_label.h).
+  // What this system selects by a label: "LABEL=scratch /scratch", "root=LABEL=x /" (host/by_label.h).
   std::vector<std::string> by_label = {};
   BootFacts boot = {};
   // Versions and settings that should be equal on equal machines: "CPU governor" -> "performance". A property

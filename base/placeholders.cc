@@ -93,7 +93,7 @@ bool is_shared_address(const std::string& mac) {
 }
 
 // Returns the text in lower case, with each run of blanks and underscores as one blank, and none at the ends.
-std::string words_of(const std::string& text) {
+std::string plain_words(const std::string& text) {
   std::string out;
   for (const char c : lower(text)) {
     const bool blank = c == '_' || std::isspace(static_cast<unsigned char>(c));
@@ -150,7 +150,7 @@ std::optional<std::vector<int>> address_of(const std::string& mac) {
 bool is_placeholder_uuid(const std::string& text) {
   constexpr size_t kDigits = 32, kTail = 24;
   const std::string uuid = lower(text);
-  if (uuid.empty() || is_known(kUuids, words_of(uuid))) return true;
+  if (uuid.empty() || is_known(kUuids, plain_words(uuid))) return true;
   std::string digits = uuid;
   digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
   if (all_same(digits) && (digits.size() == kDigits || digits[0] == '0' || digits[0] == 'f')) return true;
@@ -166,7 +166,7 @@ bool is_placeholder_uuid(const std::string& text) {
 
 bool names_one_thing(const std::string& text) {
   static const std::string kCounted = "01234567890123456789", kHex = "0123456789abcdef";
-  const std::string serial = words_of(text);
+  const std::string serial = plain_words(text);
   if (serial.empty() || all_same(serial) || is_known(kSerials, serial)) return false;
   if (serial.size() > 4 &&
       (kCounted.find(serial) != std::string::npos || kHex.find(serial) != std::string::npos))
@@ -185,6 +185,13 @@ bool names_one_port(const std::string& mac) {
   const auto bytes = address_of(mac);
   return is_station_address(mac) && !(bytes->front() & 2) && !counts_up(*bytes) &&
          !is_shared_address(lower(mac));
+}
+
+bool is_usb_driver(const std::string& driver) {
+  static const std::set<std::string> kDrivers = {
+      "cdc_ether", "cdc_ncm", "cdc_eem",  "cdc_subset", "cdc_mbim", "rndis_host", "usbnet",
+      "r8152",     "asix",    "smsc75xx", "smsc95xx",   "lan78xx",  "aqc111",     "ax88179_178a"};
+  return kDrivers.count(driver) > 0;
 }
 
 }  // namespace muster

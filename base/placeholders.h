@@ -24,4 +24,8 @@ bool is_station_address(const std::string& mac);
 // administered (those count only if declared), and not known to exist on many ports.
 bool names_one_port(const std::string& mac);
 
+// True for a driver of USB network adapters, whose addresses do not identify the machine
+// (host/port_identity.h); for inventories of older agents.
+bool is_usb_driver(const std::string& driver);
+
 }  // namespace muster

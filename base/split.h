@@ -1,8 +1,9 @@
-// Splits a text at a separator. Thread safety: stateless.
+// Parts of a text. Thread safety: stateless.
 #pragma once
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster {
@@ -17,5 +18,11 @@ inline std::vector<std::string> split(const std::string& text, char separator) {
   }
   return out;
 }
+
+// "/sys/class/net/eth0" -> "eth0"
+inline std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// True if the text contains this part.
+inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 }  // namespace muster

@@ -1,5 +1,5 @@
 // Time as plain integers: milliseconds since the Unix epoch, and durations in milliseconds. Only a Reactor
-// provides the time; code at levels 1 to 3 never reads a clock of the operating system.
+// provides the time; the logic never reads a clock of the operating system.
 #pragma once
 
 #include <cstdint>

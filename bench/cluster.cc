@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "base/json_dump.h"
-#include "base/os.h"
+#include "controller/spec/reader/parse_playbook.h"
+#include "controller/spec/reader/parse_spec.h"
+#include "sys/os.h"
 
 namespace muster::bench {
 namespace {

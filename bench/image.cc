@@ -14,11 +14,11 @@
 
 #include "agent/image/slot_frames.h"
 #include "base/digest.h"
-#include "base/http.h"
 #include "base/json.h"
 #include "base/json_dump.h"
-#include "base/os.h"
 #include "controller/image/image.h"
+#include "sys/http/http.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

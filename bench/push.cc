@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "base/json.h"
-#include "base/os.h"
 #include "controller/ssh/ssh.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

@@ -15,8 +15,8 @@
 #include <cstdlib>
 
 #include "base/json_dump.h"
-#include "base/log.h"
 #include "bench/cluster.h"
+#include "sys/log.h"
 
 namespace muster {
 namespace {

@@ -16,15 +16,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/pki.h"
-#include "controller/bringup/current_spec.h"
 #include "controller/bringup/plan_worker.h"
 #include "controller/bringup/playbook_shelf.h"
 #include "controller/bringup/run_viewer.h"
+#include "controller/current/current_spec.h"
+#include "controller/executor/executor.h"
 #include "controller/link/link_hub.h"
-#include "controller/nodes/storage_reports.h"
+#include "controller/link/storage_reports.h"
 #include "controller/plan/planner.h"
-#include "controller/run/executor.h"
+#include "sys/pki.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/sim/early_store.h"
 #include "tests/sim/world.h"

@@ -1,4 +1,4 @@
-// Counts which check for silent data corruption sees which flipped bit, on the CPU reference (kernels/sdc.h).
+// Counts which check for silent data corruption sees which flipped bit, on the CPU reference (kernels/cpu/sdc.h).
 // Closes with one line of JSON; exits 1 when a flip that changed the output was missed, or a clean product
 // was reported as faulty. usage: muster-bench-sdc [FLIPS [CLEAN TRIALS]]
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/json_dump.h"
-#include "kernels/sdc.h"
+#include "kernels/cpu/sdc.h"
 
 namespace muster::kernels::sdc {
 namespace {

@@ -10,13 +10,13 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/log.h"
-#include "base/os.h"
 #include "cli/host_addresses.h"
 #include "cli/hosts_file.h"
 #include "cli/terminal.h"
+#include "controller/hosts/hosts_spec.h"
 #include "controller/hosts/ssh_command.h"
-#include "controller/plan/hosts_spec.h"
+#include "sys/log.h"
+#include "sys/os.h"
 
 namespace muster::cli {
 namespace {

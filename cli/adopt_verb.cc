@@ -14,11 +14,11 @@
 #include <thread>
 
 #include "base/json_dump.h"
-#include "base/os.h"
 #include "cli/adopt_host.h"
 #include "cli/terminal.h"
 #include "controller/ssh/ssh.h"
 #include "controller/ssh/ssh_agent.h"
+#include "sys/os.h"
 
 namespace muster::cli {
 namespace {

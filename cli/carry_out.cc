@@ -10,10 +10,10 @@
 #include <map>
 
 #include "base/json_dump.h"
-#include "base/os.h"
 #include "base/time.h"
 #include "cli/follow.h"
 #include "cli/terminal.h"
+#include "sys/os.h"
 
 namespace muster::cli {
 namespace {

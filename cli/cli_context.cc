@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "base/json_dump.h"
-#include "base/os.h"
 #include "cli/terminal.h"
 #include "controller/spec/spec.h"
+#include "sys/os.h"
 
 namespace muster::cli {
 namespace {

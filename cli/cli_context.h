@@ -9,10 +9,10 @@
 #include <memory>
 #include <string>
 
-#include "base/http.h"
 #include "base/json.h"
 #include "base/json_dump.h"
 #include "base/result.h"
+#include "sys/http/http.h"
 
 namespace muster::cli {
 

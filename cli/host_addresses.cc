@@ -6,9 +6,9 @@
 #include <sstream>
 #include <thread>
 
-#include "base/os.h"
 #include "cli/destination.h"
 #include "controller/spec/address.h"
+#include "sys/os.h"
 
 namespace muster::cli {
 namespace {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/json_dump.h"
-#include "cli/verbs.h"
 #include "cli/cli_context.h"
 #include "cli/power_test.h"
 #include "cli/terminal.h"
+#include "cli/verbs.h"
 
 namespace muster::cli {
 namespace {

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/os.h"
 #include "cli/cli_context.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "controller/report/import.h"
+#include "controller/report/import/import.h"
 #include "controller/report/report.h"
+#include "sys/os.h"
 
 namespace muster::cli {
 namespace {

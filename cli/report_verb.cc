@@ -4,12 +4,12 @@
 
 #include <filesystem>
 
-#include "base/os.h"
 #include "cli/carry_out.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cli/verify_report.h"
 #include "controller/report/signature.h"
+#include "sys/os.h"
 
 namespace muster::cli {
 namespace {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/time.h"
-#include "cli/verbs.h"
 #include "cli/cli_context.h"
+#include "cli/verbs.h"
 
 namespace muster::cli {
 namespace {

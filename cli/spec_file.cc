@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/os.h"
 #include "cli/carried_files.h"
 #include "controller/spec/carry.h"
 #include "controller/spec/yaml.h"
 #include "lab/lab.h"
+#include "sys/os.h"
 
 namespace muster::cli {
 namespace {

@@ -4,14 +4,15 @@
 
 #include <filesystem>
 
-#include "base/os.h"
 #include "cli/cli_context.h"
 #include "cli/spec_file.h"
 #include "cli/verbs.h"
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/spec/lab_only.h"
-#include "controller/spec/shipped_names.h"
+#include "controller/spec/reader/parse_spec.h"
+#include "controller/spec/reader/shipped_names.h"
 #include "controller/spec/spec.h"
+#include "sys/os.h"
 
 namespace muster::cli {
 namespace {

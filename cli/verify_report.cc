@@ -1,6 +1,6 @@
 #include "cli/verify_report.h"
 
-#include "base/pki.h"
+#include "sys/pki.h"
 
 namespace muster::cli {
 

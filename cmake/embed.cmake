@@ -18,10 +18,10 @@ muster_embed(${CMAKE_BINARY_DIR}/embedded/schemas.cc muster::embedded
   playbook_schema ${CMAKE_SOURCE_DIR}/schema/playbook.schema.json
   drive_models ${CMAKE_SOURCE_DIR}/hardware/drives.yaml
   modules ${CMAKE_SOURCE_DIR}/schema/modules.json)
-target_sources(muster_controller_logic PRIVATE ${CMAKE_BINARY_DIR}/embedded/schemas.cc)
+target_sources(muster_controller_spec PRIVATE ${CMAKE_BINARY_DIR}/embedded/schemas.cc)
 
 muster_embed(${CMAKE_BINARY_DIR}/embedded/xids.cc muster::embedded xids ${CMAKE_SOURCE_DIR}/hardware/xids.yaml)
-target_sources(muster_kernels PRIVATE ${CMAKE_BINARY_DIR}/embedded/xids.cc)
+target_sources(muster_kernels_counters PRIVATE ${CMAKE_BINARY_DIR}/embedded/xids.cc)
 
 # What is shipped by name, for who checks a spec where no playbooks are installed.
 function(muster_names out folder)
@@ -38,7 +38,7 @@ muster_names(playbook_names ${CMAKE_SOURCE_DIR}/playbooks)
 muster_names(profile_names ${CMAKE_SOURCE_DIR}/playbooks/acceptance)
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/embedded/shipped_names.cc CONTENT
   "namespace muster::embedded {\nextern const char* const playbook_names;\nextern const char* const profile_names;\nconst char* const playbook_names = \"${playbook_names}\";\nconst char* const profile_names = \"${profile_names}\";\n}\n")
-target_sources(muster_controller_logic PRIVATE ${CMAKE_BINARY_DIR}/embedded/shipped_names.cc)
+target_sources(muster_controller_spec_reader PRIVATE ${CMAKE_BINARY_DIR}/embedded/shipped_names.cc)
 
 # Migrations are numbered from 0001 without gaps; position n-1 of the list is migration n.
 file(GLOB migrations CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/schema/migrations/*.sql)
@@ -54,7 +54,7 @@ muster_embed(${CMAKE_BINARY_DIR}/embedded/migrations.cc muster::embedded ${pairs
 string(REGEX REPLACE "[^\n]*(migration_[0-9a-z_]+),\n" "extern const char* const \\1;\n" declared "${list_text}")
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/embedded/migration_list.cc CONTENT
   "namespace muster::embedded {\n${declared}extern const char* const migrations[];\nconst char* const migrations[] = {\n${list_text}  nullptr};\n}\n")
-target_sources(muster_controller PRIVATE ${CMAKE_BINARY_DIR}/embedded/migrations.cc ${CMAKE_BINARY_DIR}/embedded/migration_list.cc)
+target_sources(muster_controller_store PRIVATE ${CMAKE_BINARY_DIR}/embedded/migrations.cc ${CMAKE_BINARY_DIR}/embedded/migration_list.cc)
 
 # Fuzzers, on demand: scripts/fuzz.sh. The preset instruments the libraries too, so that the fuzzer sees where its input leads.
 option(MUSTER_FUZZ "build the fuzz targets (clang)" OFF)
@@ -64,6 +64,6 @@ if(MUSTER_FUZZ)
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    target_link_libraries(${name} PRIVATE muster_controller_logic)
+    target_link_libraries(${name} PRIVATE muster_controller_executor muster_controller_spec_reader)
   endforeach()
 endif()

@@ -1,6 +1,6 @@
 include(${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
 # Kernels measure the machine, not our debug settings.
-set_source_files_properties(kernels/dgemm.cc kernels/gpu_logic.cc kernels/sdc.cc kernels/stream.cc kernels/training/block.cc PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
+set_source_files_properties(kernels/cpu/dgemm.cc kernels/gpu/logic/gpu_logic.cc kernels/cpu/sdc.cc kernels/cpu/stream.cc kernels/training/block.cc PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
 
 # Carried to every node, through its first boot or over SSH: without symbols, smaller by a fifth and by half.
 foreach(carried muster-agent muster-accept)
@@ -11,7 +11,7 @@ endforeach()
 
 # Asks NVIDIA's driver. Loads the driver's library at run time, so it cannot be static as muster-accept is.
 add_executable(muster-accept-nvml kernels/program_nvml.cc)
-target_link_libraries(muster-accept-nvml PRIVATE muster_kernels)
+target_link_libraries(muster-accept-nvml PRIVATE muster_kernels_counters)
 carried_program(muster-accept-nvml)
 # What the tests load in its place: a driver of made-up GPUs, and one that is too old to know everything.
 foreach(fake fake-nvml fake-nvml-old)
@@ -34,7 +34,7 @@ if(TARGET MPI::MPI_C AND NOT MUSTER_SANITIZE)
   target_compile_definitions(muster-mpi-check PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   target_compile_options(muster-mpi-check PRIVATE -O2)
   carried_program(muster-mpi-check)
-  target_link_libraries(muster-mpi-check PRIVATE muster_together ${MPI_C_LIBRARIES} Threads::Threads)
+  target_link_libraries(muster-mpi-check PRIVATE muster_kernels_together ${MPI_C_LIBRARIES} Threads::Threads)
 endif()
 
 if(TARGET muster_tests)
@@ -43,14 +43,14 @@ endif()
 
 # Benchmarks that are programs; bench/run.sh builds them.
 add_executable(muster-bench-locate EXCLUDE_FROM_ALL bench/locate.cc bench/plot.cc tests/fakes/planted.cc)
-target_link_libraries(muster-bench-locate PRIVATE muster_controller_logic Threads::Threads)
+target_link_libraries(muster-bench-locate PRIVATE muster_controller_report Threads::Threads)
 add_executable(muster-bench-plan EXCLUDE_FROM_ALL bench/plan.cc bench/cluster.cc)
-target_link_libraries(muster-bench-plan PRIVATE muster_controller_logic muster_io)
+target_link_libraries(muster-bench-plan PRIVATE muster_controller_executor muster_controller_spec_reader)
 add_executable(muster-bench-sdc EXCLUDE_FROM_ALL bench/sdc.cc)
-target_link_libraries(muster-bench-sdc PRIVATE muster_kernels)
+target_link_libraries(muster-bench-sdc PRIVATE muster_kernels_cpu)
 add_executable(muster-bench-push EXCLUDE_FROM_ALL bench/push.cc)
-target_link_libraries(muster-bench-push PRIVATE muster_ssh Threads::Threads)
+target_link_libraries(muster-bench-push PRIVATE muster_controller_ssh Threads::Threads)
 add_executable(muster-bench-image EXCLUDE_FROM_ALL bench/image.cc)
-target_link_libraries(muster-bench-image PRIVATE muster_agent_lib muster_controller Threads::Threads)
+target_link_libraries(muster-bench-image PRIVATE muster_agent muster_controller Threads::Threads)
 add_executable(muster-bench-scale EXCLUDE_FROM_ALL bench/scale.cc bench/scale_cluster.cc bench/scale_machine.cc bench/cluster.cc)
 target_link_libraries(muster-bench-scale PRIVATE muster_controller Threads::Threads)

@@ -1,9 +1,9 @@
 // The list of all power drivers. To add one, write its file and add one line here.
+#include "controller/ports/power.h"
 #include "controller/power/command_driver.h"
 #include "controller/power/in_band.h"
 #include "controller/power/ipmi.h"
 #include "controller/power/manual.h"
-#include "controller/power/power.h"
 #include "controller/power/redfish.h"
 #include "controller/power/sakura/sakura_phy.h"
 #include "controller/power/wrap.h"

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/reactor.h"
 #include "base/result.h"
-#include "controller/options.h"
+#include "controller/ports/options.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

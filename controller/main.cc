@@ -10,11 +10,11 @@
 #include <cstring>
 
 #include "base/kernel_line.h"
-#include "base/log.h"
-#include "base/reactor.h"
 #include "base/version.h"
 #include "controller/daemon.h"
-#include "controller/options.h"
+#include "controller/ports/options.h"
+#include "sys/log.h"
+#include "sys/reactor.h"
 
 namespace {
 

@@ -9,11 +9,16 @@
 #include <fmt/ranges.h>
 #include <functional>
 
-#include "kernels/end_with.h"
-#include "kernels/kernels.h"
-#include "kernels/nvml.h"
-#include "kernels/program.h"
-#include "kernels/sdc.h"
+#include "kernels/common/end_with.h"
+#include "kernels/common/kernels.h"
+#include "kernels/common/program.h"
+#include "kernels/counters/counters.h"
+#include "kernels/counters/nvml.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/sdc.h"
+#include "kernels/drives/drives.h"
+#include "kernels/link/link.h"
+#include "kernels/rdma/rdma_link.h"
 #include "kernels/together/group_verbs.h"
 
 namespace muster::kernels {

@@ -1,5 +1,5 @@
 // The program muster-accept-nvml: prints the NVIDIA driver's data on this node's GPUs as one line of JSON
-// (kernels/nvml.h).
+// (kernels/counters/nvml.h).
 //
 // A separate program for two reasons: muster-accept is static and cannot load the driver's library; and a
 // driver may hang if a GPU is lost, which must not affect the other counters: muster-accept waits for this
@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "base/json_dump.h"
-#include "kernels/nvml.h"
+#include "kernels/counters/nvml.h"
 
 int main() {
   using namespace muster;

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
 #include "lab/lab_dir.h"
 #include "lab/lab_spec.h"
+#include "sys/os.h"
 
 namespace muster::lab {
 

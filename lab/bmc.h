@@ -14,11 +14,11 @@
 #include <optional>
 #include <string>
 
-#include "base/http.h"
 #include "base/json.h"
 #include "base/time.h"
 #include "lab/bmc_profile.h"
 #include "lab/machine.h"
+#include "sys/http/http.h"
 
 namespace muster::lab {
 

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "base/log.h"
+#include "sys/log.h"
 
 namespace muster::lab {
 namespace {

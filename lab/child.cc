@@ -18,7 +18,7 @@
 
 #include "base/json.h"
 #include "base/json_dump.h"
-#include "base/os.h"
+#include "sys/os.h"
 
 extern char** environ;
 

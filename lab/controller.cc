@@ -8,13 +8,13 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/http.h"
-#include "base/os.h"
 #include "base/utf8.h"
 #include "lab/apt_proxy.h"
 #include "lab/child.h"
 #include "lab/lab.h"
 #include "lab/lab_network.h"
+#include "sys/http/http.h"
+#include "sys/os.h"
 
 namespace muster::lab {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/log.h"
-#include "base/os.h"
+#include "sys/log.h"
+#include "sys/os.h"
 
 namespace muster::lab {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "lab/child.h"
 #include "lab/lab_dir.h"
-#include "lab/sol_relay.h"
 #include "lab/lab_spec.h"
+#include "lab/sol_relay.h"
 
 namespace muster::lab {
 

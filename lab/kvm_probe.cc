@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/os.h"
 #include "lab/child.h"
+#include "sys/os.h"
 
 namespace muster::lab {
 

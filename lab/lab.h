@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/os.h"
 #include "lab/lab_dir.h"
+#include "sys/os.h"
 
 namespace muster::lab {
 

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "base/lock_file.h"
-#include "base/os.h"
 #include "lab/lab_dir.h"
 #include "lab/lab_spec.h"
+#include "sys/lock_file.h"
+#include "sys/os.h"
 
 namespace muster::lab {
 

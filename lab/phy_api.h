@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
-#include "base/http.h"
 #include "base/json.h"
 #include "base/time.h"
 #include "lab/machine.h"
+#include "sys/http/http.h"
 
 namespace muster::lab {
 

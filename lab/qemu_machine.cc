@@ -11,9 +11,9 @@
 #include <fstream>
 #include <future>
 
-#include "base/log.h"
-#include "base/os.h"
-#include "lab/clock.h"
+#include "sys/clock.h"
+#include "sys/log.h"
+#include "sys/os.h"
 
 namespace muster::lab {
 namespace {

@@ -7,19 +7,14 @@
 #include <fstream>
 
 #include "base/json_dump.h"
-#include "base/log.h"
-#include "base/pki.h"
 #include "lab/lab_network.h"
 #include "lab/rack_slot.h"
+#include "sys/clock.h"
+#include "sys/log.h"
+#include "sys/pki.h"
 
 namespace muster::lab {
 namespace {
-
-TimeMs wall_clock() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 // The BMC's own certificate, created once per machine, since clients pin it.
 Result<pki::KeyPair> bmc_certificate(const LabDir& dir, const LabNode& node) {

@@ -13,14 +13,14 @@
 #include <string>
 
 #include "base/json.h"
-#include "base/os.h"
-#include "base/reactor.h"
 #include "lab/bmc.h"
-#include "lab/clock.h"
 #include "lab/fault.h"
 #include "lab/outages.h"
 #include "lab/phy_api.h"
 #include "lab/qemu_machine.h"
+#include "sys/clock.h"
+#include "sys/os.h"
+#include "sys/reactor.h"
 
 namespace muster::lab {
 

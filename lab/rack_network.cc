@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "base/log.h"
 #include "lab/giants.h"
 #include "lab/lab_network.h"
 #include "lab/rack_slot.h"
+#include "sys/log.h"
 
 namespace muster::lab {
 namespace {

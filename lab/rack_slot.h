@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "base/http.h"
 #include "lab/ipmi_bmc.h"
 #include "lab/rack.h"
+#include "sys/http/http.h"
 
 namespace muster::lab {
 

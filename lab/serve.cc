@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/http.h"
 #include "base/json_dump.h"
-#include "base/log.h"
-#include "base/pki.h"
 #include "lab/fake_machine.h"
 #include "lab/rack.h"
+#include "sys/http/http.h"
+#include "sys/log.h"
+#include "sys/pki.h"
 
 namespace muster::lab {
 namespace {

@@ -24,7 +24,7 @@ const std::map<std::string, std::string>& reasons() {
       {"agent/image/seed.cc", "lines with a label are taken out of fstab"},
       {"agent/steps/disk/mount.cc", "the forms that are refused, and a label that is only compared"},
       {"agent/steps/system/own_esp.cc", "partitions of one disk, which the root file system leads to"},
-      {"base/by_label.cc", "finds what earlier versions and others wrote"},
+      {"host/by_label.cc", "finds what earlier versions and others wrote"},
       {"controller/image/customize.cc", "partitions of one disk, which the root file system leads to"},
       {"controller/image/ram.cc", "waits for the first bearer of a PARTUUID, then counts all of them"},
       {"controller/plan/label_lines.cc", "the lines that are taken over"}};
@@ -68,7 +68,7 @@ TEST_CASE("tidy: the rule about labels can fail", "[tidy]") {
   CHECK(labels({"agent/x.cc", "const char* k = \"/dev/disk/by-label/x\";\n"}).size() == 1);
   CHECK(labels({"agent/x.cc", "// by-label\n"}).empty());
   CHECK(labels({"playbooks/x.yaml", "  # LABEL=x chooses\n"}).empty());
-  CHECK(labels({"base/by_label.cc", "\"LABEL=\"\n"}).empty());
+  CHECK(labels({"host/by_label.cc", "\"LABEL=\"\n"}).empty());
 }
 
 TEST_CASE("tidy: no label chooses a device", "[tidy]") {

@@ -20,26 +20,20 @@ using namespace muster::tidy;
 // From a file, or a unit (a source and its header), to what it includes.
 using Graph = std::map<std::string, std::set<std::string>>;
 
-std::string folder_of(const std::string& path) {
-  return path.substr(0, std::min(path.rfind('/'), path.size()));
-}
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 std::string unit_of(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
-bool is_product(const std::string& path) {
-  static const std::set<std::string> folders = {"agent", "base", "cli", "controller", "kernels", "lab"};
-  return is_cpp(path) && folders.count(path.substr(0, path.find('/'))) > 0;
-}
-
-// The daemon's landing: what assembles it. All else has a folder, whatever kind of file it is.
-Complaints controller_root(const std::vector<Source>& sources) {
+// The landing of a program: what assembles it. All else has a folder, whatever kind of file it is.
+Complaints program_roots(const std::vector<Source>& sources) {
   static const std::set<std::string> files = {
-      "controller/all_drivers.cc", "controller/daemon.cc", "controller/daemon.h",  "controller/main.cc",
-      "controller/options.cc",     "controller/options.h", "controller/services.h"};
+      "agent/all_drivers.cc", "agent/main.cc",       "controller/all_drivers.cc", "controller/daemon.cc",
+      "controller/daemon.h",  "controller/main.cc",  "kernels/group_mpi.cc",      "kernels/group_mpi.h",
+      "kernels/main.cc",      "kernels/portable.cc", "kernels/program_mpi.cc",    "kernels/program_nvml.cc"};
+  static const std::set<std::string> roots = {"agent", "controller", "kernels"};
   Complaints bad;
   for (const auto& source : sources)
-    if (folder_of(source.path) == "controller" && !files.count(source.path))
-      bad.push_back(source.path + ": belongs into one of controller/'s folders");
+    if (const std::string root = folder_of(source.path); roots.count(root) && !files.count(source.path))
+      bad.push_back(source.path + ": belongs into one of " + root + "/'s folders");
   return bad;
 }
 
@@ -55,14 +49,6 @@ Complaints shared_names(const std::vector<Source>& sources) {
     if (!fresh) bad.push_back(source.path + ": the name of " + at->second);
   }
   return bad;
-}
-
-std::vector<std::string> quoted_includes(const Source& source) {
-  std::vector<std::string> found;
-  static const std::string start = "#include \"";
-  for (const auto& line : lines_of(source.text))
-    if (starts_with(line, start)) found.push_back(line.substr(start.size(), line.rfind('"') - start.size()));
-  return found;
 }
 
 // The names on one circle, in order; empty: there is none.
@@ -99,7 +85,7 @@ Graph files_graph(const std::vector<Source>& sources) {
   Graph graph;
   for (const auto& source : sources)
     if (is_cpp(source.path))
-      for (const auto& to : quoted_includes(source)) graph[source.path].insert(to);
+      for (const auto& to : includes_of(source, '"')) graph[source.path].insert(to);
   return graph;
 }
 
@@ -109,7 +95,7 @@ Graph units_graph(const std::vector<Source>& sources, const std::string& folder)
   Graph graph;
   for (const auto& source : sources)
     if (is_cpp(source.path) && folder_of(source.path) == folder)
-      for (const auto& to : quoted_includes(source))
+      for (const auto& to : includes_of(source, '"'))
         if (folder_of(to) == folder && unit_of(to) != unit_of(source.path))
           graph[unit_of(source.path)].insert(unit_of(to));
   return graph;
@@ -151,10 +137,10 @@ std::string all_of(const Complaints& complaints) {
 }  // namespace
 
 TEST_CASE("tidy: every rule about the layout can fail", "[tidy]") {
-  CHECK(controller_root({{"controller/extra.cc", ""}}).size() == 1);
+  CHECK(program_roots({{"controller/extra.cc", ""}}).size() == 1);
   for (const char* name : {"extra.h", "extra.cpp", "extra.py", "notes.md", "services.cc"})
-    CHECK(controller_root({{std::string("controller/") + name, ""}}).size() == 1);
-  CHECK(controller_root({{"controller/daemon.cc", ""}, {"controller/run/extra.cc", ""}}).empty());
+    CHECK(program_roots({{std::string("controller/") + name, ""}}).size() == 1);
+  CHECK(program_roots({{"controller/daemon.cc", ""}, {"controller/run/extra.cc", ""}}).empty());
 
   CHECK(shared_names({{"agent/a.cc", ""}, {"controller/x/a.cc", ""}}).size() == 1);
   CHECK(shared_names({{"agent/a.cc", ""}, {"agent/a.h", ""}, {"tests/a.cc", ""}}).empty());
@@ -183,7 +169,7 @@ TEST_CASE("tidy: every rule about the layout can fail", "[tidy]") {
 }
 
 TEST_CASE("tidy: every file has a folder and a name of its own", "[tidy]") {
-  CHECK(all_of(controller_root(tree())) == "");
+  CHECK(all_of(program_roots(tree())) == "");
   CHECK(all_of(shared_names(tree())) == "");
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "tests/source_dir.h"
 
@@ -44,6 +45,25 @@ const std::vector<Source>& tree() {
     return found;
   }();
   return sources;
+}
+
+std::vector<std::string> includes_of(const Source& source, char open) {
+  std::vector<std::string> found;
+  const std::string start = std::string("#include ") + open, close = open == '"' ? "\"" : ">";
+  for (const auto& line : lines_of(source.text))
+    if (starts_with(line, start))
+      found.push_back(line.substr(start.size(), line.find(close, start.size()) - start.size()));
+  return found;
+}
+
+std::string folder_of(const std::string& path) {
+  return path.substr(0, std::min(path.rfind('/'), path.size()));
+}
+
+bool is_product(const std::string& path) {
+  static const std::set<std::string> folders = {"agent", "base",    "cli", "controller",
+                                                "host",  "kernels", "lab", "sys"};
+  return is_cpp(path) && folders.count(path.substr(0, path.find('/'))) > 0;
 }
 
 size_t skip_literal(const std::string& text, size_t at) {

@@ -23,6 +23,13 @@ std::vector<std::string> lines_of(const std::string& text);
 // Everything a person wrote here: no builds, no recordings of other machines, nothing hidden.
 const std::vector<Source>& tree();
 
+// What a source includes, in quotation marks (open '"') or in angle brackets (open '<').
+std::vector<std::string> includes_of(const Source& source, char open);
+// "controller/run/gate.h" -> "controller/run"
+std::string folder_of(const std::string& path);
+// A source of one of the programs, or of what they share.
+bool is_product(const std::string& path);
+
 // The position after the literal that starts at `at`.
 size_t skip_literal(const std::string& text, size_t at);
 // A program without its comments and literals; lines stay lines.

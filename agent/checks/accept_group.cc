@@ -19,7 +19,7 @@ using steps::text_of;
 
 constexpr int kPort = 7540;
 constexpr int kServeSeconds = 900, kWaitSeconds = 180, kLingerSeconds = 90;
-constexpr DurationMs kEndSeconds = 15;  // time to print its result
+constexpr DurationMs kGroupEndSeconds = 15;  // time to print its result
 constexpr DurationMs kByeSeconds = 30;
 
 bool loads_gpus_of_all(const std::string& load) { return load == "nccl" || load == "gpu-training"; }
@@ -62,7 +62,7 @@ Command leader_command(const StepContext& context, const Json& params, const std
       command.argv.end(),
       {"--load", load, "--seconds", text_of(params, "seconds", "1"), "--max-bytes",
        std::to_string(int_of(params, "max_bytes", 262144)), "--connect-seconds", std::to_string(connect),
-       "--deadline", std::to_string(std::max(deadline - connect - kEndSeconds, deadline / 2))});
+       "--deadline", std::to_string(std::max(deadline - connect - kGroupEndSeconds, deadline / 2))});
   if (loads_gpus_of_all(load)) {
     add_gpu_words(context, params, command.argv);
     // NCCL's own choice may route around a bad link; between two nodes the link itself is tested.
@@ -70,7 +70,7 @@ Command leader_command(const StepContext& context, const Json& params, const std
   }
   for (const auto& [name, value] : object_of(params, "options").items())
     command.argv.insert(command.argv.end(), {"--" + name, argument_text(context, value, "")});
-  command.deadline = (deadline + kEndSeconds) * kSecond;
+  command.deadline = (deadline + kGroupEndSeconds) * kSecond;
   return command;
 }
 
@@ -151,7 +151,7 @@ Result<Json> serve(StepContext& context, const Json& params) {
                   "--linger-seconds",
                   std::to_string(int_of(params, "linger_seconds", kLingerSeconds))};
   if (loads_gpus_of_all(text_of(params, "load"))) add_gpu_words(context, params, command.argv);
-  command.deadline = (seconds + kEndSeconds) * kSecond;
+  command.deadline = (seconds + kGroupEndSeconds) * kSecond;
   TRY(const Output output, context.process.run(command));
   return measurement(output, "muster-accept group-serve");
 }

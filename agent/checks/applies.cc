@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "agent/checks/checks.h"
-#include "agent/steps/system/smbios.h"
 #include "agent/steps/step_modules.h"
+#include "agent/steps/system/smbios.h"
 
 namespace muster::checks {
 

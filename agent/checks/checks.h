@@ -4,7 +4,7 @@
 // evaluate. Both programs are in /usr/lib/muster (or /usr/sbin, when installed from a package).
 #pragma once
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 
 namespace muster::checks {
 

@@ -1,6 +1,6 @@
 // Finds links that look slow compared with this node's other links. If a third node happens to measure the
 // same partner at that moment, the rate is halved, so slow links are measured again at the end, alone at both
-// ends (kernels/turns.h). Pure functions, no I/O.
+// ends (kernels/common/turns.h). Pure functions, no I/O.
 #pragma once
 
 #include <string>

@@ -14,18 +14,18 @@
 namespace muster {
 namespace {
 
-const std::string kBlock = "/sys/class/block/";
+const std::string kBlockFolder = "/sys/class/block/";
 
 // Returns the block devices that can be opened and are not part of something else.
 std::vector<std::string> devices(const Files& files) {
   std::vector<std::string> out;
-  for (const auto& name : files.list(kBlock)) {
+  for (const auto& name : files.list(kBlockFolder)) {
     static const char* const kNone[] = {"sr", "fd", "nbd", "ram", "zram"};
     const bool left_out = std::any_of(std::begin(kNone), std::end(kNone),
                                       [&](const char* kind) { return name.rfind(kind, 0) == 0; });
-    if (left_out || files.read_line(kBlock + name + "/hidden") == "1") continue;
-    if (files.read_line(kBlock + name + "/size", "0") == "0") continue;
-    if (files.list(kBlock + name + "/holders").empty()) out.push_back(name);
+    if (left_out || files.read_line(kBlockFolder + name + "/hidden") == "1") continue;
+    if (files.read_line(kBlockFolder + name + "/size", "0") == "0") continue;
+    if (files.list(kBlockFolder + name + "/holders").empty()) out.push_back(name);
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -62,7 +62,7 @@ std::vector<std::string> file_system_bearers(const Files& files, const std::stri
 std::vector<std::string> partition_bearers(const Files& files, const std::string& guid) {
   std::vector<std::string> out;
   for (const auto& name : devices(files)) {
-    if (guid.empty() || files.exists(kBlock + name + "/partition")) continue;
+    if (guid.empty() || files.exists(kBlockFolder + name + "/partition")) continue;
     const auto device = BlockDevice::open(files.real("/dev/" + name), BlockDevice::Access::read);
     const auto table = device.ok() ? read_gpt(*device) : Result<GptTable>(device.error());
     if (!table.ok()) continue;
@@ -88,18 +88,18 @@ std::string device_number(const Files& files, const std::string& kernel_name) {
   if (!kernel_name.empty() && ::stat(files.real("/dev/" + kernel_name).c_str(), &st) == 0 &&
       S_ISBLK(st.st_mode))
     return fmt::format("{}:{}", major(st.st_rdev), minor(st.st_rdev));
-  return files.read_line(kBlock + kernel_name + "/dev");
+  return files.read_line(kBlockFolder + kernel_name + "/dev");
 }
 
 std::string device_with_number(const Files& files, const std::string& number) {
-  for (const auto& name : files.list(kBlock))
-    if (!number.empty() && files.read_line(kBlock + name + "/dev") == number) return name;
+  for (const auto& name : files.list(kBlockFolder))
+    if (!number.empty() && files.read_line(kBlockFolder + name + "/dev") == number) return name;
   return "";
 }
 
 std::string disk_of_partition(const Files& files, const std::string& kernel_name) {
-  if (!files.exists(kBlock + kernel_name + "/partition")) return "";
-  const std::string link = files.read_link(kBlock + kernel_name).value_or("");
+  if (!files.exists(kBlockFolder + kernel_name + "/partition")) return "";
+  const std::string link = files.read_link(kBlockFolder + kernel_name).value_or("");
   const size_t end = link.rfind('/');
   if (end == std::string::npos || end == 0) return "";
   const size_t begin = link.rfind('/', end - 1);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "agent/disk/disk_probe.h"
-#include "base/os.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -9,8 +9,8 @@
 
 #include "base/disk_identity.h"
 #include "base/facts.h"
-#include "base/os.h"
 #include "base/result.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kEntries = 128, kEntrySize = 128;
+constexpr size_t kGptEntries = 128, kGptEntrySize = 128;
 
 struct [[gnu::packed]] Header {
   char magic[8];
@@ -22,12 +22,12 @@ struct [[gnu::packed]] Header {
 };
 static_assert(sizeof(Header) == 92);
 
-struct Entry {  // naturally aligned
+struct GptEntry {  // naturally aligned
   uint8_t type[16], guid[16];
   uint64_t first, last, attributes;
   uint16_t name[36];
 };
-static_assert(sizeof(Entry) == kEntrySize);
+static_assert(sizeof(GptEntry) == kGptEntrySize);
 
 // Writes a mixed-endian GUID as text: the first three groups are little-endian.
 constexpr std::array<int, 16> kGuidOrder = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -62,25 +62,25 @@ std::string name_text(const uint16_t* raw) {
   return out;
 }
 
-Result<GptTable> read_copy(const BlockDevice& disk, uint64_t lba) {
+Result<GptTable> read_table_copy(const BlockDevice& disk, uint64_t lba) {
   const uint64_t block = disk.logical_block();
   TRY(std::string raw, disk.read_at(lba * block, block));
   Header h;
   std::memcpy(&h, raw.data(), sizeof h);
   if (std::memcmp(h.magic, "EFI PART", 8) != 0) return fail(Code::not_found, "no GPT");
   const auto corrupt = [](const char* what) { return fail(Code::corrupt, std::string("GPT: ") + what); };
-  if (h.size < sizeof h || h.size > block || h.entry_size != kEntrySize || h.entries == 0 ||
+  if (h.size < sizeof h || h.size > block || h.entry_size != kGptEntrySize || h.entries == 0 ||
       h.entries > 1024 || h.at != lba)
     return corrupt("impossible header");
   std::memset(raw.data() + offsetof(Header, crc), 0, 4);
   if (crc32(raw.substr(0, h.size)) != h.crc) return corrupt("the checksum of the header is wrong");
-  TRY(const std::string entries, disk.read_at(h.entries_at * block, size_t{h.entries} * kEntrySize));
+  TRY(const std::string entries, disk.read_at(h.entries_at * block, size_t{h.entries} * kGptEntrySize));
   if (crc32(entries) != h.entries_crc) return corrupt("the checksum of the entries is wrong");
   GptTable table;
   table.disk_guid = guid_text(h.disk_guid);
   for (uint32_t i = 0; i < h.entries; ++i) {
-    Entry e;
-    std::memcpy(&e, entries.data() + i * kEntrySize, sizeof e);
+    GptEntry e;
+    std::memcpy(&e, entries.data() + i * kGptEntrySize, sizeof e);
     const std::string type = guid_text(e.type);
     if (type == "00000000-0000-0000-0000-000000000000") continue;
     if (e.first > e.last || e.last >= disk.size() / block)
@@ -92,9 +92,9 @@ Result<GptTable> read_copy(const BlockDevice& disk, uint64_t lba) {
 }
 
 std::string entries_of(const GptTable& table, uint64_t block) {
-  std::string out(kEntries * kEntrySize, '\0');
+  std::string out(kGptEntries * kGptEntrySize, '\0');
   for (const auto& p : table.partitions) {
-    Entry e = {};
+    GptEntry e = {};
     guid_bytes(p.type, e.type);
     guid_bytes(p.guid, e.guid);
     e.first = p.start / block;
@@ -103,7 +103,7 @@ std::string entries_of(const GptTable& table, uint64_t block) {
       const auto unit = static_cast<uint16_t>(static_cast<unsigned char>(p.name[i]));
       std::memcpy(&e.name[i], &unit, sizeof unit);
     }
-    std::memcpy(out.data() + static_cast<size_t>(p.number - 1) * kEntrySize, &e, sizeof e);
+    std::memcpy(out.data() + static_cast<size_t>(p.number - 1) * kGptEntrySize, &e, sizeof e);
   }
   return out;
 }
@@ -122,8 +122,8 @@ std::string header_of(const GptTable& table, const std::string& entries, const B
   h.last_usable = last - 1 - blocks;
   guid_bytes(table.disk_guid, h.disk_guid);
   h.entries_at = primary ? 2 : last - blocks;
-  h.entries = kEntries;
-  h.entry_size = kEntrySize;
+  h.entries = kGptEntries;
+  h.entry_size = kGptEntrySize;
   h.entries_crc = crc32(entries);
   std::string out(block, '\0');
   std::memcpy(out.data(), &h, sizeof h);
@@ -173,9 +173,9 @@ const GptPartition* GptTable::named(const std::string& name) const {
 
 Result<GptTable> read_gpt(const BlockDevice& disk) {
   if (disk.size() < (1 << 20)) return fail(Code::not_found, "the disk is too small for a GPT");
-  auto primary = read_copy(disk, 1);
+  auto primary = read_table_copy(disk, 1);
   if (primary) return primary;
-  auto backup = read_copy(disk, disk.size() / disk.logical_block() - 1);
+  auto backup = read_table_copy(disk, disk.size() / disk.logical_block() - 1);
   if (!backup) return primary.error().code == Code::corrupt ? std::move(primary) : std::move(backup);
   backup->from_backup = true;
   return backup;

@@ -37,7 +37,7 @@ Status read_slots(const Json& json, ImageMarker& m) {
   return Ok{};
 }
 
-Result<ImageMarker> read_copy(const BlockDevice& disk, uint64_t offset) {
+Result<ImageMarker> read_marker_copy(const BlockDevice& disk, uint64_t offset) {
   TRY(const std::string block, disk.read_at(offset, kMarkerSize));
   const size_t line = block.find('\n');
   const size_t end = block.find('\0');
@@ -100,9 +100,9 @@ Result<std::string> block_of(const ImageMarker& m) {
 }  // namespace
 
 Result<ImageMarker> read_marker(const BlockDevice& disk) {
-  auto first = read_copy(disk, kMarkerOffset);
+  auto first = read_marker_copy(disk, kMarkerOffset);
   if (first.ok() && first->serial == 0) return first;
-  auto second = read_copy(disk, kSecondMarkerOffset);
+  auto second = read_marker_copy(disk, kSecondMarkerOffset);
   if (!second.ok()) return first;
   return first.ok() && first->serial >= second->serial ? std::move(first) : std::move(second);
 }
@@ -110,7 +110,8 @@ Result<ImageMarker> read_marker(const BlockDevice& disk) {
 Status write_marker(const BlockDevice& disk, const ImageMarker& marker) {
   ImageMarker next = marker;
   for (const uint64_t at : {kMarkerOffset, kSecondMarkerOffset})
-    if (const auto copy = read_copy(disk, at); copy.ok()) next.serial = std::max(next.serial, copy->serial);
+    if (const auto copy = read_marker_copy(disk, at); copy.ok())
+      next.serial = std::max(next.serial, copy->serial);
   ++next.serial;
   TRY(const std::string block, block_of(next));
   TRY_(disk.write_at(kSecondMarkerOffset, block));

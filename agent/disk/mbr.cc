@@ -6,15 +6,15 @@
 namespace muster {
 namespace {
 
-constexpr size_t kSector = 512, kId = 440, kEntries = 446, kEntrySize = 16;
+constexpr size_t kSector = 512, kId = 440, kMbrEntries = 446, kMbrEntrySize = 16;
 constexpr int kLinks = 60, kProtective = 0xee;
 
-struct Entry {
+struct MbrEntry {
   int boot = 0, type = 0;
   uint64_t first = 0, count = 0;  // logical blocks
 };
 
-using Entries = std::array<Entry, 4>;
+using Entries = std::array<MbrEntry, 4>;
 
 Entries entries_of(const std::string& sector) {
   const auto byte = [&](size_t at) { return static_cast<uint64_t>(static_cast<unsigned char>(sector[at])); };
@@ -23,16 +23,16 @@ Entries entries_of(const std::string& sector) {
   };
   Entries out;
   for (size_t i = 0; i < out.size(); ++i) {
-    const size_t at = kEntries + i * kEntrySize;
+    const size_t at = kMbrEntries + i * kMbrEntrySize;
     out[i] = {static_cast<int>(byte(at)), static_cast<int>(byte(at + 4)), number(at + 8), number(at + 12)};
   }
   return out;
 }
 
 bool is_signed(const std::string& sector) { return sector.compare(510, 2, "\x55\xaa") == 0; }
-bool is_extended(const Entry& e) { return e.type == 0x05 || e.type == 0x0f || e.type == 0x85; }
+bool is_extended(const MbrEntry& e) { return e.type == 0x05 || e.type == 0x0f || e.type == 0x85; }
 
-void add(const BlockDevice& disk, MbrTable& table, int number, const Entry& entry, uint64_t first) {
+void add(const BlockDevice& disk, MbrTable& table, int number, const MbrEntry& entry, uint64_t first) {
   const uint64_t start = first * disk.logical_block(), size = entry.count * disk.logical_block();
   // A partition that starts with the disk (a bootable ISO image) is the disk itself.
   if (size == 0 || start == 0 || start >= disk.size()) return;
@@ -75,15 +75,15 @@ Result<MbrTable> read_mbr(const BlockDevice& disk) {
   TRY(const std::string sector, disk.read_at(0, kSector));
   const Entries entries = entries_of(sector);
   const bool any = std::any_of(entries.begin(), entries.end(),
-                               [](const Entry& e) { return e.type != 0 && e.type != kProtective; });
+                               [](const MbrEntry& e) { return e.type != 0 && e.type != kProtective; });
   if (!is_signed(sector) || !any) return fail(Code::not_found, "no MBR");
   MbrTable table;
   table.raw = sector.substr(kId);
   // A file system's boot sector has the same end mark. Like the kernel, this checks the boot flags, too.
-  if (std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return (e.boot & 0x7f) != 0; }))
+  if (std::any_of(entries.begin(), entries.end(), [](const MbrEntry& e) { return (e.boot & 0x7f) != 0; }))
     return table;
   for (int i = 0; i < 4; ++i)
-    if (const Entry& e = entries[static_cast<size_t>(i)];
+    if (const MbrEntry& e = entries[static_cast<size_t>(i)];
         e.type != 0 && e.type != kProtective && !is_extended(e))
       add(disk, table, i + 1, e, e.first);
   int links = 0, number = 5;

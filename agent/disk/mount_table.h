@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/os.h"
+#include "sys/os.h"
 
 namespace muster {
 

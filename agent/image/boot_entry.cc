@@ -10,17 +10,19 @@
 #include <optional>
 #include <vector>
 
+#include "agent/image/efi_variables.h"
+
 namespace muster {
 namespace {
 
-constexpr const char* kFolder = "/sys/firmware/efi/efivars";
+constexpr const char* kEfiVariables = "/sys/firmware/efi/efivars";
 constexpr const char* kGlobal = "8be4df61-93ca-11d2-aa0d-00e098032b8c";
 constexpr const char* kLoader = "\\EFI\\BOOT\\BOOTX64.EFI";
 constexpr uint32_t kKept = 7;  // attributes: non-volatile, accessible to boot services and at run time
 constexpr size_t kAttributes = 4;
 
-std::string path_of(const std::string& variable) {
-  return fmt::format("{}/{}-{}", kFolder, variable, kGlobal);
+std::string variable_path(const std::string& variable) {
+  return fmt::format("{}/{}-{}", kEfiVariables, variable, kGlobal);
 }
 
 std::string little_endian(uint64_t value, int bytes) {
@@ -30,12 +32,6 @@ std::string little_endian(uint64_t value, int bytes) {
 }
 
 // Returns text as UTF-16 with a terminator.
-std::string wide(const std::string& ascii) {
-  std::string out;
-  for (const char c : ascii) out += std::string{c, '\0'};
-  return out + std::string(2, '\0');
-}
-
 // Returns a GUID as bytes: the first three fields are little-endian numbers.
 Result<std::string> guid_bytes(const std::string& text) {
   std::string hex;
@@ -57,15 +53,15 @@ Result<std::string> entry_for(const EspPlace& esp) {
                             little_endian(static_cast<uint64_t>(esp.number), 4) +
                             little_endian(esp.first_block, 8) + little_endian(esp.blocks, 8) + guid +
                             std::string{kGpt, kGpt};
-  const std::string name = wide(kLoader);
+  const std::string name = efi::wide(kLoader);
   const std::string file = std::string{kMedia, kFile} + little_endian(4 + name.size(), 2) + name;
   const std::string path = drive + file + std::string("\x7f\xff\x04\x00", 4);
-  return little_endian(1, 4) + little_endian(path.size(), 2) + wide("muster") + path;
+  return little_endian(1, 4) + little_endian(path.size(), 2) + efi::wide("muster") + path;
 }
 
 // Makes a single write, never a new file in place of the old one: each write changes the firmware's variable.
 Status write_variable(const Files& files, const std::string& variable, const std::string& value) {
-  const std::string where = files.real(path_of(variable)), content = little_endian(kKept, 4) + value;
+  const std::string where = files.real(variable_path(variable)), content = little_endian(kKept, 4) + value;
   const int fd = ::open(where.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   const bool written =
       fd >= 0 && ::write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size());
@@ -75,7 +71,7 @@ Status write_variable(const Files& files, const std::string& variable, const std
 }
 
 std::optional<std::string> read_variable(const Files& files, const std::string& variable) {
-  const auto content = files.read(path_of(variable));
+  const auto content = files.read(variable_path(variable));
   if (!content.ok() || content->size() < kAttributes) return std::nullopt;
   return content->substr(kAttributes);
 }
@@ -88,7 +84,7 @@ Result<int> find_or_make(const Files& files, const std::string& entry) {
   for (int number = 0; number < kEntries; ++number) {
     const auto there = read_variable(files, entry_name(number));
     if (there == entry) return number;
-    if (!there && free < 0 && !files.exists(path_of(entry_name(number)))) free = number;
+    if (!there && free < 0 && !files.exists(variable_path(entry_name(number)))) free = number;
   }
   if (free < 0) return fail(Code::failed, "the firmware's list of boot entries is full");
   TRY_(write_variable(files, entry_name(free), entry));
@@ -98,7 +94,7 @@ Result<int> find_or_make(const Files& files, const std::string& entry) {
 }  // namespace
 
 Status start_first(const Files& files, const EspPlace& esp) {
-  if (files.list(kFolder).empty())
+  if (files.list(kEfiVariables).empty())
     return fail(Code::not_found, "no EFI variables: this system was not booted by UEFI");
   TRY(const std::string entry, entry_for(esp));
   TRY(const int number, find_or_make(files, entry));

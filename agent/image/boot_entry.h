@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string>
 
-#include "base/os.h"
 #include "base/result.h"
+#include "sys/os.h"
 
 namespace muster {
 

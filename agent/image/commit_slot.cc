@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/identity.h"
 #include "agent/disk/block_device.h"
 #include "agent/image/efi_variables.h"
-#include "agent/identity.h"
 #include "agent/image/esp_files.h"
 #include "agent/image/own_slots.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "agent/image/slot_seed.h"
-#include "base/os.h"
 #include "base/result.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -21,12 +21,6 @@ std::string path_of(const std::string& name) { return fmt::format("{}{}-{}", kFo
 
 Status denied(const std::string& why) { return fail(Code::denied, why); }
 
-std::string wide(const std::string& ascii) {
-  std::string out;
-  for (const char c : ascii) out += std::string{c, '\0'};
-  return out + std::string(2, '\0');
-}
-
 std::string why_not(int error) {
   if (error == ENOSPC) return "the EFI variable store is full (ENOSPC)";
   return strerror(error);
@@ -47,6 +41,12 @@ Status take_away(const Files& files, const std::string& name) {
 }
 
 }  // namespace
+
+std::string wide(const std::string& ascii) {
+  std::string out;
+  for (const char c : ascii) out += std::string{c, '\0'};
+  return out + std::string(2, '\0');
+}
 
 bool is_set(const Files& files, const std::string& name) { return files.exists(path_of(name)); }
 

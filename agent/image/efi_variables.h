@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "base/os.h"
 #include "base/result.h"
+#include "sys/os.h"
 
 namespace muster::efi {
 
@@ -17,6 +17,8 @@ inline constexpr size_t kAttributes = 4;  // bytes before each value
 inline constexpr const char* kOneShot = "LoaderEntryOneShot";
 inline constexpr const char* kDefault = "LoaderEntryDefault";
 
+// Returns ASCII as UTF-16 with its terminator.
+std::string wide(const std::string& ascii);
 bool is_set(const Files& files, const std::string& name);
 // Returns the value without its attributes; "" if the variable does not exist.
 std::string loader_value(const Files& files, const std::string& name);

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "agent/image/writer.h"
-#include "base/os.h"
 #include "base/result.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "agent/image/blobs.h"
-#include "base/http.h"
+#include "sys/http/http.h"
 
 namespace muster {
 namespace {

@@ -4,24 +4,19 @@
 
 #include <chrono>
 
+#include "agent/core/identity.h"
 #include "agent/disk/disk.h"
-#include "agent/identity.h"
+#include "sys/clock.h"
 
 namespace muster {
 namespace {
-
-int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Sends at most one progress event per second, and always the last one.
 class Progress {
  public:
   explicit Progress(const WorkRunner::Emit& emit) : emit_(emit) {}
   void operator()(uint64_t done, uint64_t total) {
-    const int64_t now = now_ms();
+    const int64_t now = monotonic_ms();
     if (started_ == 0) started_ = now;
     if (done < total && now - last_ < 1000) return;
     last_ = now;
@@ -46,7 +41,7 @@ class TimedSeeder : public Seeder {
   std::string standing(const std::string& disk) override { return inner_->standing(disk); }
   Status drop_firmware_default() override { return inner_->drop_firmware_default(); }
   Status seed(const SeedRequest& r) override {
-    started = now_ms();
+    started = monotonic_ms();
     emit_("progress", {{"text", "writing the identity and network settings of the new system"}});
     return inner_->seed(r);
   }
@@ -75,9 +70,9 @@ Result<Json> run_image_job(const Files& files, Process& process, const wire::Wor
   deps.seeder = &seeder;
   deps.progress = [&progress](uint64_t done, uint64_t total) { progress(done, total); };
   deps.cancelled = cancelled;
-  const int64_t start = now_ms();
+  const int64_t start = monotonic_ms();
   TRY(const WriteResult r, write_image(job, deps));
-  const int64_t end = now_ms(), seeded = seeder.started ? seeder.started : end;
+  const int64_t end = monotonic_ms(), seeded = seeder.started ? seeder.started : end;
   return Json{{"slot", r.slot},
               {"digest", job.digest},
               {"disk", job.disk_serial},

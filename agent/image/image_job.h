@@ -6,14 +6,14 @@
 #include <memory>
 #include <string>
 
+#include "agent/core/runner.h"
 #include "agent/image/boot_entry.h"
-#include "agent/boot_network.h"
+#include "agent/image/boot_network.h"
 #include "agent/image/writer.h"
-#include "agent/runner.h"
 #include "base/json.h"
-#include "base/os.h"
 #include "base/result.h"
 #include "base/wire.h"
+#include "sys/os.h"
 
 namespace muster {
 
@@ -26,7 +26,7 @@ Result<Json> run_image_job(const Files& files, Process& process, const wire::Wor
 std::string work_of(const std::string& order);
 
 // Returns the production Seeder: mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent
-// (agent/identity.h).
+// (agent/core/identity.h).
 std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, std::string identity);
 
 // The disk with the finished image `digest` of this node, found by its marker: the device, the number of its

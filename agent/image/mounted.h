@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "base/os.h"
 #include "base/result.h"
+#include "sys/os.h"
 
 namespace muster {
 

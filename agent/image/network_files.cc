@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-constexpr const char* kFolder = "/etc/systemd/network/";
+constexpr const char* kNetworkdFolder = "/etc/systemd/network/";
 constexpr const char* kSay = "# Provisioning network; written when the image was installed.\n";
 
 std::string addresses(const wire::ImageJob& job) {
@@ -26,7 +26,9 @@ std::string netdev(const std::string& name, const std::string& kind, const std::
 
 std::map<std::string, std::string> network_files(const wire::ImageJob& job, const RamNetwork& way) {
   std::map<std::string, std::string> out;
-  const auto put = [&out](const std::string& name, const std::string& text) { out[kFolder + name] = text; };
+  const auto put = [&out](const std::string& name, const std::string& text) {
+    out[kNetworkdFolder + name] = text;
+  };
   const std::string size = way.mtu > 0 ? fmt::format("\n[Link]\nMTUBytes={}\n", way.mtu) : "";
   if (way.bond_mode.empty() && way.vlan == 0) {
     put("10-muster.network",

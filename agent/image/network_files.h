@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "agent/boot_network.h"
+#include "agent/image/boot_network.h"
 #include "base/wire.h"
 
 namespace muster {

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "base/os.h"
 #include "base/result.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "agent/core/identity.h"
 #include "agent/disk/bearers.h"
 #include "agent/disk/block_device.h"
 #include "agent/disk/mount_table.h"
-#include "agent/identity.h"
 #include "agent/image/layout.h"
 #include "agent/image/trial.h"
 

@@ -11,8 +11,8 @@
 #include "agent/disk/gpt.h"
 #include "agent/disk/marker.h"
 #include "agent/image/mounted.h"
-#include "base/os.h"
 #include "base/result.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -5,10 +5,10 @@
 
 #include <sstream>
 
+#include "agent/core/identity.h"
 #include "agent/disk/block_device.h"
 #include "agent/disk/disk.h"
 #include "agent/disk/marker.h"
-#include "agent/identity.h"
 #include "agent/image/efi_variables.h"
 #include "agent/image/esp_files.h"
 #include "agent/image/image_job.h"

@@ -8,7 +8,7 @@
 #include "agent/image/esp_files.h"
 #include "agent/image/own_slots.h"
 #include "agent/image/trial.h"
-#include "base/log.h"
+#include "sys/log.h"
 
 namespace muster {
 namespace {

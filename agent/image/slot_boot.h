@@ -8,9 +8,9 @@
 #pragma once
 
 #include "base/json.h"
-#include "base/os.h"
 #include "base/result.h"
 #include "base/wire.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -16,17 +16,12 @@
 #include "agent/image/own_slots.h"
 #include "agent/image/write_slot.h"
 #include "base/json_dump.h"
+#include "sys/clock.h"
 
 namespace muster {
 namespace {
 
 constexpr const char* kAgent = "/usr/sbin/muster-agent";
-
-int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Writes lines to standard output from several threads.
 class Lines {
@@ -89,17 +84,17 @@ Result<Json> carry_out(const std::string& text, Lines& lines) {
   deps.say = [&lines](const std::string& said) {
     lines.put({{"kind", "progress"}, {"data", {{"text", said}}}});
   };
-  const int64_t started = now_ms();
+  const int64_t started = monotonic_ms();
   int64_t last = 0;
   deps.progress = [&lines, started, &last](uint64_t done, uint64_t total) {
-    const int64_t now = now_ms();
+    const int64_t now = monotonic_ms();
     if (done < total && now - last < 1000) return;
     last = now;
     lines.put({{"kind", "progress"}, {"data", progress_of(done, total, started, now)}});
   };
   TRY(const WriteSlotResult result, write_slot(job, deps));
   Json out = to_json(result, job);
-  out["write_ms"] = now_ms() - started;
+  out["write_ms"] = monotonic_ms() - started;
   return out;
 }
 

@@ -9,11 +9,11 @@
 #include <functional>
 #include <string>
 
-#include "agent/runner.h"
+#include "agent/core/runner.h"
 #include "base/json.h"
-#include "base/os.h"
 #include "base/result.h"
 #include "base/wire.h"
+#include "sys/os.h"
 
 namespace muster {
 

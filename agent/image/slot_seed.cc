@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "agent/identity.h"
+#include "agent/core/identity.h"
 #include "agent/image/esp_files.h"
 #include "agent/image/image_job.h"
 #include "agent/image/mounted.h"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "agent/image/writer.h"
-#include "base/os.h"
 #include "base/result.h"
 #include "base/wire.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "base/os.h"
+#include "sys/os.h"
 
 namespace muster {
 

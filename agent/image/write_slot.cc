@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "agent/core/identity.h"
 #include "agent/disk/block_device.h"
 #include "agent/disk/disk.h"
-#include "agent/identity.h"
 #include "agent/image/esp_files.h"
 #include "agent/image/layout.h"
 #include "agent/image/slot_seed.h"
@@ -20,7 +20,7 @@ namespace muster {
 namespace {
 
 // The state of one order, from the checks to the final record in the marker.
-struct Work {
+struct SlotWork {
   const wire::SlotJob& job;
   const WriteSlotDeps& deps;
   const WriteOptions& options;
@@ -38,23 +38,23 @@ struct Work {
   SlotSeed seed(const SeedRequest& r) const { return {r, machine_id, network, programs}; }
 };
 
-Status go_on(const Work& w, std::string_view what) {
+Status go_on(const SlotWork& w, std::string_view what) {
   if (w.deps.cancelled && w.deps.cancelled()) return fail(Code::cancelled, "stopped while writing the slot");
   return w.deps.before_write ? w.deps.before_write(what) : Status(Ok{});
 }
 
-void say(const Work& w, const std::string& text) {
+void say(const SlotWork& w, const std::string& text) {
   if (w.deps.say) w.deps.say(text);
 }
 
-Result<std::unique_ptr<OpenFolder>> open_esp(const Work& w, Mounted::Way way) {
+Result<std::unique_ptr<OpenFolder>> open_esp(const SlotWork& w, Mounted::Way way) {
   return open_own_esp(w.deps.files, w.own, kWriterEspPlace, way);
 }
 
 // ---- checks: reads only ----
 
 // The job's disk must be the one that this system runs from, and both must belong to this node.
-Status find_own_disk_of(Work& w) {
+Status find_own_disk_of(SlotWork& w) {
   const wire::ImageJob& job = w.job.image;
   const std::string host = w.deps.files.read_line("/proc/sys/kernel/hostname");
   if (host != job.hostname)
@@ -72,7 +72,7 @@ Status find_own_disk_of(Work& w) {
   return Ok{};
 }
 
-Status check_slot(Work& w) {
+Status check_slot(SlotWork& w) {
   if (w.job.slot != "a" && w.job.slot != "b") return fail(Code::invalid, "unknown root slot: " + w.job.slot);
   if (w.job.slot == w.own.running)
     return fail(Code::conflict,
@@ -91,7 +91,7 @@ Status check_slot(Work& w) {
 }
 
 // Collects what the new root takes over from the running one.
-Status collect_own(Work& w) {
+Status collect_own(SlotWork& w) {
   w.machine_id = w.deps.files.read_line(std::string(kInstalledIdentity) + "/machine-id");
   if (w.machine_id.size() != 32)
     return fail(Code::conflict, "this system's machine id is not in " + std::string(kInstalledIdentity));
@@ -99,7 +99,7 @@ Status collect_own(Work& w) {
   return check_program_paths(w.job.programs);
 }
 
-Status fetch_programs(Work& w, BlobSource& source) {
+Status fetch_programs(SlotWork& w, BlobSource& source) {
   w.programs.clear();
   for (const auto& p : w.job.programs) {
     TRY(std::string content, source.whole("/programs/" + p.sha256));
@@ -110,7 +110,7 @@ Status fetch_programs(Work& w, BlobSource& source) {
   return Ok{};
 }
 
-Status fetch(Work& w) {
+Status fetch(SlotWork& w) {
   TRY(const auto source, w.deps.source());
   const auto again = [&w](auto call) { return retry(w.deps.cancelled, w.options, call); };
   TRY(w.manifest, again([&] { return fetch_manifest(w.job.image, *source); }));
@@ -126,7 +126,7 @@ Status fetch(Work& w) {
   return Ok{};
 }
 
-Status check_room(const Work& w, const Files& esp) {
+Status check_room(const SlotWork& w, const Files& esp) {
   constexpr uint64_t kSpare = 1 << 20;  // clusters, folders, the entries
   uint64_t needed = kSpare;
   for (const char* role : {"kernel", "initrd"})
@@ -142,7 +142,7 @@ Status check_room(const Work& w, const Files& esp) {
 
 // ---- writing ----
 
-Status note(Work& w, const char* stage) {
+Status note(SlotWork& w, const char* stage) {
   TRY(const BlockDevice disk, BlockDevice::open(w.own.device, BlockDevice::Access::shared_write));
   TRY(ImageMarker now, read_marker(disk));
   if (now.serial != w.own.marker.serial)
@@ -159,11 +159,11 @@ Status note(Work& w, const char* stage) {
              : fail(Code::failed, "the marker on the disk does not read back as written");
 }
 
-std::string slot_path(const Work& w) { return w.deps.files.real("/dev/" + w.partition); }
+std::string slot_path(const SlotWork& w) { return w.deps.files.real("/dev/" + w.partition); }
 
 // Opens the slot's partition exclusively, so that it cannot be mounted at the same time. Device number and
 // size are compared as well, because a name in /dev may point elsewhere.
-Result<BlockDevice> hold_slot(const Work& w) {
+Result<BlockDevice> hold_slot(const SlotWork& w) {
   TRY(BlockDevice slot, BlockDevice::open(slot_path(w), BlockDevice::Access::exclusive_write));
   const std::string number = w.deps.files.read_line("/sys/class/block/" + w.partition + "/dev");
   if ((!slot.number().empty() && slot.number() != number) || slot.size() != w.own.slot(w.job.slot).size)
@@ -172,7 +172,7 @@ Result<BlockDevice> hold_slot(const Work& w) {
   return slot;
 }
 
-Status write_frames(const Work& w, const BlockDevice& slot, WriteSlotResult& result) {
+Status write_frames(const SlotWork& w, const BlockDevice& slot, WriteSlotResult& result) {
   const FrameDeps deps{w.deps.source, w.deps.progress, w.deps.cancelled};
   SlotFrames frames(folder_of_path(w.job.image.manifest_path) + "frames.zst", w.manifest, slot, 0, deps,
                     w.options);
@@ -181,7 +181,7 @@ Status write_frames(const Work& w, const BlockDevice& slot, WriteSlotResult& res
   return Ok{};
 }
 
-Status seed_and_check(const Work& w) {
+Status seed_and_check(const SlotWork& w) {
   say(w, "writing the identity and network settings of the new system");
   const SeedRequest request = w.request();
   const uint64_t size = w.own.slot(w.job.slot).size;
@@ -197,7 +197,7 @@ Status seed_and_check(const Work& w) {
 }
 
 // The slot's entries are removed before its content changes, so that a half-written slot cannot be booted.
-Status write_all(Work& w, WriteSlotResult& result) {
+Status write_all(SlotWork& w, WriteSlotResult& result) {
   const BeforeWrite before = [&w](std::string_view what) { return go_on(w, what); };
   {
     TRY(const BlockDevice slot, hold_slot(w));
@@ -218,7 +218,7 @@ Status write_all(Work& w, WriteSlotResult& result) {
 }
 
 // True if this order had already finished, and everything that it wrote is unchanged.
-bool is_complete(const Work& w) {
+bool is_complete(const SlotWork& w) {
   const SlotNote* noted = w.own.note(w.job.slot);
   if (!noted || noted->stage != kSlotWritten || noted->digest != w.job.image.digest ||
       noted->order != w.deps.order || noted->address != w.job.image.address_cidr || !noted->trial)
@@ -245,7 +245,7 @@ Result<WriteSlotResult> write_slot(const wire::SlotJob& job, const WriteSlotDeps
   constexpr int kMostThreads = 8;
   if (options.threads == 0)
     options.threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 2, kMostThreads);
-  Work w{job, deps, options};
+  SlotWork w{job, deps, options};
   WriteSlotResult result;
   result.slot = job.slot;
   TRY_(find_own_disk_of(w));

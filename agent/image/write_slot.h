@@ -26,8 +26,8 @@
 #include "agent/image/slot_frames.h"
 #include "base/facts.h"
 #include "base/json.h"
-#include "base/os.h"
 #include "base/wire.h"
+#include "sys/os.h"
 
 namespace muster {
 

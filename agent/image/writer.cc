@@ -26,7 +26,7 @@ Status clear_old_signatures(const BlockDevice& disk, const GptTable& layout) {
 }
 
 // The state of the work on one disk, from the first check to the finished marker.
-struct Work {
+struct ImageWork {
   const wire::ImageJob& job;
   const WriteDeps& deps;
   const WriteOptions& options;
@@ -56,7 +56,7 @@ std::string standing_on(const wire::ImageJob& job, const WriteDeps& deps, const 
   return deps.seeder->standing(path);
 }
 
-Status plan_work(Work& w, const BlockDevice& disk) {
+Status plan_work(ImageWork& w, const BlockDevice& disk) {
   TRY(const DiskContent content, probe_disk(disk));
   const ImageMarker* found = marker_of(content);
   TRY_(may_write(w.job, content, found));
@@ -90,7 +90,7 @@ Status plan_work(Work& w, const BlockDevice& disk) {
   return Ok{};
 }
 
-Status write_disk(Work& w, const BlockDevice& disk) {
+Status write_disk(ImageWork& w, const BlockDevice& disk) {
   TRY_(plan_work(w, disk));
   TRY_(w.deps.seeder->drop_firmware_default());
   TRY_(write_marker(disk, w.marker));  // intent, before the first effect
@@ -106,7 +106,7 @@ Status write_disk(Work& w, const BlockDevice& disk) {
   return disk.reread_partitions();
 }
 
-Status finish(Work& w) {
+Status finish(ImageWork& w) {
   const SeedRequest request{w.job,          w.manifest,        w.path, w.layout, w.marker.slot,
                             w.marker.fresh, std::move(w.files)};
   TRY_(w.deps.seeder->seed(request));
@@ -174,7 +174,7 @@ Status may_write(const wire::ImageJob& job, const DiskContent& content, const Im
 
 Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps,
                                 const WriteOptions& options) {
-  Work w{job, deps, options};
+  ImageWork w{job, deps, options};
   // All checks come before any byte is fetched.
   TRY(const DiskFacts facts, find_local_disk(job, deps.disks()));
   if (facts.mounted)

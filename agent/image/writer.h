@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/disk/gpt.h"
 #include "agent/disk/disk_probe.h"
+#include "agent/disk/gpt.h"
 #include "agent/image/blobs.h"
 #include "agent/image/slot_frames.h"
 #include "base/facts.h"

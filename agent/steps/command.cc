@@ -8,7 +8,7 @@
 namespace muster::steps {
 namespace {
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_command(StepContext& context, const Json& params) {
   const auto probe = list_of(params, "check");
   const std::string creates = text_of(params, "creates");
   if (probe.empty() && creates.empty())
@@ -24,7 +24,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return differs(fmt::format("`{}` exited with {}", join(probe, " "), out.exit_code));
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_command(StepContext& context, const Json& params) {
   Command command;
   command.argv = list_of(params, "argv");
   if (command.argv.empty()) return fail(Code::invalid, "command: 'argv' is empty");
@@ -51,8 +51,8 @@ StepModule command_module() {
        parameter("env", "object", false, "environment variables to add"),
        parameter("cwd", "string", false, "working directory"),
        parameter("deadline_seconds", "int", false, "timeout, after which the program is killed", 60)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_command;
+  m.apply = apply_command;
   return m;
 }
 

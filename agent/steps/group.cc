@@ -1,13 +1,13 @@
 // group: creates a local group, with a fixed GID if one is given.
 #include <fmt/format.h>
 
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_group(StepContext& context, const Json& params) {
   const std::string name = text_of(params, "name");
   const int64_t gid = int_of(params, "gid", 0);
   const auto group = find_group(context.files, name);
@@ -17,7 +17,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return holds();
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_group(StepContext& context, const Json& params) {
   const std::string name = text_of(params, "name");
   const int64_t gid = int_of(params, "gid", 0);
   const auto group = find_group(context.files, name);
@@ -40,8 +40,8 @@ StepModule group_module() {
   m.parameters = Json::array({parameter("name", "string", true, "group name"),
                               parameter("gid", "int", false, "GID; 0: any", 0),
                               parameter("system", "bool", false, "create a system group", false)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_group;
+  m.apply = apply_group;
   return m;
 }
 

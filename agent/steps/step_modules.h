@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "base/split.h"
 
 namespace muster::steps {

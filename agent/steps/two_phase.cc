@@ -4,9 +4,9 @@
 #include <chrono>
 #include <thread>
 
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/step_modules.h"
-#include "agent/steps/network/tcp.h"
+#include "agent/steps/tcp.h"
 #include "base/json_dump.h"
 
 namespace muster::steps {

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 
 namespace muster::steps {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/step_modules.h"
-#include "agent/steps/network/tcp.h"
+#include "agent/steps/tcp.h"
 
 namespace muster::steps {
 namespace {
@@ -40,7 +40,7 @@ Result<std::string> missing(StepContext& context, const Json& params, DurationMs
   return std::string();
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_wait_for(StepContext& context, const Json& params) {
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   DurationMs pause = 250;
@@ -71,7 +71,7 @@ StepModule wait_for_module() {
                    parameter("port", "int", false, "TCP port that must be open"),
                    parameter("command", "list", false, "program that must succeed"),
                    parameter("deadline_seconds", "int", false, "how long to wait for the conditions", 60)});
-  m.check = check;
+  m.check = check_wait_for;
   return m;
 }
 

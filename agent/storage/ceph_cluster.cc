@@ -226,7 +226,7 @@ Result<std::string> members_lacking(StepContext& context, const Json& params) {
   return diff.result().diff;
 }
 
-Result<CheckResult> check_members(StepContext& context, const Json& params) {
+Result<CheckResult> check_ceph_members(StepContext& context, const Json& params) {
   const Status there = wait_for_storage(context, int_of(params, "deadline_seconds", 300),
                                         [&] { return members_lacking(context, params); });
   if (there.ok()) return holds();
@@ -312,13 +312,13 @@ Status apply_left(StepContext& context, const Json& params) {
 
 // ---- draining one node's disks, and putting them back into use ----
 
-struct Volume {
+struct CephVolume {
   std::vector<CephOsd> own, others;  // others: OSDs of other nodes that can take data
 };
 
-Result<Volume> volume(StepContext& context, const Json& params) {
+Result<CephVolume> volume(StepContext& context, const Json& params) {
   TRY(const auto osds, ceph_osds(context));
-  Volume out;
+  CephVolume out;
   for (const auto& osd : osds) {
     if (osd.host == text_of(params, "node"))
       out.own.push_back(osd);
@@ -351,7 +351,7 @@ Result<std::string> not_drained(StepContext& context, const std::vector<int64_t>
 
 Result<CheckResult> check_drain(StepContext& context, const Json& params) {
   TRY(const bool out, leaves(params));
-  TRY(const Volume now, volume(context, params));
+  TRY(const CephVolume now, volume(context, params));
   for (const auto& osd : now.own)
     if (osd.in == out || (!out && !osd.up))
       return differs(fmt::format("osd.{} is {}", osd.id, osd.in ? (osd.up ? "in" : "down") : "out"));
@@ -361,7 +361,7 @@ Result<CheckResult> check_drain(StepContext& context, const Json& params) {
 }
 
 // Checks, before any data moves, that there are enough other nodes with enough space.
-Status may_drain(StepContext& context, const Json& params, const Volume& now) {
+Status may_drain(StepContext& context, const Json& params, const CephVolume& now) {
   const int64_t copies = int_of(params, "copies", 2);
   std::set<std::string> hosts;
   for (const auto& osd : now.others) hosts.insert(osd.host);
@@ -377,7 +377,7 @@ Status may_drain(StepContext& context, const Json& params, const Volume& now) {
 
 Status apply_drain(StepContext& context, const Json& params) {
   TRY(const bool out, leaves(params));
-  TRY(const Volume now, volume(context, params));
+  TRY(const CephVolume now, volume(context, params));
   // Not checked once all OSDs are out: data is already moving, and an error in a step that continues after a
   // restart would not stop it.
   const bool begins = std::any_of(now.own.begin(), now.own.end(), [](const CephOsd& osd) { return osd.in; });
@@ -419,7 +419,7 @@ StepModule ceph_members_module() {
                               parameter("declared", "int", true, "total number of declared members"),
                               parameter("deadline_seconds", "int", false,
                                         "how long to wait for the cluster to become healthy", 300)});
-  m.check = check_members;
+  m.check = check_ceph_members;
   return m;
 }
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/disk/mounts.h"
 #include "agent/steps/stack_modules.h"
 

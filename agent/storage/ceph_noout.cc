@@ -11,7 +11,7 @@
 namespace muster::steps {
 namespace {
 
-constexpr int kPatience = 600;
+constexpr int kCopiesSeconds = 600;
 
 Result<bool> stays(const Json& params) {
   const std::string state = text_of(params, "state");
@@ -56,7 +56,7 @@ Result<CheckResult> check_noout(StepContext& context, const Json& params) {
 Status apply_noout(StepContext& context, const Json& params) {
   TRY(const bool wanted, stays(params));
   if (wanted)
-    TRY_(wait_for_storage(context, int_of(params, "deadline_seconds", kPatience),
+    TRY_(wait_for_storage(context, int_of(params, "deadline_seconds", kCopiesSeconds),
                           [&] { return needed(context, text_of(params, "node")); }));
   TRY(auto result,
       ceph_text(context, {"osd", wanted ? "set-group" : "unset-group", "noout", text_of(params, "node")}));
@@ -85,7 +85,7 @@ StepModule ceph_noout_module() {
       {parameter("node", "string", true, "node name in the CRUSH map"),
        parameter("state", "string", true, "set | unset"),
        parameter("deadline_seconds", "int", false,
-                 "how long to wait until other nodes have copies of the node's data", kPatience)});
+                 "how long to wait until other nodes have copies of the node's data", kCopiesSeconds)});
   m.check = check_noout;
   m.apply = apply_noout;
   m.verify = verify_noout;

@@ -16,10 +16,10 @@
 namespace muster::steps {
 namespace {
 
-constexpr int64_t kMountSeconds = 30;            // one attempt
-constexpr DurationMs kAnswer = 10 * kSecond;     // timeout of one query to the server
-constexpr int kAnswers = 6;                      // queries before the server counts as gone
-constexpr DurationMs kReadWrite = 20 * kSecond;  // timeout to write or read a few bytes
+constexpr int64_t kMountSeconds = 30;               // one attempt
+constexpr DurationMs kServerAnswer = 10 * kSecond;  // timeout of one query to the server
+constexpr int kAnswers = 6;                         // queries before the server counts as gone
+constexpr DurationMs kReadWrite = 20 * kSecond;     // timeout to write or read a few bytes
 
 struct Wanted {
   std::string name, fstype, source, server, target, options, unit;
@@ -52,7 +52,7 @@ std::string all_options(const std::string& fstype, const std::string& declared) 
   return join(out, ",");
 }
 
-Result<Wanted> wanted(const Json& params) {
+Result<Wanted> wanted_external(const Json& params) {
   Wanted out{text_of(params, "name"),
              text_of(params, "fstype"),
              text_of(params, "source"),
@@ -134,7 +134,7 @@ std::string last_line(const std::string& text) {
 std::string no_answer(StepContext& context, const Wanted& want) {
   Command query;
   query.argv = {"stat", "--file-system", "--format=%T", want.target};
-  query.deadline = kAnswer;
+  query.deadline = kServerAnswer;
   const auto out = context.process.run(query);
   if (out.ok() && out->ok()) return "";
   return fmt::format("{} is mounted, but {} does not answer: {}", want.target, want.server,
@@ -147,8 +147,8 @@ CheckResult as_declared() {
   return out;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_external(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted_external(params));
   Diff diff;
   if (const std::string lacking = lacks_client(context.files, want); !lacking.empty()) diff.add(lacking);
   TRY(const CheckResult unit, check_parts(context, {unit_part(want)}));
@@ -166,7 +166,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 std::string mounts_words(StepContext& context, const Wanted& want) {
   const auto out = run_tool(
       context, {"journalctl", "--no-pager", "--output=cat", "--lines=20", "--unit=" + want.unit + ".service"},
-      kAnswer);
+      kServerAnswer);
   std::string found;
   if (out.ok())
     for (const auto& line : lines_of(*out))
@@ -196,8 +196,8 @@ Status mount_now(StepContext& context, const Wanted& want) {
   return not_mounted(context, want, out.ok() ? problem : out.error().message);
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_external(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted_external(params));
   if (const std::string lacking = lacks_client(context.files, want); !lacking.empty())
     return fail(Code::failed, fmt::format("{} ({}): {}", want.source, want.fstype, lacking));
   const bool there = find_mount(context.files, want.target).has_value();
@@ -253,8 +253,8 @@ Status write_and_read(StepContext& context, const Wanted& want) {
 }
 
 Status verify(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
-  TRY(const CheckResult now, check(context, params));
+  TRY(const Wanted want, wanted_external(params));
+  TRY(const CheckResult now, check_external(context, params));
   if (now.holds != Holds::yes) return fail(Code::failed, now.diff);
   return want.writable ? write_and_read(context, want) : Status(Ok{});
 }
@@ -276,8 +276,8 @@ StepModule external_mount_module() {
        parameter("target", "string", true, "mount point"),
        parameter("options", "string", false, "mount options besides hard, noatime, nosuid, nodev", ""),
        parameter("writable", "bool", false, "true: test the storage by writing to it", false)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_external;
+  m.apply = apply_external;
   m.verify = verify;
   return m;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/os.h"
+#include "sys/os.h"
 
 namespace muster {
 

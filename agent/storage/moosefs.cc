@@ -13,14 +13,14 @@
 #include <set>
 #include <thread>
 
-#include "agent/steps/system/accounts.h"
-#include "agent/steps/disk/data_disks.h"
-#include "agent/steps/step_modules.h"
-#include "agent/steps/stack_modules.h"
-#include "agent/storage/health.h"
-#include "agent/storage/mfscli.h"
-#include "agent/storage/metadata.h"
 #include "agent/storage/moosefs.h"
+#include "agent/steps/accounts.h"
+#include "agent/steps/disk/data_disks.h"
+#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
+#include "agent/storage/health.h"
+#include "agent/storage/metadata.h"
+#include "agent/storage/mfscli.h"
 
 namespace muster::steps {
 namespace {
@@ -120,7 +120,7 @@ Result<std::string> members_missing(StepContext& context, const Json& params) {
   return diff.result().diff;
 }
 
-Result<CheckResult> check_members(StepContext& context, const Json& params) {
+Result<CheckResult> check_moosefs_members(StepContext& context, const Json& params) {
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {
@@ -134,7 +134,7 @@ Result<CheckResult> check_members(StepContext& context, const Json& params) {
 
 // ---- drain ----
 
-struct Volume {
+struct MoosefsVolume {
   int64_t others = 0, others_free = 0,
           own_used = 0;  // others: connected chunk servers except this one; others_free: bytes
   Diff lacking;          // why this node is not empty yet
@@ -145,10 +145,10 @@ int64_t number(const std::string& text) { return std::strtoll(text.c_str(), null
 // Returns what keeps this node from leaving, according to the master. A disk is "ready" once the master has
 // checked, chunk by chunk, that enough copies are elsewhere; before that first check it reports no chunks at
 // all, so zero chunks prove nothing.
-Result<Volume> look_at_volume(StepContext& context, const Json& params) {
+Result<MoosefsVolume> look_at_volume(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD", "-SIN"}));
   const std::string own = text_of(params, "address");
-  Volume now;
+  MoosefsVolume now;
   size_t disks = 0;
   for (const auto& line : lines_of(out)) {
     const auto f = split(line, '|');
@@ -171,13 +171,13 @@ Result<CheckResult> check_drained(StepContext& context, const Json& params) {
   TRY(const auto disks, wanted_disks(params));
   const auto list = context.files.read(kDiskList);
   if (!list.ok() || *list != disk_list(disks, true)) return differs("this node's disks are in use");
-  TRY(const Volume now, look_at_volume(context, params));
+  TRY(const MoosefsVolume now, look_at_volume(context, params));
   return now.lacking.result();
 }
 
 Status apply_drained(StepContext& context, const Json& params) {
   TRY(const auto disks, wanted_disks(params));
-  TRY(const Volume before, look_at_volume(context, params));
+  TRY(const MoosefsVolume before, look_at_volume(context, params));
   const int64_t copies = int_of(params, "copies", 2);
   if (before.others < copies)
     return fail(Code::conflict,
@@ -232,7 +232,7 @@ StepModule moosefs_members_module() {
                               parameter("members", "list", true, "[{name, address}]"),
                               parameter("deadline_seconds", "int", false,
                                         "how long to wait for the chunk servers to register", 60)});
-  m.check = check_members;
+  m.check = check_moosefs_members;
   return m;
 }
 

@@ -12,7 +12,7 @@ namespace muster::steps {
 namespace {
 
 constexpr const char* kPort = "9422";
-constexpr int kPatience = 600;
+constexpr int kChunksSeconds = 600;
 constexpr int kRegisters = 180;  // seconds until a chunk server that has just started is registered
 
 Result<bool> wants_maintenance(const Json& params) {
@@ -58,7 +58,7 @@ Result<CheckResult> check_maintenance(StepContext& context, const Json& params) 
 
 // Before switching on, waits for the chunks; before switching off, for a chunk server that has just started.
 Status wait_for_master(StepContext& context, const Json& params, bool begins) {
-  const int64_t seconds = int_of(params, "deadline_seconds", kPatience);
+  const int64_t seconds = int_of(params, "deadline_seconds", kChunksSeconds);
   if (begins) return wait_for_storage(context, seconds, [&] { return lacking_chunks(context, params); });
   return wait_for_storage(context, std::min<int64_t>(seconds, kRegisters), [&]() -> Result<std::string> {
     TRY(const std::string mode, mode_of(context, params));
@@ -92,11 +92,12 @@ StepModule moosefs_maintenance_module() {
       "Turns maintenance mode on or off for this node's chunk server. While it is on, the master does not "
       "copy this node's chunks to other nodes, even when the node is down. The mode is turned on only once "
       "no chunk is missing, endangered or undergoal, and not at all if that takes too long.";
-  m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
-                              parameter("address", "string", true, "address of this node"),
-                              parameter("state", "string", true, "on | off"),
-                              parameter("deadline_seconds", "int", false,
-                                        "how long to wait until all chunks have their copies", kPatience)});
+  m.parameters =
+      Json::array({parameter("master", "string", true, "address of the master"),
+                   parameter("address", "string", true, "address of this node"),
+                   parameter("state", "string", true, "on | off"),
+                   parameter("deadline_seconds", "int", false,
+                             "how long to wait until all chunks have their copies", kChunksSeconds)});
   m.check = check_maintenance;
   m.apply = apply_maintenance;
   m.verify = verify_maintenance;

@@ -12,7 +12,7 @@
 #include <ctime>
 
 #include "agent/disk/disk_probe.h"
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/disk/data_disks.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/metadata.h"

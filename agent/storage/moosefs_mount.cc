@@ -7,10 +7,10 @@
 #include <chrono>
 #include <thread>
 
-#include "agent/steps/system/accounts.h"
-#include "agent/steps/step_modules.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/disk/mounts.h"
 #include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/storage/metadata.h"
 #include "agent/storage/moosefs.h"
 
@@ -19,8 +19,8 @@ namespace {
 
 // ---- mount ----
 
-constexpr DurationMs kAnswer = 20 * kSecond;  // timeout of one query to the master through the mount
-constexpr int kStacked = 8;                   // maximum number of stacked mounts that are removed
+constexpr DurationMs kMasterAnswer = 20 * kSecond;  // timeout of one query to the master through the mount
+constexpr int kStacked = 8;                         // maximum number of stacked mounts that are removed
 
 struct SharedMount {
   std::string name, master, target, unit;
@@ -57,7 +57,7 @@ struct Answer {
 Answer query(StepContext& context, const SharedMount& want) {
   Command command;
   command.argv = {"stat", "--file-system", "--format=%T", want.target};
-  command.deadline = kAnswer;
+  command.deadline = kMasterAnswer;
   command.env["LC_ALL"] = "C";
   const auto out = context.process.run(command);
   if (out.ok() && out->ok()) return {};

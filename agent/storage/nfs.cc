@@ -27,7 +27,7 @@ struct Export {
   std::set<std::string> clients;
 };
 
-Result<Export> wanted(const Json& params) {
+Result<Export> wanted_nfs(const Json& params) {
   Export out{text_of(params, "name"), text_of(params, "path"), {}};
   TRY(const auto clients, client_addresses(params.value("clients", Json()), "nfs_server"));
   out.clients.insert(clients.begin(), clients.end());
@@ -104,7 +104,7 @@ std::string odd_options(const Entry& entry, bool mountpoint) {
   return join(odd, " ");
 }
 
-bool is_below(const std::string& path, const std::string& folder) {
+bool is_within(const std::string& path, const std::string& folder) {
   return path.rfind(folder == "/" ? folder : folder + "/", 0) == 0;
 }
 
@@ -113,7 +113,7 @@ std::string device_of(const std::map<std::string, MountEntry>& mounts, const std
   std::string device;
   size_t longest = 0;
   for (const auto& [target, mount] : mounts)
-    if ((target == path || is_below(path, target)) && target.size() >= longest)
+    if ((target == path || is_within(path, target)) && target.size() >= longest)
       longest = target.size(), device = mount.device;
   return device;
 }
@@ -129,8 +129,8 @@ Result<CheckResult> exported(StepContext& context, const Export& want) {
   std::set<std::string> lacking = want.clients;
   for (const auto& entry : table_of(table)) {
     const bool same = entry.path == want.path;
-    const bool inside = own.empty() ? is_below(entry.path, want.path) : device_of(mounts, entry.path) == own;
-    const bool across = is_below(want.path, entry.path) && entry.has("crossmnt");
+    const bool inside = own.empty() ? is_within(entry.path, want.path) : device_of(mounts, entry.path) == own;
+    const bool across = is_within(want.path, entry.path) && entry.has("crossmnt");
     if (!same && !inside && !across) continue;
     const bool declared = want.clients.count(entry.client) > 0;
     // A declared client that reaches our path through an export above it has the access that our own line
@@ -151,8 +151,8 @@ std::string not_mounted(const StepContext& context, const Export& want) {
   return find_mount(context.files, want.path) ? "" : want.path + " is not mounted";
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Export want, wanted(params));
+Result<CheckResult> check_nfs(StepContext& context, const Json& params) {
+  TRY(const Export want, wanted_nfs(params));
   TRY(const CheckResult parts, check_parts(context, parts_of(want)));
   if (parts.holds == Holds::no) return parts;
   if (const auto problem = not_mounted(context, want); !problem.empty()) return differs(problem);
@@ -161,8 +161,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return exported(context, want);
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Export want, wanted(params));
+Status apply_nfs(StepContext& context, const Json& params) {
+  TRY(const Export want, wanted_nfs(params));
   if (const auto problem = not_mounted(context, want); !problem.empty()) return fail(Code::conflict, problem);
   TRY_(apply_parts(context, open_top(want.path)));
   TRY_(apply_parts(context, parts_of(want)));
@@ -184,8 +184,8 @@ StepModule nfs_server_module() {
       Json::array({parameter("name", "string", true, "name of the storage"),
                    parameter("path", "string", true, "mount point to export"),
                    parameter("clients", "list", true, "clients that may mount: [{name, address}]")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_nfs;
+  m.apply = apply_nfs;
   return m;
 }
 

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "agent/steps/step_modules.h"
 #include "agent/steps/disk/mounts.h"
+#include "agent/steps/step_modules.h"
 #include "base/disk_source.h"
-#include "base/disks_under.h"
+#include "host/disks_under.h"
 
 namespace muster::steps {
 namespace {
@@ -41,7 +41,7 @@ Result<std::string> file_path(const Json& params) {
   return text_of(params, "target") + "/.muster/" + name;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_shared(StepContext& context, const Json& params) {
   TRY(const std::string path, file_path(params));
   if (const auto problem = mount_problem(context.files, params); !problem.empty())
     return fail(Code::conflict, problem);
@@ -76,7 +76,7 @@ StepModule shared_write_module() {
       "Writes a small file to the shared file system, only if the correct file system is mounted. A second "
       "node reads it with shared_read.";
   m.parameters = parameters();
-  m.check = check;
+  m.check = check_shared;
   m.apply = write;
   return m;
 }
@@ -88,7 +88,7 @@ StepModule shared_read_module() {
       "Tests that a small file written by a different node can be read with the same content. Changes "
       "nothing.";
   m.parameters = parameters();
-  m.check = check;
+  m.check = check_shared;
   return m;
 }
 

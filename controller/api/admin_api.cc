@@ -1,10 +1,10 @@
 // The controller itself: version, backup, certificates.
 #include "base/version.h"
 #include "controller/api/handlers.h"
-#include "controller/trust/authority.h"
+#include "controller/api/services.h"
 #include "controller/link/event_log.h"
-#include "controller/services.h"
 #include "controller/store/migrate.h"
+#include "controller/trust/authority.h"
 
 namespace muster::api {
 

@@ -4,19 +4,20 @@
 #include <map>
 
 #include "base/digest.h"
+#include "base/mac.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
-#include "base/reactor.h"
 #include "controller/api/diff.h"
 #include "controller/api/handlers.h"
-#include "controller/boot/boot_service.h"
+#include "controller/api/services.h"
+#include "controller/boot/service/boot_service.h"
 #include "controller/bringup/bringup.h"
-#include "controller/nodes/discovery.h"
+#include "controller/image/service/image_service.h"
+#include "controller/link/discovery.h"
 #include "controller/link/event_log.h"
-#include "controller/image/image_service.h"
 #include "controller/nodes/states.h"
-#include "controller/services.h"
-#include "controller/spec/add_node.h"
+#include "controller/spec/reader/add_node.h"
+#include "sys/reactor.h"
 
 namespace muster::api {
 namespace {

@@ -11,17 +11,17 @@
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
-#include "base/reactor.h"
 #include "controller/api/diff.h"
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
-#include "controller/trust/authority.h"
-#include "controller/boot/boot_service.h"
+#include "controller/api/services.h"
+#include "controller/boot/service/boot_service.h"
 #include "controller/bringup/bringup.h"
 #include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
-#include "controller/services.h"
-#include "controller/spec/add_node.h"
+#include "controller/spec/reader/add_node.h"
+#include "controller/trust/authority.h"
+#include "sys/reactor.h"
 
 namespace muster::api {
 namespace {
@@ -74,7 +74,7 @@ Status are_different(const std::vector<Adoption>& hosts) {
   return Ok{};
 }
 
-Result<Requested> request_from(const std::string& body) {
+Result<Requested> adoptions_from(const std::string& body) {
   TRY(const auto json, parse_json(body));
   Requested requested;
   JsonReader r(json, "adopt");
@@ -300,7 +300,7 @@ void adoption_of(const CallPtr& call) {
 
 void adopt_hosts(const CallPtr& call) {
   Services& services = call->services;
-  auto requested = request_from(call->request.body);
+  auto requested = adoptions_from(call->request.body);
   if (!requested.ok()) return call->error(requested.error());
   auto declared = declaration(services, requested->hosts);
   if (!declared.ok()) return call->error(declared.error());

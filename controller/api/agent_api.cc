@@ -4,14 +4,14 @@
 #include <set>
 #include <sstream>
 
-#include "base/log.h"
 #include "base/wire.h"
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
-#include "controller/boot/boot_service.h"
-#include "controller/nodes/discovery.h"
+#include "controller/api/services.h"
+#include "controller/boot/service/boot_service.h"
+#include "controller/link/discovery.h"
 #include "controller/link/link_hub.h"
-#include "controller/services.h"
+#include "sys/log.h"
 
 namespace muster::api {
 namespace {

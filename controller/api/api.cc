@@ -1,13 +1,13 @@
 #include "controller/api/api.h"
 
 #include "base/json_dump.h"
-#include "base/log.h"
-#include "base/reactor.h"
+#include "controller/api/services.h"
 #include "controller/api/trust.h"
+#include "controller/boot/service/boot_service.h"
+#include "controller/ports/store.h"
 #include "controller/trust/authority.h"
-#include "controller/boot/boot_service.h"
-#include "controller/services.h"
-#include "controller/store/store.h"
+#include "sys/log.h"
+#include "sys/reactor.h"
 
 namespace muster::api {
 namespace {

@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "base/http.h"
 #include "base/json.h"
 #include "base/result.h"
+#include "sys/http/http.h"
 
 namespace muster {
 
-struct Services;  // controller/services.h
+struct Services;  // controller/api/services.h
 
 namespace api {
 

@@ -5,10 +5,10 @@
 
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
+#include "controller/api/services.h"
 #include "controller/boot/boot.h"
-#include "controller/boot/boot_service.h"
-#include "controller/image/image_service.h"
-#include "controller/services.h"
+#include "controller/boot/service/boot_service.h"
+#include "controller/image/service/image_service.h"
 
 namespace muster::api {
 

@@ -3,8 +3,8 @@
 
 #include "base/json_dump.h"
 #include "controller/api/handlers.h"
+#include "controller/api/services.h"
 #include "controller/link/event_log.h"
-#include "controller/services.h"
 
 namespace muster::api {
 

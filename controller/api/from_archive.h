@@ -5,12 +5,12 @@
 #include <functional>
 #include <memory>
 
-#include "base/http.h"
-#include "base/reactor.h"
 #include "base/result.h"
 #include "controller/api/api.h"
 #include "controller/bringup/run_viewer.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
+#include "sys/http/http.h"
+#include "sys/reactor.h"
 
 namespace muster::api {
 

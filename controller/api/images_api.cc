@@ -2,11 +2,11 @@
 // first object of a build (fraction 0) gives the reason for the build.
 #include "base/json_dump.h"
 #include "controller/api/handlers.h"
+#include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
-#include "controller/bringup/current_spec.h"
+#include "controller/current/current_spec.h"
+#include "controller/image/service/image_service.h"
 #include "controller/link/event_log.h"
-#include "controller/image/image_service.h"
-#include "controller/services.h"
 #include "controller/spec/lab_only.h"
 
 namespace muster::api {

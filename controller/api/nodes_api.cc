@@ -1,13 +1,13 @@
 // Nodes: the live status, and what is known of each.
 #include "controller/api/handlers.h"
+#include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/nodes_view.h"
-#include "controller/nodes/discovery.h"
+#include "controller/link/discovery.h"
 #include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
-#include "controller/power/power_service.h"
-#include "controller/power/sakura/provider_install.h"
-#include "controller/services.h"
+#include "controller/power/provider/provider_install.h"
+#include "controller/power/service/power_service.h"
 
 namespace muster::api {
 namespace {

@@ -6,16 +6,16 @@
 #include <string>
 #include <utility>
 
-#include "base/http.h"
-#include "base/reactor.h"
 #include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
+#include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/conclude.h"
+#include "controller/bringup/run_view.h"
 #include "controller/nodes/states.h"
 #include "controller/plan/json_pieces.h"
-#include "controller/bringup/run_view.h"
-#include "controller/services.h"
+#include "sys/http/http.h"
+#include "sys/reactor.h"
 
 namespace muster::api {
 namespace {

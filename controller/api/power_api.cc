@@ -1,8 +1,8 @@
 // Operators' power verbs. They act at once, on exactly the named node, and are logged.
 #include "controller/api/handlers.h"
+#include "controller/api/services.h"
 #include "controller/link/event_log.h"
-#include "controller/power/power_service.h"
-#include "controller/services.h"
+#include "controller/power/service/power_service.h"
 
 namespace muster::api {
 namespace {

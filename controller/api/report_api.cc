@@ -1,10 +1,10 @@
 // The report of a run, in the requested format, and the key that it is signed with.
 #include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
+#include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/conclude.h"
 #include "controller/bringup/report_forms.h"
-#include "controller/services.h"
 #include "controller/trust/authority.h"
 
 namespace muster::api {

@@ -2,11 +2,11 @@
 #include "base/json.h"
 #include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
-#include "controller/bringup/rollout_report.h"
-#include "controller/bringup/rollout_service.h"
-#include "controller/image/image_service.h"
-#include "controller/services.h"
-#include "controller/store/store.h"
+#include "controller/api/services.h"
+#include "controller/image/service/image_service.h"
+#include "controller/ports/store.h"
+#include "controller/rollout/service/rollout_report.h"
+#include "controller/rollout/service/rollout_service.h"
 
 namespace muster::api {
 namespace {

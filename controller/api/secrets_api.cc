@@ -1,8 +1,8 @@
 // Secrets: values can be stored but never read back.
 #include "controller/api/handlers.h"
+#include "controller/api/services.h"
 #include "controller/link/event_log.h"
-#include "controller/power/power_service.h"
-#include "controller/services.h"
+#include "controller/power/service/power_service.h"
 #include "controller/trust/vault.h"
 
 namespace muster::api {

@@ -2,17 +2,18 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
-#include "base/reactor.h"
 #include "controller/api/diff.h"
 #include "controller/api/handlers.h"
+#include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
-#include "controller/bringup/current_spec.h"
-#include "controller/link/event_log.h"
 #include "controller/bringup/signed_gpu_results.h"
-#include "controller/services.h"
+#include "controller/current/current_spec.h"
+#include "controller/link/event_log.h"
+#include "controller/ports/store.h"
 #include "controller/spec/lab_only.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
-#include "controller/store/store.h"
+#include "sys/reactor.h"
 
 namespace muster::api {
 namespace {

@@ -1,8 +1,8 @@
 #include "controller/api/trust.h"
 
 #include "base/digest.h"
+#include "controller/boot/service/boot_service.h"
 #include "controller/trust/authority.h"
-#include "controller/boot/boot_service.h"
 
 namespace muster::api {
 bool shows_token(const HttpRequest& request, const std::string& token) {

@@ -1,15 +1,15 @@
 // Determines who sent a request from its header: the operator by token, or an agent by its valid certificate.
 //
-// Thread: any. Checked by the servers before a body is read (base/http.h, Trust), by dispatch() before a
+// Thread: any. Checked by the servers before a body is read (sys/http/http.h, Trust), by dispatch() before a
 // handler runs.
 #pragma once
 
 #include <functional>
 #include <string>
 
-#include "base/http.h"
 #include "base/result.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
+#include "sys/http/http.h"
 
 namespace muster::api {
 

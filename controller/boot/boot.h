@@ -65,7 +65,7 @@ struct BootDecision {
   // Kernel command line of the RAM system.
   std::string url, pin, token, node, ip, mac;
   int dhcp_prefix = 0;  // instead of `ip`: iPXE inserts the address from DHCP, with this prefix length
-  // If greater than 0: the machine was not reset and has a system to return to (agent/ram_init.h); the RAM
+  // If greater than 0: the machine was not reset and has a system to return to (agent/boot/ram_init.h); the RAM
   // system returns to it if it has not joined within this time.
   DurationMs give_up = 0;
   std::string extra = {};  // more kernel arguments, separated by spaces; `panic=` among them replaces ours

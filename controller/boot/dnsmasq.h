@@ -10,9 +10,9 @@
 
 #include <string>
 
-#include "base/os.h"
 #include "base/result.h"
 #include "controller/boot/boot.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -7,12 +7,12 @@
 
 #include "base/facts.h"
 #include "controller/bringup/inventories.h"
+#include "controller/executor/executor.h"
 #include "controller/report/collective.h"
 #include "controller/report/gpu_checks.h"
 #include "controller/report/measured.h"
 #include "controller/report/stand_ins.h"
 #include "controller/report/verdict.h"
-#include "controller/run/executor.h"
 #include "controller/spec/drive_models.h"
 #include "controller/spec/playbook.h"
 

@@ -8,11 +8,11 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "controller/bringup/current_spec.h"
 #include "controller/bringup/measured_steps.h"
 #include "controller/bringup/unplanned_gpus.h"
+#include "controller/current/current_spec.h"
+#include "controller/executor/executor.h"
 #include "controller/plan/plan.h"
-#include "controller/run/executor.h"
 
 namespace muster {
 

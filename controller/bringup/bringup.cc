@@ -7,12 +7,13 @@
 #include <set>
 #include <utility>
 
-#include "base/log.h"
 #include "controller/bringup/disks_written.h"
 #include "controller/bringup/signed_gpu_results.h"
-#include "controller/image/image_service.h"
-#include "controller/spec/own_playbooks.h"
+#include "controller/image/service/image_service.h"
+#include "controller/spec/reader/own_playbooks.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/trust/vault.h"
+#include "sys/log.h"
 
 namespace muster {
 namespace {

@@ -17,15 +17,16 @@
 #include <string>
 #include <vector>
 
-#include "base/reactor.h"
-#include "controller/bringup/current_spec.h"
 #include "controller/bringup/plan_worker.h"
 #include "controller/bringup/playbook_shelf.h"
 #include "controller/bringup/proving_times.h"
-#include "controller/options.h"
+#include "controller/current/current_spec.h"
+#include "controller/executor/executor.h"
 #include "controller/plan/planner.h"
-#include "controller/run/executor.h"
-#include "controller/store/store.h"
+#include "controller/ports/options.h"
+#include "controller/ports/store.h"
+#include "controller/spec/reader/parse_spec.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "base/facts.h"
-#include "base/log.h"
 #include "base/version.h"
 #include "controller/bringup/acceptance.h"
 #include "controller/bringup/inventories.h"
 #include "controller/bringup/measured_steps.h"
 #include "controller/bringup/run_records.h"
 #include "controller/bringup/unplanned_gpus.h"
+#include "controller/executor/answers.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/report/floors.h"
 #include "controller/report/gpu_checks.h"
@@ -18,8 +18,10 @@
 #include "controller/report/signature.h"
 #include "controller/report/stand_ins.h"
 #include "controller/report/verdict.h"
-#include "controller/run/answers.h"
+#include "controller/spec/disk_match.h"
 #include "controller/spec/drive_models.h"
+#include "controller/spec/reader/parse_spec.h"
+#include "sys/log.h"
 
 namespace muster {
 

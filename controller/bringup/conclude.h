@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "base/pki.h"
-#include "base/reactor.h"
 #include "base/result.h"
-#include "controller/bringup/current_spec.h"
 #include "controller/bringup/run_view.h"
+#include "controller/current/current_spec.h"
+#include "controller/executor/executor.h"
+#include "controller/ports/store.h"
 #include "controller/report/report.h"
-#include "controller/run/executor.h"
-#include "controller/store/store.h"
+#include "sys/pki.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "base/log.h"
-#include "controller/nodes/states.h"
 #include "controller/bringup/run_view.h"
+#include "controller/nodes/states.h"
 #include "controller/spec/lab_only.h"
+#include "sys/log.h"
 
 namespace muster {
 namespace {

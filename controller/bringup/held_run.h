@@ -13,11 +13,11 @@
 #include <memory>
 #include <string>
 
-#include "base/reactor.h"
 #include "base/result.h"
-#include "controller/bringup/current_spec.h"
-#include "controller/run/executor.h"
-#include "controller/store/store.h"
+#include "controller/current/current_spec.h"
+#include "controller/executor/executor.h"
+#include "controller/ports/store.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

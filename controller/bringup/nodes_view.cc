@@ -7,7 +7,7 @@
 
 #include "base/version.h"
 #include "controller/bringup/run_view.h"
-#include "controller/nodes/discovery.h"
+#include "controller/link/discovery.h"
 #include "controller/nodes/states.h"
 #include "controller/spec/lab_only.h"
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/reactor.h"
-#include "controller/bringup/current_spec.h"
-#include "controller/nodes/storage_reports.h"
-#include "controller/run/executor.h"
-#include "controller/store/store.h"
+#include "controller/current/current_spec.h"
+#include "controller/executor/executor.h"
+#include "controller/link/storage_reports.h"
+#include "controller/ports/store.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

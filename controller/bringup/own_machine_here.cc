@@ -4,7 +4,7 @@
 
 #include "base/lower.h"
 #include "base/placeholders.h"
-#include "base/port_identity.h"
+#include "host/port_identity.h"
 
 namespace muster {
 namespace {

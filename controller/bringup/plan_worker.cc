@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "base/contain.h"
+#include "sys/contain.h"
 
 namespace muster {
 namespace {

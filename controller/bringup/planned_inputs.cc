@@ -18,7 +18,7 @@ std::string yes(bool is) { return is ? "yes" : "no"; }
 // Joins a list, with the length before each element so that different lists never give the same text.
 std::string short_of(const std::string& text) { return text.size() <= kLongest ? text : sha256(text); }
 template <typename List>
-std::string list_of(const List& list) {
+std::string measured_list(const List& list) {
   std::string out;
   for (const std::string& one : list) out += fmt::format("{}:{} ", one.size(), one);
   return short_of(out);
@@ -34,14 +34,14 @@ InputFields fields_of(const PlannerImage& image) {
 std::string terms_of(const std::optional<BatchTerms>& batch) {
   if (!batch) return "";
   const auto& [prefetch, drain_timeout, trial, failure_budget] = *batch;
-  return fmt::format("{} {} {} {}", drain_timeout, trial, failure_budget, list_of(prefetch));
+  return fmt::format("{} {} {} {}", drain_timeout, trial, failure_budget, measured_list(prefetch));
 }
 
 InputFields fields_of(const PlanRequest& request) {
   const auto& [kind, nodes, force, profile, through_ram, reimage, batch] = request;
   return {{"kind", std::to_string(static_cast<int>(kind))},
-          {"nodes", list_of(nodes)},
-          {"force", list_of(force)},
+          {"nodes", measured_list(nodes)},
+          {"force", measured_list(force)},
           {"profile", profile},
           {"through_ram", yes(through_ram)},
           {"reimage", yes(reimage)},
@@ -50,8 +50,10 @@ InputFields fields_of(const PlanRequest& request) {
 
 InputFields fields_of(const OwnMachine& own) {
   const auto& [uuid, macs, addresses, names] = own;
-  return {
-      {"uuid", uuid}, {"macs", list_of(macs)}, {"addresses", list_of(addresses)}, {"names", list_of(names)}};
+  return {{"uuid", uuid},
+          {"macs", measured_list(macs)},
+          {"addresses", measured_list(addresses)},
+          {"names", measured_list(names)}};
 }
 
 InputFields fields_of(const wire::SlotProgram& program) {
@@ -78,7 +80,8 @@ InputFields fields_of(const NodeObservation& seen, const LookedAt* at) {
   if (at) {
     const auto& [text, written] = *at;
     ever = text.digest();
-    if (!ever.empty() && !written.count("")) now = written.empty() ? ever : ever + " " + list_of(written);
+    if (!ever.empty() && !written.count(""))
+      now = written.empty() ? ever : ever + " " + measured_list(written);
   } else {
     now = facts ? digest_of(*facts) : "";
     ever = machine ? digest_of(*machine) : "";

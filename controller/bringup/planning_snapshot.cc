@@ -1,7 +1,7 @@
 #include "controller/bringup/planning_snapshot.h"
 
-#include "base/log.h"
 #include "controller/bringup/disks_written.h"
+#include "sys/log.h"
 
 namespace muster {
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/facts_text.h"
-#include "controller/bringup/current_spec.h"
 #include "controller/bringup/playbook_shelf.h"
+#include "controller/current/current_spec.h"
 #include "controller/plan/planner_input.h"
 
 namespace muster {

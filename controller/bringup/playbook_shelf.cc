@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/digest.h"
-#include "base/os.h"
-#include "controller/spec/own_playbooks.h"
+#include "controller/spec/reader/own_playbooks.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "controller/plan/plan.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
 
 namespace muster {
 

@@ -12,7 +12,7 @@
 
 #include "controller/bringup/plan_worker.h"
 #include "controller/bringup/proving.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "controller/bringup/conclude.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
 
 namespace muster {
 

@@ -9,8 +9,8 @@
 
 #include "base/result.h"
 #include "controller/plan/plan.h"
+#include "controller/ports/store.h"
 #include "controller/run/step_log.h"
-#include "controller/store/store.h"
 
 namespace muster {
 

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "controller/bringup/run_records.h"
 #include "controller/plan/plan.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
 
 namespace muster {
 

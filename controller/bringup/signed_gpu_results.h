@@ -3,10 +3,10 @@
 
 #include <optional>
 
-#include "base/pki.h"
 #include "base/result.h"
 #include "controller/report/gpu_results.h"
 #include "controller/spec/spec.h"
+#include "sys/pki.h"
 
 namespace muster {
 

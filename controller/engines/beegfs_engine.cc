@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-RightMount right_mount(const MountedSection&) { return {"beegfs", "beegfs_nodev"}; }
+RightMount beegfs_mount(const MountedSection&) { return {"beegfs", "beegfs_nodev"}; }
 
 }  // namespace
 
@@ -17,6 +17,6 @@ const StorageEngine kBeegfs = {
     .leader_word = "master",
     .drains = false,
     .caution = "has no redundancy: if a node or a drive is lost, files of all nodes are lost",
-    .mount = right_mount};
+    .mount = beegfs_mount};
 
 }  // namespace muster

@@ -7,7 +7,6 @@
 
 #include "base/digest.h"
 #include "controller/engines/engine.h"
-#include "controller/plan/context_input.h"
 
 namespace muster {
 namespace {
@@ -23,7 +22,7 @@ std::string uuid_from(const std::string& text) {
 }
 
 // The mount source names the file system, not the monitors, which may change while it is mounted.
-RightMount right_mount(const MountedSection& of) {
+RightMount ceph_mount(const MountedSection& of) {
   return {"ceph", fmt::format("muster@{}.{}=/", ceph_fsid(of.cluster, of.section.name), of.section.name)};
 }
 
@@ -41,17 +40,17 @@ Json monitors(const Json& members) {
 
 // The pools' min_size: a placement group with fewer copies stops.
 int min_copies(const StorageSpec& s) { return s.copies - s.copies / 2; }
-int can_miss(const StorageSpec& s) { return s.copies - min_copies(s); }
+int ceph_can_miss(const StorageSpec& s) { return s.copies - min_copies(s); }
 
 // The object stores (OSDs) of a node share a quarter of its memory: each gets at most Ceph's default of 4
 // GiB, and at least the minimum that Ceph accepts.
-void add_context(const ContextInput& in, const StorageSpec& s, Json& item) {
+void add_ceph_context(const EngineInput& in, const StorageSpec& s, Json& item) {
   const std::string fsid = ceph_fsid(in.spec.cluster, s.name);
   const Json mons = monitors(item["members"]);
   for (auto& disk : item["disks"]) disk["uuid"] = ceph_osd_uuid(fsid, disk["serial"]);
   const bool is_mon =
       std::any_of(mons.begin(), mons.end(), [&](const Json& m) { return m["name"] == in.node.name; });
-  const auto& machines = in.cluster.machines();
+  const auto& machines = in.machines;
   const auto seen = machines.find(in.node.name);
   const int64_t memory = seen == machines.end() ? in.node.hardware.memory_bytes_min
                                                 : static_cast<int64_t>(seen->second->memory_bytes);
@@ -81,7 +80,7 @@ const StorageEngine kCeph = {.name = "ceph",
                              .without = {"server", "level", "fs"},
                              .copies_on_nodes = true,
                              .fewest_copies = 2,
-                             .can_miss = can_miss,
+                             .can_miss = ceph_can_miss,
                              .once = true,
                              .by_disk = true,
                              .signs_disks = true,
@@ -90,7 +89,7 @@ const StorageEngine kCeph = {.name = "ceph",
                              .keeps_metadata = true,
                              .metadata_word = "monitor's store",
                              .quorum = kMonitors,
-                             .mount = right_mount,
-                             .add_context = add_context};
+                             .mount = ceph_mount,
+                             .add_context = add_ceph_context};
 
 }  // namespace muster

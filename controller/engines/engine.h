@@ -5,6 +5,8 @@
 #pragma once
 
 #include <array>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -13,8 +15,6 @@
 #include "controller/spec/spec.h"
 
 namespace muster {
-
-struct ContextInput;  // controller/plan/context_input.h
 
 // Where a section's files are stored.
 enum class Reach {
@@ -33,6 +33,15 @@ struct MountedSection {
   const StorageSpec& section;
   std::string leader_address;
   bool served_here;
+};
+
+// What an engine may know of the cluster when it adds values for its steps.
+struct EngineInput {
+  const Spec& spec;
+  const NodeSpec& node;                                         // the values are for its steps
+  const std::map<std::string, const HardwareFacts*>& machines;  // facts of the nodes that were seen
+  bool with_content;                                            // false: leave out what disks contain now
+  const std::set<std::string>& forced;                          // PlanRequest::force
 };
 
 struct StorageEngine {
@@ -72,7 +81,7 @@ struct StorageEngine {
   // Returns the correct mount; null unless `reach` is Reach::shared.
   RightMount (*mount)(const MountedSection& of) = nullptr;
   // Adds values that only the engine's own steps need to `item` of `storage_shared`; null: there are none.
-  void (*add_context)(const ContextInput& in, const StorageSpec& section, Json& item) = nullptr;
+  void (*add_context)(const EngineInput& in, const StorageSpec& section, Json& item) = nullptr;
 };
 
 // Returns the description; an empty one for an unknown name, which the schema has already rejected.

@@ -2,15 +2,15 @@
 #include <cctype>
 
 #include "controller/engines/engine.h"
-#include "controller/plan/context_input.h"
+#include "controller/engines/sections.h"
 
 namespace muster {
 namespace {
 
-RightMount right_mount(const MountedSection& of) { return {"fuse*", "*" + of.leader_address + ":9421"}; }
+RightMount moosefs_mount(const MountedSection& of) { return {"fuse*", "*" + of.leader_address + ":9421"}; }
 
 // A chunk can be read and written as long as one copy of it is available.
-int can_miss(const StorageSpec& s) { return s.copies - 1; }
+int moosefs_can_miss(const StorageSpec& s) { return s.copies - 1; }
 
 // One file system per disk, labelled with the end of the disk's serial number, as in
 // agent/storage/moosefs.cc.
@@ -23,13 +23,13 @@ std::string disk_label(const DiskFacts& disk) {
 
 // Returns the other members that were last seen with a master's metadata, which may be newer than this
 // node's. Not part of the configuration digest.
-Json other_masters(const ContextInput& in, const StorageSpec& s) {
+Json other_masters(const EngineInput& in, const StorageSpec& s) {
   Json out = Json::array();
   if (!in.with_content) return out;
   for (const auto& n : in.spec.nodes) {
     if (n.name == in.node.name || !is_member(s, n)) continue;
-    const auto seen = in.cluster.machines().find(n.name);
-    if (seen == in.cluster.machines().end()) continue;
+    const auto seen = in.machines.find(n.name);
+    if (seen == in.machines.end()) continue;
     const auto& metadata = seen->second->storage_metadata;
     if (const auto found = metadata.find(s.engine); found != metadata.end() && found->second)
       out.push_back(n.name);
@@ -37,7 +37,7 @@ Json other_masters(const ContextInput& in, const StorageSpec& s) {
   return out;
 }
 
-void add_context(const ContextInput& in, const StorageSpec& s, Json& item) {
+void add_moosefs_context(const EngineInput& in, const StorageSpec& s, Json& item) {
   const std::string leader = item["leader"]["name"];
   item.update({{"take_over", !s.server.empty()},
                {"accept_old", in.with_content && in.forced.count(leader) > 0},
@@ -52,7 +52,7 @@ const StorageEngine kMoosefs = {.name = "moosefs",
                                 .without = {"level"},
                                 .may_name_leader = true,
                                 .copies_on_nodes = true,
-                                .can_miss = can_miss,
+                                .can_miss = moosefs_can_miss,
                                 .by_disk = true,
                                 .disk_label = disk_label,
                                 .leader_word = "master",
@@ -60,7 +60,7 @@ const StorageEngine kMoosefs = {.name = "moosefs",
                                 .metadata_word = "metadata",
                                 .leader_reports_health = true,
                                 .serving_module = "moosefs_master",
-                                .mount = right_mount,
-                                .add_context = add_context};
+                                .mount = moosefs_mount,
+                                .add_context = add_moosefs_context};
 
 }  // namespace muster

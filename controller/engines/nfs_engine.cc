@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-RightMount right_mount(const MountedSection& of) {
+RightMount nfs_mount(const MountedSection& of) {
   if (of.served_here) return {of.section.fs, kDiskSource};
   return {"nfs4", of.leader_address + ":" + of.section.mount};
 }
@@ -20,6 +20,6 @@ const StorageEngine kNfs = {.name = "nfs",
                             .one_server = true,
                             .leader_word = "server",
                             .serving_module = "nfs_server",
-                            .mount = right_mount};
+                            .mount = nfs_mount};
 
 }  // namespace muster

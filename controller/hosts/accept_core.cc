@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/log.h"
-#include "base/os.h"
 #include "controller/bringup/nodes_view.h"
 #include "controller/store/sqlite_store.h"
 #include "controller/trust/kept_keys.h"
+#include "sys/log.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

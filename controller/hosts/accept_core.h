@@ -10,20 +10,20 @@
 #include <memory>
 #include <string>
 
-#include "base/lock_file.h"
-#include "base/pki.h"
-#include "base/reactor.h"
 #include "base/result.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/conclude.h"
-#include "controller/bringup/current_spec.h"
-#include "controller/image/image_service.h"
+#include "controller/current/current_spec.h"
+#include "controller/executor/executor.h"
+#include "controller/image/service/image_service.h"
 #include "controller/link/link_hub.h"
-#include "controller/nodes/storage_reports.h"
-#include "controller/options.h"
-#include "controller/run/executor.h"
-#include "controller/store/store.h"
+#include "controller/link/storage_reports.h"
+#include "controller/ports/options.h"
+#include "controller/ports/store.h"
 #include "controller/trust/vault.h"
+#include "sys/lock_file.h"
+#include "sys/pki.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

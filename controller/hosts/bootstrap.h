@@ -4,7 +4,7 @@
 // It prints, each on its own line:
 //     MUSTERGO            send the gzipped agent now, and nothing earlier: a shell may read ahead
 //     MUSTERNO CODE TEXT  it gives up: what is missing on this host; CODE as in base/result.h
-//     MUSTER1 {...}       the agent runs (agent/measure.h); what follows is its protocol
+//     MUSTER1 {...}       the agent runs (agent/measuring/measure.h); what follows is its protocol
 // As root (by login or `sudo -n`), the agent is stored in a private file system that no other process can
 // see; else in the first folder of a list that allows execution and has enough space. If the script ends
 // early, it removes whatever it created. Thread safety: stateless functions.

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "base/json_dump.h"
-#include "base/os.h"
-#include "base/piped_child.h"
 #include "controller/hosts/bootstrap.h"
 #include "controller/hosts/lost_reason.h"
 #include "controller/hosts/pack_cache.h"
 #include "controller/hosts/wire_messages.h"
+#include "sys/os.h"
+#include "sys/piped_child.h"
 
 namespace muster {
 namespace {

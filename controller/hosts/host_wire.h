@@ -25,10 +25,10 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/reactor.h"
 #include "base/result.h"
 #include "base/wire.h"
-#include "controller/run/run_ports.h"
+#include "controller/ports/run_ports.h"
+#include "sys/reactor.h"
 
 namespace muster {
 
@@ -45,10 +45,10 @@ struct HostHello {
   std::string agent_version;
 };
 
-// What the agent found before any load: inventory and agent/look_first.h.
+// What the agent found before any load: inventory and agent/measuring/look_first.h.
 struct HostLooked {
   Json facts;  // HardwareFacts, base/facts.h
-  Json look;   // HostLook, agent/look_first.h
+  Json look;   // HostLook, agent/measuring/look_first.h
 };
 
 struct HostWireOptions {

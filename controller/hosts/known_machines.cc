@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/json_dump.h"
-#include "base/os.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/contain.h"
 #include "base/gzip.h"
+#include "sys/contain.h"
 
 namespace muster {
 namespace {

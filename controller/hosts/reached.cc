@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json_dump.h"
+#include "base/some_of.h"
 
 namespace muster {
 namespace {
@@ -24,12 +25,6 @@ std::string text_at(const Json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-std::string some_of(const std::vector<std::string>& names) {
-  std::string out;
-  for (size_t i = 0; i < names.size() && i < kNamed; ++i) out += (i ? ", " : "") + names[i];
-  return names.size() <= kNamed ? out : fmt::format("{} and {} more", out, names.size() - kNamed);
-}
-
 void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::string, std::string>& out) {
   std::vector<NamedMachine> named;
   for (const auto& host : hosts) named.push_back({host.name, host.parts});
@@ -39,7 +34,8 @@ void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::str
       std::vector<std::string> others;
       for (const auto& other : one.names)
         if (other != name) others.push_back(other);
-      out[name] = fmt::format("this is the same machine as {}: list the machine once", some_of(others));
+      out[name] =
+          fmt::format("this is the same machine as {}: list the machine once", some_of(others, kNamed));
     }
   }
 }
@@ -58,8 +54,8 @@ void refuse_one_address(const std::vector<ReachedHost>& hosts, std::map<std::str
   for (const auto& [address, names] : at)
     if (names.size() > 1)
       for (const auto& name : names)
-        out[name] =
-            fmt::format("{} have the same address, {}: add `address=` in the list", some_of(names), address);
+        out[name] = fmt::format("{} have the same address, {}: add `address=` in the list",
+                                some_of(names, kNamed), address);
 }
 
 }  // namespace
@@ -137,9 +133,11 @@ std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts) {
   }
   std::vector<std::string> out;
   for (const auto& [words, names] : shares)
-    out.push_back(fmt::format("only a part of the machine is measured ({}): {}", words, some_of(names)));
+    out.push_back(
+        fmt::format("only a part of the machine is measured ({}): {}", words, some_of(names, kNamed)));
   for (const auto& [words, names] : unseen)
-    out.push_back(fmt::format("the check for other work is incomplete ({}): {}", words, some_of(names)));
+    out.push_back(
+        fmt::format("the check for other work is incomplete ({}): {}", words, some_of(names, kNamed)));
   return out;
 }
 

@@ -10,7 +10,7 @@
 #include "base/facts_text.h"
 #include "base/result.h"
 #include "controller/hosts/host_wire.h"
-#include "controller/plan/hosts_spec.h"
+#include "controller/hosts/hosts_spec.h"
 #include "controller/plan/machine_parts.h"
 #include "controller/report/drift.h"
 
@@ -20,7 +20,7 @@ struct ReachedHost {
   std::string name, address, group;  // as listed; address may be empty
   FactsText text;                    // its inventory
   MachineParts parts;
-  Json look = Json::object();  // HostLook, agent/look_first.h
+  Json look = Json::object();  // HostLook, agent/measuring/look_first.h
 };
 
 // Reads what a host's agent found. invalid: its inventory is not valid.

@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "base/digest.h"
-#include "base/os.h"
 #include "controller/bringup/report_forms.h"
 #include "controller/hosts/accept_core.h"
 #include "controller/hosts/known_machines.h"
 #include "controller/hosts/measures_only.h"
 #include "controller/hosts/reached.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "base/reactor.h"
 #include "base/result.h"
 #include "controller/hosts/host_links.h"
 #include "controller/hosts/outcome.h"
-#include "controller/options.h"
+#include "controller/ports/options.h"
 #include "controller/report/drift.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "base/wire.h"
 #include "controller/hosts/host_wire.h"
-#include "controller/run/run_ports.h"
+#include "controller/ports/run_ports.h"
 
 namespace muster {
 

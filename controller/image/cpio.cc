@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/os.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <map>
 
-#include "base/os.h"
 #include "controller/image/cpio.h"
 #include "controller/image/ram_modules.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "base/os.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "base/lock_file.h"
 #include "base/result.h"
+#include "sys/lock_file.h"
 
 namespace muster {
 

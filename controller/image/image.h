@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "base/manifest.h"
-#include "base/os.h"
 #include "base/result.h"
 #include "controller/image/layers.h"
 #include "controller/image/recipe.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "base/digest.h"
-#include "base/contain.h"
 #include "base/json_dump.h"
+#include "sys/contain.h"
 
 namespace muster {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/os.h"
 #include "base/result.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -1,7 +1,7 @@
 #include "controller/image/package_list.h"
 
-#include "base/os.h"
 #include "controller/image/folder.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

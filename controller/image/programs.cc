@@ -1,7 +1,7 @@
 #include "controller/image/programs.h"
 
 #include "base/digest.h"
-#include "base/os.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

@@ -10,12 +10,12 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/json_dump.h"
-#include "base/os.h"
 #include "controller/image/cpio.h"
 #include "controller/image/elf.h"
 #include "controller/image/firmware.h"
 #include "controller/image/ram_drivers.h"
 #include "controller/image/ram_modules.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {
@@ -58,7 +58,7 @@ mount --move /proc /root/proc; mount --move /sys /root/sys; mount --move /dev /r
 exec switch_root /root "$init"
 )";
 
-Status copy(const std::string& from, const std::string& to) {
+Status copy_into(const std::string& from, const std::string& to) {
   std::error_code ec;
   fs::create_directories(fs::path(to).parent_path(), ec);
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);
@@ -134,7 +134,7 @@ class Collector {
     RamContents out;
     for (const auto& path : paths) {
       const std::string to = out_ + folder + "/" + path;
-      TRY_(suffix.empty() ? copy(tree_ + folder + "/" + path, to)
+      TRY_(suffix.empty() ? copy_into(tree_ + folder + "/" + path, to)
                           : unpack(tree_ + folder + "/" + path + suffix, to));
       std::error_code ec;
       out.module_bytes += fs::file_size(to, ec);

@@ -8,8 +8,8 @@
 
 #include "base/json.h"
 #include "base/json_dump.h"
-#include "base/os.h"
 #include "controller/image/customize.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

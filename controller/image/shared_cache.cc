@@ -7,7 +7,7 @@
 
 #include "base/digest.h"
 #include "base/manifest.h"
-#include "base/os.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

@@ -1,7 +1,7 @@
 #include "controller/link/event_log.h"
 
 #include "base/json_dump.h"
-#include "base/log.h"
+#include "sys/log.h"
 
 namespace muster {
 

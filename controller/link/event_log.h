@@ -9,8 +9,8 @@
 #include <map>
 #include <string>
 
-#include "base/reactor.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

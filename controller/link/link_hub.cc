@@ -4,9 +4,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/json_at.h"
 #include "base/json_dump.h"
-#include "base/log.h"
-#include "controller/boot/boot_service.h"
+#include "controller/boot/service/boot_service.h"
+#include "sys/log.h"
 
 namespace muster {
 namespace {
@@ -29,16 +30,6 @@ EventRow row_of(const std::string& node, const wire::Event& event, TimeMs now) {
   if (data.is_object() && !event.order.empty()) data["order"] = event.order;
   row.json = dump_json(data);
   return row;
-}
-
-std::string text_of(const Json& data, const char* key) {
-  const auto it = data.is_object() ? data.find(key) : data.end();
-  return it != data.end() && it->is_string() ? it->get<std::string>() : "";
-}
-
-bool is_true(const Json& data, const char* key) {
-  const auto it = data.is_object() ? data.find(key) : data.end();
-  return it != data.end() && it->is_boolean() && it->get<bool>();
 }
 
 }  // namespace
@@ -178,18 +169,18 @@ void LinkHub::forward(const std::string& node, const wire::EventBatch& batch, co
   if (event.kind == "hello" && sink_.hello) {
     Hello hello;
     hello.node = node;
-    const auto mode = wire::mode_from_string(text_of(event.data, "mode"));
+    const auto mode = wire::mode_from_string(text_at(event.data, "mode"));
     // The mode decides whether the machine may be switched off and its disks written.
     if (!mode.ok()) {
       log::error("hello ignored: unknown agent mode",
-                 {{"node", node}, {"mode", text_of(event.data, "mode").substr(0, 40)}});
+                 {{"node", node}, {"mode", text_at(event.data, "mode").substr(0, 40)}});
       return;
     }
     hello.mode = *mode;
     hello.boot_id = batch.boot_id;
-    hello.image_digest = text_of(event.data, "image_digest");
-    hello.slot = slot_of(text_of(event.data, "slot"));
-    hello.trial = is_true(event.data, "trial");
+    hello.image_digest = text_at(event.data, "image_digest");
+    hello.slot = slot_of(text_at(event.data, "slot"));
+    hello.trial = is_true_at(event.data, "trial");
     log::info("agent connected", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});
     sink_.hello(hello);
   }

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "base/reactor.h"
 #include "base/wire.h"
-#include "controller/run/run_ports.h"
-#include "controller/store/store.h"
+#include "controller/ports/run_ports.h"
+#include "controller/ports/store.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

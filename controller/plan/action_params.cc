@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-const std::string kSteps = "steps";
+const std::string kStepsKey = "steps";
 
 Json parsed(const SharedText& text) { return parse_json(text.text()).value_or(Json()); }
 
@@ -17,7 +17,7 @@ ActionParams ActionParams::with_texts(const Json& whole, TextPool& pool) {
   if (!whole.is_object()) return whole;
   ActionParams out;
   for (const auto& [key, value] : whole.items())
-    if (key == kSteps && value.is_array()) {
+    if (key == kStepsKey && value.is_array()) {
       std::vector<SharedText> steps;
       for (const Json& step : value) steps.emplace_back(pool.of(dump_json(step)));
       out.set_steps(std::move(steps));
@@ -40,7 +40,7 @@ void ActionParams::set_own(const std::string& key, Json value) { own_[key] = std
 
 Json ActionParams::without_shared() const {
   Json out = own_;
-  if (has_steps_) out[kSteps] = value(kSteps, Json());
+  if (has_steps_) out[kStepsKey] = value(kStepsKey, Json());
   return out;
 }
 
@@ -51,11 +51,11 @@ Json ActionParams::json() const {
 }
 
 bool ActionParams::contains(const std::string& key) const {
-  return own_.contains(key) || shared_.count(key) > 0 || (has_steps_ && key == kSteps);
+  return own_.contains(key) || shared_.count(key) > 0 || (has_steps_ && key == kStepsKey);
 }
 
 Json ActionParams::value(const std::string& key, Json otherwise) const {
-  if (has_steps_ && key == kSteps) {
+  if (has_steps_ && key == kStepsKey) {
     Json out = Json::array();
     for (const auto& step : steps_) out.push_back(parsed(step));
     return out;
@@ -70,14 +70,14 @@ void ActionParams::each_piece(const std::function<void(std::string_view)>& take)
   std::set<std::string> keys;
   for (const auto& [key, value] : own_.items()) keys.insert(key);
   for (const auto& [key, text] : shared_) keys.insert(key);
-  if (has_steps_) keys.insert(kSteps);
+  if (has_steps_) keys.insert(kStepsKey);
   const char* between = "{";
   for (const auto& key : keys) {
     take(std::exchange(between, ","));
     take(dump_json(Json(key)) + ":");
     if (const auto text = shared_.find(key); text != shared_.end()) {
       text->second.each(take);
-    } else if (has_steps_ && key == kSteps) {
+    } else if (has_steps_ && key == kStepsKey) {
       take("[");
       for (size_t i = 0; i < steps_.size(); ++i) {
         if (i > 0) take(",");

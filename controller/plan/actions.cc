@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr DurationMs kImage = 45 * kMinute, kSteps = 30 * kMinute;
+constexpr DurationMs kImage = 45 * kMinute, kStepsLimit = 30 * kMinute;
 
 PlanKind plan_kind(const Planning& p) {
   if (p.drafts.empty()) return PlanKind::none;
@@ -70,7 +70,7 @@ void write_actions(Planning& p) {
     if (d.configure.empty() || p.kind() == RequestKind::accept) continue;
     add(p, d,
         {"configure", ActionKind::steps, "configure", fmt::format("configure ({} steps)", d.configure.size()),
-         order_params(d.configure, false), with_restart(kSteps, d.configure, p.spec)});
+         order_params(d.configure, false), with_restart(kStepsLimit, d.configure, p.spec)});
   }
   if (p.kind() != RequestKind::accept) {
     write_stages(p);

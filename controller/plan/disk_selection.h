@@ -20,11 +20,11 @@
 #include "base/facts.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/planner_input.h"
+#include "controller/spec/disk_match.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
 
-bool disk_matches(const DiskMatch& match, const DiskFacts& disk);
 // True if the disk has a GPT with muster-esp, muster-root-a, muster-root-b and muster-state, of any node.
 bool is_os_layout(const DiskFacts& disk);
 // True if muster made the data for this section on a node of this name. Only some engines record the cluster.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "controller/engines/engine.h"
+#include "controller/engines/sections.h"
 #include "controller/plan/node_steps.h"
 
 namespace muster {

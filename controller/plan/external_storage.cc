@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/engines/engine.h"
+#include "controller/engines/sections.h"
 
 namespace muster {
 namespace {

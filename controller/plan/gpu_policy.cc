@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "controller/plan/hardware.h"
+#include "controller/spec/hardware.h"
 
 namespace muster {
 namespace {

@@ -17,7 +17,7 @@ constexpr int64_t kLoadSeconds = 180, kPairSeconds = 60;
 // Seconds between two batches of pairs, in which the controller judges the leader's result and sends the next
 // order.
 constexpr int64_t kBetweenRounds = 10, kPairsAtOnce = 16;
-constexpr int64_t kSpare = 120;
+constexpr int64_t kSpareSeconds = 120;
 
 int64_t number_or(const Json& params, const char* key, int64_t fallback) {
   const auto at = params.find(key);
@@ -31,7 +31,7 @@ int64_t serving_seconds(const Json& params, size_t hosts) {
   int64_t rounds = 2;
   while ((size_t{1} << (rounds - 2)) < hosts) ++rounds;
   const int64_t batches = static_cast<int64_t>(hosts) / 2 / kPairsAtOnce + 1;
-  return number_or(params, "deadline_seconds", kLoadSeconds) + kSpare +
+  return number_or(params, "deadline_seconds", kLoadSeconds) + kSpareSeconds +
          rounds * (number_or(params, "pair_deadline_seconds", kPairSeconds) + batches * kBetweenRounds);
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "controller/engines/sections.h"
+
 namespace muster {
 namespace {
 

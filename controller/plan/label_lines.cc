@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "controller/engines/engine.h"
+#include "controller/engines/sections.h"
 #include "controller/plan/disk_selection.h"
+#include "controller/spec/disk_match.h"
 
 namespace muster {
 namespace {

@@ -11,7 +11,6 @@
 #include "base/lower.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
-#include "base/port_identity.h"
 
 namespace muster {
 namespace {

@@ -1,5 +1,5 @@
 // The measuring programs that an order of checks lists for a host that muster did not image: such a host gets
-// them no other way (agent/carried_programs.h). Pure functions, no I/O.
+// them no other way (agent/work/carried_programs.h). Pure functions, no I/O.
 #pragma once
 
 #include <set>

@@ -1,7 +1,7 @@
 // Plan: an immutable value that names every action on every node, in order, and everything that will be
 // destroyed.
 //
-// Made by controller/plan/planner.h, approved by its digest, carried out by controller/run/executor.h,
+// Made by controller/plan/planner.h, approved by its digest, carried out by controller/executor/executor.h,
 // which makes no choices: it adds nothing, and skips only the actions of quarantined nodes. A plan never
 // holds a secret: parameters name secrets ("secret:NAME"), and the daemon inserts the values when it sends
 // an order.

@@ -10,8 +10,8 @@
 #include "controller/plan/planning.h"
 #include "controller/plan/prepare.h"
 #include "controller/plan/scope.h"
-#include "controller/plan/storage_needed.h"
 #include "controller/plan/storage_leaders.h"
+#include "controller/plan/storage_needed.h"
 #include "controller/plan/unseen.h"
 #include "controller/spec/lab_only.h"
 
@@ -43,7 +43,7 @@ void check_adopted_are_kept(Planning& p) {
   }
 }
 
-Error joined(const std::vector<std::string>& problems) {
+Error all_problems(const std::vector<std::string>& problems) {
   std::string all;
   for (const auto& problem : problems) all += (all.empty() ? "" : "\n") + problem;
   return fail(Code::invalid, all);
@@ -82,7 +82,7 @@ Result<std::vector<NodeWay>> ways_of(const PlannerInput& input) {
       p.refuse(d.spec->name, "not-seen", "its hardware is not known: run `muster up` to take an inventory");
   std::erase_if(p.drafts, [](const Draft& d) { return !d.seen->facts; });
   prepare_all(p);
-  if (!p.problems.empty()) return joined(p.problems);
+  if (!p.problems.empty()) return all_problems(p.problems);
   std::vector<NodeWay> out;
   for (const auto& name : input.request.nodes) out.push_back(way_of(p, name));
   return out;
@@ -120,7 +120,7 @@ Result<PlanOutcome> make_plan(const PlannerInput& input) {
     else if (fine)
       write_actions(p);
   }
-  if (!p.problems.empty()) return joined(p.problems);
+  if (!p.problems.empty()) return all_problems(p.problems);
   if (p.refusals.empty())
     for (const auto& problem : lint_plan(p.plan)) p.problems.push_back(problem);
   if (p.refusals.empty()) check_adopted_are_kept(p);

@@ -7,6 +7,7 @@
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
 #include "controller/engines/engine.h"
+#include "controller/engines/sections.h"
 
 namespace muster {
 
@@ -127,7 +128,7 @@ Action& add(Planning& p, Draft& d, NewAction what) {
 
 void add_netboot(Planning& p, Draft& d) {
   // Time for the provider's reinstallation, in addition to the boot
-  // (controller/power/sakura/provider_install.h).
+  // (controller/power/provider/provider_install.h).
   constexpr DurationMs kReinstall = 90 * kMinute;
   const PowerSpec& power = d.spec->power;
   if (provider_installs(d)) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "controller/plan/plan_steps.h"
 #include "controller/plan/disk_selection.h"
+#include "controller/plan/plan_steps.h"
 #include "controller/plan/planner_input.h"
 #include "controller/plan/simulated.h"
 

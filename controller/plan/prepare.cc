@@ -5,11 +5,12 @@
 #include <algorithm>
 
 #include "base/machine_uuid.h"
-#include "controller/plan/hardware.h"
 #include "controller/plan/in_place.h"
 #include "controller/plan/label_lines.h"
 #include "controller/plan/node_steps.h"
 #include "controller/plan/older_image.h"
+#include "controller/spec/disk_match.h"
+#include "controller/spec/hardware.h"
 
 namespace muster {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "base/disk_source.h"
 #include "controller/engines/engine.h"
+#include "controller/engines/sections.h"
 #include "controller/plan/external_storage.h"
 #include "controller/plan/interconnect.h"
 
@@ -96,7 +97,8 @@ Json shared_section(const ContextInput& in, const StorageSpec& s, List list) {
   // True if new metadata may be created. The engines' playbooks label a disk only after metadata exists, so a
   // label shows that metadata existed. Not part of the configuration digest.
   if (engine.keeps_metadata) out["may_create"] = !in.with_content || !shared.holds_data;
-  if (engine.add_context) engine.add_context(in, s, out);
+  if (engine.add_context)
+    engine.add_context({in.spec, in.node, in.cluster.machines(), in.with_content, in.forced}, s, out);
   return out;
 }
 

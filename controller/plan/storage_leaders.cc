@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "controller/engines/engine.h"
+#include "controller/engines/sections.h"
 #include "controller/plan/node_steps.h"
 #include "controller/plan/older_image.h"
 

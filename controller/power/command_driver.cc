@@ -16,7 +16,7 @@ namespace muster {
 namespace {
 
 constexpr const char* kFolder = "/etc/muster/power.d";
-constexpr DurationMs kRun = 60 * kSecond, kPoll = 2 * kSecond;
+constexpr DurationMs kRun = 60 * kSecond, kCommandPoll = 2 * kSecond;
 constexpr size_t kMaxOutput = 256 << 10;
 
 std::string text_at(const Json& json, const char* key) {
@@ -223,8 +223,8 @@ Status CommandPower::reach(PowerState wanted, const std::string& verb, bool grac
       return reached.ok() || answer.ok() ? reached : answer.error();
     }
     if (answer.error().code != Code::conflict) return answer.error();
-    if (left() <= reserve + 2 * kPoll) return fail(Code::unavailable, answer.error().message);
-    pause(kPoll);
+    if (left() <= reserve + 2 * kCommandPoll) return fail(Code::unavailable, answer.error().message);
+    pause(kCommandPoll);
   }
 }
 
@@ -235,7 +235,7 @@ Status CommandPower::wait_for(PowerState wanted, DurationMs reserve) {
     if (now.ok() && *now == wanted) return Ok{};
     if (!now.ok() && now.error().code == Code::denied) return now.error();
     last = now.ok() ? std::string(to_string(*now)) : "unreadable: " + now.error().message;
-    pause(kPoll);
+    pause(kCommandPoll);
   }
   return fail(Code::timeout, fmt::format("{} accepted the order, but the machine is not {} (last state: {})",
                                          target_.program, to_string(wanted), last));

@@ -8,9 +8,9 @@
 // after it was read back. `timeout`: the program did not report the result of an order.
 #pragma once
 
-#include "base/os.h"
-#include "controller/power/power.h"
+#include "controller/ports/power.h"
 #include "controller/power/waiter.h"
+#include "sys/os.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 // agent that adoption installed (docs/decisions/0003).
 #pragma once
 
-#include "controller/power/power.h"
+#include "controller/ports/power.h"
 
 namespace muster {
 

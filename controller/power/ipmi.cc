@@ -11,7 +11,7 @@ namespace muster {
 
 namespace {
 
-constexpr DurationMs kPoll = 5 * kSecond;
+constexpr DurationMs kIpmiPoll = 5 * kSecond;
 
 // IPMI 2.0, sections 20.8, 28.2, 28.3, 28.12, 28.13.
 const IpmiBytes kGetGuid = {0x06, 0x37}, kGetDevice = {0x06, 0x01}, kChassisStatus = {0x00, 0x01};
@@ -174,8 +174,8 @@ Status Ipmi::reach(PowerState wanted, const IpmiBytes& order, DurationMs reserve
     }
     if (answer.error().code != Code::conflict) return answer.error();
     // "Not in present state": the machine is already in that state, or the order is not possible yet.
-    if (tool_.left() <= reserve + 2 * kPoll) return fail(Code::unavailable, answer.error().message);
-    tool_.pause(kPoll);
+    if (tool_.left() <= reserve + 2 * kIpmiPoll) return fail(Code::unavailable, answer.error().message);
+    tool_.pause(kIpmiPoll);
   }
 }
 
@@ -186,7 +186,7 @@ Status Ipmi::wait_for(PowerState wanted, DurationMs reserve) {
     if (now.ok() && *now == wanted) return Ok{};
     if (!now.ok() && now.error().code == Code::denied) return now.error();
     last = now.ok() ? std::string(to_string(*now)) : "unreadable: " + now.error().message;
-    tool_.pause(kPoll);
+    tool_.pause(kIpmiPoll);
   }
   return fail(Code::timeout,
               fmt::format("BMC {} accepted the order, but the machine is not {} (last state: {})",

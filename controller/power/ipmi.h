@@ -9,9 +9,9 @@
 // hostile: its size is limited, and only hexadecimal bytes are parsed. See docs/drivers.md#ipmi.
 #pragma once
 
-#include "base/os.h"
-#include "controller/power/power.h"
+#include "controller/ports/power.h"
 #include "controller/power/waiter.h"
+#include "sys/os.h"
 
 namespace muster {
 

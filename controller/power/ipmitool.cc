@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/lower.h"
+#include "base/split.h"
 #include "base/utf8.h"
 
 namespace muster {
@@ -20,11 +21,9 @@ constexpr DurationMs kSession = 15 * kSecond;  // an unreachable BMC takes 12 s
 constexpr DurationMs kPatientSession = 45 * kSecond;
 constexpr int kSuite = 17, kOldSuite = 3;
 constexpr int kNoPrivilege = 0xd4;
-constexpr size_t kMaxOutput = 64 << 10;                     // a response is shorter than 300 bytes
+constexpr size_t kMaxIpmiOutput = 64 << 10;                 // a response is shorter than 300 bytes
 constexpr size_t kLongestPassword = 20, kLongestUser = 16;  // IPMI 2.0, tables 22-30 and 13-11
 constexpr size_t kLongestAnswer = 64;
-
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 bool has_any(const std::string& text, std::initializer_list<const char*> parts) {
   return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return has(text, part); });
@@ -119,7 +118,7 @@ Result<Output> IpmiTool::run(const std::string& script, int suite) {
   command.input = script;
   command.env = {{"IPMITOOL_PASSWORD", target_.password}};
   command.deadline = std::min(left(), patient_ ? kPatientSession : kSession);
-  command.max_output = kMaxOutput;
+  command.max_output = kMaxIpmiOutput;
   auto output = process_->run(command);
   last_ = waiter_.now();
   if (output.ok()) return output;

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
+#include "controller/ports/power.h"
 #include "controller/power/logins.h"
-#include "controller/power/power.h"
 #include "controller/power/waiter.h"
+#include "sys/os.h"
 
 namespace muster {
 

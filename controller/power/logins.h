@@ -17,7 +17,7 @@
 #include <set>
 #include <string>
 
-#include "controller/power/power.h"
+#include "controller/ports/power.h"
 
 namespace muster {
 

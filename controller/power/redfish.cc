@@ -13,7 +13,7 @@ namespace muster {
 
 namespace {
 
-constexpr DurationMs kFirstPoll = 250, kPoll = 2 * kSecond;
+constexpr DurationMs kFirstPoll = 250, kRedfishPoll = 2 * kSecond;
 constexpr DurationMs kMember =
     15 * kSecond;  // per system, so that a system that hangs does not use up the call's time
 constexpr DurationMs kConflictPause = 5 * kSecond;
@@ -30,7 +30,7 @@ std::vector<std::string> texts(const Json& list) {
   return out;
 }
 
-bool has(const std::vector<std::string>& list, const std::string& one) {
+bool is_listed(const std::vector<std::string>& list, const std::string& one) {
   return std::find(list.begin(), list.end(), one) != list.end();
 }
 
@@ -129,7 +129,7 @@ Result<std::string> Redfish::find_system() {
   if (!seen.matched && seen.able.size() == 1 && !seen.unread.empty()) {
     // Only one system is left because others could not be read. Read again: only a system that remains
     // unreadable is a part that loses power with the host.
-    client_.pause(kPoll);
+    client_.pause(kRedfishPoll);
     std::vector<std::string> again;
     for (const auto& one : std::exchange(seen.unread, {})) again.push_back(one.path);
     TRY_(look_at(again, seen));
@@ -252,8 +252,8 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
   TRY(System system, read_system());
   if (system.power() == wanted) return Ok{};
   TRY(const auto types, reset_types(system));
-  const auto listed =
-      std::find_if(preferred.begin(), preferred.end(), [&](const auto& one) { return has(types, one); });
+  const auto listed = std::find_if(preferred.begin(), preferred.end(),
+                                   [&](const auto& one) { return is_listed(types, one); });
   if (listed == preferred.end() && !types.empty())
     return fail(Code::invalid, fmt::format("BMC {} supports none of the reset types {}", address_,
                                            fmt::join(preferred, ", ")));
@@ -283,7 +283,7 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
 // rejected password.
 Result<bool> Redfish::shows(PowerState wanted, DurationMs span, System& system) {
   for (const DurationMs until = client_.left() - span; client_.left() > std::max<DurationMs>(until, 0);) {
-    client_.pause(std::min(kPoll, client_.left() - until));
+    client_.pause(std::min(kRedfishPoll, client_.left() - until));
     auto now = read_system();
     if (!now.ok() && now.error().code == Code::denied) return now.error();
     if (now.ok()) system = std::move(*now);
@@ -297,7 +297,7 @@ Result<bool> Redfish::shows(PowerState wanted, DurationMs span, System& system) 
 // password).
 Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
   std::string last = "unknown";
-  for (DurationMs poll = kFirstPoll; client_.left() > reserve; poll = std::min(2 * poll, kPoll)) {
+  for (DurationMs poll = kFirstPoll; client_.left() > reserve; poll = std::min(2 * poll, kRedfishPoll)) {
     const auto system = read_system();
     if (system.ok() && system->power() == wanted) return Ok{};
     if (system.ok())
@@ -332,7 +332,7 @@ Status Redfish::offers_network(const System& system, const System& resource) con
   auto targets = texts(json_at(resource.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}));
   if (targets.empty())
     targets = texts(json_at(system.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}));
-  if (targets.empty() || has(targets, "Pxe")) return Ok{};
+  if (targets.empty() || is_listed(targets, "Pxe")) return Ok{};
   return fail(Code::invalid, fmt::format("BMC {} cannot boot from the network once", address_));
 }
 
@@ -373,7 +373,7 @@ Status Redfish::confirm_boot(const System& system, const System& resource) {
   const bool before = Override(system.body).network();
   std::string seen;
   for (int look = 0; look < 5; ++look) {
-    if (look > 0) client_.pause(kPoll);
+    if (look > 0) client_.pause(kRedfishPoll);
     const auto answer = client_.get(resource.path);
     if (!answer.ok() && answer.error().code == Code::denied) return answer.error();
     if (!answer.ok()) {  // as in wait_for()

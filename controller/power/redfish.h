@@ -6,7 +6,7 @@
 // not the expected one or, if none is expected, is that of a different node.
 #pragma once
 
-#include "controller/power/power.h"
+#include "controller/ports/power.h"
 #include "controller/power/waiter.h"
 
 namespace muster {

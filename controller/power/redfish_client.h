@@ -12,11 +12,11 @@
 #include <memory>
 #include <optional>
 
-#include "base/http.h"
+#include "controller/ports/power.h"
 #include "controller/power/bmc_json.h"
 #include "controller/power/logins.h"
-#include "controller/power/power.h"
 #include "controller/power/waiter.h"
+#include "sys/http/http.h"
 
 namespace muster {
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/split.h"
 #include "base/utf8.h"
 #include "controller/power/bmc_json.h"
 
@@ -31,8 +32,6 @@ constexpr const char* kPassing[] = {"SystemPOST",
                                     "RAC0218"};
 // AMI: the settings are in a different resource, which the message arguments name.
 constexpr const char* kMoved = "OperationSupportedInFutureStateURI";
-
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -11,14 +11,14 @@
 #include <cstdlib>
 #include <vector>
 
-#include "base/log.h"
 #include "controller/power/ipmitool.h"
 #include "controller/power/waiter.h"
+#include "sys/log.h"
 
 namespace muster {
 namespace {
 
-constexpr int kLook = 1000;  // ms
+constexpr int kLookMs = 1000;  // ms
 constexpr DurationMs kHangUp = 2 * kSecond;
 constexpr size_t kComplaint = 4 << 10;
 constexpr const char* kOperational = "[SOL Session operational";
@@ -142,7 +142,7 @@ void SolReader::loop() {
     std::vector<pollfd> watched = {{wake_[0], POLLIN, 0}};
     for (const auto& [node, session] : sessions_)
       if (session.fd >= 0) watched.push_back({session.fd, POLLIN, 0});
-    ::poll(watched.data(), watched.size(), sessions_.empty() ? -1 : kLook);
+    ::poll(watched.data(), watched.size(), sessions_.empty() ? -1 : kLookMs);
     char drained[64];
     while (::read(wake_[0], drained, sizeof drained) > 0) {
     }

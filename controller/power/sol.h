@@ -16,7 +16,7 @@
 #include <string>
 #include <thread>
 
-#include "controller/power/power.h"
+#include "controller/ports/power.h"
 
 namespace muster {
 

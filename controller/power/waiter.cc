@@ -1,6 +1,6 @@
 #include "controller/power/waiter.h"
 
-#include "controller/power/power.h"
+#include "controller/ports/power.h"
 
 #include <chrono>
 #include <thread>

@@ -5,7 +5,7 @@
 // only if it had no effect. All other results are returned unchanged.
 #pragma once
 
-#include "controller/power/power.h"
+#include "controller/ports/power.h"
 #include "controller/power/waiter.h"
 
 namespace muster {

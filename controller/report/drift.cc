@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/some_of.h"
 #include "base/utf8.h"
 #include "base/words.h"
 #include "controller/report/markup.h"
@@ -114,14 +115,7 @@ std::vector<std::string> outliers_of(const DriftProperty& property) {
 
 // ---- text
 
-std::string counted(size_t count) { return fmt::format("{} host{}", count, count == 1 ? "" : "s"); }
-
-std::string some_of(const std::vector<std::string>& hosts) {
-  std::string out;
-  for (size_t i = 0; i < std::min(hosts.size(), kShownHosts); ++i) out += (i ? ", " : "") + hosts[i];
-  if (hosts.size() > kShownHosts) out += fmt::format(" and {} more", hosts.size() - kShownHosts);
-  return out;
-}
+std::string counted_hosts(size_t count) { return fmt::format("{} host{}", count, count == 1 ? "" : "s"); }
 
 std::string shown(const std::string& value) {
   return value.size() <= kShownBytes ? value : std::string(first_bytes(value, kShownBytes)) + "...";
@@ -132,7 +126,7 @@ std::string values_text(const DriftProperty& property, size_t first) {
   std::string out;
   for (size_t i = first; i < property.values.size(); ++i)
     out += fmt::format("{}{} on {}", i > first ? "; " : "", shown(property.values[i].value),
-                       some_of(property.values[i].hosts));
+                       some_of(property.values[i].hosts, kShownHosts));
   return out;
 }
 
@@ -140,9 +134,9 @@ std::string what_differs(const DriftProperty& property) {
   const std::vector<DriftValue>& values = property.values;
   switch (property.agreement) {
     case Agreement::equal:
-      return fmt::format("{} on {}", shown(values[0].value), counted(values[0].hosts.size()));
+      return fmt::format("{} on {}", shown(values[0].value), counted_hosts(values[0].hosts.size()));
     case Agreement::outliers:
-      return fmt::format("{} on {}, but {}", shown(values[0].value), counted(values[0].hosts.size()),
+      return fmt::format("{} on {}, but {}", shown(values[0].value), counted_hosts(values[0].hosts.size()),
                          values_text(property, 1));
     case Agreement::tie:
       return "no majority, because of a tie: " + values_text(property, 0);
@@ -159,7 +153,7 @@ std::string what_differs(const DriftProperty& property) {
 std::string property_line(const DriftProperty& property) {
   std::string out = what_differs(property);
   if (!property.not_looked_at.empty() && property.agreement != Agreement::unseen)
-    out += fmt::format("; not looked at on {}", some_of(property.not_looked_at));
+    out += fmt::format("; not looked at on {}", some_of(property.not_looked_at, kShownHosts));
   return markup::plain(property.name + ": " + out);
 }
 
@@ -301,7 +295,7 @@ std::string render_drift(const Drift& drift) {
     }
     const std::string title = group.name.empty() ? "all hosts" : "group " + group.name;
     out += markup::plain(fmt::format("{} ({}): {} of {} properties are equal on all hosts", title,
-                                     counted(group.hosts.size()), alike, group.properties.size()));
+                                     counted_hosts(group.hosts.size()), alike, group.properties.size()));
     out += "\n" + lines;
   }
   return out.empty() ? "no hosts\n" : out;

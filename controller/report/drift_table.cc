@@ -3,21 +3,15 @@
 
 #include <algorithm>
 
+#include "base/some_of.h"
 #include "controller/report/markup.h"
 
 namespace muster::markup {
 namespace {
 
-constexpr size_t kShownHosts = 12;
+constexpr size_t kListedHosts = 12;
 
-std::string some_of(const std::vector<std::string>& hosts) {
-  std::string out;
-  for (size_t i = 0; i < std::min(hosts.size(), kShownHosts); ++i) out += (i ? ", " : "") + hosts[i];
-  if (hosts.size() > kShownHosts) out += fmt::format(" and {} more", hosts.size() - kShownHosts);
-  return escape(out);
-}
-
-std::string counted(size_t hosts) { return fmt::format("{} node{}", hosts, hosts == 1 ? "" : "s"); }
+std::string counted_nodes(size_t hosts) { return fmt::format("{} node{}", hosts, hosts == 1 ? "" : "s"); }
 
 bool is_equal(const DriftProperty& property) {
   return property.agreement == Agreement::equal && property.not_looked_at.empty();
@@ -29,15 +23,15 @@ std::string row(const DriftProperty& property) {
   for (const DriftValue& one : property.values)
     if (&one != majority)
       others += fmt::format("{}{} on <b>{}</b>", others.empty() ? "" : "<br>", escape(one.value),
-                            some_of(one.hosts));
+                            escape(some_of(one.hosts, kListedHosts)));
   return fmt::format(
       "<tr><td><b>{}</b></td><td data-l=\"Most\">{}</td><td data-l=\"Others\">{}</td><td data-l=\"Not looked "
       "at\">{}</td></tr>",
       escape(property.name),
       majority ? fmt::format("{} <span class=\"muted\">on {}</span>", escape(majority->value),
-                             counted(majority->hosts.size()))
+                             counted_nodes(majority->hosts.size()))
                : fmt::format("<span class=\"muted\">{}</span>", escape(to_string(property.agreement))),
-      others, some_of(property.not_looked_at));
+      others, escape(some_of(property.not_looked_at, kListedHosts)));
 }
 
 std::string table(const DriftGroup& group) {
@@ -54,7 +48,7 @@ std::string table(const DriftGroup& group) {
   }
   std::string out =
       fmt::format("<h3>{} ({}): {} of {} properties are equal on all hosts</h3>", escape(group.name),
-                  counted(group.hosts.size()), equal, group.properties.size());
+                  counted_nodes(group.hosts.size()), equal, group.properties.size());
   if (!rows.empty())
     out +=
         "<div class=\"scroll\"><table class=\"stack\"><thead><tr><th>Property</th><th>Most</th><th>Others"

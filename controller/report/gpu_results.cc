@@ -26,10 +26,6 @@ std::map<std::string, std::string> models_of(const NodeReport& node) {
   return out;
 }
 
-bool handed_over(const NodeReport& node) {
-  return node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded;
-}
-
 }  // namespace
 
 Result<GpuResults> read_gpu_results(const std::string& text, const std::string& public_pem,

@@ -27,7 +27,7 @@ struct GpuResults {
   std::map<std::string, std::map<std::string, ProvenSpeed>> models = {};
 };
 
-// True if `value` (base64) is the Ed25519 signature of `body` by the key in PEM form; see base/pki.h.
+// True if `value` (base64) is the Ed25519 signature of `body` by the key in PEM form; see sys/pki.h.
 using SignatureCheck =
     std::function<bool(const std::string& public_pem, const std::string& body, const std::string& value)>;
 

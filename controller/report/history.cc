@@ -13,10 +13,6 @@ namespace {
 constexpr const char* kCarried = "carried_from_run";
 constexpr double kSameMemory = 0.015;  // the amount that firmware and kernel keep varies a little
 
-bool handed_over(const NodeReport& node) {
-  return node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded;
-}
-
 Json entry(const NodeReport& node, const Check& check) {
   Json out = {
       {"check", check.name}, {"subject", check.subject}, {"value", *check.measured}, {"like", check.like}};

@@ -100,6 +100,10 @@ struct NodeReport {
   std::vector<Check> checks = {};
   Json facts = nullptr;  // base/facts.h, as found
 };
+// True if users got the node.
+inline bool handed_over(const NodeReport& node) {
+  return node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded;
+}
 
 struct LinkRecord {                 // one direction of one pair
   std::string from = {}, to = {};   // node names

@@ -1,5 +1,5 @@
 // The text form of a report's signature: its position and which bytes it covers. The cryptography is in
-// base/pki.h.
+// sys/pki.h.
 //
 // A signed report is the report's JSON text with one more key at the end:
 //   ,

@@ -5,11 +5,10 @@
 #include <fmt/ranges.h>
 #include <set>
 
-#include "controller/plan/disk_selection.h"
-#include "controller/plan/hardware.h"
-#include "controller/plan/hosts_spec.h"
 #include "controller/report/measured.h"
 #include "controller/report/stand_ins.h"
+#include "controller/spec/disk_match.h"
+#include "controller/spec/hardware.h"
 
 namespace muster {
 namespace {
@@ -186,9 +185,7 @@ Check judge_disks(const DiskGroup& group, const HardwareFacts& facts) {
   return check;
 }
 
-// ---- a spec that was generated from the hosts themselves (controller/plan/hosts_spec.h)
-
-bool is_generated(const NodeSpec& node) { return node.adopt.host_key == no_host_key(); }
+// ---- a spec that was generated from the hosts themselves (controller/hosts/hosts_spec.h)
 
 // What the machine has, if no majority shows what it should have: compared with its own history only.
 void keep_own(const HardwareFacts& facts, std::vector<Check>& out) {

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "base/steady.h"
 #include "controller/plan/plan.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
 
 namespace muster {
 

@@ -24,15 +24,15 @@
 #include "base/result.h"
 #include "base/wire.h"
 #include "controller/plan/plan.h"
-#include "controller/run/probe_verdict.h"
+#include "controller/ports/run_ports.h"
+#include "controller/ports/store.h"
 #include "controller/run/hooks.h"
 #include "controller/run/known_agent.h"
+#include "controller/run/node_state.h"
+#include "controller/run/probe_verdict.h"
 #include "controller/run/rings.h"
 #include "controller/run/run_limits.h"
-#include "controller/run/node_state.h"
-#include "controller/run/run_ports.h"
 #include "controller/run/step_log.h"
-#include "controller/store/store.h"
 
 namespace muster {
 

@@ -13,7 +13,7 @@
 #include "base/steady.h"
 #include "base/wire.h"
 #include "controller/plan/plan.h"
-#include "controller/power/power.h"
+#include "controller/ports/power.h"
 
 namespace muster {
 

@@ -9,9 +9,9 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "controller/ports/store.h"
 #include "controller/run/node_run.h"
 #include "controller/run/step_log.h"
-#include "controller/store/store.h"
 
 namespace muster {
 

@@ -67,7 +67,7 @@ Decision restarting(const Situation& s, const ExecutorTiming& t) {
 }
 
 // No report of its restart arrived: the report was lost, the machine hangs, or its network is cut.
-Decision silence(const Situation& s, const ExecutorTiming& t) {
+Decision slot_silence(const Situation& s, const ExecutorTiming& t) {
   const std::string observed = silence_text(s);
   const auto wait = [&](SteadyMs check_at) {
     Decision d = wait_for_sign(s, s.deadline, why_next(s));
@@ -94,7 +94,7 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
 Decision advance_slot(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline) return late(s, t);
   if (s.departed || s.cycled) return restarting(s, t);
-  if (s.now - s.silent_since >= t.silent_after) return silence(s, t);
+  if (s.now - s.silent_since >= t.silent_after) return slot_silence(s, t);
   if (!s.mode)
     return wait_for("no agent yet", "the agent", "unknown", s.started,
                     std::min(s.deadline, s.silent_since + t.silent_after), "the power state is read");

@@ -16,7 +16,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
 
 namespace muster {
 

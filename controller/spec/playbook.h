@@ -79,12 +79,6 @@ struct Playbook {
   std::vector<NamedStep> replaces = {}, removes = {};
   std::string origin = "";  // where a playbook that is not shipped comes from, for plans; empty: shipped
 };
-struct ParsedPlaybook {
-  Playbook playbook;
-  std::vector<SpecError> errors;
-};
-ParsedPlaybook parse_playbook(const std::string& text);
-
 // Renders every string in `value` as mustache over `context`. A whole-string "{{{name}}}" or "{{name}}" whose
 // context value is not a string keeps its type (list, number, bool, object); as an element of a list, the
 // name of a list stands for its elements. An unknown variable is an error that names it.

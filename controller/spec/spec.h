@@ -166,17 +166,8 @@ struct StorageSpec {
 int fewest_drives(const std::string& level);
 // True if an array of this level survives the loss of a drive.
 bool is_redundant(const std::string& level);
-// Returns the playbook that sets up an engine: "moosefs" -> "storage-shared".
-std::string engine_playbook(const std::string& engine);
-// True if the section is declared on this node's disks, which determines what they may contain. With engine
-// nfs only the server's disks are used; `role` selects the nodes that mount.
-bool holds_data(const StorageSpec& storage, const NodeSpec& node);
 // True if the node's role has the engine's playbook.
 bool takes_part(const StorageSpec& storage, const NodeSpec& node);
-// True if the section really is on the node's disks: holds_data() and takes_part().
-bool is_member(const StorageSpec& storage, const NodeSpec& node);
-// True if the node mounts the section.
-bool mounts(const StorageSpec& storage, const NodeSpec& node);
 // Allows traffic in addition to what playbook `firewall` always allows.
 struct FirewallRule {
   std::string from;                // network or address; empty: everywhere
@@ -276,23 +267,14 @@ struct Spec {
 // The value of a variable for this node: the node's own, else the cluster's. `node` null: the cluster's.
 std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
                               const std::string& otherwise = "");
+// The host key of a node whose key is unknown. It matches no key: connections that check it fail.
+std::string no_host_key();
+// True for a node of a spec that was generated from the hosts themselves (controller/hosts/hosts_spec.h).
+bool is_generated(const NodeSpec& node);
 // True if something other than the node's own system or a person can switch its power, and so can reset the
 // node when it hangs.
 bool is_switched(const NodeSpec& node);
-// The member that leads the section: its declared server, else the first by name; null without members.
-const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage);
 
-struct ParsedSpec {
-  Spec spec;
-  std::vector<SpecError> errors;  // empty: usable
-};
-// Names that exist outside the file, in addition to the spec's own playbooks; with an empty list they are not
-// checked.
-struct SpecNames {
-  std::vector<std::string> playbooks, profiles, recipes;
-};
-// `text` is YAML. All failures are reported in `errors`.
-ParsedSpec parse_spec(const std::string& text, const SpecNames& names = {});
 // "gpu[01-03]" -> gpu01, gpu02, gpu03; "gpu[01-03,07]" adds gpu07; invalid on malformed or reversed ranges,
 // or more than 4096 names. In addresses and MACs of the same node entry, {n}, {n+10}, {n-1} stand for the
 // number (in a MAC as two hexadecimal digits); a list there has one value per name, in this order.

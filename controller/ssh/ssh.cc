@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/digest.h"
+#include "controller/ssh/key_ptr.h"
 #include "controller/ssh/ssh_agent.h"
 #include "controller/ssh/ssh_keys.h"
 
@@ -285,11 +286,6 @@ class RootSession : public SshSession {
   }
   std::unique_ptr<SshSession> inner_;
 };
-
-struct KeyFree {
-  void operator()(ssh_key key) const { ssh_key_free(key); }
-};
-using KeyPtr = std::unique_ptr<std::remove_pointer_t<ssh_key>, KeyFree>;
 
 Result<KeyPtr> private_key_in(const std::string& text) {
   ssh_key key = nullptr;

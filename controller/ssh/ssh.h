@@ -1,7 +1,7 @@
 // SSH to a running Linux host: runs a command, writes its stdin, reads its output. Exec only: no SFTP, no
 // SCP, no agent forwarding, no configuration files, no known_hosts. Used by `muster node add --adopt`
 // (cli/adopt_verb.cc) to inspect a host and to install the muster agent on it, and by musterd for a system
-// that a provider has just installed with a single-use key (controller/power/sakura/provider_install.h).
+// that a provider has just installed with a single-use key (controller/power/provider/provider_install.h).
 //
 // The host key is pinned: "SHA256:<base64>" as ssh-keygen prints it, compared before authentication. With an
 // empty pin the connection is refused unless learn_host_key() was used to show the key to the operator first.
@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "sys/os.h"
 
 namespace muster {
 

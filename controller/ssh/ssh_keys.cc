@@ -6,14 +6,11 @@
 #include <memory>
 #include <sstream>
 
+#include "controller/ssh/key_ptr.h"
+
 namespace muster {
 
 namespace {
-
-struct KeyFree {
-  void operator()(ssh_key key) const { ssh_key_free(key); }
-};
-using KeyPtr = std::unique_ptr<std::remove_pointer_t<ssh_key>, KeyFree>;
 
 // Parses "TYPE BASE64 ..."; null if it is not a public key.
 KeyPtr public_key(const std::string& line) {

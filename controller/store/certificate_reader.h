@@ -9,8 +9,8 @@
 #include <mutex>
 #include <string>
 
+#include "controller/ports/store.h"
 #include "controller/store/sqlite.h"
-#include "controller/store/store.h"
 
 namespace muster {
 

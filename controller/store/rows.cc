@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json_dump.h"
-#include "controller/store/prefix.h"
+#include "controller/ports/prefix.h"
 
 namespace muster {
 

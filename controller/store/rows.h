@@ -1,9 +1,9 @@
-// Reads and writes the rows of controller/store/store.h in SQLite. Internal to the SQLite store. Thread: that
+// Reads and writes the rows of controller/ports/store.h in SQLite. Internal to the SQLite store. Thread: that
 // of the connection.
 #pragma once
 
+#include "controller/ports/store.h"
 #include "controller/store/sqlite.h"
-#include "controller/store/store.h"
 
 namespace muster {
 

@@ -9,12 +9,12 @@
 #include <mutex>
 #include <thread>
 
-#include "base/contain.h"
-#include "base/lock_file.h"
-#include "base/log.h"
+#include "controller/ports/prefix.h"
 #include "controller/store/mark.h"
-#include "controller/store/prefix.h"
 #include "controller/store/rows.h"
+#include "sys/contain.h"
+#include "sys/lock_file.h"
+#include "sys/log.h"
 
 namespace muster {
 

@@ -8,9 +8,9 @@
 
 #include <memory>
 
-#include "base/reactor.h"
+#include "controller/ports/store.h"
 #include "controller/store/migrate.h"
-#include "controller/store/store.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

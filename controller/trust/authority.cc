@@ -1,8 +1,8 @@
 #include "controller/trust/authority.h"
 
 #include "base/digest.h"
-#include "base/os.h"
 #include "controller/trust/kept_keys.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

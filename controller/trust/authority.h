@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/pki.h"
 #include "base/result.h"
+#include "sys/pki.h"
 
 namespace muster {
 

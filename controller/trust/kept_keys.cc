@@ -1,6 +1,6 @@
 #include "controller/trust/kept_keys.h"
 
-#include "base/lock_file.h"
+#include "sys/lock_file.h"
 
 namespace muster {
 

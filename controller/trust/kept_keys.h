@@ -4,9 +4,9 @@
 #include <functional>
 #include <string>
 
-#include "base/os.h"
-#include "base/pki.h"
 #include "base/result.h"
+#include "sys/os.h"
+#include "sys/pki.h"
 
 namespace muster {
 

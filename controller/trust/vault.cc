@@ -3,8 +3,8 @@
 #include <libssh/libssh.h>
 
 #include "base/digest.h"
-#include "base/os.h"
 #include "controller/trust/seal.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

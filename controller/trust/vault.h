@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/reactor.h"
 #include "base/result.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
+#include "sys/reactor.h"
 
 namespace muster {
 
@@ -20,7 +20,7 @@ namespace muster {
 Result<std::string> make_ssh_key();
 Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment);
 
-// True for the names of muster's own keys (controller/power/sakura/provider_install.h): operators can neither
+// True for the names of muster's own keys (controller/power/provider/provider_install.h): operators can neither
 // set nor delete them, nor name them in a spec or a playbook, which would send them to a node or a BMC.
 bool is_reserved_secret(const std::string& name);
 

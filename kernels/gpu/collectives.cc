@@ -5,7 +5,7 @@
 //              muster-accept-gpu nccl --nodes 2 --node 1 --root 10.20.0.11:7491 --gpus 0,1,2,3
 //                                         one process per node, the same number of GPUs on each;
 //                                         `muster-mpi-check --load nccl` starts them
-// Reference:   rank_value() (kernels/gpu/exact.h): element i of rank r's data is an integer that every
+// Reference:   rank_value() (kernels/cpu/exact.h): element i of rank r's data is an integer that every
 //              rank can compute, so sums are exact in any order and each receiver can check what it gets.
 //              Compared bit by bit, after the buffer was filled with NaN.
 // Structure:   for each collective and size one verified call, then consecutive timed calls.

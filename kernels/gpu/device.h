@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gpu/exact.h"
+#include "kernels/cpu/exact.h"
 #include "kernels/training/digits.h"
 
 namespace muster::kernels::gpu {

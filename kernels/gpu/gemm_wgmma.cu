@@ -2,7 +2,7 @@
 // accelerator loads, bf16 and fp8.
 //
 // How to run:  muster-accept-gpu gemm --kernel own; muster-accept-gpu sdc --kernel own
-// Reference:   golden_product() (kernels/gpu_logic.h); the layouts are tested on the host
+// Reference:   golden_product() (kernels/gpu/logic/gpu_logic.h); the layouts are tested on the host
 //              (tests/unit/kernels/gpu_tiles_test.cc).
 // Structure:   persistent blocks of three warpgroups, one block per multiprocessor. One thread of warpgroup
 //              0 loads operand tiles of 128 bytes of K, swizzled, into a ring guarded by mbarriers;

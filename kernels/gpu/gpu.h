@@ -1,5 +1,5 @@
 // Acceptance kernels for GPUs: matrix products, silent data corruption, memory, copies, collectives.
-// muster-accept-gpu (kernels/gpu/main.cc) runs one per process and prints its Measurement (kernels/kernels.h)
+// muster-accept-gpu (kernels/gpu/main.cc) runs one per process and prints its Measurement (kernels/common/kernels.h)
 // as JSON, one part per GPU.
 //
 // Linking and calling these functions does not require a GPU: without driver, GPU or library the outcome is
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
 #include "kernels/training/block.h"
 
 namespace muster::kernels::gpu {
@@ -33,7 +33,7 @@ struct GemmOptions {
   Selection gpus = {};
   double seconds = 5;
   size_t n = 8192;              // matrix edge; for muster's own kernels a multiple of 256
-  std::string format = "bf16";  // formats() of kernels/gpu_logic.h
+  std::string format = "bf16";  // formats() of kernels/gpu/logic/gpu_logic.h
   std::string maker = "auto";   // own, cublaslt, or auto: cuBLASLt
   bool compare = false;         // also measures the other implementation and the cost of the register digest
 };

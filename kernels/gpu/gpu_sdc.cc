@@ -5,7 +5,7 @@
 //              [--inject-flip SITE:ELEMENT:BIT [--flip-once]]   (SITE as in muster-accept sdc; 2 and 3 need
 //              an own kernel)
 // Reference:   golden_product(): integer arithmetic on the host, from the seed; uses neither the unit nor
-//              the format under test. The checks are those of kernels/sdc.h, which is this program's
+//              the format under test. The checks are those of kernels/cpu/sdc.h, which is this program's
 //              CPU reference.
 // Structure:   fill -> product (own kernel: digest in the registers) -> digest of the memory -> the same
 //              product again with its tiles on different multiprocessors -> digest; every tenth time
@@ -13,7 +13,7 @@
 //              the digest of the memory is compared with the golden one.
 // Expected:    no alarm; with an injected bit flip, one (docs/acceptance-gpu.md).
 // Ran on:      one H200, one H100 (bench/results).
-#include "kernels/sdc.h"
+#include "kernels/cpu/sdc.h"
 
 #include <algorithm>
 #include <fmt/format.h>

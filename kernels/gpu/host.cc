@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <thread>
 
+#include "kernels/common/library.h"
 #include "kernels/gpu/cublaslt.h"
-#include "kernels/gpu_logic.h"
-#include "kernels/library.h"
+#include "kernels/gpu/logic/gpu_logic.h"
 
 namespace muster::kernels::gpu {
 namespace {

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/library.h"
 #include "kernels/gpu/gpu.h"
-#include "kernels/gpu_logic.h"
-#include "kernels/library.h"
+#include "kernels/gpu/logic/gpu_logic.h"
 
 namespace muster::kernels::gpu {
 

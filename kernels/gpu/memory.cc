@@ -1,7 +1,7 @@
 // Memory of a GPU: bandwidth, a pattern test of all free memory, and the error counters before and after.
 //
 // How to run:  muster-accept-gpu memory [--seconds 5] [--rounds 0] [--max-mib 0] [--inject-flip 0:WORD:BIT]
-// Reference:   pattern_at() (kernels/gpu/exact.h). The counters are nvidia-smi's own.
+// Reference:   pattern_at() (kernels/cpu/exact.h). The counters are nvidia-smi's own.
 // Structure:   four bandwidth loops over arrays larger than the cache, median of the samples; then all free
 //              memory in pieces: write a pattern to all of it, then compare all of it, so that every
 //              word must keep its value while the rest is processed.

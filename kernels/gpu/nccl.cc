@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "kernels/gpu_logic.h"
+#include "kernels/gpu/logic/gpu_logic.h"
 
 namespace muster::kernels::gpu {
 

@@ -8,7 +8,7 @@
 // "mma.m16n8k32" and "Register Fragments and Shared Memory Matrix Layouts for wgmma". Stateless functions.
 #pragma once
 
-#include "kernels/gpu/exact.h"
+#include "kernels/cpu/exact.h"
 
 namespace muster::kernels::gpu {
 

@@ -28,10 +28,10 @@
 #include <map>
 #include <thread>
 
-#include "kernels/gpu/nccl.h"
+#include "kernels/common/program.h"
 #include "kernels/gpu/gpu_network.h"
+#include "kernels/gpu/nccl.h"
 #include "kernels/gpu/product.h"
-#include "kernels/program.h"
 
 namespace muster::kernels::gpu {
 namespace {

@@ -23,7 +23,8 @@
 #include <utility>
 
 #include "base/json_dump.h"
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
+#include "kernels/link/link.h"
 #include "kernels/together/loads.h"
 #include "kernels/together/training_load.h"
 

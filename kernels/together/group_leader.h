@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
 #include "kernels/together/message.h"
 
 namespace muster::together {

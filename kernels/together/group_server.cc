@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/log.h"
 #include "kernels/together/line_socket.h"
 #include "kernels/together/rank_process.h"
+#include "sys/log.h"
 
 namespace muster::together {
 namespace {
@@ -19,8 +19,8 @@ namespace {
 using kernels::seconds_now;
 
 constexpr size_t kMostClients = 16;
-constexpr double kSendSeconds = 20, kFirstLineSeconds = 20;
-constexpr int kTickMilliseconds = 500;  // how soon the end of the parent is noticed
+constexpr double kAnswerSeconds = 20, kFirstLineSeconds = 20;
+constexpr int kParentTickMilliseconds = 500;  // how soon the end of the parent is noticed
 
 Json refusal(Loss how, const std::string& why) { return {{"error", why}, {"how", to_string(how)}}; }
 
@@ -64,7 +64,7 @@ class Server {
     std::vector<pollfd> watched = {{rank_ ? -1 : listening_.fd(), POLLIN, 0},
                                    {rank_ ? rank_->fd() : -1, POLLIN, 0}};
     for (const auto& client : clients_) watched.push_back({client.line.fd(), POLLIN, 0});
-    ::poll(watched.data(), watched.size(), kTickMilliseconds);
+    ::poll(watched.data(), watched.size(), kParentTickMilliseconds);
     if (rank_ && watched[1].revents != 0 && !rank_->read()) answer();
     size_t at = 1;
     for (auto& client : clients_)
@@ -88,7 +88,7 @@ class Server {
     const auto& peers = options_.peers;
     if (std::find(peers.begin(), peers.end(), line.peer()) == peers.end() || clients_.size() >= kMostClients)
       return;
-    if (!line.send(line_of({{"muster_group", kMessageVersion}}), kSendSeconds).ok()) return;
+    if (!line.send(line_of({{"muster_group", kMessageVersion}}), kAnswerSeconds).ok()) return;
     clients_.push_back({std::move(line), seconds_now()});
   }
 
@@ -111,7 +111,7 @@ class Server {
     const Status begun =
         begin(client, json.ok() && json->is_object() && json->contains("work") ? (*json)["work"] : Json());
     if (begun.ok()) return;
-    (void)client.line.send(line_of(refusal(Loss::refused, begun.error().message)), kSendSeconds);
+    (void)client.line.send(line_of(refusal(Loss::refused, begun.error().message)), kAnswerSeconds);
     client.done = true;
   }
 
@@ -132,12 +132,12 @@ class Server {
     Json result;
     const std::string broke = rank_->end(result);
     if (!broke.empty()) return give_up(Loss::died, broke);
-    (void)leader_->line.send(line_of({{"result", std::move(result)}}), kSendSeconds);
+    (void)leader_->line.send(line_of({{"result", std::move(result)}}), kAnswerSeconds);
     drop_rank();
   }
 
   void give_up(Loss how, const std::string& why) {
-    (void)leader_->line.send(line_of(refusal(how, why)), kSendSeconds);
+    (void)leader_->line.send(line_of(refusal(how, why)), kAnswerSeconds);
     drop_rank();
   }
 

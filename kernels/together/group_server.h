@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
 #include "kernels/together/loads.h"
 #include "kernels/together/socket.h"
 

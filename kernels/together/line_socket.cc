@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
 
 namespace muster::together {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
 #include "kernels/together/group.h"
 #include "kernels/training/block.h"
 

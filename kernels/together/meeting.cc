@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/digest.h"
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
 #include "kernels/together/tcp_group.h"
 
 namespace muster::together {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
 #include "kernels/together/message.h"
 
 namespace muster::together {
@@ -18,7 +18,7 @@ namespace {
 
 using kernels::seconds_now;
 
-constexpr double kTryAgain = 0.25, kOneTry = 10;
+constexpr double kCallAgain = 0.25, kOneTry = 10;
 
 // A connection attempt in progress.
 struct Attempt {
@@ -58,7 +58,7 @@ class Calls {
     if ((attempt.socket || calls_[i].line) && now - attempt.since > kOneTry)
       fail_attempt(i, Loss::absent, "");
     if (attempt.socket || calls_[i].line || now < attempt.next) return;
-    attempt = {{}, now, now + kTryAgain};
+    attempt = {{}, now, now + kCallAgain};
     const Member& member = members_[static_cast<size_t>(calls_[i].rank)];
     auto socket = start_connect(from_, member.address, member.port);
     if (socket.ok())
@@ -73,7 +73,7 @@ class Calls {
     calls_[i].why = why.empty() ? "no answer: its machine is off, or a firewall drops packets" : why;
     calls_[i].line = nullptr;
     attempts_[i].socket.reset();
-    attempts_[i].next = seconds_now() + kTryAgain;
+    attempts_[i].next = seconds_now() + kCallAgain;
   }
 
   void wait() {

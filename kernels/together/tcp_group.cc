@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
 
 namespace muster::together {
 

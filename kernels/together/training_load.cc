@@ -19,7 +19,7 @@
 // Operations:  72 D^2 + 12 S D per token and layer. MFU = operations / time / (cores x operations per cycle
 //              x base clock, single precision), where sysfs shows the clock.
 // Energy:      joules per step, summed over the nodes of a group if all of them can read the same meter
-//              (kernels/energy.h); over all repetitions, which must take long enough for the meter.
+//              (kernels/counters/energy.h); over all repetitions, which must take long enough for the meter.
 // Expected:    one node 60-90 % of twice the rate of muster-accept dgemm (single precision is twice as fast);
 //              losses with more nodes are due to the network.
 #include "kernels/together/training_load.h"

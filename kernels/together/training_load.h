@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/energy.h"
+#include "kernels/counters/energy.h"
 #include "kernels/together/loads.h"
 
 namespace muster::together {

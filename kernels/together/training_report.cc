@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "kernels/cpu/cpu.h"
 #include "kernels/together/training_load.h"
 
 namespace muster::together {

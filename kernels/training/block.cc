@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "kernels/multiply.h"
+#include "kernels/common/multiply.h"
 #include "kernels/training/digits.h"
 
 namespace muster::training {

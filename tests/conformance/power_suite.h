@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "controller/power/power.h"
+#include "controller/ports/power.h"
 
 namespace muster::conformance {
 

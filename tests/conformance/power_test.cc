@@ -1,13 +1,13 @@
 #include <atomic>
 #include <optional>
 
-#include "base/http.h"
 #include "base/json.h"
 #include "controller/power/command_driver.h"
 #include "controller/power/ipmi.h"
 #include "controller/power/redfish.h"
 #include "controller/power/wrap.h"
 #include "lab/bmc_profile.h"
+#include "sys/http/http.h"
 #include "tests/catch.h"
 #include "tests/conformance/power_suite.h"
 #include "tests/fakes/bmc_bench.h"

@@ -1,4 +1,4 @@
-// One suite for all step modules: what every module promises in agent/step.h. A module without a sample here
+// One suite for all step modules: what every module promises in agent/core/step.h. A module without a sample here
 // fails the suite.
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "agent/steps/step_modules.h"
 #include "base/digest.h"
 #include "tests/catch.h"

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
 
 namespace muster::conformance {
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # foreign file system on a data disk, two disks where one is declared: refused (exit 4); appearing after approval: exit 3; never written
-# stands on: agent/approved_disks* agent/disk agent/image/image_job* agent/steps/disk controller/plan controller/run
+# stands on: agent/facts/approved_disks* agent/disk agent/image/image_job* agent/steps/disk controller/plan controller/run
 # stands on: controller/engines/local* controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 3 >"$work/cluster.yaml"

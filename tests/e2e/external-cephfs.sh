@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # one node mounts a CephFS that two others serve as the site would, with a key of the site's; written there, read here; unmounted and back with the monitor
 # stands on: agent/storage/{ceph,external,health,parts,shared}* controller/engines/{ceph,engine,external}*
-# stands on: controller/nodes/storage_reports* controller/plan/external_storage* controller/spec/{own_playbooks,reader_external}*
+# stands on: controller/link/storage_reports* controller/plan/external_storage* controller/spec/{own_playbooks,reader_external}*
 # stands on: controller/trust/vault* controller/power/redfish* images/debian-13.yaml
 # stands on: playbooks/{base,firewall,ssh,storage-ceph,storage-external}.yaml
 source "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # disks that look empty at their ends (zapped tables, zeroed beginnings, stripes): refused as OS and data disk (exit 4), never written
-# stands on: agent/collect_facts* agent/disk controller/plan controller/engines/local* controller/power/redfish*
+# stands on: agent/facts/collect_facts* agent/disk controller/plan controller/engines/local* controller/power/redfish*
 # stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 old='old, size: 1 GiB, serial_prefix: LABOLD, count: 12'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # a node with the distribution's full kernel and firmware (kernel: full, recipe debian-12-metal), as metal gets it: netbooted, imaged, configured; with declared network services
 # stands on: agent/{kernel_modules,ram_init}* agent/steps/{network,packages,system} controller/image
-# stands on: controller/plan/network_services* controller/spec/reader_services* images/debian-12-metal.yaml
+# stands on: controller/plan/network_services* controller/spec/reader/reader_services* images/debian-12-metal.yaml
 # stands on: controller/engines/local* controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 # Nothing answers at these addresses: the test looks at the node's settings.

@@ -2,7 +2,7 @@
 # strangers on the provisioning network: thieves early and late, polling, no UUID, an impostor, floods, shared files, images: each an event
 # stands on: agent/{agent,http_link,identity}* agent/steps/disk/mount_flags* agent/storage/{nfs,parts}*
 # stands on: controller/engines/{local,nfs}* controller/power/redfish* controller/* controller/{api,boot,link,nodes,run,store,trust}
-# stands on: controller/image/image_service* playbooks/{base,firewall,ssh,storage-local,storage-nfs}.yaml
+# stands on: controller/image/service/image_service* playbooks/{base,firewall,ssh,storage-local,storage-nfs}.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 2 's/\[ base, ssh, firewall, storage-local \]/[ base, ssh, firewall, storage-local, storage-nfs ]/' \
   's/^      fast: .*/&\n      home: { match: { serial: "LABHOME*", size: 1 GiB, count: 1 }, policy: format-if-blank }/' \

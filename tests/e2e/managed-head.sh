@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # the machine that musterd runs on is a node of its own cluster: configured like the other one, which it goes on booting through its own firewall; never re-imaged, wiped or switched off
-# stands on: agent/adopt* agent/steps/network/{probe,tcp,ufw}* agent/steps/system cli/adopt* controller/boot
-# stands on: controller/bringup/{bringup,own_machine_here}* controller/api/power_api* controller/plan/{closed_port,own_machine}* controller/power/power_service* controller/ssh
+# stands on: agent/joining/adopt* agent/steps/network/{probe,tcp,ufw}* agent/steps/system cli/adopt* controller/boot
+# stands on: controller/bringup/{bringup,own_machine_here}* controller/api/power_api* controller/plan/{closed_port,own_machine}* controller/power/service/power_service* controller/ssh
 # stands on: systemd controller/engines/local* controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 debs=$work/debs

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # a machine that only a person can switch: asked for with a deadline, over a controller that is killed, holding up no other node; goes on when it netboots
-# stands on: cli/power* controller/boot/boot_service* controller/power/{by_hand,manual,power,redfish}* controller/run
+# stands on: cli/power* controller/boot/service/boot_service* controller/power/{by_hand,manual,power,redfish}* controller/run
 # stands on: controller/engines/local* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 1 's/^limits:.*/limits: { netboot: 8 min, boot: 10 min }/' >"$work/one.yaml"

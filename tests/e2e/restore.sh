@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # a database copy from the middle of the bring-up under the working cluster: nothing is powered or written, and `up` re-images no node
-# stands on: agent/agent* controller/* controller/{bringup,link,nodes,run,store} schema controller/engines/local*
+# stands on: agent/core/agent* controller/* controller/{bringup,link,nodes,run,store} schema controller/engines/local*
 # stands on: controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 nodes=(node01 node02)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # two machines with two rails of RoCE (soft-RoCE on each): RoCE v2 GIDs, MTU, nccl.conf, and perftest's traffic on the rail it was given and no other
-# stands on: agent/steps/network controller/plan/interconnect* controller/spec/reader_rails* controller/engines/local*
+# stands on: agent/steps/network controller/plan/interconnect* controller/spec/reader/reader_rails* controller/engines/local*
 # stands on: controller/power/redfish* playbooks/{base,firewall,interconnect,mpi,networks,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 2 's/firewall, storage-local \]/firewall, networks, storage-local, mpi, interconnect ]/' 's/kernel: cloud/kernel: full/' \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # three machines in three roles: a head that leads Slurm and Prometheus although its name sorts last, a storage node with neither Slurm nor MPI, one that computes
 # stands on: agent/steps/services agent/storage/{nfs,parts}* controller/engines/{engine,nfs}* controller/plan
-# stands on: controller/power/redfish* controller/spec/reader_rules*
+# stands on: controller/power/redfish* controller/spec/reader/reader_rules*
 # stands on: playbooks/{base,firewall,monitoring,mpi,scheduler,ssh,storage-nfs}.yaml playbooks/acceptance/lab.yaml
 source "$(dirname "$0")/lib.sh"
 basics="base, ssh, firewall, storage-nfs"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # a node that reboots, is cut off or lost its power is waited for and powered on by `up`, never re-imaged unasked
-# stands on: agent/agent* controller/{bringup,link,nodes,plan,run} controller/power/{power,redfish,waiter}*
+# stands on: agent/core/agent* controller/{bringup,link,nodes,plan,run} controller/power/{power,redfish,waiter}*
 # stands on: controller/engines/local* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 2 >"$work/cluster.yaml"

@@ -9,12 +9,12 @@
 #include <mutex>
 #include <optional>
 
-#include "base/http.h"
-#include "base/pki.h"
-#include "controller/power/power.h"
+#include "controller/ports/power.h"
 #include "controller/power/waiter.h"
 #include "lab/bmc.h"
 #include "lab/fake_machine.h"
+#include "sys/http/http.h"
+#include "sys/pki.h"
 #include "tests/catch.h"
 
 namespace muster {

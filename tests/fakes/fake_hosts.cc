@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "agent/agent.h"
+#include "agent/core/agent.h"
 #include "base/digest.h"
 
 namespace muster {

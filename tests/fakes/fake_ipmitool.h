@@ -14,9 +14,9 @@
 
 #include <fmt/format.h>
 
-#include "base/os.h"
 #include "controller/power/waiter.h"
 #include "lab/fake_machine.h"
+#include "sys/os.h"
 
 namespace muster::testing {
 

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/step.h"
-#include "base/os.h"
+#include "agent/core/step.h"
+#include "sys/os.h"
 #include "tests/fakes/fake_firewall.h"
 
 namespace muster::tests {

@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-#include "base/os.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/free_port.h"
 #include "tests/fakes/temp_dir.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "base/reactor.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

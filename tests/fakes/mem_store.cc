@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "controller/store/prefix.h"
+#include "controller/ports/prefix.h"
 
 namespace muster {
 

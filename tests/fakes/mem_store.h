@@ -12,8 +12,8 @@
 #include <memory>
 #include <optional>
 
-#include "base/reactor.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
+#include "sys/reactor.h"
 
 namespace muster {
 

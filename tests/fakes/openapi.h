@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "base/http.h"
 #include "base/json.h"
 #include "base/lower.h"
+#include "sys/http/http.h"
 
 namespace muster::testing {
 

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "base/http.h"
-#include "base/pki.h"
 #include "controller/power/sakura/sakura_phy.h"
 #include "controller/power/wrap.h"
 #include "lab/fake_machine.h"
 #include "lab/phy_api.h"
+#include "sys/http/http.h"
+#include "sys/pki.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

@@ -3,7 +3,8 @@
 
 #include "controller/report/expected.h"
 #include "controller/report/verdict.h"
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
+#include "kernels/cpu/cpu.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/field/case.h"
 

@@ -5,7 +5,8 @@
 #include <sstream>
 
 #include "controller/boot/boot.h"
-#include "controller/boot/dhcp_service.h"
+#include "controller/boot/service/dhcp_service.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "tests/field/case.h"
 #include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"

@@ -2,15 +2,16 @@
 // does, or the plan refuses.
 #include <algorithm>
 
-#include "agent/collect_facts.h"
 #include "agent/disk/disk_probe.h"
+#include "agent/facts/collect_facts.h"
 #include "agent/steps/disk/data_disks.h"
 #include "agent/steps/disk/mounts.h"
 #include "base/disk_source.h"
-#include "base/disks_under.h"
 #include "base/json_dump.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/plan/lint.h"
+#include "controller/spec/disk_match.h"
+#include "host/disks_under.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/field/machines.h"
 

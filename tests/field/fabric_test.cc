@@ -2,7 +2,7 @@
 // shell over answers of nvidia-smi; lspci and systemctl are stand-ins.
 #include <filesystem>
 
-#include "base/os.h"
+#include "sys/os.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/field/case.h"
 #include "tests/unit/plan/reference_step.h"

@@ -3,9 +3,10 @@
 #include <sstream>
 #include <vector>
 
-#include "base/os.h"
-#include "kernels/kernels.h"
-#include "kernels/xids.h"
+#include "kernels/common/kernels.h"
+#include "kernels/counters/counters.h"
+#include "kernels/counters/xids.h"
+#include "sys/os.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/field/case.h"
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "agent/steps/step_modules.h"
 #include "base/lower.h"
 #include "tests/fakes/fake_machine.h"

@@ -4,17 +4,18 @@
 
 #include <algorithm>
 
-#include "agent/collect_facts.h"
 #include "agent/disk/bearers.h"
 #include "agent/disk/gpt.h"
+#include "agent/facts/collect_facts.h"
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/disk/mounts.h"
 #include "agent/steps/step_modules.h"
-#include "agent/steps/system/accounts.h"
-#include "base/os.h"
+#include "controller/engines/sections.h"
 #include "controller/image/customize.h"
 #include "controller/image/ram.h"
+#include "sys/os.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/field/machines.h"
 

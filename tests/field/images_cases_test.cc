@@ -4,8 +4,8 @@
 
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
-#include "base/os.h"
 #include "controller/image/customize.h"
+#include "sys/os.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/field/case.h"
 

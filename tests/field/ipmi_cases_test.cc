@@ -13,6 +13,7 @@
 #include "controller/power/ipmi.h"
 #include "controller/power/logins.h"
 #include "controller/power/wrap.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "tests/fakes/fake_ipmitool.h"
 #include "tests/fakes/ipmi_sim.h"

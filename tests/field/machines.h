@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/step.h"
 #include "agent/disk/disk.h"
-#include "agent/step.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/field/case.h"
 #include "tests/unit/plan/fixture.h"

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <sstream>
 
-#include "agent/collect_facts.h"
-#include "agent/ram_init.h"
+#include "agent/boot/ram_init.h"
+#include "agent/facts/collect_facts.h"
 #include "base/json.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
-#include "controller/boot/boot_service.h"
+#include "controller/boot/service/boot_service.h"
 #include "controller/bringup/own_machine_here.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/plan/planner.h"

@@ -5,11 +5,11 @@
 #include <map>
 #include <sstream>
 
-#include "agent/kernel_modules.h"
-#include "agent/kexec.h"
-#include "base/os.h"
+#include "agent/boot/kernel_modules.h"
+#include "agent/boot/kexec.h"
 #include "controller/image/ram.h"
 #include "controller/image/recipe.h"
+#include "sys/os.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/field/case.h"
 #include "tests/source_dir.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "controller/power/logins.h"
-#include "controller/power/power_service.h"
 #include "controller/power/redfish.h"
+#include "controller/power/service/power_service.h"
 #include "controller/power/wrap.h"
 #include "tests/fakes/bmc_bench.h"
 #include "tests/fakes/temp_dir.h"

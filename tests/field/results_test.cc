@@ -1,5 +1,5 @@
 // Outputs of other tools as they really end: nothing that was not measured may look healthy.
-#include "controller/report/import.h"
+#include "controller/report/import/import.h"
 #include "tests/field/case.h"
 
 namespace muster::tests {

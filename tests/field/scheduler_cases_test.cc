@@ -3,8 +3,8 @@
 
 #include <sstream>
 
-#include "agent/collect_facts.h"
-#include "agent/step.h"
+#include "agent/core/step.h"
+#include "agent/facts/collect_facts.h"
 #include "base/facts.h"
 #include "controller/plan/cluster_context.h"
 #include "tests/fakes/fake_machine.h"

@@ -1,7 +1,7 @@
 // Storage as sites have it: exports beside ours, and a Ceph cluster that is fuller or placed otherwise.
 #include <fmt/format.h>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "agent/steps/step_modules.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/field/case.h"

@@ -4,6 +4,8 @@
 #include <cstdlib>
 
 #include "controller/spec/playbook.h"
+#include "controller/spec/reader/parse_playbook.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "base/json.h"
-#include "base/os.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

@@ -25,8 +25,8 @@
 #include <set>
 #include <string>
 
-#include "controller/run/executor.h"
-#include "controller/store/store.h"
+#include "controller/executor/executor.h"
+#include "controller/ports/store.h"
 #include "tests/sim/durable.h"
 #include "tests/sim/world.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "controller/executor/executor.h"
 #include "controller/plan/planner.h"
-#include "controller/run/executor.h"
 #include "tests/fakes/mem_store.h"
 #include "tests/sim/checkers.h"
 #include "tests/sim/early_store.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "controller/ports/store.h"
 #include "controller/run/step_log.h"
-#include "controller/store/store.h"
 
 namespace muster::sim {
 

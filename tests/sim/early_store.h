@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/reactor.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
+#include "sys/reactor.h"
 
 namespace muster::sim {
 

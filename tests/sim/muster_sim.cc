@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/log.h"
+#include "sys/log.h"
 #include "tests/sim/simulate.h"
 
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/agent.h"
+#include "agent/core/agent.h"
 #include "base/facts.h"
-#include "controller/power/power.h"
-#include "controller/run/run_ports.h"
+#include "controller/ports/power.h"
+#include "controller/ports/run_ports.h"
 #include "tests/sim/checkers.h"
 #include "tests/sim/world.h"
 

@@ -11,7 +11,7 @@
 #include "base/time.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/planner_input.h"
-#include "controller/store/store.h"
+#include "controller/ports/store.h"
 
 namespace muster::sim {
 

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/step.h"
 #include "agent/disk/block_device.h"
 #include "agent/disk/disk_probe.h"
-#include "agent/step.h"
 #include "base/facts.h"
 
 namespace muster::steps {

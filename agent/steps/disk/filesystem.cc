@@ -14,15 +14,15 @@
 namespace muster::steps {
 namespace {
 
-struct Wanted {
+struct WantedFilesystem {
   std::string fs, label, partition;
   bool on_array = false;
   int64_t chunk_kib = 512;
   std::vector<WantedDisk> disks;
 };
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out;
+Result<WantedFilesystem> wanted_filesystem(const Json& params) {
+  WantedFilesystem out;
   out.fs = text_of(params, "fs", "xfs");
   out.label = text_of(params, "label");
   out.partition = text_of(params, "partition");
@@ -40,13 +40,13 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-struct Target {
+struct FormatTarget {
   std::string device;  // "/dev/md127"
   std::vector<DiskFacts> disks;
 };
 
-Result<Target> target(const Files& files, const Wanted& want) {
-  Target out;
+Result<FormatTarget> target(const Files& files, const WantedFilesystem& want) {
+  FormatTarget out;
   TRY(out.disks, resolve_disks(files, want.disks));
   TRY(const std::string md, array_over(files, out.disks));
   if (want.on_array && md.empty()) return fail(Code::not_found, "there is no array on the disks");
@@ -65,7 +65,7 @@ struct Content {
   std::string summary;
 };
 
-Result<Content> look_at(const Files& files, const Wanted& want, const Target& on) {
+Result<Content> look_at(const Files& files, const WantedFilesystem& want, const FormatTarget& on) {
   TRY(const auto device, BlockDevice::open(files.real(on.device), BlockDevice::Access::read));
   TRY(const auto content, probe_disk(device));
   if (content.blank) return Content{Found::empty, "blank"};
@@ -75,8 +75,8 @@ Result<Content> look_at(const Files& files, const Wanted& want, const Target& on
   return Content{ours ? Found::ours : Found::foreign, content.summary};
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_filesystem(StepContext& context, const Json& params) {
+  TRY(const WantedFilesystem want, wanted_filesystem(params));
   auto on = target(context.files, want);
   // In mode "check" the array or partition may not exist yet; the step that creates it has already reported
   // that difference.
@@ -91,7 +91,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 
 // Returns the number of data disks in a stripe, from the level of the existing array; 0 if the level has no
 // useful stripe.
-size_t stripe_width(const Files& files, const Target& on) {
+size_t stripe_width(const Files& files, const FormatTarget& on) {
   const std::string level = files.read_line("/sys/block" + on.device.substr(4) + "/md/level", "raid0");
   const size_t disks = on.disks.size();
   if (level == "raid1") return 0;
@@ -101,7 +101,7 @@ size_t stripe_width(const Files& files, const Target& on) {
   return disks;
 }
 
-std::vector<std::string> mkfs(const Files& files, const Wanted& want, const Target& on) {
+std::vector<std::string> mkfs(const Files& files, const WantedFilesystem& want, const FormatTarget& on) {
   if (want.fs == "ext4")
     return {"mkfs.ext4", "-q", "-L", want.label, "-E", "lazy_itable_init=1,lazy_journal_init=1", on.device};
   std::vector<std::string> argv = {"mkfs.xfs", "-q", "-L", want.label};
@@ -111,9 +111,9 @@ std::vector<std::string> mkfs(const Files& files, const Wanted& want, const Targ
   return argv;
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
-  TRY(const Target on, target(context.files, want));
+Status apply_filesystem(StepContext& context, const Json& params) {
+  TRY(const WantedFilesystem want, wanted_filesystem(params));
+  TRY(const FormatTarget on, target(context.files, want));
   TRY(const Content content, look_at(context.files, want, on));
   if (content.found == Found::ours) return Ok{};
   if (want.on_array || !want.partition.empty()) {
@@ -152,8 +152,8 @@ StepModule filesystem_module() {
        parameter("partition", "string", false, "use the partition with this name on the one listed disk", ""),
        parameter("chunk_kib", "int", false, "stripe unit of the array in KiB", 512),
        parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_filesystem;
+  m.apply = apply_filesystem;
   return m;
 }
 

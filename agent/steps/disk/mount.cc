@@ -10,17 +10,17 @@
 #include <fmt/format.h>
 
 #include "agent/disk/bearers.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/disk/mounts.h"
 #include "agent/steps/disk/selected_device.h"
 #include "agent/steps/step_modules.h"
-#include "agent/steps/system/accounts.h"
 
 namespace muster::steps {
 namespace {
 
 constexpr const char* kFstab = "/etc/fstab";
 
-struct Wanted {
+struct WantedMount {
   std::string source, label, partition, target, fs, options, mode;
   bool fstab = true;
   std::vector<WantedDisk> disks;  // empty: `source` selects the device
@@ -47,8 +47,8 @@ bool chooses_by_chance(const std::string& source) {
   return false;
 }
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out;
+Result<WantedMount> wanted_mount(const Json& params) {
+  WantedMount out;
   out.source = text_of(params, "source");
   out.label = text_of(params, "label");
   out.partition = text_of(params, "partition");
@@ -79,7 +79,7 @@ Result<Wanted> wanted(const Json& params) {
 }
 
 // Finds the device of `source`, if no disks are listed.
-Result<Place> named_place(const Files& files, const Wanted& want) {
+Result<Place> named_place(const Files& files, const WantedMount& want) {
   Place out{want.source, kernel_name(files, want.source)};
   std::vector<std::string> all;
   if (begins(want.source, "UUID=")) all = file_system_bearers(files, want.source.substr(5));
@@ -94,7 +94,7 @@ Result<Place> named_place(const Files& files, const Wanted& want) {
 }
 
 // Finds the device to mount. not_found: the disks have no such device yet, or it has no file system.
-Result<Place> find_place(const Files& files, const Wanted& want) {
+Result<Place> find_place(const Files& files, const WantedMount& want) {
   if (want.disks.empty()) return named_place(files, want);
   Place out;
   TRY(out.device, selected_device(files, want.disks, want.partition));
@@ -116,7 +116,7 @@ Result<Place> find_place(const Files& files, const Wanted& want) {
 }
 
 // Returns the line for fstab. No octal escapes are needed, because its fields contain no white space.
-std::string fstab_line(const Wanted& want, const Place& place) {
+std::string fstab_line(const WantedMount& want, const Place& place) {
   return fmt::format("{} {} {} {} 0 0", place.source, want.target, want.fs, want.options);
 }
 
@@ -140,7 +140,7 @@ std::vector<std::string> fstab_lines(const Files& files, const std::string& targ
 }
 
 // Describes how fstab differs; "" if it has our line for this mount point and no other one.
-std::string fstab_diff(const Files& files, const Wanted& want, const Place& place) {
+std::string fstab_diff(const Files& files, const WantedMount& want, const Place& place) {
   if (!want.fstab) return "";
   const auto have = fstab_lines(files, want.target);
   const std::string line = fstab_line(want, place);
@@ -150,7 +150,7 @@ std::string fstab_diff(const Files& files, const Wanted& want, const Place& plac
 }
 
 // Describes how the mount differs; "" if it is as declared.
-std::string mounted_diff(const Files& files, const Wanted& want, const Place& place) {
+std::string mounted_diff(const Files& files, const WantedMount& want, const Place& place) {
   const auto entry = find_mount(files, want.target);
   if (!entry) return want.target + " is not mounted";
   if (entry->fs != want.fs) return fmt::format("{} is {}, not {}", want.target, entry->fs, want.fs);
@@ -161,8 +161,8 @@ std::string mounted_diff(const Files& files, const Wanted& want, const Place& pl
                      kernel_name(files, entry->source), place.source, place.device);
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_mount(StepContext& context, const Json& params) {
+  TRY(const WantedMount want, wanted_mount(params));
   const auto place = find_place(context.files, want);
   if (!place.ok() && place.error().code == Code::not_found) return differs(place.error().message);
   if (!place.ok()) return place.error();
@@ -181,7 +181,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 }
 
 // Writes fstab with only our line for this mount point.
-Status write_fstab(StepContext& context, const Wanted& want, const Place& place) {
+Status write_fstab(StepContext& context, const WantedMount& want, const Place& place) {
   const auto have = context.files.read(kFstab);
   std::string text;
   if (have.ok())
@@ -192,7 +192,7 @@ Status write_fstab(StepContext& context, const Wanted& want, const Place& place)
 
 // Mounts it, then checks which device was mounted: a copy with the same UUID may have appeared since the
 // lookup.
-Status mount_it(StepContext& context, const Wanted& want, const Place& place) {
+Status mount_it(StepContext& context, const WantedMount& want, const Place& place) {
   if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
   TRY(auto out,
       run_tool(context, {"mount", "-t", want.fs, "-o", want.options, place.source, want.target}, kMinute));
@@ -204,8 +204,8 @@ Status mount_it(StepContext& context, const Wanted& want, const Place& place) {
   return fail(Code::conflict, wrong + "; it was unmounted again");
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_mount(StepContext& context, const Json& params) {
+  TRY(const WantedMount want, wanted_mount(params));
   TRY(const Place place, find_place(context.files, want));
   const bool mounted = find_mount(context.files, want.target).has_value();
   // Something else is mounted there: unmounting it could take it from a running job.
@@ -242,8 +242,8 @@ StepModule mount_module() {
        parameter("partition", "string", false, "use the partition with this name on the one listed disk", ""),
        parameter("label", "string", false,
                  "label that the file system must have; not used to find the device", "")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_mount;
+  m.apply = apply_mount;
   return m;
 }
 

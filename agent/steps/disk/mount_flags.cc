@@ -2,18 +2,18 @@
 //
 // For file systems that a service mounts and whose configuration has no mount flags. Remounts in place: users
 // of the mount are not disturbed.
-#include "agent/steps/step_modules.h"
 #include "agent/steps/disk/mounts.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {
 
-struct Wanted {
+struct WantedMountFlags {
   std::string target, flags;
 };
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out{text_of(params, "target"), text_of(params, "flags", kSafeFlags)};
+Result<WantedMountFlags> wanted_mount_flags(const Json& params) {
+  WantedMountFlags out{text_of(params, "target"), text_of(params, "flags", kSafeFlags)};
   if (out.target.size() < 2 || out.target[0] != '/' || out.target.back() == '/')
     return fail(Code::invalid, "mount_flags: 'target' must be an absolute path");
   for (const auto& flag : split(out.flags, ','))
@@ -22,14 +22,14 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_mount_flags(StepContext& context, const Json& params) {
+  TRY(const WantedMountFlags want, wanted_mount_flags(params));
   const std::string lacking = lacking_flags(context.files, want.target, want.flags);
   return lacking.empty() ? holds() : differs(lacking);
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_mount_flags(StepContext& context, const Json& params) {
+  TRY(const WantedMountFlags want, wanted_mount_flags(params));
   if (!find_mount(context.files, want.target)) return fail(Code::not_found, want.target + " is not mounted");
   return set_flags(context, want.target, want.flags);
 }
@@ -45,8 +45,8 @@ StepModule mount_flags_module() {
   m.parameters = Json::array(
       {parameter("target", "string", true, "mount point"),
        parameter("flags", "string", false, "any of nosuid, nodev and noexec, comma-separated", kSafeFlags)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_mount_flags;
+  m.apply = apply_mount_flags;
   return m;
 }
 

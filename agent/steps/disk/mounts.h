@@ -5,7 +5,7 @@
 
 #include "agent/disk/mount_table.h"
 #include "agent/steps/step_modules.h"
-#include "base/os.h"
+#include "sys/os.h"
 
 namespace muster::steps {
 

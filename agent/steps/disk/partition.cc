@@ -15,8 +15,8 @@
 #include <set>
 #include <thread>
 
-#include "agent/disk/look.h"
 #include "agent/disk/disk_probe.h"
+#include "agent/disk/look.h"
 #include "agent/steps/disk/data_disks.h"
 #include "agent/steps/step_modules.h"
 #include "base/digest.h"
@@ -41,7 +41,7 @@ struct WantedPartition {
   std::string name, type;
   uint64_t size = 0;  // bytes; 0: the rest
 };
-struct Wanted {
+struct WantedPartition {
   std::vector<WantedPartition> partitions;
   std::vector<WantedDisk> disks;
 };
@@ -72,8 +72,8 @@ Result<WantedPartition> wanted_partition(const Json& element) {
   return out;
 }
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out;
+Result<WantedPartition> wanted_partition(const Json& params) {
+  WantedPartition out;
   const Json& list = params.at("partitions");
   if (!list.is_array() || list.empty() || list.size() > 128)
     return fail(Code::invalid, "partition: 'partitions' must list 1 to 128 partitions");
@@ -93,7 +93,7 @@ Result<Wanted> wanted(const Json& params) {
 }
 
 // Returns the positions of the partitions on a disk of this size: one after the other, in whole mebibytes.
-Result<std::vector<GptPartition>> layout(const Wanted& want, const WantedDisk& disk) {
+Result<std::vector<GptPartition>> layout(const WantedPartition& want, const WantedDisk& disk) {
   std::vector<GptPartition> out;
   const uint64_t end = disk.size_bytes / kMiB * kMiB - std::min(disk.size_bytes / kMiB * kMiB, kMargin);
   uint64_t at = kMargin;
@@ -115,8 +115,8 @@ bool same_layout(const GptTable& table, const std::vector<GptPartition>& want) {
                     });
 }
 
-struct Target {
-  const WantedDisk* wanted = nullptr;
+struct PartitionTarget {
+  const WantedDisk* wanted_partition = nullptr;
   DiskFacts disk;
   std::vector<GptPartition> layout;
   bool ours = false;         // the disk has exactly this table
@@ -130,11 +130,11 @@ std::string intent_of(const Files& files, const WantedDisk& disk) {
   return intent_path(files, "partition-" + sha256(key_of(disk)).substr(7, 16));
 }
 
-Result<std::vector<Target>> look(const Files& files, const Wanted& want) {
+Result<std::vector<PartitionTarget>> look(const Files& files, const WantedPartition& want) {
   TRY(const auto disks, resolve_disks(files, want.disks));
-  std::vector<Target> out;
+  std::vector<PartitionTarget> out;
   for (size_t i = 0; i < disks.size(); ++i) {
-    Target t;
+    PartitionTarget t;
     t.wanted = &want.disks[i];
     t.disk = disks[i];
     TRY(t.layout, layout(want, want.disks[i]));
@@ -150,7 +150,7 @@ Result<std::vector<Target>> look(const Files& files, const Wanted& want) {
 }
 
 // Describes how the kernel's view differs from the partition table; "" if it does not.
-std::string not_shown(const Files& files, const Target& t) {
+std::string not_shown(const Files& files, const PartitionTarget& t) {
   for (const auto& p : t.layout) {
     const std::string folder = "/sys/block/" + t.disk.name + "/" + partition_path(t.disk.name, p.number);
     if (files.read_line(folder + "/start") != std::to_string(p.start / 512) ||
@@ -161,15 +161,15 @@ std::string not_shown(const Files& files, const Target& t) {
   return "";
 }
 
-std::string words_of(const Target& t) {
+std::string words_of(const PartitionTarget& t) {
   std::string out;
   for (const auto& p : t.layout)
     out += fmt::format("{}{} ({} MiB)", out.empty() ? "" : ", ", p.name, p.size / kMiB);
   return out;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_partition(StepContext& context, const Json& params) {
+  TRY(const WantedPartition want, wanted_partition(params));
   TRY(const auto targets, look(context.files, want));
   Diff diff;
   for (const auto& t : targets) {
@@ -186,11 +186,11 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 
 // True if the disk contains what an interrupted run may have left instead of a complete table: only the
 // backup copy of the table, with empty partitions.
-bool left_behind(const Target& t, const DiskContent& content) {
+bool left_behind(const PartitionTarget& t, const DiskContent& content) {
   return same_layout(content.gpt, t.layout) && content.signatures.empty();
 }
 
-std::string script(const Target& t, uint32_t logical_block) {
+std::string script(const PartitionTarget& t, uint32_t logical_block) {
   std::string out = "label: gpt\nunit: sectors\n";
   for (const auto& p : t.layout)
     out += fmt::format("start={}, size={}, type={}, name=\"{}\"\n", p.start / logical_block,
@@ -198,13 +198,13 @@ std::string script(const Target& t, uint32_t logical_block) {
   return out;
 }
 
-Status empty(const BlockDevice& device, const Target& t) {
+Status empty(const BlockDevice& device, const PartitionTarget& t) {
   for (const auto& p : t.layout) TRY_(wipe_looked_at(device, p.start, p.size));
   TRY_(wipe(device));
   return device.reread_partitions();
 }
 
-Status make_table(StepContext& context, const Target& t, BlockDevice device) {
+Status make_table(StepContext& context, const PartitionTarget& t, BlockDevice device) {
   const std::string input = script(t, device.logical_block());
   if (!t.interrupted)
     TRY_(context.files.write(intent_of(context.files, *t.wanted),
@@ -224,7 +224,7 @@ Status make_table(StepContext& context, const Target& t, BlockDevice device) {
 }
 
 // Checks the table on the disk, and waits until the kernel's view of it matches.
-Status confirm(StepContext& context, const Wanted& want) {
+Status confirm(StepContext& context, const WantedPartition& want) {
   std::string lacking;
   for (int attempt = 0; attempt < 50; ++attempt) {
     TRY(const auto targets, look(context.files, want));
@@ -241,11 +241,11 @@ Status confirm(StepContext& context, const Wanted& want) {
   return fail(Code::failed, lacking);
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_partition(StepContext& context, const Json& params) {
+  TRY(const WantedPartition want, wanted_partition(params));
   TRY(const auto targets, look(context.files, want));
   // Every disk must be approved for writing before the first byte is written to any of them.
-  std::vector<std::pair<const Target*, BlockDevice>> held;
+  std::vector<std::pair<const PartitionTarget*, BlockDevice>> held;
   for (const auto& t : targets) {
     if (t.ours) continue;  // the table is complete, so sfdisk, which writes last, had finished
     const auto left = [&](const DiskContent& content) { return left_behind(t, content); };
@@ -281,8 +281,8 @@ StepModule partition_module() {
                  "[{name, size_mib, type}]; type: linux (default) | raid | lvm; the last partition may "
                  "omit `size_mib` and takes the rest of the disk"),
        parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_partition;
+  m.apply = apply_partition;
   return m;
 }
 

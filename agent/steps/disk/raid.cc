@@ -31,14 +31,14 @@ namespace {
 
 constexpr const char* kConfig = "/etc/mdadm/mdadm.conf";
 
-struct Wanted {
+struct WantedRaid {
   std::string name, level;
   int64_t chunk_kib = 512;
   std::vector<WantedDisk> disks;
 };
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out{
+Result<WantedRaid> wanted_raid(const Json& params) {
+  WantedRaid out{
       text_of(params, "name"), text_of(params, "level", "raid0"), int_of(params, "chunk_kib", 512), {}};
   if (out.name.empty() || out.name.size() > 20 ||
       out.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
@@ -56,7 +56,7 @@ Result<Wanted> wanted(const Json& params) {
 
 constexpr const char* kReplace = "see docs/storage.md for how to replace a drive; the array is not recreated";
 
-std::string called(const Wanted& want, const DiskFacts& disk) {
+std::string called(const WantedRaid& want, const DiskFacts& disk) {
   for (const auto& one : want.disks)
     if (key_of(one) == disk_key(disk.serial, disk.wwid))
       return fmt::format("disk {} ({})", title_of(one), disk.name);
@@ -64,7 +64,7 @@ std::string called(const Wanted& want, const DiskFacts& disk) {
 }
 
 // Returns the disks. If one is missing, the error names the array that lacks it.
-Result<std::vector<DiskFacts>> members_of(const Files& files, const Wanted& want) {
+Result<std::vector<DiskFacts>> members_of(const Files& files, const WantedRaid& want) {
   auto disks = resolve_disks(files, want.disks);
   if (disks.ok() || !is_redundant_array(want.level) || disks.error().code != Code::not_found) return disks;
   return fail(Code::not_found, fmt::format("array {} ({}) lacks a drive: {}; {}", want.name, want.level,
@@ -72,7 +72,8 @@ Result<std::vector<DiskFacts>> members_of(const Files& files, const Wanted& want
 }
 
 // Like array_over(), but an array on only some of the disks is reported as degraded.
-Result<std::string> array_of(const Files& files, const Wanted& want, const std::vector<DiskFacts>& disks) {
+Result<std::string> array_of(const Files& files, const WantedRaid& want,
+                             const std::vector<DiskFacts>& disks) {
   auto md = array_over(files, disks);
   if (md.ok() || !is_redundant_array(want.level)) return md;
   for (const auto& name : files.list("/sys/block")) {
@@ -96,7 +97,7 @@ Result<std::string> array_of(const Files& files, const Wanted& want, const std::
 }
 
 // Describes a degraded array; "" if every member is in sync or being synchronized.
-std::string broken_members(const Files& files, const Wanted& want, const std::string& md,
+std::string broken_members(const Files& files, const WantedRaid& want, const std::string& md,
                            const std::vector<DiskFacts>& disks) {
   const ArrayHealth health = array_health(files, md);
   if (health.ok) return "";
@@ -116,7 +117,7 @@ std::string broken_members(const Files& files, const Wanted& want, const std::st
 
 // Returns the line for mdadm.conf. It identifies the array by UUID: two arrays may have the same name, and
 // the first one found would get it. mdadm writes a UUID as four groups of digits.
-std::string config_line(const Wanted& want, const std::string& uuid) {
+std::string config_line(const WantedRaid& want, const std::string& uuid) {
   std::string words;
   size_t digits = 0;
   for (const char c : uuid) {
@@ -153,7 +154,7 @@ const Signature* superblock(const DiskContent& content) {
   return found;
 }
 
-Result<MemberState> member_state(const Files& files, const std::string& node, const Wanted& want,
+Result<MemberState> member_state(const Files& files, const std::string& node, const WantedRaid& want,
                                  const std::vector<DiskFacts>& disks) {
   size_t ours = 0, others = 0;
   std::string array, text, outside;
@@ -186,14 +187,14 @@ Result<MemberState> member_state(const Files& files, const std::string& node, co
 }
 
 // Describes the array that runs on the disks if it is not the declared one; "" if it is.
-std::string another_array(const Wanted& want, const MemberState& members, const std::string& md) {
+std::string another_array(const WantedRaid& want, const MemberState& members, const std::string& md) {
   if (members.state == Members::ours) return "";
   return fmt::format("{} on these disks is not array {}: {}", md, want.name,
                      members.text.empty() ? "its members have no array superblock" : members.text);
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_raid(StepContext& context, const Json& params) {
+  TRY(const WantedRaid want, wanted_raid(params));
   TRY(const auto disks, members_of(context.files, want));
   if (context.files.exists(intent_path(context.files, "raid-" + want.name)))
     return differs("array " + want.name + ": an earlier creation was interrupted");
@@ -226,7 +227,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return result;
 }
 
-Status write_config(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
+Status write_config(StepContext& context, const WantedRaid& want, const std::vector<DiskFacts>& disks) {
   TRY(const MemberState members, member_state(context.files, context.node, want, disks));
   if (members.state != Members::ours)
     return fail(Code::failed, "array " + want.name + " is not on its disks: " + members.text);
@@ -252,7 +253,7 @@ Result<std::string> await_array(StepContext& context, const std::vector<DiskFact
   return fail(Code::failed, "mdadm succeeded, but there is no array on the disks");
 }
 
-Status assemble(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
+Status assemble(StepContext& context, const WantedRaid& want, const std::vector<DiskFacts>& disks) {
   say(context, "array " + want.name + " is already on the disks: assembling it");
   std::vector<std::string> argv = {"mdadm", "--assemble", "/dev/md/" + want.name};
   for (const auto& device : devices(disks)) argv.push_back(device);
@@ -264,8 +265,8 @@ Status assemble(StepContext& context, const Wanted& want, const std::vector<Disk
 
 // True for a member left by an interrupted creation: it belongs to our array, and its data area is empty. The
 // superblock (version 1.2) shows where that area is: an array with missing members cannot be inspected.
-bool is_empty_member(const Files& files, const std::string& node, const Wanted& want, const DiskFacts& disk,
-                     const DiskContent& content) {
+bool is_empty_member(const Files& files, const std::string& node, const WantedRaid& want,
+                     const DiskFacts& disk, const DiskContent& content) {
   const Signature* mark = superblock(content);
   if (!mark || !is_own_array(mark->label, want.name, node)) return false;
   const auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read);
@@ -282,14 +283,14 @@ bool is_empty_member(const Files& files, const std::string& node, const Wanted& 
   return blank.ok() && *blank;
 }
 
-Json keys_of(const Wanted& want) {
+Json keys_of(const WantedRaid& want) {
   Json out = Json::array();
   for (const auto& disk : want.disks) out.push_back(key_of(disk));
   return out;
 }
 
 // Every disk must be approved for writing before the first byte is written to any of them.
-Status wipe_members(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks,
+Status wipe_members(StepContext& context, const WantedRaid& want, const std::vector<DiskFacts>& disks,
                     bool resumed) {
   std::vector<BlockDevice> held;
   for (size_t i = 0; i < disks.size(); ++i) {
@@ -312,7 +313,7 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
 
 // Waits until md begins to synchronize, shortly after the array appears; until then a new raid5 looks
 // degraded.
-Status see_resync(StepContext& context, const Wanted& want, const std::string& md) {
+Status see_resync(StepContext& context, const WantedRaid& want, const std::string& md) {
   if (!is_redundant_array(want.level)) return Ok{};
   ArrayHealth health = array_health(context.files, md);
   for (int attempt = 0; attempt < 50 && !health.ok; ++attempt) {
@@ -325,7 +326,8 @@ Status see_resync(StepContext& context, const Wanted& want, const std::string& m
   return Ok{};
 }
 
-Status create(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks, bool resumed) {
+Status create(StepContext& context, const WantedRaid& want, const std::vector<DiskFacts>& disks,
+              bool resumed) {
   TRY_(wipe_members(context, want, disks, resumed));
   std::vector<std::string> argv = {"mdadm",
                                    "--create",
@@ -355,7 +357,7 @@ Status create(StepContext& context, const Wanted& want, const std::vector<DiskFa
 }
 
 // True if a creation on exactly these disks was interrupted; conflict if it used different disks.
-Result<bool> resumes(const Files& files, const Wanted& want) {
+Result<bool> resumes(const Files& files, const WantedRaid& want) {
   const auto text = files.read(intent_path(files, "raid-" + want.name));
   if (!text.ok()) return false;
   TRY(const Json intent, parse_json(*text));
@@ -370,7 +372,7 @@ Result<bool> resumes(const Files& files, const Wanted& want) {
 
 // Finishes an interrupted creation. All members are present, so only the wipe of the array may be missing. An
 // array that is not empty was used in the meantime or not wiped yet; it is left unchanged.
-Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
+Status finish(StepContext& context, const WantedRaid& want, const std::vector<DiskFacts>& disks) {
   TRY(std::string md, array_over(context.files, disks));
   if (md.empty()) {
     TRY_(assemble(context, want, disks));
@@ -414,7 +416,7 @@ std::optional<std::vector<size_t>> disks_of_array(const Files& files, const std:
 
 // Stops foreign arrays that were assembled automatically at boot, completely or in part, if the plan discards
 // the content of all their disks. An array in use is not stopped, neither by this code nor by mdadm.
-Status stop_given_up(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
+Status stop_given_up(StepContext& context, const WantedRaid& want, const std::vector<DiskFacts>& disks) {
   for (const auto& md : context.files.list("/sys/block")) {
     if (!context.files.exists("/sys/block/" + md + "/md")) continue;
     const auto members = disks_of_array(context.files, md, disks);
@@ -439,8 +441,8 @@ Status stop_given_up(StepContext& context, const Wanted& want, const std::vector
   return Ok{};
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_raid(StepContext& context, const Json& params) {
+  TRY(const WantedRaid want, wanted_raid(params));
   TRY(auto disks, members_of(context.files, want));
   TRY(const bool resumed, resumes(context.files, want));
   TRY(const MemberState members, member_state(context.files, context.node, want, disks));
@@ -490,8 +492,8 @@ StepModule raid_module() {
        parameter("level", "string", false, "raid0 | raid1 | raid10 | raid5 | raid6", "raid0"),
        parameter("chunk_kib", "int", false, "stripe unit in KiB", 512),
        parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_raid;
+  m.apply = apply_raid;
   return m;
 }
 

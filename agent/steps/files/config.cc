@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "base/json_dump.h"
 
@@ -20,14 +20,14 @@ std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : dump_json(value);
 }
 
-struct Wanted {
+struct WantedConfig {
   std::string path, format, section, separator;
   const Json* values = nullptr;  // key -> value; null removes the key
 };
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out{text_of(params, "path"), text_of(params, "format"), text_of(params, "section"),
-             text_of(params, "separator", "="), &object_of(params, "values")};
+Result<WantedConfig> wanted_config(const Json& params) {
+  WantedConfig out{text_of(params, "path"), text_of(params, "format"), text_of(params, "section"),
+                   text_of(params, "separator", "="), &object_of(params, "values")};
   if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "config: 'path' must be absolute");
   if (out.format != "ini" && out.format != "keyvalue" && out.format != "json")
     return fail(Code::invalid, "config: 'format' must be ini, keyvalue or json");
@@ -48,7 +48,7 @@ Result<Wanted> wanted(const Json& params) {
 }
 
 // Returns the key of a line, "" for comments, sections and blank lines.
-std::string key_of(const Wanted& want, const std::string& line) {
+std::string key_of(const WantedConfig& want, const std::string& line) {
   const std::string text = trimmed(line);
   if (text.empty() || text[0] == '#' || text[0] == ';' || text[0] == '[') return "";
   const std::string mark = trimmed(want.separator);
@@ -57,7 +57,7 @@ std::string key_of(const Wanted& want, const std::string& line) {
 
 // Returns the wanted text. A key is replaced at its first occurrence, and further occurrences are removed;
 // new keys go at the end of the section.
-std::string edited_lines(const Wanted& want, const std::string& text) {
+std::string edited_lines(const WantedConfig& want, const std::string& text) {
   std::vector<std::string> out;
   std::vector<std::string> placed;
   bool inside = want.section.empty();
@@ -91,7 +91,7 @@ std::string edited_lines(const Wanted& want, const std::string& text) {
   return out.empty() ? "" : join(out, "\n") + "\n";
 }
 
-Result<std::string> edited_json(const Wanted& want, const std::string& text) {
+Result<std::string> edited_json(const WantedConfig& want, const std::string& text) {
   Json have = Json::object();
   if (!trimmed(text).empty()) {
     auto parsed = parse_json(text);
@@ -105,7 +105,7 @@ Result<std::string> edited_json(const Wanted& want, const std::string& text) {
 }
 
 // Returns the current and the wanted text.
-Result<std::pair<std::string, std::string>> texts(const StepContext& context, const Wanted& want) {
+Result<std::pair<std::string, std::string>> texts(const StepContext& context, const WantedConfig& want) {
   auto have = context.files.read(want.path);
   if (!have.ok() && have.error().code != Code::not_found) return have.error();
   const std::string now = have.value_or("");
@@ -114,8 +114,8 @@ Result<std::pair<std::string, std::string>> texts(const StepContext& context, co
   return std::pair{now, then};
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_config(StepContext& context, const Json& params) {
+  TRY(const WantedConfig want, wanted_config(params));
   TRY(const auto both, texts(context, want));
   if (both.first == both.second) return holds();
   const auto before = lines_of(both.first), after = lines_of(both.second);
@@ -125,8 +125,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
                              i < after.size() ? after[i] : ""));
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_config(StepContext& context, const Json& params) {
+  TRY(const WantedConfig want, wanted_config(params));
   TRY(const auto both, texts(context, want));
   if (both.first == both.second) return Ok{};
   const FileState state = look(context.files, want.path);
@@ -152,8 +152,8 @@ StepModule config_module() {
        parameter("values", "object", true, "keys and their values; for JSON, they are merged as in RFC 7396"),
        parameter("separator", "string", false, "separator between key and value in new or changed lines",
                  "=")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_config;
+  m.apply = apply_config;
   return m;
 }
 

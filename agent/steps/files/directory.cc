@@ -1,18 +1,18 @@
 // directory: creates a directory and sets its mode and owner.
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {
 
-struct Wanted {
+struct WantedDirectory {
   std::string path;
   unsigned mode = 0755;
   int64_t uid = -1, gid = -1;
 };
 
-Result<Wanted> wanted(const StepContext& context, const Json& params) {
-  Wanted out;
+Result<WantedDirectory> wanted_directory(const StepContext& context, const Json& params) {
+  WantedDirectory out;
   out.path = text_of(params, "path");
   if (out.path.empty() || out.path[0] != '/')
     return fail(Code::invalid, "directory: 'path' must be absolute");
@@ -22,10 +22,10 @@ Result<Wanted> wanted(const StepContext& context, const Json& params) {
   return out;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  auto read = wanted(context, params);
+Result<CheckResult> check_directory(StepContext& context, const Json& params) {
+  auto read = wanted_directory(context, params);
   if (!read.ok() && read.error().code == Code::not_found) return differs(read.error().message);
-  TRY(const Wanted want, std::move(read));
+  TRY(const WantedDirectory want, std::move(read));
   const FileState state = look(context.files, want.path);
   if (!state.exists) return differs(want.path + " does not exist");
   if (!state.directory) return fail(Code::conflict, want.path + " exists but is not a directory");
@@ -35,8 +35,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(context, params));
+Status apply_directory(StepContext& context, const Json& params) {
+  TRY(const WantedDirectory want, wanted_directory(context, params));
   if (!look(context.files, want.path).exists) TRY_(context.files.make_directories(want.path, want.mode));
   return set_permissions(context.files, want.path, want.mode, want.uid, want.gid);
 }
@@ -51,8 +51,8 @@ StepModule directory_module() {
                               parameter("mode", "string", false, "octal mode", "0755"),
                               parameter("owner", "string", false, "user name or UID"),
                               parameter("group", "string", false, "group name or GID")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_directory;
+  m.apply = apply_directory;
   return m;
 }
 

@@ -1,22 +1,22 @@
 // file: writes a regular file with exactly the declared content, mode and owner, or removes it.
 #include <fmt/format.h>
 
+#include "agent/steps/accounts.h"
 #include "agent/steps/files/rewritten.h"
-#include "agent/steps/system/accounts.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {
 
-struct Wanted {
+struct WantedFile {
   std::string path, content;
   unsigned mode = 0644;
   int64_t uid = -1, gid = -1;
   bool absent = false;
 };
 
-Result<Wanted> wanted(const StepContext& context, const Json& params) {
-  Wanted out;
+Result<WantedFile> wanted_file(const StepContext& context, const Json& params) {
+  WantedFile out;
   out.path = text_of(params, "path");
   if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "file: 'path' must be absolute");
   out.content = text_of(params, "content");
@@ -28,7 +28,7 @@ Result<Wanted> wanted(const StepContext& context, const Json& params) {
 }
 
 // Describes the first line that differs, without the content of files that only their owner may read.
-std::string content_diff(const Wanted& want, const std::string& have) {
+std::string content_diff(const WantedFile& want, const std::string& have) {
   if ((want.mode & 0077) == 0) return "content differs (not shown)";
   const auto before = lines_of(have), after = lines_of(want.content);
   size_t i = 0;
@@ -37,11 +37,11 @@ std::string content_diff(const Wanted& want, const std::string& have) {
                      i < after.size() ? after[i] : "");
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_file(StepContext& context, const Json& params) {
   // The owner may be created by an earlier step of the same order that has not been applied yet.
-  auto read = wanted(context, params);
+  auto read = wanted_file(context, params);
   if (!read.ok() && read.error().code == Code::not_found) return differs(read.error().message);
-  TRY(const Wanted want, std::move(read));
+  TRY(const WantedFile want, std::move(read));
   const FileState state = look(context.files, want.path);
   if (want.absent) return state.exists ? differs(want.path + " exists") : holds();
   if (!state.exists) return differs(want.path + " does not exist");
@@ -58,8 +58,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(context, params));
+Status apply_file(StepContext& context, const Json& params) {
+  TRY(const WantedFile want, wanted_file(context, params));
   const FileState state = look(context.files, want.path);
   if (state.directory) return fail(Code::conflict, want.path + " is a directory");
   if (want.absent) return context.files.remove(want.path);
@@ -87,8 +87,8 @@ StepModule file_module() {
        parameter("owner", "string", false, "user name or UID; default: unchanged (root for a new file)"),
        parameter("group", "string", false, "group name or GID"),
        parameter("ensure", "string", false, "present | absent", "present")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_file;
+  m.apply = apply_file;
   return m;
 }
 

@@ -10,22 +10,22 @@
 #include <filesystem>
 
 #include "agent/disk/mount_table.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/step_modules.h"
-#include "agent/steps/system/accounts.h"
 
 namespace muster::steps {
 namespace {
 
-struct Wanted {
+struct WantedKeptDirectory {
   std::string path, kept;  // `kept` is empty on a system without /state
   unsigned mode = 0755;
   int64_t uid = -1, gid = -1;
   std::vector<std::string> services;
 };
 
-Result<Wanted> wanted(const StepContext& context, const Json& params) {
-  Wanted out;
+Result<WantedKeptDirectory> wanted_kept_directory(const StepContext& context, const Json& params) {
+  WantedKeptDirectory out;
   out.path = text_of(params, "path");
   if (out.path.empty() || out.path[0] != '/')
     return fail(Code::invalid, "kept_directory: 'path' must be absolute");
@@ -43,7 +43,7 @@ Result<Wanted> wanted(const StepContext& context, const Json& params) {
 // Where the path leads.
 enum class Leads { nowhere, kept, root_slot, elsewhere };
 
-Result<Leads> leads(const Files& files, const Wanted& want) {
+Result<Leads> leads(const Files& files, const WantedKeptDirectory& want) {
   const FileState state = look(files, want.path);
   if (!state.exists) return Leads::nowhere;
   if (state.link) {
@@ -58,7 +58,7 @@ Result<Leads> leads(const Files& files, const Wanted& want) {
 }
 
 // A link remains only in the slot whose content was moved to /state, so its target did exist.
-Status check_target(const Files& files, const Wanted& want) {
+Status check_target(const Files& files, const WantedKeptDirectory& want) {
   if (look(files, want.kept).directory) return Ok{};
   return fail(
       Code::conflict,
@@ -67,15 +67,16 @@ Status check_target(const Files& files, const Wanted& want) {
                   want.path, want.kept));
 }
 
-Result<CheckResult> permissions(const Files& files, const Wanted& want, const std::string& path) {
+Result<CheckResult> permissions(const Files& files, const WantedKeptDirectory& want,
+                                const std::string& path) {
   const auto text = permission_diff(look(files, path), want.mode, want.uid, want.gid);
   return text.empty() ? holds() : differs(path + ": " + text);
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  auto read = wanted(context, params);
+Result<CheckResult> check_kept_directory(StepContext& context, const Json& params) {
+  auto read = wanted_kept_directory(context, params);
   if (!read.ok() && read.error().code == Code::not_found) return differs(read.error().message);
-  TRY(const Wanted want, std::move(read));
+  TRY(const WantedKeptDirectory want, std::move(read));
   TRY(const Leads to, leads(context.files, want));
   if (to == Leads::elsewhere) return holds();
   if (to == Leads::nowhere) return differs(want.path + " does not exist");
@@ -85,7 +86,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return permissions(context.files, want, want.kept);
 }
 
-Status run_services(StepContext& context, const Wanted& want, bool running) {
+Status run_services(StepContext& context, const WantedKeptDirectory& want, bool running) {
   if (want.services.empty() || !is_booted(context.files)) return Ok{};
   return service_module().apply(context, {{"names", want.services}, {"running", running}});
 }
@@ -104,11 +105,11 @@ std::string free_name(const Files& files, const std::string& name) {
 }
 
 // A copy that is not complete, or complete if there is nothing at the path any more.
-std::string part_of(const Wanted& want) { return want.kept + ".muster-part"; }
+std::string part_of(const WantedKeptDirectory& want) { return want.kept + ".muster-part"; }
 
 // The accounts of another image may have other numbers. chown changes the directory itself after its content,
 // so that an interrupted run is repeated.
-Status own(StepContext& context, const Wanted& want, const std::string& path) {
+Status own(StepContext& context, const WantedKeptDirectory& want, const std::string& path) {
   const FileState state = look(context.files, path);
   const bool user = want.uid >= 0 && state.uid != want.uid, group = want.gid >= 0 && state.gid != want.gid;
   if (user || group) {
@@ -126,7 +127,7 @@ Status sync_at(StepContext& context, const std::string& path) {
   return Ok{};
 }
 
-Status copy(StepContext& context, const Wanted& want) {
+Status copy(StepContext& context, const WantedKeptDirectory& want) {
   const std::string part = part_of(want), aside = free_name(context.files, want.path + ".before-muster");
   say(context, "copying " + want.path + " to " + want.kept);
   TRY(const auto gone, run_tool(context, {"rm", "-rf", part}));
@@ -139,7 +140,7 @@ Status copy(StepContext& context, const Wanted& want) {
 }
 
 // With the services stopped. At no time do both have content, and the link is made last.
-Status move_to_state(StepContext& context, const Wanted& want, Leads from) {
+Status move_to_state(StepContext& context, const WantedKeptDirectory& want, Leads from) {
   const Files& files = context.files;
   const bool has_content = from == Leads::root_slot && !files.list(want.path).empty();
   if (has_content) TRY_(copy(context, want));
@@ -157,7 +158,7 @@ Status move_to_state(StepContext& context, const Wanted& want, Leads from) {
   return files.symlink(want.kept, want.path);
 }
 
-Status keep(StepContext& context, const Wanted& want, Leads from) {
+Status keep(StepContext& context, const WantedKeptDirectory& want, Leads from) {
   const Files& files = context.files;
   if (from == Leads::kept) {
     TRY_(check_target(files, want));
@@ -177,8 +178,8 @@ Status keep(StepContext& context, const Wanted& want, Leads from) {
   return moved;
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(context, params));
+Status apply_kept_directory(StepContext& context, const Json& params) {
+  TRY(const WantedKeptDirectory want, wanted_kept_directory(context, params));
   TRY(const Leads from, leads(context.files, want));
   if (from == Leads::elsewhere) return Ok{};
   if (!want.kept.empty()) return keep(context, want, from);
@@ -204,8 +205,8 @@ StepModule kept_directory_module() {
        parameter("group", "string", false, "group name or GID"),
        parameter("services", "list", false,
                  "units that use it; stopped while it is moved, not started again")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_kept_directory;
+  m.apply = apply_kept_directory;
   return m;
 }
 

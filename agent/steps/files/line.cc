@@ -1,18 +1,18 @@
 // line: sets or removes one line of a text file, found by its beginning; the rest of the file stays.
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {
 
-struct Wanted {
+struct WantedLine {
   std::string path, line, prefix;
   bool absent = false;
 };
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out{text_of(params, "path"), text_of(params, "line"), text_of(params, "prefix"),
-             text_of(params, "ensure", "present") == "absent"};
+Result<WantedLine> wanted_line(const Json& params) {
+  WantedLine out{text_of(params, "path"), text_of(params, "line"), text_of(params, "prefix"),
+                 text_of(params, "ensure", "present") == "absent"};
   if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "line: 'path' must be absolute");
   if (out.line.empty() && out.prefix.empty())
     return fail(Code::invalid, "line: 'line' or 'prefix' is required");
@@ -24,12 +24,12 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-bool matches(const Wanted& want, const std::string& line) {
+bool matches(const WantedLine& want, const std::string& line) {
   return want.prefix.empty() ? line == want.line : line.rfind(want.prefix, 0) == 0;
 }
 
 // Returns the wanted text of the file. The first match is replaced in place, further ones are removed.
-std::string edited(const Wanted& want, const std::string& text) {
+std::string edited(const WantedLine& want, const std::string& text) {
   std::string out;
   bool placed = want.absent;
   for (const auto& line : lines_of(text)) {
@@ -44,14 +44,14 @@ std::string edited(const Wanted& want, const std::string& text) {
   return out;
 }
 
-Result<std::string> current(const StepContext& context, const Wanted& want) {
+Result<std::string> current(const StepContext& context, const WantedLine& want) {
   auto text = context.files.read(want.path);
   if (!text.ok() && text.error().code == Code::not_found) return std::string();
   return text;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_line(StepContext& context, const Json& params) {
+  TRY(const WantedLine want, wanted_line(params));
   TRY(const std::string have, current(context, want));
   if (want.absent && have.empty()) return holds();
   if (edited(want, have) == have) return holds();
@@ -60,8 +60,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
                                   : ": '" + want.line + "' is missing"));
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_line(StepContext& context, const Json& params) {
+  TRY(const WantedLine want, wanted_line(params));
   TRY(const std::string have, current(context, want));
   const std::string text = edited(want, have);
   if (text == have) return Ok{};
@@ -83,8 +83,8 @@ StepModule line_module() {
                    parameter("line", "string", false, "the whole line"),
                    parameter("prefix", "string", false, "beginning of the lines to replace or remove"),
                    parameter("ensure", "string", false, "present | absent", "present")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_line;
+  m.apply = apply_line;
   return m;
 }
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "base/digest.h"
 #include "base/lower.h"
 

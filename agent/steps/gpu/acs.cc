@@ -159,7 +159,7 @@ Status registers_diff(const Files& files, const std::vector<AcsSetting>& setting
   return Ok{};
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_acs(StepContext& context, const Json& params) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no PCI bridges; the step is checked on nodes"};
   TRY(const auto settings, wanted(context, params));
@@ -183,7 +183,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return out;
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_acs(StepContext& context, const Json& params) {
   TRY(const auto settings, wanted(context, params));
   TRY_(check_no_passthrough(context.files));
   bool changed = false;
@@ -202,7 +202,7 @@ Status apply(StepContext& context, const Json& params) {
 }
 
 // Reads every register again, regardless of the files.
-Status verify(StepContext& context, const Json& params) {
+Status verify_acs(StepContext& context, const Json& params) {
   TRY(const auto settings, wanted(context, params));
   Diff diff;
   std::string without;
@@ -292,9 +292,9 @@ StepModule acs_module() {
   m.parameters = Json::array({parameter(
       "bridges", "list", false,
       "bridge addresses such as 0000:00:1c.0, which must all exist; default: derived from the topology")});
-  m.check = check;
-  m.apply = apply;
-  m.verify = verify;
+  m.check = check_acs;
+  m.apply = apply_acs;
+  m.verify = verify_acs;
   return m;
 }
 

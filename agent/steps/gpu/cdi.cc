@@ -14,9 +14,9 @@
 #include <map>
 #include <set>
 
+#include "agent/steps/files/own_file.h"
 #include "agent/steps/gpu/cdi_others.h"
 #include "agent/steps/system/smbios.h"
-#include "agent/steps/files/own_file.h"
 #include "base/json_dump.h"
 
 namespace muster::steps {
@@ -102,7 +102,7 @@ CdiOthers others(const Files& files, const Json& params) {
   return other_cdi_files(files, kFile, kKind, devices);
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_cdi(StepContext& context, const Json& params) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no device files; the step is checked on nodes"};
   TRY(const OwnFile file, file_of(context, params));
@@ -123,7 +123,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return out;
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_cdi(StepContext& context, const Json& params) {
   TRY(const OwnFile file, file_of(context, params));
   const CdiOthers found = others(context.files, params);
   if (!found.problem.empty()) return fail(Code::denied, found.problem);
@@ -138,8 +138,8 @@ Status there(const Files& files, const Json& edits, const char* list, const char
   return Ok{};
 }
 
-Status verify(StepContext& context, const Json& params) {
-  TRY(const auto seen, check(context, params));
+Status verify_cdi(StepContext& context, const Json& params) {
+  TRY(const auto seen, check_cdi(context, params));
   if (seen.holds == Holds::not_applicable) return Ok{};
   if (seen.holds == Holds::no) return fail(Code::failed, seen.diff);
   if (others(context.files, params).ours_in_the_way) return Ok{};  // the host's own file was checked
@@ -165,9 +165,9 @@ StepModule cdi_module() {
       "/run/cdi is kept: if it is complete, muster's file is not written; otherwise the step fails.";
   m.parameters =
       Json::array({parameter("gpus", "int", true, "number of GPUs, the first of which is /dev/nvidia0")});
-  m.check = check;
-  m.apply = apply;
-  m.verify = verify;
+  m.check = check_cdi;
+  m.apply = apply_cdi;
+  m.verify = verify_cdi;
   return m;
 }
 

@@ -11,7 +11,7 @@
 #include <map>
 
 #include "agent/steps/files/own_file.h"
-#include "base/rails.h"
+#include "host/rails.h"
 
 namespace muster::steps {
 namespace {
@@ -92,7 +92,7 @@ OwnFile file_of(const Found& found) {
   return {kFile, text, 0644};
 }
 
-Result<CheckResult> check(StepContext& context, const Json&) {
+Result<CheckResult> check_nccl_conf(StepContext& context, const Json&) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no ports; the step is checked on nodes"};
   TRY(const Found found, find(context));
@@ -103,14 +103,14 @@ Result<CheckResult> check(StepContext& context, const Json&) {
   return out;
 }
 
-Status apply(StepContext& context, const Json&) {
+Status apply_nccl_conf(StepContext& context, const Json&) {
   TRY(const Found found, find(context));
   return put(context.files, file_of(found));
 }
 
 // Checks that every device and interface named in the file exists.
-Status verify(StepContext& context, const Json& params) {
-  TRY(const auto seen, check(context, params));
+Status verify_nccl_conf(StepContext& context, const Json& params) {
+  TRY(const auto seen, check_nccl_conf(context, params));
   if (seen.holds == Holds::no) return fail(Code::failed, seen.diff);
   if (seen.holds == Holds::not_applicable) return Ok{};
   TRY(const std::string text, context.files.read(kFile));
@@ -138,9 +138,9 @@ StepModule nccl_conf_module() {
       "Writes /etc/nccl.conf on a node with declared rails: their RDMA ports, the GID index of their "
       "addresses (if it is the same on all rails), and the interfaces for sockets (the provisioning port, or "
       "the rails if they have no RDMA).";
-  m.check = check;
-  m.apply = apply;
-  m.verify = verify;
+  m.check = check_nccl_conf;
+  m.apply = apply_nccl_conf;
+  m.verify = verify_nccl_conf;
   return m;
 }
 

@@ -7,7 +7,7 @@
 // port answers ARP only for its own address, and packets are accepted on a port even if the main table would
 // route the reply through a different one (rp_filter 2). The check reads the kernel's state (`ip`), never the
 // files; a port without a link is a failure that names the port. Ports are selected by
-// agent/steps/network/port_choice.h and recorded for other steps (base/rails.h).
+// agent/steps/network/port_choice.h and recorded for other steps (host/rails.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kFolder = "/etc/systemd/network";
+constexpr const char* kNetworkdFolder = "/etc/systemd/network";
 constexpr const char* kPrefix = "20-muster-";
 constexpr const char* kSysctls = "/etc/sysctl.d/60-muster-networks.conf";
 constexpr const char* kDebt = "networks";
@@ -102,10 +102,10 @@ std::vector<OwnFile> own_files(const Files& files, const std::string& mac,
   std::map<std::string, int> functions;
   for (const auto& port : physical_ports(files)) ++functions[port.pci];
   for (const auto& given : ports)
-    out.push_back({fmt::format("{}/{}{}.network", kFolder, kPrefix, given.want.key()),
+    out.push_back({fmt::format("{}/{}{}.network", kNetworkdFolder, kPrefix, given.want.key()),
                    network_text(given, functions[given.port.pci] > 1), 0644});
-  for (const auto& name : files.list(kFolder)) {
-    const std::string path = fmt::format("{}/{}", kFolder, name);
+  for (const auto& name : files.list(kNetworkdFolder)) {
+    const std::string path = fmt::format("{}/{}", kNetworkdFolder, name);
     const bool known = std::any_of(out.begin(), out.end(), [&](const OwnFile& f) { return f.path == path; });
     if (name.rfind(kPrefix, 0) == 0 && !known) out.push_back({path, "", 0644});
   }
@@ -220,7 +220,7 @@ Result<std::vector<GivenPort>> given_ports(StepContext& context, const Json& par
   return give_ports({context.files, context.node, text_of(params, "mac"), before, gpus}, wanted, open);
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_networks(StepContext& context, const Json& params) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no ports; the step is checked on nodes"};
   std::vector<NetPort> open;
@@ -294,7 +294,7 @@ Status load(StepContext& context, const std::vector<GivenPort>& ports, bool chan
   return Ok{};
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_networks(StepContext& context, const Json& params) {
   std::vector<NetPort> open;
   auto ports = given_ports(context, params, open);
   // A port may be missing because its driver was only just loaded.
@@ -313,10 +313,10 @@ Status apply(StepContext& context, const Json& params) {
 }
 
 // Waits for the ports: `networkctl` returns before networkd is done, and link training takes time.
-Status verify(StepContext& context, const Json& params) {
+Status verify_networks(StepContext& context, const Json& params) {
   const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {
-    TRY(const auto seen, check(context, params));
+    TRY(const auto seen, check_networks(context, params));
     if (seen.holds != Holds::no) return Ok{};
     if (is_cancelled(context)) return fail(Code::cancelled, seen.diff);
     if (!wait_a_little(context, until)) return fail(Code::failed, seen.diff);
@@ -342,9 +342,9 @@ StepModule networks_module() {
                  "selecting ports by GPU",
                  0),
        parameter("deadline_seconds", "int", false, "how long to wait for a port that is not ready yet", 60)});
-  m.check = check;
-  m.apply = apply;
-  m.verify = verify;
+  m.check = check_networks;
+  m.apply = apply_networks;
+  m.verify = verify_networks;
   return m;
 }
 

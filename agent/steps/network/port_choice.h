@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/step.h"
-#include "base/rails.h"
+#include "agent/core/step.h"
+#include "host/rails.h"
 
 namespace muster::steps {
 

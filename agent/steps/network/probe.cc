@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/step_modules.h"
-#include "agent/steps/network/tcp.h"
+#include "agent/steps/tcp.h"
 
 namespace muster::steps {
 namespace {
@@ -17,7 +17,7 @@ bool fits(TcpState state, const std::string& expected) {
 
 // Retries until the deadline while the state differs from the expected one: the other node may not be ready
 // yet.
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_probe(StepContext& context, const Json& params) {
   const std::string host = text_of(params, "host"), expected = text_of(params, "expect", "open");
   if (expected != "open" && expected != "closed" && expected != "refused" && expected != "filtered")
     return fail(Code::invalid,
@@ -51,7 +51,7 @@ StepModule probe_module() {
        parameter("expect", "string", false, "open | refused | filtered | closed", "open"),
        parameter("attempt_ms", "int", false, "timeout of one attempt in ms", 3000),
        parameter("deadline_seconds", "int", false, "how long to retry", 10)});
-  m.check = check;
+  m.check = check_probe;
   return m;
 }
 

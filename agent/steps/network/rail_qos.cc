@@ -11,7 +11,7 @@
 #include <map>
 
 #include "agent/steps/files/own_file.h"
-#include "base/rails.h"
+#include "host/rails.h"
 
 namespace muster::steps {
 namespace {
@@ -43,7 +43,7 @@ void add_ets(const Json& ets, Wanted& out) {
   out.shares["0"] = std::to_string(rest);
 }
 
-Result<Wanted> wanted(const Json& params) {
+Result<Wanted> wanted_rail_qos(const Json& params) {
   Wanted out;
   const auto pfc = params.find("pfc");
   if (pfc != params.end() && pfc->is_array() && !pfc->empty()) {
@@ -195,8 +195,8 @@ OwnFile unit_file(const std::vector<PortRecord>& rails, const Wanted& want) {
 
 Json unit_params() { return {{"names", {kUnit}}, {"enabled", true}, {"running", false}}; }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_rail_qos(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted_rail_qos(params));
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no ports; the step is checked on nodes"};
   TRY(const auto rails, rails_of(context.files));
@@ -223,8 +223,8 @@ Status set_port(StepContext& context, const PortRecord& port, const Wanted& want
   return Ok{};
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_rail_qos(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted_rail_qos(params));
   TRY(const auto rails, rails_of(context.files));
   // All rails are checked before one is changed, because lossless settings on only some of them are useless.
   for (const auto& port : rails) TRY_(now_of(context, port, want));
@@ -249,8 +249,8 @@ StepModule rail_qos_module() {
        parameter("dscp", "object", false, "DSCP -> priority"),
        parameter("ets", "object", false,
                  "priority -> percent of the bandwidth; priorities that are not listed share the rest")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_rail_qos;
+  m.apply = apply_rail_qos;
   return m;
 }
 

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "agent/steps/step_modules.h"
-#include "base/rails.h"
+#include "host/rails.h"
 
 namespace muster::steps {
 namespace {
@@ -61,7 +61,8 @@ bool is_meant(const std::string& declared, const Port& port) {
 }
 
 // Returns the ports that must be active.
-std::vector<Port> wanted(const std::vector<Port>& ports, const std::vector<std::string>& declared) {
+std::vector<Port> wanted_rdma_ports(const std::vector<Port>& ports,
+                                    const std::vector<std::string>& declared) {
   std::vector<Port> out;
   for (const auto& port : ports)
     if (declared.empty() ? port.linked()
@@ -78,7 +79,7 @@ std::string lacking(const std::vector<Port>& ports, const std::vector<std::strin
   for (const auto& name : declared)
     if (std::none_of(ports.begin(), ports.end(), [&](const Port& port) { return is_meant(name, port); }))
       diff.add(name + " is missing");
-  const auto must = wanted(ports, declared);
+  const auto must = wanted_rdma_ports(ports, declared);
   for (const auto& port : must)
     if (!port.active()) diff.add(port.said());
   if (declared.empty() && must.empty())
@@ -115,7 +116,7 @@ double most_by_chance(double per_hour, double seconds) {
 
 Result<CheckResult> watch(StepContext& context, const Json& params, const std::vector<std::string>& declared,
                           int64_t seconds) {
-  const auto ports = wanted(ports_of(context.files), declared);
+  const auto ports = wanted_rdma_ports(ports_of(context.files), declared);
   std::map<std::string, Counts> before;
   bool counted = false;
   for (const auto& port : ports) {
@@ -165,7 +166,7 @@ Result<std::vector<std::string>> ports_of_rails(const StepContext& context) {
   return out;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_rdma_ports(StepContext& context, const Json& params) {
   auto declared = list_of(params, "ports");
   if (bool_of(params, "rails", false)) {
     TRY(declared, ports_of_rails(context));
@@ -200,7 +201,7 @@ StepModule rdma_ports_module() {
        parameter("watch_seconds", "int", false, "how long to watch the error counters; default: not at all"),
        parameter("symbol_errors_per_hour", "int", false, "number of symbol errors that a good link may have",
                  120)});
-  m.check = check;
+  m.check = check_rdma_ports;
   return m;
 }
 

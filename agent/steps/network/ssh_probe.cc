@@ -44,7 +44,7 @@ Result<std::vector<std::string>> offered(StepContext& context, const std::string
   return split(out.err.substr(begin + 19, end - begin - 19), ',');
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_ssh_probe(StepContext& context, const Json& params) {
   TRY(const auto methods, offered(context, text_of(params, "host"), int_of(params, "port", 22)));
   const auto has = [&](const std::string& method) {
     return std::find(methods.begin(), methods.end(), method) != methods.end();
@@ -72,7 +72,7 @@ StepModule ssh_probe_module() {
        parameter("refused", "list", false,
                  "methods that must not be offered, such as password and keyboard-interactive"),
        parameter("offered", "list", false, "methods that must be offered, such as publickey")});
-  m.check = check;
+  m.check = check_ssh_probe;
   return m;
 }
 

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "agent/steps/accounts.h"
 #include "agent/steps/network/firewall_rules.h"
-#include "agent/steps/system/accounts.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/two_phase.h"
 #include "base/digest.h"
@@ -18,7 +18,7 @@
 namespace muster::steps {
 namespace {
 
-constexpr const char* kFolder = "/etc/ufw/";
+constexpr const char* kUfwFolder = "/etc/ufw/";
 constexpr const char* kConf = "/etc/ufw/ufw.conf";
 constexpr const char* kDefaults = "/etc/default/ufw";
 constexpr const char* kInit = "/lib/ufw/ufw-init";
@@ -32,7 +32,7 @@ std::string tool(Family family, const char* what) {
   return std::string(family == Family::v6 ? "ip6tables" : "iptables") + what;
 }
 std::string rules_file(Family family, const char* name) {
-  return std::string(kFolder) + name + (family == Family::v6 ? "6.rules" : ".rules");
+  return std::string(kUfwFolder) + name + (family == Family::v6 ? "6.rules" : ".rules");
 }
 std::string saved_path(Family family) { return kBefore + tool(family, ""); }
 
@@ -233,7 +233,7 @@ Status live_diff(StepContext& context, const std::vector<Rule>& rules, Diff& dif
   return Ok{};
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_ufw(StepContext& context, const Json& params) {
   if (!context.files.exists(kConf)) return differs("ufw is not installed");
   TRY(const auto rules, rules_of(params));
   TRY(const auto files, wanted_files(context, params));
@@ -325,7 +325,7 @@ Result<TwoPhase> way_back(StepContext& context, const Json& params) {
   return out;
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_ufw(StepContext& context, const Json& params) {
   if (!context.files.exists(kConf)) return fail(Code::not_found, "ufw is not installed");
   TRY(const auto rules, rules_of(params));
   (void)rules;
@@ -354,8 +354,8 @@ StepModule ufw_module() {
        parameter("logging", "string", false, "ufw log level", "off"),
        parameter("rollback_seconds", "int", false, "time after which an unconfirmed change is rolled back",
                  120)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_ufw;
+  m.apply = apply_ufw;
   return m;
 }
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "agent/steps/packages/apt_sources.h"
 #include "agent/steps/files/own_file.h"
+#include "agent/steps/packages/apt_sources.h"
 
 namespace muster::steps {
 namespace {
@@ -50,7 +50,7 @@ Result<std::string> keyring(const Files& files, const std::string& mirror, const
 
 // Returns the wanted file. It is identical to the one in an image built from this mirror, so that nodes with
 // that image download nothing.
-Result<OwnFile> wanted(const Files& files, const Json& params) {
+Result<OwnFile> wanted_apt_mirror(const Files& files, const Json& params) {
   const std::string mirror = text_of(params, "mirror"), security = text_of(params, "security_mirror"),
                     suite = release_codename(files);
   TRY_(check_url(mirror, "mirror"));
@@ -66,15 +66,15 @@ Result<OwnFile> wanted(const Files& files, const Json& params) {
   return out;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const OwnFile want, wanted(context.files, params));
+Result<CheckResult> check_apt_mirror(StepContext& context, const Json& params) {
+  TRY(const OwnFile want, wanted_apt_mirror(context.files, params));
   Diff diff;
   add_difference(context.files, want, diff);
   return diff.result();
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const OwnFile want, wanted(context.files, params));
+Status apply_apt_mirror(StepContext& context, const Json& params) {
+  TRY(const OwnFile want, wanted_apt_mirror(context.files, params));
   const std::string candidate = "/var/lib/muster/apt/sources.list";
   TRY_(context.files.write(candidate, want.text));
   const Status tried = try_sources(context, candidate, kSources);
@@ -95,8 +95,8 @@ StepModule apt_mirror_module() {
       Json::array({parameter("mirror", "string", true, "URL of the mirror"),
                    parameter("security_mirror", "string", true, "URL of the security mirror, or `none`"),
                    parameter("updates", "bool", false, "whether the mirror has the -updates suite", true)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_apt_mirror;
+  m.apply = apply_apt_mirror;
   return m;
 }
 

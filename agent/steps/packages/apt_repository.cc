@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "agent/steps/system/accounts.h"
-#include "agent/steps/packages/apt_sources.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
+#include "agent/steps/packages/apt_sources.h"
 #include "base/digest.h"
 
 namespace muster::steps {
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kArmour = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 
-struct Wanted {
+struct WantedAptRepository {
   std::string name, key, key_url, key_sha256, signed_by;
   std::vector<std::string> uris, suites, components, architectures;
   bool check_valid_until = true;
@@ -31,7 +31,7 @@ bool one_word(const std::string& text) {
   return !text.empty() && text.find_first_of(" \t\n") == std::string::npos;
 }
 
-Status check_words(const Wanted& want) {
+Status check_words(const WantedAptRepository& want) {
   for (const auto* list : {&want.uris, &want.suites, &want.components, &want.architectures})
     for (const auto& word : *list)
       if (!one_word(word)) return fail(Code::invalid, "apt_repository: '" + word + "' must be one word");
@@ -43,7 +43,7 @@ Status check_words(const Wanted& want) {
   return Ok{};
 }
 
-Status read_key(const Json& params, Wanted& want) {
+Status read_key(const Json& params, WantedAptRepository& want) {
   want.key = text_of(params, "key");
   want.key_url = text_of(params, "key_url");
   want.signed_by = text_of(params, "signed_by");
@@ -78,8 +78,8 @@ Result<OwnFile> preferences(const Json& params, const std::string& name) {
   return out;
 }
 
-Result<Wanted> wanted(const Files& files, const Json& params) {
-  Wanted out;
+Result<WantedAptRepository> wanted_apt_repository(const Files& files, const Json& params) {
+  WantedAptRepository out;
   out.name = text_of(params, "name");
   TRY_(check_name(out.name, "apt_repository"));
   out.uris = list_of(params, "uris");
@@ -99,7 +99,7 @@ Result<Wanted> wanted(const Files& files, const Json& params) {
 }
 
 // Returns the path of the correct key; "" if it is missing.
-std::string present_key(const Files& files, const Wanted& want) {
+std::string present_key(const Files& files, const WantedAptRepository& want) {
   if (!want.signed_by.empty()) return files.exists(want.signed_by) ? want.signed_by : "";
   if (!want.key.empty()) {
     const OwnFile file{want.key_path(true), want.key, 0644};
@@ -112,7 +112,7 @@ std::string present_key(const Files& files, const Wanted& want) {
   return "";
 }
 
-std::string source_text(const Wanted& want, const std::string& key) {
+std::string source_text(const WantedAptRepository& want, const std::string& key) {
   std::string out = "# Written by muster.\nTypes: deb\nURIs: " + join(want.uris, " ") +
                     "\nSuites: " + join(want.suites, " ") + "\n";
   if (!want.components.empty()) out += "Components: " + join(want.components, " ") + "\n";
@@ -121,8 +121,8 @@ std::string source_text(const Wanted& want, const std::string& key) {
   return out + "Signed-By: " + key + "\n";
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(context.files, params));
+Result<CheckResult> check_apt_repository(StepContext& context, const Json& params) {
+  TRY(const WantedAptRepository want, wanted_apt_repository(context.files, params));
   Diff diff;
   std::string key = present_key(context.files, want);
   if (key.empty()) {
@@ -138,7 +138,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Result<std::string> install_key(StepContext& context, const Wanted& want) {
+Result<std::string> install_key(StepContext& context, const WantedAptRepository& want) {
   if (const auto path = present_key(context.files, want); !path.empty()) return path;
   if (!want.signed_by.empty()) return fail(Code::not_found, want.signed_by + " does not exist");
   if (!want.key.empty()) {
@@ -155,8 +155,8 @@ Result<std::string> install_key(StepContext& context, const Wanted& want) {
   return want.key_path(armoured);
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(context.files, params));
+Status apply_apt_repository(StepContext& context, const Json& params) {
+  TRY(const WantedAptRepository want, wanted_apt_repository(context.files, params));
   TRY(const std::string own_key, install_key(context, want));
   TRY(const std::string key, common_key(context.files, want.uris, want.suites, own_key, want.source_path()));
   TRY_(put(context.files, want.preferences));
@@ -198,8 +198,8 @@ StepModule apt_repository_module() {
        parameter("pins", "list", false,
                  "apt preferences: {packages, pin, priority}, e.g. {packages: \"*\", pin: \"release "
                  "a=unstable\", priority: 90}")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_apt_repository;
+  m.apply = apply_apt_repository;
   return m;
 }
 

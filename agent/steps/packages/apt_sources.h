@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/step.h"
-#include "base/os.h"
+#include "agent/core/step.h"
+#include "sys/os.h"
 
 namespace muster::steps {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "base/digest.h"
 
@@ -16,13 +16,13 @@ namespace {
 
 constexpr const char* kStamp = "/.muster-archive";
 
-struct Wanted {
+struct WantedArchive {
   std::string source, into, sha256;
   int64_t strip = 0;
 };
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out{text_of(params, "source"), text_of(params, "into"), "", int_of(params, "strip", 0)};
+Result<WantedArchive> wanted_archive(const Json& params) {
+  WantedArchive out{text_of(params, "source"), text_of(params, "into"), "", int_of(params, "strip", 0)};
   for (const auto* path : {&out.source, &out.into})
     if (path->size() < 2 || (*path)[0] != '/' || path->back() == '/')
       return fail(Code::invalid, "archive: 'source' and 'into' must be absolute paths");
@@ -34,10 +34,12 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-std::string stamp_text(const Wanted& want) { return fmt::format("{} strip {}\n", want.sha256, want.strip); }
+std::string stamp_text(const WantedArchive& want) {
+  return fmt::format("{} strip {}\n", want.sha256, want.strip);
+}
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_archive(StepContext& context, const Json& params) {
+  TRY(const WantedArchive want, wanted_archive(params));
   const FileState state = look(context.files, want.into);
   if (!state.exists) return differs(want.into + " does not exist");
   if (!state.directory) return differs(want.into + " is not a folder");
@@ -48,7 +50,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
              : differs(want.into + " contains a different archive: " + have.substr(0, 71));
 }
 
-Status unpack(StepContext& context, const Wanted& want, const std::string& place) {
+Status unpack(StepContext& context, const WantedArchive& want, const std::string& place) {
   std::error_code error;
   std::filesystem::remove_all(context.files.real(place), error);
   TRY_(context.files.make_directories(place));
@@ -62,8 +64,8 @@ Status unpack(StepContext& context, const Wanted& want, const std::string& place
   return context.files.write(place + kStamp, stamp_text(want));
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_archive(StepContext& context, const Json& params) {
+  TRY(const WantedArchive want, wanted_archive(params));
   const FileState state = look(context.files, want.into);
   if (state.exists && context.files.read(want.into + kStamp).value_or("") == stamp_text(want)) return Ok{};
   const bool ours = context.files.exists(want.into + kStamp);
@@ -97,8 +99,8 @@ StepModule archive_module() {
                    parameter("sha256", "string", true, "digest of the archive, 64 hexadecimal digits"),
                    parameter("into", "string", true, "absolute path of the destination folder"),
                    parameter("strip", "int", false, "number of leading path components to drop", 0)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_archive;
+  m.apply = apply_archive;
   return m;
 }
 

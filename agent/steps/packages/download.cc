@@ -1,20 +1,20 @@
 // download: downloads a file from a URL and accepts it only with the correct digest.
 #include <fmt/format.h>
 
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "base/digest.h"
 
 namespace muster::steps {
 namespace {
 
-struct Wanted {
+struct WantedDownload {
   std::string url, path, sha256;
   unsigned mode = 0644;
 };
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out{text_of(params, "url"), text_of(params, "path"), "", 0644};
+Result<WantedDownload> wanted_download(const Json& params) {
+  WantedDownload out{text_of(params, "url"), text_of(params, "path"), "", 0644};
   if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "download: 'path' must be absolute");
   const auto has_scheme = [&](const char* scheme) { return out.url.rfind(scheme, 0) == 0; };
   if (!has_scheme("https://") && !has_scheme("http://") && !has_scheme("file:/"))
@@ -24,8 +24,8 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_download(StepContext& context, const Json& params) {
+  TRY(const WantedDownload want, wanted_download(params));
   const FileState state = look(context.files, want.path);
   if (!state.exists) return differs(want.path + " does not exist");
   if (!state.regular) return differs(want.path + " is not a regular file");
@@ -37,8 +37,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_download(StepContext& context, const Json& params) {
+  TRY(const WantedDownload want, wanted_download(params));
   const FileState state = look(context.files, want.path);
   if (state.exists && !state.regular) return fail(Code::conflict, want.path + " is not a regular file");
   if (state.regular && sha256_file(context.files.real(want.path)).value_or("") == want.sha256)
@@ -62,8 +62,8 @@ StepModule download_module() {
                    parameter("sha256", "string", true, "digest of the file, 64 hexadecimal digits"),
                    parameter("mode", "string", false, "octal mode of the file", "0644"),
                    parameter("deadline_seconds", "int", false, "timeout for the download", 1800)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_download;
+  m.apply = apply_download;
   return m;
 }
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "base/os.h"
+#include "sys/os.h"
 
 namespace muster::steps {
 

@@ -8,8 +8,8 @@
 
 #include "agent/steps/packages/apt_sources.h"
 #include "agent/steps/packages/dpkg_status.h"
-#include "agent/steps/step_modules.h"
 #include "agent/steps/packages/version_lock.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {
@@ -17,12 +17,12 @@ namespace {
 constexpr DurationMs kInstall =
     90 * kMinute;  // a driver with its toolkit is 7 GB and compiles a kernel module
 
-struct Wanted {
+struct WantedPackage {
   std::string name, version;
 };
 
-std::vector<Wanted> wanted(const Json& params) {
-  std::vector<Wanted> out;
+std::vector<WantedPackage> wanted_package(const Json& params) {
+  std::vector<WantedPackage> out;
   for (const auto& word : list_of(params, "names")) {
     const auto equals = word.find('=');
     out.push_back({word.substr(0, equals), equals == std::string::npos ? "" : word.substr(equals + 1)});
@@ -55,7 +55,7 @@ bool is_offered(StepContext& context, const std::string& name) {
 // use instead. Packages change names (librdmacm1 is librdmacm1t64 since Debian 13) and then provide the old
 // one with their own version. For a name that is provided without a version, apt uses the provider if it has
 // no package of that name.
-Packages::const_iterator stand_for(StepContext& context, const Packages& have, const Wanted& want) {
+Packages::const_iterator stand_for(StepContext& context, const Packages& have, const WantedPackage& want) {
   const auto own = have.find(want.name);
   if (own != have.end() || !want.version.empty()) return own;
   const auto other = std::find_if(have.begin(), have.end(), [&](const auto& entry) {
@@ -70,7 +70,7 @@ Packages::const_iterator stand_for(StepContext& context, const Packages& have, c
 // Returns the apt-get arguments for all packages that are missing or have a different version.
 std::vector<std::string> missing(StepContext& context, const Packages& have, const Json& params) {
   std::vector<std::string> out;
-  for (const auto& want : wanted(params)) {
+  for (const auto& want : wanted_package(params)) {
     const auto it = stand_for(context, have, want);
     if (it != have.end() && is_version(want.version, it->second.version)) continue;
     out.push_back(want.version.empty() ? want.name : want.name + "=" + want.version);
@@ -97,7 +97,7 @@ std::vector<std::string> wrongly_held(StepContext& context, const Packages& have
   std::vector<std::string> out;
   if (!params.contains("hold")) return out;
   std::set<std::string> names;
-  for (const auto& want : wanted(params))
+  for (const auto& want : wanted_package(params))
     if (const auto it = stand_for(context, have, want); it != have.end()) names.insert(it->first);
   for (const auto& [name, entry] : have)
     if ((names.count(name) || is_locked(locks, name)) && entry.held != bool_of(params, "hold", true))
@@ -108,7 +108,7 @@ std::vector<std::string> wrongly_held(StepContext& context, const Packages& have
 Result<CheckResult> compare(StepContext& context, const Packages& have, const Json& params) {
   TRY(const Locks locks, locks_of(params));
   Diff diff;
-  for (const auto& want : wanted(params)) {
+  for (const auto& want : wanted_package(params)) {
     const auto it = stand_for(context, have, want);
     if (it == have.end())
       diff.add("not installed: " + want.name + (want.version.empty() ? "" : "=" + want.version));
@@ -133,7 +133,7 @@ std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vec
   return out;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_package(StepContext& context, const Json& params) {
   TRY(const auto have, installed_packages(context.files));
   return compare(context, have, for_this_release(context.files, params));
 }
@@ -221,7 +221,7 @@ Status install(StepContext& context, const Packages& have, const Json& params, c
   return Ok{};
 }
 
-Status apply(StepContext& context, const Json& given) {
+Status apply_package(StepContext& context, const Json& given) {
   const Json params = for_this_release(context.files, given);
   TRY(auto have, installed_packages(context.files));
   TRY(const Locks locks, locks_of(params));
@@ -269,9 +269,9 @@ StepModule package_module() {
                  "sets of packages that must all have the same version: {packages: [patterns], version: "
                  "pattern}; this also applies to dependencies that match a pattern"),
        parameter("removes", "list", false, "packages that apt may remove to install those in `names`")});
-  m.check = check;
+  m.check = check_package;
   m.check_many = check_many;
-  m.apply = apply;
+  m.apply = apply_package;
   return m;
 }
 

@@ -45,7 +45,7 @@ Result<std::string> lacking(StepContext& context, const Json& params) {
 }
 
 // Retries until the deadline, because a target is first scraped up to one interval after the start.
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_prometheus(StepContext& context, const Json& params) {
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {
@@ -70,7 +70,7 @@ StepModule prometheus_targets_module() {
        parameter("nodes", "list", true, "[{name, address}]"),
        parameter("port", "int", false, "port of the exporter", 9100),
        parameter("deadline_seconds", "int", false, "how long to wait for the first scrapes", 60)});
-  m.check = check;
+  m.check = check_prometheus;
   return m;
 }
 

@@ -6,7 +6,7 @@
 
 #include <map>
 
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
@@ -155,7 +155,7 @@ std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vec
   return out;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_service(StepContext& context, const Json& params) {
   return check_many(context, {params}).front();
 }
 
@@ -187,7 +187,7 @@ Status date_files(const StepContext& context, const Json& params) {
 }
 
 // Runs systemctl once for each verb, with all units that need it.
-Status apply(StepContext& context, const Json& params) {
+Status apply_service(StepContext& context, const Json& params) {
   const auto units = units_of(params);
   TRY(const auto found, show(context, units));
   std::map<std::string, std::vector<std::string>> verbs;
@@ -248,9 +248,9 @@ StepModule service_module() {
        parameter("masked", "bool", false,
                  "true: stop and mask the units; a unit that does not exist is accepted", false),
        parameter("restart_for", "list", false, "files that the units read when they start")});
-  m.check = check;
+  m.check = check_service;
   m.check_many = check_many;
-  m.apply = apply;
+  m.apply = apply_service;
   return m;
 }
 

@@ -45,7 +45,7 @@ struct StateWords {
   std::set<std::string> flags = {};
 };
 
-StateWords words_of(const std::string& state) {
+StateWords state_words(const std::string& state) {
   StateWords out;
   std::string word;
   const auto end_word = [&] {
@@ -71,13 +71,13 @@ StateWords words_of(const std::string& state) {
 constexpr const char* kNotThere = "*~#!%^";
 
 bool is_drained(const std::string& state) {
-  const StateWords words = words_of(state);
+  const StateWords words = state_words(state);
   const bool busy = words.base == "mixed" || words.base == "allocated" || words.base == "completing" ||
                     words.flags.count("completing") != 0;
   return words.base == "drained" || (words.flags.count("drain") != 0 && !busy);
 }
 bool is_draining(const std::string& state) {
-  const StateWords words = words_of(state);
+  const StateWords words = state_words(state);
   return words.base == "drained" || words.base == "draining" || words.flags.count("drain") != 0;
 }
 // True if the node accepts jobs. This includes a node that is kept free for a larger job (planned, mixed-) or
@@ -89,7 +89,7 @@ bool takes_jobs(const std::string& state) {
   static const std::set<std::string> kBad = {
       "drain",        "down",          "fail",        "maintenance", "maint",         "not_responding",
       "powered_down", "powering_down", "powering_up", "power_down",  "reboot_issued", "invalid_reg"};
-  const StateWords words = words_of(state);
+  const StateWords words = state_words(state);
   const bool bad = std::any_of(words.flags.begin(), words.flags.end(),
                                [](const std::string& flag) { return kBad.count(flag) != 0; });
   return kGood.count(words.base) != 0 && !bad && words.marks.find_first_of(kNotThere) == std::string::npos;
@@ -97,7 +97,7 @@ bool takes_jobs(const std::string& state) {
 
 // Returns a hint for the operator if the state does not explain itself, else "".
 std::string hint_of(const std::string& state) {
-  const StateWords words = words_of(state);
+  const StateWords words = state_words(state);
   const bool maintained = words.base == "maint" || words.flags.count("maintenance") != 0;
   return maintained ? " (see `scontrol show reservation`)" : "";
 }

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <map>
 
+#include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
-#include "agent/steps/system/accounts.h"
 #include "base/lower.h"
 
 namespace muster::steps {
@@ -24,7 +24,7 @@ std::string folder_of(const std::string& path) { return path.substr(0, path.rfin
 
 // Splits a line into words as chrony does: at blanks and tabs, directives in any case. Empty for a comment,
 // which begins with !, ;, # or %.
-std::vector<std::string> words_of(const std::string& line) {
+std::vector<std::string> line_words(const std::string& line) {
   std::string text = line;
   std::replace(text.begin(), text.end(), '\t', ' ');
   auto out = split(text, ' ');
@@ -64,7 +64,7 @@ class Survey {
   }
 
   std::string edited(const std::string& line, int depth) {
-    const auto words = words_of(line);
+    const auto words = line_words(line);
     if (words.empty()) return line;
     if (names_servers(words[0])) return kTakenOut + line;
     if (words[0] == "include" && words.size() == 2) visit_matching(words[1], depth);
@@ -104,7 +104,7 @@ Result<std::map<std::string, std::string>> edits(const StepContext& context, con
   return Survey(context.files, keep).edits();
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_time_servers(StepContext& context, const Json& params) {
   TRY(const auto wrong, edits(context, params));
   Diff diff;
   for (const auto& [path, text] : wrong)
@@ -113,7 +113,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_time_servers(StepContext& context, const Json& params) {
   TRY(const auto wrong, edits(context, params));
   if (!wrong.empty()) TRY_(mark_pending(context.files, kDebt));
   for (const auto& [path, text] : wrong) {
@@ -140,8 +140,8 @@ StepModule time_servers_module() {
       "kept. chrony is restarted if something changed.";
   m.parameters = Json::array({parameter(
       "file", "string", true, "file that lists the time servers; chrony reads only names in .sources")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_time_servers;
+  m.apply = apply_time_servers;
   return m;
 }
 

@@ -75,7 +75,7 @@ std::string enabling_link(const Wanted& want) {
   return "/etc/systemd/system/timers.target.wants/" + want.name + ".timer";
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_timer(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   Diff diff;
   add_difference(context.files, want.service, diff);
@@ -86,7 +86,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
                                                            : differs(want.name + ".timer is not enabled");
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_timer(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   const bool changed = differs_from(context.files, want.service) || differs_from(context.files, want.timer);
   TRY_(put(context.files, want.service));
@@ -120,8 +120,8 @@ StepModule timer_module() {
        parameter("catch_up", "bool", false, "run at once if a run was missed", false),
        parameter("user", "string", false, "account that the program runs as; default: root"),
        parameter("description", "string", false, "description of the units; default: the name")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_timer;
+  m.apply = apply_timer;
   return m;
 }
 

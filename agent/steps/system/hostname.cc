@@ -6,7 +6,7 @@ namespace {
 
 constexpr const char* kRunning = "/proc/sys/kernel/hostname";
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_hostname(StepContext& context, const Json& params) {
   const std::string name = text_of(params, "name");
   Diff diff;
   if (const auto have = context.files.read_line("/etc/hostname"); have != name)
@@ -16,7 +16,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_hostname(StepContext& context, const Json& params) {
   const std::string name = text_of(params, "name");
   if (name.empty() || name.size() > 63 ||
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") !=
@@ -35,8 +35,8 @@ StepModule hostname_module() {
   m.name = "hostname";
   m.help = "Sets the node's host name, now and at every boot.";
   m.parameters = Json::array({parameter("name", "string", true, "host name")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_hostname;
+  m.apply = apply_hostname;
   return m;
 }
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/identity.h"
+#include "agent/core/identity.h"
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/system/own_esp.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kMark = "/run/muster/reboot/kernel_command_line-";
 
-struct Wanted {
+struct WantedKernelCommandLine {
   std::string name;
   std::vector<std::string> present, absent;  // "iommu=pt"; `absent` may also contain keys: "iommu"
 };
@@ -35,8 +35,9 @@ bool is_ours(const std::string& key) {
          key.rfind("muster.", 0) == 0;
 }
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out{text_of(params, "name", "base"), list_of(params, "present"), list_of(params, "absent")};
+Result<WantedKernelCommandLine> wanted_kernel_command_line(const Json& params) {
+  WantedKernelCommandLine out{text_of(params, "name", "base"), list_of(params, "present"),
+                              list_of(params, "absent")};
   TRY_(check_name(out.name, "kernel_command_line"));
   if (out.present.empty() && out.absent.empty())
     return fail(Code::invalid, "kernel_command_line: nothing to set or remove");
@@ -59,7 +60,7 @@ bool has(const std::vector<std::string>& list, const std::string& argument) {
 
 // Returns the wanted arguments. Other values of the same key are removed, even of `console`, which may occur
 // several times: a playbook that gives a value for a key means exactly that value.
-std::vector<std::string> edited(const Wanted& want, const std::vector<std::string>& now) {
+std::vector<std::string> edited(const WantedKernelCommandLine& want, const std::vector<std::string>& now) {
   std::vector<std::string> out;
   for (const auto& argument : now) {
     bool drop = std::any_of(want.absent.begin(), want.absent.end(), [&](const std::string& a) {
@@ -113,7 +114,7 @@ std::string key_pattern(const std::string& key) {
 
 // GRUB puts GRUB_CMDLINE_LINUX_DEFAULT after GRUB_CMDLINE_LINUX and the kernel uses the last value of a key:
 // so arguments are removed from both.
-OwnFile grub_file(const Wanted& want) {
+OwnFile grub_file(const WantedKernelCommandLine& want) {
   std::vector<std::string> patterns;
   const auto add_key = [&](const std::string& argument) {
     const std::string key = key_pattern(argument.substr(0, argument.find('=')));
@@ -140,12 +141,12 @@ OwnFile grub_file(const Wanted& want) {
 }
 
 // The file of earlier versions of muster, which was sorted before 99-site.cfg. It must not exist.
-OwnFile earlier_grub_file(const Wanted& want) {
+OwnFile earlier_grub_file(const WantedKernelCommandLine& want) {
   return {"/etc/default/grub.d/60-muster-" + want.name + ".cfg", "", 0644};
 }
 
 // Describes how the first entry of GRUB's menu differs; "" if it does not or there is no menu.
-std::string menu_diff(const Files& files, const Wanted& want) {
+std::string menu_diff(const Files& files, const WantedKernelCommandLine& want) {
   bool linux = false;
   for (const auto& line : lines_of(files.read("/boot/grub/grub.cfg").value_or(""))) {
     linux = linux || line.rfind("### BEGIN /etc/grub.d/10_linux", 0) == 0;
@@ -165,7 +166,7 @@ bool has_grub(const Files& files) {
   return files.is_directory("/etc/default/grub.d") || files.exists("/etc/default/grub");
 }
 
-Status boot_diff(StepContext& context, const Wanted& want, Diff& diff) {
+Status boot_diff(StepContext& context, const WantedKernelCommandLine& want, Diff& diff) {
   const std::string slot = read_image_record(context.files).slot;
   if (slot.empty()) {
     if (!has_grub(context.files)) return fail(Code::not_found, "found neither a muster boot entry nor GRUB");
@@ -183,13 +184,13 @@ Status boot_diff(StepContext& context, const Wanted& want, Diff& diff) {
   return Ok{};
 }
 
-bool running_has(const Files& files, const Wanted& want) {
+bool running_has(const Files& files, const WantedKernelCommandLine& want) {
   const auto now = words(files.read_line("/proc/cmdline"));
   return edited(want, now) == now;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_kernel_command_line(StepContext& context, const Json& params) {
+  TRY(const WantedKernelCommandLine want, wanted_kernel_command_line(params));
   // The running kernel's arguments were in the entry when it booted, so the ESP is mounted only if they
   // differ.
   if (!is_booted(context.files))
@@ -206,7 +207,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status apply_entry(StepContext& context, const Wanted& want, const std::string& slot) {
+Status apply_entry(StepContext& context, const WantedKernelCommandLine& want, const std::string& slot) {
   TRY(const OwnEsp esp, OwnEsp::open(context, "rw"));
   TRY(const std::string entry, context.files.read(boot_entry_path(slot)));
   const auto now = words(entry_options(entry));
@@ -215,7 +216,7 @@ Status apply_entry(StepContext& context, const Wanted& want, const std::string& 
   return context.files.write(boot_entry_path(slot), with_options(entry, edited(want, now)));
 }
 
-Status apply_grub(StepContext& context, const Wanted& want) {
+Status apply_grub(StepContext& context, const WantedKernelCommandLine& want) {
   const std::string debt = "grub-" + want.name;
   for (const auto& file : {grub_file(want), earlier_grub_file(want)}) {
     if (differs_from(context.files, file)) TRY_(mark_pending(context.files, debt));
@@ -232,8 +233,8 @@ Status apply_grub(StepContext& context, const Wanted& want) {
   return clear_pending(context.files, debt);
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_kernel_command_line(StepContext& context, const Json& params) {
+  TRY(const WantedKernelCommandLine want, wanted_kernel_command_line(params));
   const std::string slot = read_image_record(context.files).slot;
   TRY_(slot.empty() ? apply_grub(context, want) : apply_entry(context, want, slot));
   if (running_has(context.files, want)) return Ok{};
@@ -255,8 +256,8 @@ StepModule kernel_command_line_module() {
                    parameter("present", "list", false,
                              "arguments to set, e.g. iommu=pt; a different value of the same key is removed"),
                    parameter("absent", "list", false, "arguments or keys that must not be present")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_kernel_command_line;
+  m.apply = apply_kernel_command_line;
   return m;
 }
 

@@ -9,7 +9,7 @@
 namespace muster::steps {
 namespace {
 
-struct Wanted {
+struct WantedKernelModule {
   std::string name;
   std::vector<std::string> load, blacklist;
   OwnFile load_file, settings_file;
@@ -20,8 +20,8 @@ std::string underscored(std::string module) {
   return module;
 }
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out;
+Result<WantedKernelModule> wanted_kernel_module(const Json& params) {
+  WantedKernelModule out;
   out.name = text_of(params, "name", "base");
   TRY_(check_name(out.name, "kernel_module"));
   out.load = list_of(params, "load");
@@ -71,10 +71,10 @@ bool is_built_in(const Files& files, const std::string& module) {
   return false;
 }
 
-std::string debt(const Wanted& want) { return "initramfs-" + want.name; }
+std::string debt(const WantedKernelModule& want) { return "initramfs-" + want.name; }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_kernel_module(StepContext& context, const Json& params) {
+  TRY(const WantedKernelModule want, wanted_kernel_module(params));
   Diff diff;
   add_difference(context.files, want.load_file, diff);
   add_difference(context.files, want.settings_file, diff);
@@ -90,7 +90,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status write_files(StepContext& context, const Wanted& want) {
+Status write_files(StepContext& context, const WantedKernelModule& want) {
   TRY_(put(context.files, want.load_file));
   const bool changed = differs_from(context.files, want.settings_file);
   // With initramfs-tools, the initial RAM disk contains a copy of modprobe.d. muster's own contains none.
@@ -103,8 +103,8 @@ Status write_files(StepContext& context, const Wanted& want) {
   return clear_pending(context.files, debt(want));
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_kernel_module(StepContext& context, const Json& params) {
+  TRY(const WantedKernelModule want, wanted_kernel_module(params));
   TRY_(write_files(context, want));
   if (!is_booted(context.files) || !bool_of(params, "now", true)) return Ok{};
   for (const auto& module : want.load) {
@@ -138,8 +138,8 @@ StepModule kernel_module_module() {
                  "unloaded now"),
        parameter("options", "object", false, "module -> its options, as in modprobe.d(5)"),
        parameter("now", "bool", false, "false: the settings take effect only at the next boot", true)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_kernel_module;
+  m.apply = apply_kernel_module;
   return m;
 }
 

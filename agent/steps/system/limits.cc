@@ -66,7 +66,7 @@ Status manager_diff(StepContext& context, const Json& params, Diff& diff) {
   return Ok{};
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_limits(StepContext& context, const Json& params) {
   TRY_(check_name(text_of(params, "name", "base"), "limits"));
   TRY(const OwnFile sessions, sessions_file(params));
   TRY(const OwnFile services, services_file(params));
@@ -77,7 +77,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_limits(StepContext& context, const Json& params) {
   TRY_(check_name(text_of(params, "name", "base"), "limits"));
   TRY(const OwnFile sessions, sessions_file(params));
   TRY(const OwnFile services, services_file(params));
@@ -104,8 +104,8 @@ StepModule limits_module() {
        parameter("domain", "string", false, "users that `values` apply to, as in limits.conf(5)", "*"),
        parameter("values", "object", false, "item -> value for sessions, e.g. memlock: unlimited"),
        parameter("services", "object", false, "item -> value for services, e.g. memlock: unlimited")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_limits;
+  m.apply = apply_limits;
   return m;
 }
 

@@ -8,13 +8,13 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/identity.h"
 #include "agent/disk/bearers.h"
 #include "agent/disk/gpt.h"
-#include "agent/identity.h"
 #include "agent/steps/disk/mounts.h"
 #include "agent/steps/system/own_esp.h"
-#include "base/by_label.h"
 #include "base/kernel_line.h"
+#include "host/by_label.h"
 
 namespace muster::steps {
 namespace {
@@ -85,7 +85,7 @@ bool boots_by_label(const Files& files) {
   return false;
 }
 
-Result<CheckResult> check(StepContext& context, const Json&) {
+Result<CheckResult> check_own_devices(StepContext& context, const Json&) {
   const std::string slot = slot_of(context.files);
   if (slot.empty()) return CheckResult{Holds::not_applicable, "this system was not installed by muster"};
   Diff diff;
@@ -103,7 +103,7 @@ Result<CheckResult> check(StepContext& context, const Json&) {
   return diff.result();
 }
 
-Status apply(StepContext& context, const Json&) {
+Status apply_own_devices(StepContext& context, const Json&) {
   const std::string slot = slot_of(context.files);
   if (slot.empty()) return Ok{};
   TRY(const std::string right, right_fstab(context.files));
@@ -123,8 +123,8 @@ StepModule own_devices_module() {
   m.help =
       "Replaces labels with UUIDs where an earlier version of muster identified the system's own partitions "
       "by label: in /etc/fstab and in the boot entry of the running slot.";
-  m.check = check;
-  m.apply = apply;
+  m.check = check_own_devices;
+  m.apply = apply_own_devices;
   return m;
 }
 

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 
 namespace muster::steps {
 

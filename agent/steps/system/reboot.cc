@@ -19,7 +19,7 @@ namespace muster::steps {
 namespace {
 
 constexpr const char* kNotes = "/run/muster/reboot";
-// {"boot_id", "reasons"} of the restart made by the current order; agent/work_runner.cc removes it when the
+// {"boot_id", "reasons"} of the restart made by the current order; agent/work/work_runner.cc removes it when the
 // order ends.
 constexpr const char* kRecord = kRebootRecord;
 
@@ -41,13 +41,13 @@ std::string text(const Json& reasons) {
   return out;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_reboot(StepContext& context, const Json& params) {
   if (!is_booted(context.files)) return CheckResult{Holds::not_applicable, "nothing to restart in an image"};
   const Json why = reasons(context.files, params);
   return why.empty() ? holds() : differs("restart requested by " + text(why));
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_reboot(StepContext& context, const Json& params) {
   const Json why = reasons(context.files, params);
   if (why.empty()) return Ok{};
   const std::string now = boot_id(context.files);
@@ -80,8 +80,8 @@ StepModule reboot_module() {
       "Put this step after the steps that may request a restart.";
   m.parameters = Json::array(
       {parameter("packages", "bool", false, "also restart if Debian packages requested it", true)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_reboot;
+  m.apply = apply_reboot;
   return m;
 }
 

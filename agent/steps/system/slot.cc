@@ -26,7 +26,7 @@ Result<std::string> timer_state(StepContext& context) {
   return out.substr(0, out.find_last_not_of(" \n") + 1);
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_slot(StepContext& context, const Json& params) {
   TRY(const std::string left, uncommitted(context.files, commit_of(context, params)));
   if (!left.empty()) return differs(left);
   return on_trial(context.files) ? differs("the trial is still running") : holds();
@@ -64,7 +64,7 @@ Status end_trial(StepContext& context, const std::string& slot) {
 
 // The timer is stopped only after the commit: should it fire in between, it restarts the node into the slot
 // that has just been committed.
-Status apply(StepContext& context, const Json& params) {
+Status apply_slot(StepContext& context, const Json& params) {
   const SlotCommit commit = commit_of(context, params);
   TRY(const std::string left, uncommitted(context.files, commit));
   if (!left.empty()) {
@@ -97,8 +97,8 @@ StepModule slot_module() {
   m.help = "Makes the running root slot the default one. Fails if a different slot or image is running.";
   m.parameters = Json::array({parameter("slot", "string", true, "the running slot, a or b"),
                               parameter("digest", "string", true, "digest of the image in the slot")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_slot;
+  m.apply = apply_slot;
   m.verify = verify;
   return m;
 }

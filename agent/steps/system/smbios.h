@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
 #include "base/standin.h"
+#include "sys/os.h"
 
 namespace muster {
 

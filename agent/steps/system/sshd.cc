@@ -7,9 +7,9 @@
 #include <map>
 #include <thread>
 
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/step_modules.h"
-#include "agent/steps/network/tcp.h"
+#include "agent/steps/tcp.h"
 #include "agent/steps/two_phase.h"
 #include "base/json_dump.h"
 #include "base/lower.h"
@@ -21,7 +21,7 @@ constexpr const char* kFolder = "/etc/ssh/sshd_config.d";
 constexpr const char* kDropIn = "/etc/ssh/sshd_config.d/00-muster.conf";
 constexpr const char* kMain = "/etc/ssh/sshd_config";
 
-std::string value_text(const Json& value) {
+std::string sshd_value(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   return value.is_string() ? value.get<std::string>() : dump_json(value);
 }
@@ -30,13 +30,13 @@ std::string drop_in(const Json& params) {
   std::string out =
       "# Written by muster. Read first: of several values for a setting, sshd takes the first.\n";
   for (const auto& [name, value] : object_of(params, "settings").items())
-    out += name + " " + value_text(value) + "\n";
+    out += name + " " + sshd_value(value) + "\n";
   return out;
 }
 
 // Splits a line as sshd does: at blanks, tabs and one `=` after the keyword; quoted text stays together, and
 // a comment at the end is left out.
-std::vector<std::string> words_of(const std::string& line) {
+std::vector<std::string> sshd_words(const std::string& line) {
   std::vector<std::string> out;
   bool begun = false, equals = false;
   char quote = 0;
@@ -83,7 +83,7 @@ Result<std::vector<std::string>> read_before(const StepContext& context) {
   TRY(const std::string text, context.files.read(kMain));
   std::vector<std::string> out;
   for (const auto& line : lines_of(text)) {
-    const auto words = words_of(line);
+    const auto words = sshd_words(line);
     if (words.empty()) continue;
     if (lower(words[0]) != "include") break;
     for (size_t i = 1; i < words.size(); ++i)
@@ -119,10 +119,10 @@ Status effective(const Settings& have, const Json& params) {
     const auto it = have.find(lower(name));
     // Lists are printed with one element per line; only the first line is compared.
     if (it == have.end()) return fail(Code::failed, "sshd has no setting " + name);
-    const std::string want = canonical(value_text(value));
+    const std::string want = canonical(sshd_value(value));
     if (canonical(it->second) != want && want.rfind(canonical(it->second) + " ", 0) != 0)
       return fail(Code::failed, "the effective value of " + name + " is '" + it->second + "', not '" +
-                                    value_text(value) + "'");
+                                    sshd_value(value) + "'");
   }
   return Ok{};
 }
@@ -132,7 +132,7 @@ Status effective(const Settings& have, const Json& params) {
 Status keeps_logins(StepContext& context, const Json& params) {
   bool off = false;
   for (const auto& [name, value] : object_of(params, "settings").items())
-    off = off || (lower(name) == "usepam" && lower(value_text(value)) == "no");
+    off = off || (lower(name) == "usepam" && lower(sshd_value(value)) == "no");
   if (!off) return Ok{};
   const auto now = in_effect(context);
   if (now.ok() && now->count("usepam") > 0 && now->at("usepam") == "no") return Ok{};
@@ -148,7 +148,7 @@ Status keeps_logins(StepContext& context, const Json& params) {
                   join(shut, ", ") + " (`usermod -p '*' NAME` keeps login by key)");
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_sshd(StepContext& context, const Json& params) {
   if (!context.files.exists(kMain)) return differs("the SSH server is not installed");
   TRY(const auto earlier, read_before(context));
   Diff diff;
@@ -197,7 +197,7 @@ Status change(StepContext& context, const Json& params) {
   return Ok{};
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_sshd(StepContext& context, const Json& params) {
   TRY(const auto earlier, read_before(context));
   if (!earlier.empty()) return fail(Code::conflict, earlier[0] + " would be read before muster's settings");
   TRY_(keeps_logins(context, params));
@@ -223,8 +223,8 @@ StepModule sshd_module() {
        parameter("port", "int", false, "port on which the server must still respond; 0: not checked", 22),
        parameter("rollback_seconds", "int", false, "time after which an unconfirmed change is rolled back",
                  120)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_sshd;
+  m.apply = apply_sshd;
   return m;
 }
 

@@ -48,15 +48,15 @@ std::string chosen(const std::string& text) {
                                                                  : text.substr(open + 1, close - open - 1);
 }
 
-struct Wanted {
+struct WantedSysValues {
   std::string name;
   std::vector<std::pair<std::string, std::string>> values;  // pattern, value
   OwnFile config, unit;
   std::string unit_name;
 };
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out;
+Result<WantedSysValues> wanted_sys_values(const Json& params) {
+  WantedSysValues out;
   out.name = text_of(params, "name");
   TRY_(check_name(out.name, "sys_values"));
   std::string lines = "# Written by muster.\n";
@@ -84,12 +84,12 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-Json unit_params(const Wanted& want) {
+Json unit_params(const WantedSysValues& want) {
   return {{"names", {want.unit_name}}, {"enabled", true}, {"running", false}};
 }
 
 // Adds each pattern whose files have a different value. Returns how many files match the patterns.
-size_t values_diff(const Files& files, const Wanted& want, Diff& diff) {
+size_t values_diff(const Files& files, const WantedSysValues& want, Diff& diff) {
   size_t seen = 0;
   for (const auto& [pattern, value] : want.values) {
     size_t wrong = 0;
@@ -106,8 +106,8 @@ size_t values_diff(const Files& files, const Wanted& want, Diff& diff) {
   return seen;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_sys_values(StepContext& context, const Json& params) {
+  TRY(const WantedSysValues want, wanted_sys_values(params));
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no running kernel; the step is checked on nodes"};
   Diff diff;
@@ -122,8 +122,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return context.module("service")->check(context, unit_params(want));
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_sys_values(StepContext& context, const Json& params) {
+  TRY(const WantedSysValues want, wanted_sys_values(params));
   const bool changed = differs_from(context.files, want.unit);
   TRY_(put(context.files, want.config));
   TRY_(put(context.files, want.unit));
@@ -149,8 +149,8 @@ StepModule sys_values_module() {
   m.parameters = Json::array(
       {parameter("name", "string", true, "used in the file name: /etc/tmpfiles.d/60-muster-NAME.conf"),
        parameter("values", "object", true, "path below /sys (at most one '*' per component) -> value")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_sys_values;
+  m.apply = apply_sys_values;
   return m;
 }
 

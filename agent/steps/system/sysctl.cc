@@ -31,7 +31,7 @@ bool is_left_out(const StepContext& context, const Json& params, const std::stri
   return bool_of(params, "optional", false) && !context.files.exists(sysctl_path(key));
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
+Result<CheckResult> check_sysctl(StepContext& context, const Json& params) {
   Diff diff;
   bool any = false;
   for (const auto& [key, value] : object_of(params, "values").items()) {
@@ -50,7 +50,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status apply(StepContext& context, const Json& params) {
+Status apply_sysctl(StepContext& context, const Json& params) {
   TRY_(put(context.files, own_file(params)));
   TRY_(put(context.files, earlier_file(params)));
   for (const auto& [key, value] : object_of(params, "values").items()) {
@@ -73,8 +73,8 @@ StepModule sysctl_module() {
       {parameter("name", "string", false, "used in the file name: /etc/sysctl.d/zz-muster-NAME.conf", "base"),
        parameter("values", "object", true, "parameter -> value"),
        parameter("optional", "bool", false, "skip parameters that the kernel does not have", false)});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_sysctl;
+  m.apply = apply_sysctl;
   return m;
 }
 

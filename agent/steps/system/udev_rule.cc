@@ -6,14 +6,14 @@
 namespace muster::steps {
 namespace {
 
-struct Wanted {
+struct WantedUdevRule {
   std::string name;
   OwnFile file;
   std::vector<std::string> subsystems;
 };
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out;
+Result<WantedUdevRule> wanted_udev_rule(const Json& params) {
+  WantedUdevRule out;
   out.name = text_of(params, "name");
   TRY_(check_name(out.name, "udev_rule"));
   std::string rules;
@@ -32,8 +32,8 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Result<CheckResult> check_udev_rule(StepContext& context, const Json& params) {
+  TRY(const WantedUdevRule want, wanted_udev_rule(params));
   Diff diff;
   add_difference(context.files, want.file, diff);
   if (has_pending_reload(context.files, "udev-" + want.name))
@@ -41,8 +41,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status apply(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted(params));
+Status apply_udev_rule(StepContext& context, const Json& params) {
+  TRY(const WantedUdevRule want, wanted_udev_rule(params));
   const std::string debt = "udev-" + want.name;
   if (differs_from(context.files, want.file) && is_booted(context.files))
     TRY_(mark_pending(context.files, debt));
@@ -68,8 +68,8 @@ StepModule udev_rule_module() {
        parameter("order", "int", false,
                  "two digits that begin the file name; udev reads the files in the order of their names", 70),
        parameter("subsystems", "list", false, "subsystems whose devices are triggered; default: all")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_udev_rule;
+  m.apply = apply_udev_rule;
   return m;
 }
 

@@ -8,21 +8,21 @@
 // drop-in (tested by visudo before it is put in place: a broken one would disable sudo for all users).
 #include <fmt/format.h>
 
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {
 
-struct Wanted {
+struct WantedUser {
   std::string name, shell, home, keys_text, sudoers_path;
   int64_t uid = 0;
   std::vector<std::string> groups;
   bool sudo = false, manage_keys = false;
 };
 
-Wanted wanted(const Json& params) {
-  Wanted out;
+WantedUser wanted_user(const Json& params) {
+  WantedUser out;
   out.name = text_of(params, "name");
   out.shell = text_of(params, "shell", "/bin/bash");
   out.home = text_of(params, "home", "/home/" + out.name);
@@ -35,14 +35,14 @@ Wanted wanted(const Json& params) {
   return out;
 }
 
-std::string sudoers_text(const Wanted& want) { return want.name + " ALL=(ALL:ALL) NOPASSWD: ALL\n"; }
+std::string sudoers_text(const WantedUser& want) { return want.name + " ALL=(ALL:ALL) NOPASSWD: ALL\n"; }
 // True if login requires a key. An empty field means no line in /etc/shadow, or login without any password.
 bool takes_keys_only(const std::string& password_field) {
   return !password_field.empty() && password_field[0] == '*';
 }
 std::string ssh_folder(const PasswdEntry& user) { return user.home + "/.ssh"; }
 
-void account_diff(const StepContext& context, const Wanted& want, const PasswdEntry& user, Diff& diff) {
+void account_diff(const StepContext& context, const WantedUser& want, const PasswdEntry& user, Diff& diff) {
   if (want.uid > 0 && user.uid != want.uid) diff.add(fmt::format("uid {} -> {}", user.uid, want.uid));
   if (user.shell != want.shell) diff.add("shell " + user.shell + " -> " + want.shell);
   const std::string password = password_field(context.files, want.name);
@@ -59,7 +59,7 @@ void account_diff(const StepContext& context, const Wanted& want, const PasswdEn
   }
 }
 
-void keys_diff(const StepContext& context, const Wanted& want, const PasswdEntry& user, Diff& diff) {
+void keys_diff(const StepContext& context, const WantedUser& want, const PasswdEntry& user, Diff& diff) {
   if (!want.manage_keys) return;
   const std::string folder = ssh_folder(user), path = folder + "/authorized_keys";
   const FileState dir = look(context.files, folder), file = look(context.files, path);
@@ -72,8 +72,8 @@ void keys_diff(const StepContext& context, const Wanted& want, const PasswdEntry
     diff.add(path + ": mode or owner differs");
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  const Wanted want = wanted(params);
+Result<CheckResult> check_user(StepContext& context, const Json& params) {
+  const WantedUser want = wanted_user(params);
   const auto user = find_user(context.files, want.name);
   if (!user) return differs("user " + want.name + " does not exist");
   Diff diff;
@@ -86,7 +86,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return differs(want.name + ": " + diff.result().diff);
 }
 
-Status make_account(StepContext& context, const Wanted& want) {
+Status make_account(StepContext& context, const WantedUser& want) {
   const auto user = find_user(context.files, want.name);
   std::vector<std::string> argv;
   if (!user) {
@@ -115,7 +115,7 @@ Status make_account(StepContext& context, const Wanted& want) {
   return Ok{};
 }
 
-Status write_keys(StepContext& context, const Wanted& want) {
+Status write_keys(StepContext& context, const WantedUser& want) {
   if (!want.manage_keys) return Ok{};
   const auto user = find_user(context.files, want.name);
   if (!user) return fail(Code::failed, "useradd left no entry for " + want.name + " in /etc/passwd");
@@ -129,7 +129,7 @@ Status write_keys(StepContext& context, const Wanted& want) {
   return set_permissions(context.files, path, 0600, user->uid, user->gid);
 }
 
-Status write_sudoers(StepContext& context, const Wanted& want) {
+Status write_sudoers(StepContext& context, const WantedUser& want) {
   if (!want.sudo) return context.files.remove(want.sudoers_path);
   const auto have = context.files.read(want.sudoers_path);
   if (have.ok() && *have == sudoers_text(want)) return Ok{};
@@ -142,8 +142,8 @@ Status write_sudoers(StepContext& context, const Wanted& want) {
   return context.files.write(want.sudoers_path, sudoers_text(want), 0440);
 }
 
-Status apply(StepContext& context, const Json& params) {
-  const Wanted want = wanted(params);
+Status apply_user(StepContext& context, const Json& params) {
+  const WantedUser want = wanted_user(params);
   TRY_(make_account(context, want));
   TRY_(write_keys(context, want));
   return write_sudoers(context, want);
@@ -164,8 +164,8 @@ StepModule user_module() {
        parameter("groups", "list", false, "additional groups"),
        parameter("shell", "string", false, "login shell", "/bin/bash"),
        parameter("home", "string", false, "home folder; default: /home/NAME")});
-  m.check = check;
-  m.apply = apply;
+  m.check = check_user;
+  m.apply = apply_user;
   return m;
 }
 

@@ -5,9 +5,10 @@
 #include <algorithm>
 
 #include "base/digest.h"
+#include "base/json_at.h"
 #include "base/json_dump.h"
-#include "base/os.h"
 #include "base/utf8.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {
@@ -19,11 +20,6 @@ constexpr size_t kMaxAnswer = 8 << 20, kPage = 100, kMaxPages = 50;
 constexpr DurationMs kRefusalHolds = 10 * kMinute;
 constexpr DurationMs kUnsaid = 15 * kMinute;  // after a 429 without a Retry-After
 
-std::string text_at(const Json& json, const char* key) {
-  if (!json.is_object()) return "";
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
 const Json& at(const Json& json, const char* key) {
   static const Json nothing;
   if (!json.is_object()) return nothing;

@@ -23,11 +23,11 @@
 #include <string>
 #include <vector>
 
-#include "base/http.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "controller/power/sakura/phy_budget.h"
 #include "controller/power/waiter.h"
+#include "sys/http/http.h"
 
 namespace muster {
 

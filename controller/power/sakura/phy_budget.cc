@@ -5,8 +5,8 @@
 
 #include "base/json.h"
 #include "base/json_dump.h"
-#include "base/log.h"
-#include "base/os.h"
+#include "sys/log.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {

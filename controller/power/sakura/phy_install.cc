@@ -4,18 +4,15 @@
 
 #include <utility>
 
+#include "base/json_at.h"
 #include "controller/power/sakura/sakura_phy.h"
 
 namespace muster {
 namespace {
 
 // Maximum age of the list of servers, short enough that it shows an installation that was just accepted.
-constexpr DurationMs kListAge = 15 * kSecond;
+constexpr DurationMs kServerListAge = 15 * kSecond;
 
-std::string text_at(const Json& json, const char* key) {
-  const auto found = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
 bool is_true(const Json& json, const char* key) {
   return json.is_object() && json.value(key, Json()) == true;
 }
@@ -112,7 +109,7 @@ Status PhyInstall::begin(const Order& order, DurationMs deadline) {
 }
 
 Result<Reinstall::Look> PhyInstall::look(const std::string& name, DurationMs deadline) {
-  const auto server = only(name, {false, kListAge, deadline});
+  const auto server = only(name, {false, kServerListAge, deadline});
   if (!server.ok()) return about(server.error(), "reading the state of the installation");
   if (server->lock == "os_install") return Look::installing;
   const auto lock = phy_lock(*server);

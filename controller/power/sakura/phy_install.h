@@ -1,9 +1,9 @@
-// Reinstallation through the API of the driver `sakura-phy`: implements controller/power/reinstall.h.
+// Reinstallation through the API of the driver `sakura-phy`: implements controller/ports/reinstall.h.
 #pragma once
 
+#include "controller/ports/power.h"
+#include "controller/ports/reinstall.h"
 #include "controller/power/sakura/phy_account.h"
-#include "controller/power/power.h"
-#include "controller/power/reinstall.h"
 
 namespace muster {
 

@@ -9,8 +9,8 @@
 // docs/decisions/0035-providers-api.md). See docs/drivers.md#sakura-phy.
 #pragma once
 
+#include "controller/ports/power.h"
 #include "controller/power/sakura/phy_account.h"
-#include "controller/power/power.h"
 
 namespace muster {
 

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/gpu/exact.h"
+#include "kernels/cpu/exact.h"
 
 using namespace muster::kernels::gpu;
 

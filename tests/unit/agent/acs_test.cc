@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/step.h"
 #include "agent/steps/gpu/acs.h"
-#include "agent/step.h"
 #include "tests/catch.h"
 #include "tests/fakes/acs_config.h"
 #include "tests/fakes/fake_machine.h"

@@ -1,11 +1,11 @@
-#include "agent/adopting.h"
+#include "agent/joining/adopting.h"
 
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <sstream>
 
-#include "agent/adopt.h"
+#include "agent/joining/adopt.h"
 #include "base/json.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"

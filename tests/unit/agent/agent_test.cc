@@ -1,10 +1,10 @@
-#include "agent/agent.h"
+#include "agent/core/agent.h"
 
 #include <algorithm>
 #include <memory>
 #include <set>
 
-#include "agent/file_journal.h"
+#include "agent/work/file_journal.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "agent/disk/look.h"
-#include "base/os.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/unit/agent/plain_disk.h"
 

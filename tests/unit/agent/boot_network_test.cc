@@ -1,8 +1,8 @@
 // The way to the controller, carried into the RAM system: `ip -j` as iproute2 6.1 prints it, sysfs as the
 // kernel shows it.
-#include "agent/boot_network.h"
+#include "agent/image/boot_network.h"
 
-#include "agent/ram_network.h"
+#include "agent/boot/ram_network.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

@@ -1,6 +1,6 @@
 // One boot by the boot loader's entry: what is refused, what is written, and that the boot after it is the
 // old system's again, whatever happens.
-#include "agent/boot_once.h"
+#include "agent/boot/boot_once.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <regex>
 #include <sstream>
 
-#include "agent/kexec.h"
+#include "agent/boot/kexec.h"
 #include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"

@@ -1,5 +1,5 @@
 // /etc/cdi/nvidia.json of machines made by hand.
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 

@@ -2,7 +2,7 @@
 // when something is taken away.
 #include <unistd.h>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 

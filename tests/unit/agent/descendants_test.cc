@@ -1,4 +1,4 @@
-#include "agent/descendants.h"
+#include "agent/measuring/descendants.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,8 +8,8 @@
 #include <array>
 #include <string>
 
-#include "agent/tied_process.h"
-#include "base/os.h"
+#include "agent/measuring/tied_process.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"

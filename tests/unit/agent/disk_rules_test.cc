@@ -3,10 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/core/step.h"
 #include "agent/disk/gpt.h"
-#include "agent/collect_facts.h"
-#include "agent/step.h"
-#include "agent/steps/system/accounts.h"
+#include "agent/facts/collect_facts.h"
+#include "agent/steps/accounts.h"
 #include "agent/steps/disk/data_disks.h"
 #include "agent/steps/step_modules.h"
 #include "base/digest.h"

@@ -11,9 +11,9 @@
 #include <sstream>
 
 #include "agent/disk/block_device.h"
+#include "agent/disk/disk_probe.h"
 #include "agent/disk/gpt.h"
 #include "agent/disk/marker.h"
-#include "agent/disk/disk_probe.h"
 #include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"

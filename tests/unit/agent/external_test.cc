@@ -1,5 +1,5 @@
 // Storage of the site: mounted and asserted, never made, and a server that is gone never holds up the agent.
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 

@@ -1,8 +1,8 @@
 // Facts of small machines made by hand, and the small parts around the agent's identity.
-#include "agent/collect_facts.h"
+#include "agent/facts/collect_facts.h"
 
-#include "agent/http_link.h"
-#include "agent/identity.h"
+#include "agent/core/identity.h"
+#include "agent/link/http_link.h"
 #include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"

@@ -1,7 +1,7 @@
 // What should be equal on equal machines, read from text of /proc and /sys; nothing that differs by nature.
-#include "agent/host_properties.h"
+#include "agent/facts/host_properties.h"
 
-#include "agent/collect_facts.h"
+#include "agent/facts/collect_facts.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 

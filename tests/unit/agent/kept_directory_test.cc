@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 

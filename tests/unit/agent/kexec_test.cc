@@ -1,11 +1,11 @@
 // Handing over to the RAM system: what is refused before anything is touched, what is loaded, and when it
 // goes.
-#include "agent/kexec.h"
+#include "agent/boot/kexec.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "agent/ram_init.h"
+#include "agent/boot/ram_init.h"
 #include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"

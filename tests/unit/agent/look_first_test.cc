@@ -1,6 +1,6 @@
 // What is seen of a host before it is loaded: others at work, and the share of it that may be used. The texts
 // are of real hosts (Debian 12, Ubuntu 22.04, EL 9, Slurm 23.11).
-#include "agent/look_first.h"
+#include "agent/measuring/look_first.h"
 
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"

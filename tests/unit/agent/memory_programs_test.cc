@@ -1,4 +1,4 @@
-#include "agent/memory_programs.h"
+#include "agent/measuring/memory_programs.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // A chunk server in maintenance mode: when that is begun, and that it ends.
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 

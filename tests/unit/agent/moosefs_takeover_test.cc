@@ -5,7 +5,7 @@
 
 #include <ctime>
 
-#include "agent/steps/system/accounts.h"
+#include "agent/steps/accounts.h"
 #include "agent/storage/metadata.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"

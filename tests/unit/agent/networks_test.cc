@@ -1,11 +1,12 @@
 // networks, rail_qos, nccl_conf, sys_values and the RDMA ports of rails, over a made-up machine with ports.
 #include <algorithm>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "agent/steps/network/port_choice.h"
-#include "base/rails.h"
-#include "kernels/kernels.h"
-#include "kernels/rdma.h"
+#include "host/rails.h"
+#include "kernels/common/kernels.h"
+#include "kernels/link/link.h"
+#include "kernels/rdma/rdma.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 

@@ -1,6 +1,6 @@
 // Restarts that an installed system is ordered to make, and the entry for one boot that they leave armed or
 // take away.
-#include "agent/own_functions.h"
+#include "agent/work/own_functions.h"
 
 #include "agent/image/slot_boot.h"
 #include "tests/unit/agent/slot_bench.h"

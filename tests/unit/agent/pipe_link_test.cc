@@ -1,8 +1,8 @@
-#include "agent/pipe_link.h"
+#include "agent/measuring/pipe_link.h"
 
 #include <memory>
 
-#include "agent/measure_orders.h"
+#include "agent/measuring/measure_orders.h"
 #include "base/gzip.h"
 #include "base/json_dump.h"
 #include "tests/catch.h"

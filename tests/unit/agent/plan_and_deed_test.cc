@@ -7,9 +7,9 @@
 #include "agent/disk/disk.h"
 #include "agent/steps/disk/mounts.h"
 #include "base/disk_source.h"
-#include "base/disks_under.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/plan/lint.h"
+#include "host/disks_under.h"
 #include "tests/field/machines.h"
 
 namespace muster::tests {

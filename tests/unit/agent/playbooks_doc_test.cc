@@ -8,8 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "controller/spec/playbook.h"
+#include "controller/spec/reader/parse_playbook.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"
 

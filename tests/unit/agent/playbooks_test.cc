@@ -5,8 +5,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "controller/spec/playbook.h"
+#include "controller/spec/reader/parse_playbook.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"
 

@@ -1,6 +1,6 @@
-#include "agent/preview.h"
+#include "agent/joining/preview.h"
 
-#include "agent/identity.h"
+#include "agent/core/identity.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 

@@ -1,6 +1,6 @@
 // md arrays with redundancy: made with what each level needs, in use while they are brought into step, and
 // never created again for a lost drive.
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "agent/steps/disk/array_health.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"

@@ -1,10 +1,10 @@
-#include "agent/ram_init.h"
+#include "agent/boot/ram_init.h"
 
 #include <stdlib.h>
 
 #include <filesystem>
 
-#include "agent/kernel_modules.h"
+#include "agent/boot/kernel_modules.h"
 #include "tests/catch.h"
 
 using namespace muster;

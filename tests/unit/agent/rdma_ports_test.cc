@@ -1,7 +1,7 @@
 // rdma_ports over made-up /sys/class/infiniband trees: which ports are judged, and by what.
 #include <functional>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 

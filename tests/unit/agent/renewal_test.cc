@@ -1,4 +1,4 @@
-#include "agent/renewal.h"
+#include "agent/link/renewal.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include <mutex>
 #include <thread>
 
-#include "base/http.h"
-#include "base/pki.h"
+#include "sys/http/http.h"
+#include "sys/pki.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/identity.h"
 #include "agent/disk/block_device.h"
 #include "agent/disk/marker.h"
 #include "agent/image/efi_variables.h"
-#include "agent/identity.h"
 #include "agent/image/esp_files.h"
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"

@@ -4,9 +4,9 @@
 
 #include <sys/stat.h>
 
+#include "agent/core/step.h"
 #include "agent/image/slot_boot.h"
 #include "agent/image/trial.h"
-#include "agent/step.h"
 #include "tests/unit/agent/slot_bench.h"
 
 using namespace muster;

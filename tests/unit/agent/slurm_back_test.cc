@@ -3,9 +3,10 @@
 #include <fstream>
 #include <iterator>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "agent/steps/step_modules.h"
 #include "controller/spec/playbook.h"
+#include "controller/spec/reader/parse_playbook.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/source_dir.h"

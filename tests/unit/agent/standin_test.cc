@@ -2,7 +2,7 @@
 #include "base/standin.h"
 
 #include "agent/checks/checks.h"
-#include "agent/collect_facts.h"
+#include "agent/facts/collect_facts.h"
 #include "agent/steps/system/smbios.h"
 #include "base/facts.h"
 #include "tests/catch.h"

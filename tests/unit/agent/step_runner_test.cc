@@ -1,4 +1,4 @@
-#include "agent/step_runner.h"
+#include "agent/core/step_runner.h"
 
 #include <map>
 

@@ -1,8 +1,8 @@
 // What the modules for packages, kernel and configuration do beyond the conformance suite.
 #include <algorithm>
 
-#include "agent/step.h"
-#include "agent/step_runner.h"
+#include "agent/core/step.h"
+#include "agent/core/step_runner.h"
 #include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"

@@ -1,5 +1,5 @@
 // What single step modules do beyond what all of them promise (tests/conformance/step_suite_test.cc).
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/two_phase.h"
 #include "tests/catch.h"

@@ -1,5 +1,5 @@
 // What a node says of its mounts: local ones by themselves, those of servers by asking where one may hang.
-#include "agent/storage_state.h"
+#include "agent/storage/storage_state.h"
 
 #include <sys/inotify.h>
 #include <unistd.h>

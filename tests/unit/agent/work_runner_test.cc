@@ -1,4 +1,4 @@
-#include "agent/work_runner.h"
+#include "agent/work/work_runner.h"
 
 #include <atomic>
 #include <string>

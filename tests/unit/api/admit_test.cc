@@ -5,10 +5,10 @@
 #include "base/digest.h"
 #include "base/manifest.h"
 #include "base/wire.h"
-#include "controller/nodes/discovery.h"
+#include "controller/link/discovery.h"
+#include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
-#include "tests/source_dir.h"
 
 using namespace muster;
 using api::Door;

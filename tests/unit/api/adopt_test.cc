@@ -1,10 +1,10 @@
 // The controller's side of adopting a host: a plan from what was found, then, once it is approved, a declared
 // node and one token.
-#include "base/pki.h"
 #include "base/wire.h"
+#include "sys/pki.h"
+#include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
-#include "tests/source_dir.h"
 
 using namespace muster;
 using api::Door;

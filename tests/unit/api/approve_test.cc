@@ -1,8 +1,8 @@
 // An approval is for one plan, in the world it was made in, and for one run.
 #include "controller/plan/planner.h"
+#include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
-#include "tests/source_dir.h"
 
 using namespace muster;
 using api::Door;

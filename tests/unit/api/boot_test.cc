@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/digest.h"
-#include "controller/boot/boot_service.h"
+#include "controller/boot/service/boot_service.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"

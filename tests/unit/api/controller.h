@@ -5,11 +5,11 @@
 #include <thread>
 
 #include "controller/api/api.h"
-#include "controller/trust/authority.h"
-#include "controller/boot/boot_service.h"
+#include "controller/api/services.h"
+#include "controller/boot/service/boot_service.h"
 #include "controller/bringup/bringup.h"
 #include "controller/daemon.h"
-#include "controller/services.h"
+#include "controller/trust/authority.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

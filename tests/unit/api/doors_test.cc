@@ -4,8 +4,8 @@
 
 #include "base/digest.h"
 #include "base/manifest.h"
-#include "base/pki.h"
 #include "base/wire.h"
+#include "sys/pki.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
 

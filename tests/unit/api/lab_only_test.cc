@@ -1,7 +1,7 @@
 // A controller of real servers, and what only a lab's may do: each door, and what was stored before.
 #include "controller/bringup/bringup.h"
+#include "controller/ports/store.h"
 #include "controller/spec/lab_only.h"
-#include "controller/store/store.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"

@@ -1,7 +1,7 @@
 // Plans are made on a worker: what happens to a request when the world goes on meanwhile.
+#include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
-#include "tests/source_dir.h"
 
 using namespace muster;
 using api::Door;

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "controller/power/power_service.h"
+#include "controller/power/service/power_service.h"
 #include "tests/fakes/bmc_bench.h"
 #include "tests/fakes/power_program.h"
 #include "tests/unit/api/controller.h"

@@ -1,8 +1,8 @@
 // Nodes behind a provider's API in a whole controller: one server is one node's, and the record of an
 // installation ends with its node, so that the next one of that name starts without it.
 #include "controller/bringup/own_machine_here.h"
-#include "controller/power/power_service.h"
-#include "controller/power/sakura/provider_install.h"
+#include "controller/power/provider/provider_install.h"
+#include "controller/power/service/power_service.h"
 #include "controller/trust/vault.h"
 #include "tests/fakes/phy_bench.h"
 #include "tests/unit/api/controller.h"

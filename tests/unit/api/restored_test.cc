@@ -2,9 +2,9 @@
 // believes of the nodes.
 #include <filesystem>
 
-#include "base/pki.h"
 #include "base/wire.h"
 #include "controller/store/migrate.h"
+#include "sys/pki.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
 

@@ -1,5 +1,5 @@
 // `muster status` of storage: what agents say with their requests, held against the spec.
-#include "controller/nodes/storage_reports.h"
+#include "controller/link/storage_reports.h"
 
 #include "base/json.h"
 #include "controller/engines/ceph_engine.h"

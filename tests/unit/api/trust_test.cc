@@ -1,10 +1,10 @@
 // Which clients the servers take for known before they read a body, from what the database says at that
 // moment.
 #include "base/digest.h"
-#include "base/pki.h"
 #include "base/wire.h"
 #include "controller/api/trust.h"
 #include "controller/store/certificate_reader.h"
+#include "sys/pki.h"
 #include "tests/unit/api/controller.h"
 
 using namespace muster;

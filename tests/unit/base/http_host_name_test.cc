@@ -1,6 +1,6 @@
 // A client that names its server: the certificate must be for that name, whatever address was resolved.
-#include "base/http.h"
-#include "base/pki.h"
+#include "sys/http/http.h"
+#include "sys/pki.h"
 #include "tests/catch.h"
 
 using namespace muster;

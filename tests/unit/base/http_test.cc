@@ -1,4 +1,4 @@
-#include "base/http.h"
+#include "sys/http/http.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,9 +15,9 @@
 #include <mutex>
 #include <thread>
 
-#include "agent/http_link.h"
-#include "base/os.h"
-#include "base/pki.h"
+#include "agent/link/http_link.h"
+#include "sys/os.h"
+#include "sys/pki.h"
 #include "tests/catch.h"
 
 namespace muster {

@@ -1,7 +1,7 @@
-#include "base/os.h"
+#include "sys/os.h"
 
 #include "base/json_dump.h"
-#include "base/lock_file.h"
+#include "sys/lock_file.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <set>
 
-#include "base/os.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"

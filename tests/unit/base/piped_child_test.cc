@@ -1,11 +1,11 @@
-#include "base/piped_child.h"
+#include "sys/piped_child.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/gzip.h"
-#include "base/os.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 
 using namespace muster;

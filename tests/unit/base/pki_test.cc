@@ -1,4 +1,4 @@
-#include "base/pki.h"
+#include "sys/pki.h"
 
 #include <chrono>
 

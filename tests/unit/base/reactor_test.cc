@@ -1,4 +1,4 @@
-#include "base/reactor.h"
+#include "sys/reactor.h"
 
 #include <stdexcept>
 #include <thread>

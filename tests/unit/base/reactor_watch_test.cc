@@ -1,12 +1,12 @@
 // What holds a reactor for too long is named. CPU time is what the test says.
-#include "base/reactor_watch.h"
+#include "sys/reactor_watch.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/reactor.h"
+#include "sys/reactor.h"
 #include "tests/catch.h"
 
 using namespace muster;

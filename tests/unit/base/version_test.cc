@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <regex>
 
-#include "base/os.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"

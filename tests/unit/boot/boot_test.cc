@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/os.h"
 #include "controller/boot/dnsmasq.h"
-#include "controller/boot/dhcp_service.h"
+#include "controller/boot/service/dhcp_service.h"
+#include "controller/spec/reader/parse_spec.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/unit/plan/fixture.h"
 

@@ -1,6 +1,6 @@
 #include "controller/bringup/disks_written.h"
 
-#include "controller/run/node_book.h"
+#include "controller/executor/node_book.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "controller/spec/reader/parse_spec.h"
 #include "tests/catch.h"
 #include "tests/unit/plan/fixture.h"
 

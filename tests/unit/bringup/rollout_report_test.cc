@@ -1,5 +1,5 @@
 // The report of a rollout, from the journals of its runs.
-#include "controller/bringup/rollout_report.h"
+#include "controller/rollout/service/rollout_report.h"
 
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "controller/bringup/rollout_service.h"
+#include "controller/rollout/service/rollout_service.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"

@@ -1,5 +1,5 @@
 // The whole command against a real sshd and a real controller. The agent is a script that answers like
-// `muster-agent adopt` (agent/adopting.h) and notes its requests; nothing is approved, so nothing is
+// `muster-agent adopt` (agent/joining/adopting.h) and notes its requests; nothing is approved, so nothing is
 // ever installed on this machine.
 #include "cli/adopt_verb.h"
 
@@ -9,9 +9,9 @@
 #include "tests/fakes/muster_command.h"
 #include "tests/fakes/sshd.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/source_dir.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
-#include "tests/source_dir.h"
 
 using namespace muster;
 using namespace muster::testing;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/http.h"
+#include "sys/http/http.h"
 #include "tests/catch.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/fakes/temp_dir.h"

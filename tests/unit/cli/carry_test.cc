@@ -1,9 +1,9 @@
 // Files that a spec names go with it, byte for byte.
 #include "cli/carried_files.h"
 
-#include "base/pki.h"
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/spec/yaml.h"
+#include "sys/pki.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/unit/report/gpu_report.h"

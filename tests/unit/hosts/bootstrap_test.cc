@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "base/gzip.h"
-#include "base/os.h"
-#include "base/piped_child.h"
+#include "sys/os.h"
+#include "sys/piped_child.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include "base/digest.h"
-#include "base/os.h"
 #include "cli/verify_report.h"
 #include "controller/hosts/session.h"
 #include "controller/report/signature.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_hosts.h"
 #include "tests/fakes/temp_dir.h"

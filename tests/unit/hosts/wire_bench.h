@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/digest.h"
-#include "base/os.h"
 #include "controller/hosts/host_wire.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"

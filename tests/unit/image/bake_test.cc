@@ -1,7 +1,8 @@
 // What baking makes of a playbook's image-phase steps, and how layers are keyed.
-#include "controller/image/bake.h"
+#include "controller/image/service/bake.h"
 
 #include "controller/image/inputs.h"
+#include "controller/spec/reader/parse_playbook.h"
 #include "tests/catch.h"
 
 using namespace muster;

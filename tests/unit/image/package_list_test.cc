@@ -1,7 +1,7 @@
 #include "controller/image/package_list.h"
 
 #include "base/digest.h"
-#include "base/os.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

@@ -2,7 +2,7 @@
 #include <deque>
 #include <utility>
 
-#include "controller/image/image_service.h"
+#include "controller/image/service/image_service.h"
 #include "tests/catch.h"
 
 using namespace muster;

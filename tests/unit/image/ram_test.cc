@@ -3,7 +3,7 @@
 #include "controller/image/cpio.h"
 #include "controller/image/elf.h"
 #include "controller/image/ram_modules.h"
-#include "base/os.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
 #include "controller/image/customize.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

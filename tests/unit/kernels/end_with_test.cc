@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/json.h"
-#include "base/os.h"
-#include "kernels/end_with.h"
+#include "kernels/common/end_with.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"

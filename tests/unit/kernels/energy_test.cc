@@ -1,6 +1,6 @@
 // Energy meters below a folder that plays the machine, under a clock of our own; GPUs through the made-up
 // driver.
-#include "kernels/energy.h"
+#include "kernels/counters/energy.h"
 
 #include <stdlib.h>
 

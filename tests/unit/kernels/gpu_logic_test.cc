@@ -1,11 +1,11 @@
 // What the GPU kernels decide on the host, and the arithmetic both sides share.
-#include "kernels/gpu_logic.h"
+#include "kernels/gpu/logic/gpu_logic.h"
 
 #include <cmath>
 #include <cstring>
 #include <set>
 
-#include "kernels/gpu/exact.h"
+#include "kernels/cpu/exact.h"
 #include "tests/catch.h"
 
 using namespace muster::kernels;

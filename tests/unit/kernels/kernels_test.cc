@@ -1,4 +1,8 @@
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
+#include "kernels/counters/counters.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/drives/drives.h"
+#include "kernels/link/link.h"
 
 #include <fcntl.h>
 #include <sched.h>

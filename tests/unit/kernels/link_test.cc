@@ -4,8 +4,9 @@
 
 #include <thread>
 
-#include "kernels/connection.h"
-#include "kernels/kernels.h"
+#include "kernels/common/connection.h"
+#include "kernels/common/kernels.h"
+#include "kernels/link/link.h"
 #include "tests/catch.h"
 
 using namespace muster;

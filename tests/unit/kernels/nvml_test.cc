@@ -1,6 +1,7 @@
 // NVLink's and the GPUs' counters through a real dlopen() of a made-up driver
 // (tests/fakes/nvml/fake_nvml.cc).
-#include "kernels/nvml.h"
+#include "controller/spec/reader/parse_playbook.h"
+#include "kernels/counters/nvml.h"
 
 #include <stdlib.h>
 
@@ -9,10 +10,11 @@
 #include <iterator>
 #include <map>
 
-#include "base/os.h"
 #include "controller/report/verdict.h"
 #include "controller/spec/playbook.h"
-#include "kernels/gpu_counters.h"
+#include "kernels/counters/counters.h"
+#include "kernels/counters/gpu_counters.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"

@@ -1,6 +1,6 @@
 // RDMA: which ports there are, which belong together, how perftest is called and what it prints; and two
 // nodes on loopback with a perftest under the test's control.
-#include "kernels/rdma.h"
+#include "kernels/rdma/rdma.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -11,8 +11,10 @@
 #include <mutex>
 #include <thread>
 
-#include "kernels/connection.h"
-#include "kernels/kernels.h"
+#include "kernels/common/connection.h"
+#include "kernels/common/kernels.h"
+#include "kernels/counters/counters.h"
+#include "kernels/rdma/rdma_link.h"
 #include "tests/catch.h"
 
 using namespace muster;

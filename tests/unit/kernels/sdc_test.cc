@@ -1,6 +1,6 @@
 // Silent data corruption: every flip that changes the output is seen, clean products are not accused, and
 // each check sees what it is for and not more.
-#include "kernels/sdc.h"
+#include "kernels/cpu/sdc.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
 #include "kernels/together/mesh.h"
 #include "tests/unit/kernels/together_fleet.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/json_dump.h"
-#include "kernels/library.h"
+#include "kernels/common/library.h"
 #include "kernels/together/line_socket.h"
 #include "kernels/together/message.h"
 #include "kernels/together/tcp_group.h"

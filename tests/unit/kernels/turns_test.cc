@@ -5,9 +5,10 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/connection.h"
-#include "kernels/kernels.h"
-#include "kernels/turns.h"
+#include "kernels/common/connection.h"
+#include "kernels/common/kernels.h"
+#include "kernels/common/turns.h"
+#include "kernels/link/link.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -1,10 +1,11 @@
 // Stand-ins for GPUs in a lab's spec, on QEMU's command line, and the fault that breaks one.
 #include <algorithm>
 
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "lab/fault.h"
-#include "lab/qemu_args.h"
 #include "lab/lab_spec.h"
+#include "lab/qemu_args.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -1,9 +1,9 @@
 // Faults of ports: frames that are too long, and the script that makes a guest's kernel count a PCIe error.
 #include <filesystem>
 
-#include "base/os.h"
 #include "lab/giants.h"
 #include "lab/pcie_error.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

@@ -1,3 +1,4 @@
+#include "controller/spec/reader/parse_spec.h"
 #include "lab/lab_ports.h"
 
 #include <map>

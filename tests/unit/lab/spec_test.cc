@@ -1,8 +1,9 @@
+#include "controller/spec/reader/parse_spec.h"
 #include "lab/lab_spec.h"
 
 #include "base/digest.h"
-#include "base/os.h"
 #include "controller/spec/spec.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"
 

@@ -9,7 +9,9 @@
 
 #include "controller/engines/ceph_engine.h"
 #include "controller/plan/context.h"
-#include "kernels/kernels.h"
+#include "controller/spec/reader/parse_playbook.h"
+#include "kernels/common/kernels.h"
+#include "kernels/drives/drives.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/fixture.h"
 

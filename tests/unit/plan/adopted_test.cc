@@ -1,12 +1,13 @@
 // Plans for hosts that were adopted: configured like any other node, never installed, booted or switched off.
 #include <algorithm>
 
-#include "base/os.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/planner.h"
 #include "controller/spec/playbook.h"
-#include "tests/unit/plan/fixture.h"
+#include "controller/spec/reader/parse_playbook.h"
+#include "sys/os.h"
 #include "tests/source_dir.h"
+#include "tests/unit/plan/fixture.h"
 
 using namespace muster;
 using namespace muster::testing;

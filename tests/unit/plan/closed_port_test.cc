@@ -6,9 +6,10 @@
 
 #include "controller/plan/plan_steps.h"
 #include "controller/spec/address.h"
+#include "controller/spec/reader/parse_spec.h"
+#include "tests/unit/plan/fixture.h"
 #include "tests/unit/plan/shipped.h"
 #include "tests/unit/plan/spec_text.h"
-#include "tests/unit/plan/fixture.h"
 
 using namespace muster;
 using namespace muster::testing;

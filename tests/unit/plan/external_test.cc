@@ -3,6 +3,7 @@
 #include <set>
 
 #include "controller/plan/context.h"
+#include "controller/spec/reader/parse_playbook.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/fixture.h"
 

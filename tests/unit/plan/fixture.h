@@ -4,6 +4,7 @@
 #include <string>
 
 #include "controller/plan/planner.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "tests/catch.h"
 
 namespace muster::testing {

@@ -1,8 +1,9 @@
 // `acceptance: { gpu: mandatory }`: what becomes of a profile's steps, and what of a spec without results.
 #include "controller/plan/gpu_policy.h"
 
-#include "base/pki.h"
 #include "controller/bringup/signed_gpu_results.h"
+#include "controller/spec/reader/parse_spec.h"
+#include "sys/pki.h"
 #include "tests/catch.h"
 #include "tests/unit/plan/shipped.h"
 #include "tests/unit/plan/spec_text.h"

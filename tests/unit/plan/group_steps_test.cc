@@ -1,5 +1,6 @@
 // `among: group`: which node leads, which serve, and with which.
 #include "controller/plan/plan.h"
+#include "controller/spec/reader/parse_playbook.h"
 #include "tests/unit/plan/fixture.h"
 
 using namespace muster;

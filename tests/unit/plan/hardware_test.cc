@@ -1,5 +1,5 @@
 // Declared hardware held against what was found, before anything is installed.
-#include "controller/plan/hardware.h"
+#include "controller/spec/hardware.h"
 
 #include <algorithm>
 

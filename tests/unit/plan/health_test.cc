@@ -3,9 +3,10 @@
 #include <filesystem>
 
 #include "base/json_dump.h"
-#include "base/os.h"
 #include "base/standin.h"
-#include "kernels/kernels.h"
+#include "kernels/common/kernels.h"
+#include "kernels/counters/counters.h"
+#include "sys/os.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/reference_step.h"

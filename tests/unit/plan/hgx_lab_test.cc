@@ -3,10 +3,11 @@
 #include <filesystem>
 #include <set>
 
-#include "base/os.h"
 #include "base/standin.h"
 #include "controller/plan/lint.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "lab/lab_spec.h"
+#include "sys/os.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/shipped.h"

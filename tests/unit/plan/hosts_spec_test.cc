@@ -1,11 +1,12 @@
 // The spec that is generated for hosts as they are: valid, the same in any order, and the hardware of most.
-#include "controller/plan/hosts_spec.h"
+#include "controller/hosts/hosts_spec.h"
 
 #include <algorithm>
 #include <deque>
 
 #include "controller/report/verdict.h"
-#include "controller/spec/shipped_names.h"
+#include "controller/spec/reader/parse_spec.h"
+#include "controller/spec/reader/shipped_names.h"
 #include "tests/catch.h"
 
 using namespace muster;

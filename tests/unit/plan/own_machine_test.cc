@@ -7,6 +7,7 @@
 
 #include "controller/bringup/own_machine_here.h"
 #include "controller/plan/planner.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/unit/plan/fixture.h"
 #include "tests/unit/plan/shipped.h"

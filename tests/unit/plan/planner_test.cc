@@ -9,8 +9,9 @@
 
 #include "controller/plan/disk_selection.h"
 #include "controller/plan/lint.h"
-#include "tests/unit/plan/fixture.h"
+#include "controller/spec/disk_match.h"
 #include "tests/source_dir.h"
+#include "tests/unit/plan/fixture.h"
 
 using namespace muster;
 using namespace muster::testing;

@@ -4,11 +4,12 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "agent/core/step.h"
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
-#include "agent/step.h"
 #include "base/resolver.h"
 #include "controller/plan/plan_steps.h"
+#include "controller/spec/reader/parse_playbook.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"

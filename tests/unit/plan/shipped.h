@@ -8,6 +8,8 @@
 #include <filesystem>
 
 #include "controller/plan/planner.h"
+#include "controller/spec/reader/parse_playbook.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"
 

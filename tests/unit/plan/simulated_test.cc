@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "controller/spec/reader/parse_spec.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/shipped.h"

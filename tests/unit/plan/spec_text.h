@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/wire.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "tests/catch.h"
 

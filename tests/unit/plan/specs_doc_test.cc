@@ -8,6 +8,7 @@
 
 #include "controller/plan/lint.h"
 #include "controller/spec/address.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/shipped.h"
 

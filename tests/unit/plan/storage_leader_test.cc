@@ -7,8 +7,9 @@
 
 #include "controller/engines/ceph_engine.h"
 #include "controller/plan/disk_selection.h"
-#include "tests/unit/plan/fixture.h"
+#include "controller/spec/reader/parse_playbook.h"
 #include "tests/source_dir.h"
+#include "tests/unit/plan/fixture.h"
 
 using namespace muster;
 using namespace muster::testing;

@@ -1,11 +1,11 @@
 // What is kept of consoles, and what counts as a panic.
-#include "controller/power/consoles.h"
+#include "controller/power/service/consoles.h"
 
 #include <sys/stat.h>
 
 #include <filesystem>
 
-#include "base/os.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/temp_dir.h"

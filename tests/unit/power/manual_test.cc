@@ -1,7 +1,7 @@
 // Driver `manual`: what it refuses, and what ends a task that a person has.
 #include "controller/power/manual.h"
 
-#include "controller/power/by_hand.h"
+#include "controller/power/service/by_hand.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "base/json_dump.h"
-#include "base/os.h"
 #include "controller/power/sakura/phy_install.h"
+#include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/openapi.h"
 #include "tests/fakes/phy_bench.h"

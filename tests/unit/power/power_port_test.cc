@@ -1,6 +1,6 @@
 // Calls that wait for their turn at a BMC: which are made, and which are not any more. The BMC here is a port
 // that never answers.
-#include "controller/power/power_service.h"
+#include "controller/power/service/power_service.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@
 #include <future>
 #include <thread>
 
-#include "kernels/connection.h"
+#include "kernels/common/connection.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

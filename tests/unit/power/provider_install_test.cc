@@ -1,6 +1,6 @@
 // From a rented machine to one that hands over to the RAM system, over the lab's emulated API and a host that
 // only remembers: whatever is lost, refused, lied about or killed, it is installed once.
-#include "controller/power/sakura/provider_install.h"
+#include "controller/power/provider/provider_install.h"
 
 #include "base/digest.h"
 #include "controller/power/sakura/phy_install.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "controller/power/logins.h"
-#include "kernels/connection.h"
+#include "kernels/common/connection.h"
 #include "tests/catch.h"
 #include "tests/fakes/ipmi_sim.h"
 #include "tests/fakes/temp_dir.h"

@@ -6,6 +6,7 @@
 
 #include "controller/report/drive_floors.h"
 #include "controller/report/measured.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/schema.h"
 #include "tests/catch.h"
 #include "tests/unit/plan/fixture.h"

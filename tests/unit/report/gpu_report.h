@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/facts.h"
-#include "base/pki.h"
 #include "controller/report/report.h"
 #include "controller/report/signature.h"
+#include "sys/pki.h"
 
 namespace muster::testing {
 

@@ -1,9 +1,9 @@
 // Signed results of GPUs: which files count, what is read of them, and what GPUs are held to by them.
 #include "controller/report/gpu_results.h"
 
-#include "base/pki.h"
 #include "controller/report/signature.h"
 #include "controller/report/verdict.h"
+#include "sys/pki.h"
 #include "tests/catch.h"
 #include "tests/unit/report/gpu_report.h"
 #include "tests/unit/report/sample.h"

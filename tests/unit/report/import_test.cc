@@ -1,6 +1,6 @@
 // Outputs of other tools: recordings of real machines are read to known numbers, damaged ones are refused
 // with the place.
-#include "controller/report/import.h"
+#include "controller/report/import/import.h"
 
 #include <fstream>
 #include <sstream>

@@ -1,8 +1,8 @@
 // The verdict as the worst of limits, derived values, fleet and history; and who is blamed for a slow link.
-#include "controller/plan/hosts_spec.h"
-#include "controller/report/link_faults.h"
+#include "controller/hosts/hosts_spec.h"
 #include "controller/report/expected.h"
 #include "controller/report/history.h"
+#include "controller/report/link_faults.h"
 #include "tests/catch.h"
 #include "tests/unit/report/sample.h"
 

@@ -5,10 +5,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "base/standin.h"
 #include "controller/report/verdict.h"
 #include "controller/spec/playbook.h"
+#include "controller/spec/reader/parse_playbook.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"
 

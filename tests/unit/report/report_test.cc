@@ -8,8 +8,8 @@
 
 #include "controller/report/markup.h"
 #include "tests/catch.h"
-#include "tests/unit/report/sample.h"
 #include "tests/source_dir.h"
+#include "tests/unit/report/sample.h"
 
 using namespace muster;
 

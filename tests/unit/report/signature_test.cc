@@ -5,9 +5,9 @@
 #include <fstream>
 
 #include "base/digest.h"
-#include "base/pki.h"
 #include "cli/run.h"
 #include "cli/verify_report.h"
+#include "sys/pki.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/unit/report/sample.h"

@@ -1,5 +1,5 @@
 // What the steps of an action came to, from the rows of its journal.
-#include "controller/run/answers.h"
+#include "controller/executor/answers.h"
 
 #include "tests/catch.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/run/executor.h"
+#include "controller/executor/executor.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "controller/run/journal_writer.h"
+#include "controller/executor/journal_writer.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"

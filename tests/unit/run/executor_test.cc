@@ -1,4 +1,4 @@
-#include "controller/run/executor.h"
+#include "controller/executor/executor.h"
 
 #include <algorithm>
 #include <memory>

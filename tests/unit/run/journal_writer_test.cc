@@ -1,4 +1,4 @@
-#include "controller/run/journal_writer.h"
+#include "controller/executor/journal_writer.h"
 
 #include <stdexcept>
 

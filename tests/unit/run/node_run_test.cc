@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "controller/run/executor.h"
+#include "controller/executor/executor.h"
 #include "tests/unit/run/bench.h"
 
 using namespace muster;

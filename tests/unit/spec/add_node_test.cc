@@ -1,5 +1,5 @@
 // A node is added to the text of a spec, and nothing else changes.
-#include "controller/spec/add_node.h"
+#include "controller/spec/reader/add_node.h"
 
 #include "tests/catch.h"
 #include "tests/unit/plan/fixture.h"

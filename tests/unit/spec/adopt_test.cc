@@ -1,5 +1,6 @@
 // Adopted nodes in a spec: what may be said of them, and how the command writes one down.
-#include "controller/spec/add_node.h"
+#include "controller/spec/reader/add_node.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "tests/catch.h"
 #include "tests/unit/plan/fixture.h"
 

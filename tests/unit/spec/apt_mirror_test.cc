@@ -1,6 +1,7 @@
 // network.apt: the mirror of images and nodes.
 #include "controller/spec/apt_origin.h"
 
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "tests/catch.h"
 

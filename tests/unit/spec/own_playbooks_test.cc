@@ -1,17 +1,19 @@
 // Playbooks of the operator's own: carried in the spec, read with it, put beside and over the shipped ones.
-#include "controller/spec/own_playbooks.h"
+#include "controller/spec/reader/own_playbooks.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "agent/step.h"
+#include "agent/core/step.h"
 #include "base/json.h"
 #include "cli/spec_file.h"
 #include "controller/spec/carry.h"
 #include "controller/spec/module_list.h"
-#include "controller/spec/shipped_names.h"
+#include "controller/spec/reader/parse_playbook.h"
+#include "controller/spec/reader/parse_spec.h"
+#include "controller/spec/reader/shipped_names.h"
 #include "controller/spec/yaml.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/fakes/temp_dir.h"

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "controller/spec/reader/parse_playbook.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"
 

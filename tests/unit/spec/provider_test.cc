@@ -1,4 +1,5 @@
 // Nodes behind a provider's API: which keys they take, and what names a server.
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "tests/catch.h"
 #include "tests/unit/plan/fixture.h"

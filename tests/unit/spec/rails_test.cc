@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "tests/catch.h"
 

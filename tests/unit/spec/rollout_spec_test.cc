@@ -1,6 +1,7 @@
 // The section `rollout:`: its defaults, and what is refused with its place.
 #include <fmt/format.h>
 
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "tests/catch.h"
 

@@ -1,3 +1,5 @@
+#include "controller/engines/sections.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
 // The spec's storage sections: levels of arrays, and what the site serves.
+#include "controller/engines/sections.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "tests/catch.h"
 

@@ -1,5 +1,7 @@
 // Limits of a re-image in place, and the phases of playbooks for it.
 #include "controller/spec/playbook.h"
+#include "controller/spec/reader/parse_playbook.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/units.h"
 #include "tests/unit/plan/fixture.h"
 

@@ -1,0 +1,33 @@
+#include "agent/core/step.h"
+
+#include <set>
+
+#include "base/value_type.h"
+
+namespace muster {
+
+Status check_parameters(const StepModule& module, const Json& params) {
+  if (!params.is_object() && !params.is_null())
+    return fail(Code::invalid, module.name + ": parameters must be an object");
+  std::string problems;
+  const auto complain = [&](const std::string& text) { problems += (problems.empty() ? "" : "; ") + text; };
+  std::set<std::string> known;
+  for (const auto& parameter : module.parameters) {
+    const std::string name = parameter.value("name", "");
+    const std::string type = parameter.value("type", "any");
+    known.insert(name);
+    const auto it = params.is_object() ? params.find(name) : params.end();
+    if (!params.is_object() || it == params.end()) {
+      if (parameter.value("required", false)) complain("'" + name + "' is missing");
+    } else if (!has_type(*it, type)) {
+      complain("'" + name + "' must be of type " + type + ", not " + it->type_name());
+    }
+  }
+  if (params.is_object())
+    for (const auto& [name, value] : params.items())
+      if (!known.count(name)) complain("'" + name + "' is unknown");
+  if (problems.empty()) return Ok{};
+  return fail(Code::invalid, module.name + ": " + problems);
+}
+
+}  // namespace muster

@@ -1,0 +1,192 @@
+#include "agent/facts/collect_facts.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "agent/facts/approved_disks.h"
+#include "agent/facts/host_properties.h"
+#include "agent/facts/node_share.h"
+#include "agent/facts/slot_facts.h"
+#include "agent/steps/step_modules.h"
+#include "agent/steps/system/smbios.h"
+#include "agent/storage/metadata.h"
+#include "base/lower.h"
+#include "base/pci_address.h"
+#include "base/rail_choice.h"
+#include "base/split.h"
+#include "host/by_label.h"
+#include "host/port_identity.h"
+#include "host/rails.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kPci = "/sys/bus/pci/devices";
+
+int64_t number(const std::string& text, int base = 10) {
+  const size_t skip = base == 16 && text.rfind("0x", 0) == 0 ? 2 : 0;
+  int64_t value = 0;
+  std::from_chars(text.data() + skip, text.data() + text.size(), value, base);
+  return value;
+}
+
+// Returns the PCI function that a device link leads to; a virtio device is one level below its PCI function.
+std::string pci_of(const Files& files, const std::string& device) {
+  const auto target = files.read_link(device);
+  if (!target.ok()) return "";
+  std::string found;
+  for (const auto& part : split(*target, '/'))
+    if (is_pci_address(part)) found = part;
+  return found;
+}
+
+SystemFacts system_facts(const Files& files) {
+  const std::string dmi = "/sys/class/dmi/id/";
+  return {files.read_line(dmi + "sys_vendor"), files.read_line(dmi + "product_name"),
+          files.read_line(dmi + "product_serial"), lower(files.read_line(dmi + "product_uuid"))};
+}
+
+// Returns PRETTY_NAME of os-release without its quotes.
+std::string os_name(const Files& files) {
+  const auto text = files.read("/etc/os-release");
+  if (!text.ok()) return "";
+  for (const auto& line : steps::lines_of(*text)) {
+    if (line.rfind("PRETTY_NAME=", 0) != 0) continue;
+    std::string value = line.substr(12);
+    if (value.size() >= 2 && value.front() == '"') value = value.substr(1, value.size() - 2);
+    return value;
+  }
+  return "";
+}
+
+}  // namespace
+
+CpuFacts cpu_facts(const Files& files) {
+  CpuFacts out;
+  const auto text = files.read("/proc/cpuinfo");
+  if (!text.ok()) return out;
+  std::set<std::string> sockets;
+  for (const auto& line : steps::lines_of(*text)) {
+    const auto colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string key = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
+    const std::string value = colon + 2 <= line.size() ? line.substr(colon + 2) : "";
+    if (key == "processor") ++out.count;
+    if (key == "physical id") sockets.insert(value);
+    if (key == "model name" && out.model.empty()) out.model = value;
+  }
+  out.sockets = std::max<int>(static_cast<int>(sockets.size()), out.count ? 1 : 0);
+  return out;
+}
+
+uint64_t usable_memory(const Files& files) {
+  const auto text = files.read("/proc/meminfo");
+  if (text.ok())
+    for (const auto& line : steps::lines_of(*text))
+      if (line.rfind("MemTotal:", 0) == 0)
+        return static_cast<uint64_t>(number(line.substr(line.find_first_of("0123456789")))) * 1024;
+  return 0;
+}
+
+// Returns the size of the memory that the kernel manages. Firmware and kernel reserve a few percent of the
+// installed memory, so the sum of the memory blocks is preferred where the kernel exposes them: it includes
+// what the firmware reserves.
+uint64_t memory_bytes(const Files& files) {
+  const std::string folder = "/sys/devices/system/memory";
+  const auto block = static_cast<uint64_t>(number(files.read_line(folder + "/block_size_bytes"), 16));
+  uint64_t blocks = 0;
+  for (const auto& name : files.list(folder))
+    if (name.rfind("memory", 0) == 0 && files.read_line(folder + "/" + name + "/state", "online") == "online")
+      ++blocks;
+  return block && blocks ? block * blocks : usable_memory(files);
+}
+
+std::vector<NicFacts> nic_facts(const Files& files) {
+  std::vector<NicFacts> out;
+  for (const auto& name : files.list("/sys/class/net")) {
+    const std::string folder = "/sys/class/net/" + name;
+    if (!files.exists(folder + "/device"))
+      continue;  // loopback, bridges, bonds, VLANs: no hardware of their own
+    NicFacts nic;
+    nic.name = name;
+    const PortAddress address = port_address(files, folder);
+    nic.mac = address.mac;
+    nic.address_kind = address.kind;
+    nic.speed_mbps = std::max<int64_t>(number(files.read_line(folder + "/speed", "0")), 0);
+    if (const auto driver = files.read_link(folder + "/device/driver"); driver.ok())
+      nic.driver = last_component(*driver);
+    nic.pci = pci_of(files, folder + "/device");
+    if (nic.pci.empty()) nic.pci = pci_of(files, folder);
+    nic.pci_path = pci_path(way_to_interface(files, name));
+    nic.link_up = files.read_line(folder + "/carrier", "0") == "1";
+    out.push_back(std::move(nic));
+  }
+  std::sort(out.begin(), out.end(), [](const NicFacts& a, const NicFacts& b) {
+    return std::tie(a.pci, a.name) < std::tie(b.pci, b.name);
+  });
+  return out;
+}
+
+// GPUs are found on PCI alone, so that they count whether or not their driver is loaded; the driver's own
+// files add names. A lab's stand-ins count only if there is no real GPU.
+std::vector<GpuFacts> gpu_facts(const Files& files) {
+  std::vector<GpuFacts> out;
+  for (const auto& address : files.list(kPci)) {
+    const std::string folder = std::string(kPci) + "/" + address;
+    const std::string kind = files.read_line(folder + "/class").substr(0, 6);
+    if (files.read_line(folder + "/vendor") != "0x10de" || (kind != "0x0302" && kind != "0x0300")) continue;
+    GpuFacts gpu;
+    gpu.pci = address;
+    gpu.pci_path = pci_path(files.read_link(folder).value_or(""));
+    gpu.model = "10de:" + files.read_line(folder + "/device").substr(2);
+    const auto text = files.read("/proc/driver/nvidia/gpus/" + address + "/information");
+    if (text.ok()) {
+      for (const auto& line : steps::lines_of(*text)) {
+        const auto colon = line.find(':');
+        if (colon == std::string::npos) continue;
+        const auto begin = line.find_first_not_of(" \t", colon + 1);
+        const std::string value = begin == std::string::npos ? "" : line.substr(begin);
+        if (line.rfind("Model:", 0) == 0) gpu.model = value;
+        if (line.rfind("GPU UUID:", 0) == 0 && value.find('?') == std::string::npos) gpu.uuid = value;
+      }
+    }
+    out.push_back(std::move(gpu));
+  }
+  if (const auto standins = standin_gpus(files))
+    return standin_facts(*standins, system_facts(files).uuid.substr(0, 8));
+  return out;
+}
+
+Result<HardwareFacts> collect_facts(const Files& files) {
+  HardwareFacts facts;
+  facts.system = system_facts(files);
+  facts.cpus = cpu_facts(files);
+  facts.memory_bytes = memory_bytes(files);
+  facts.memory_usable_bytes = usable_memory(files);
+  facts.gpus = gpu_facts(files);
+  facts.nics = nic_facts(files);
+  TRY(facts.disks, list_disks(files));
+  const std::string dmi = "/sys/class/dmi/id/";
+  facts.firmware = files.read_line(dmi + "bios_vendor");
+  if (const auto version = files.read_line(dmi + "bios_version"); !version.empty())
+    facts.firmware += (facts.firmware.empty() ? "" : " ") + version;
+  facts.uefi = files.exists("/sys/firmware/efi");
+  facts.kernel = files.read_line("/proc/sys/kernel/osrelease");
+  facts.os = os_name(files);
+  facts.storage_metadata = storage_metadata(files);
+  facts.by_label = devices_by_label(files);
+  facts.boot = slot_facts(files);
+  facts.properties = host_properties(files);
+  facts.machine_id = hidden_machine_id(files);
+  const NodeShare share = node_share(files);
+  if (const auto words = share_words(share); !words.empty())
+    facts.share = {share.cores, share.of_cores, share.cores_by, words};
+  return facts;
+}
+
+}  // namespace muster

@@ -1,0 +1,155 @@
+#include "agent/measuring/descendants.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "sys/os.h"
+
+namespace muster {
+namespace {
+
+constexpr int kRounds = 250, kRoundMs = 20;
+constexpr auto kLastWords = std::chrono::seconds(10);  // time that the child has to end
+
+struct Entry {
+  pid_t parent = 0;
+  bool zombie = false;
+};
+
+// Reads fields 3 and 4 of /proc/PID/stat; field 2 may contain blanks and brackets.
+std::optional<Entry> entry_of(const Files& files, const std::string& pid) {
+  const std::string text = files.read("/proc/" + pid + "/stat").value_or("");
+  const size_t name = text.rfind(") ");
+  if (name == std::string::npos || name + 4 >= text.size()) return {};
+  return Entry{static_cast<pid_t>(std::strtol(text.c_str() + name + 4, nullptr, 10)), text[name + 2] == 'Z'};
+}
+
+// Returns all descendants of this process, except those that have ended and were not reaped yet.
+std::vector<pid_t> descendants() {
+  const Files files;
+  std::map<pid_t, Entry> all;
+  for (const std::string& name : files.list("/proc"))
+    if (name.find_first_not_of("0123456789") == std::string::npos)
+      if (const auto entry = entry_of(files, name)) all[std::atoi(name.c_str())] = *entry;
+  std::set<pid_t> mine = {::getpid()};
+  std::vector<pid_t> out;
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& [pid, entry] : all) {
+      if (mine.count(pid) || !mine.count(entry.parent)) continue;
+      mine.insert(pid);
+      more = true;
+      if (!entry.zombie) out.push_back(pid);
+    }
+  }
+  return out;
+}
+
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGCHLD, SIGTERM, SIGHUP, SIGINT}) sigaddset(&set, number);
+  return set;
+}
+
+// The guard: waits for `child`, or for a reason to end it.
+class Guard {
+ public:
+  Guard(pid_t child, int signals) : child_(child), signals_(signals) {}
+
+  int wait() {
+    while (!ended_) {
+      pollfd fds[2] = {{signals_, POLLIN, 0}, {input_closed_ ? -1 : 0, 0, 0}};
+      const int ready = ::poll(fds, 2, kill_at_ ? 200 : -1);
+      if (ready > 0 && fds[0].revents) take_signal();
+      if (ready > 0 && fds[1].revents) {
+        input_closed_ = true;
+        kill_later();
+      }
+      if (kill_at_ && std::chrono::steady_clock::now() >= *kill_at_) ::kill(child_, SIGKILL);
+    }
+    return status_;
+  }
+
+ private:
+  void take_signal() {
+    signalfd_siginfo info = {};
+    if (::read(signals_, &info, sizeof info) != sizeof info) return;
+    if (info.ssi_signo != SIGCHLD) {
+      ::kill(child_, SIGTERM);
+      return kill_later();
+    }
+    int status = 0;
+    for (pid_t pid = ::waitpid(-1, &status, WNOHANG); pid > 0; pid = ::waitpid(-1, &status, WNOHANG)) {
+      if (pid != child_) continue;
+      ended_ = true;
+      status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+  }
+  void kill_later() {
+    if (!kill_at_) kill_at_ = std::chrono::steady_clock::now() + kLastWords;
+  }
+
+  pid_t child_;
+  int signals_;
+  std::optional<std::chrono::steady_clock::time_point> kill_at_;
+  bool input_closed_ = false, ended_ = false;
+  int status_ = 0;
+};
+
+}  // namespace
+
+void end_descendants() {
+  for (int round = 0; round < kRounds; ++round) {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    const auto left = descendants();
+    if (left.empty()) return;
+    for (const pid_t pid : left) ::kill(pid, SIGKILL);
+    ::poll(nullptr, 0, kRoundMs);
+  }
+}
+
+int run_guarded(const std::string& folder, const std::function<int()>& work) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const sigset_t watched = watched_signals();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &watched, &before);
+  const pid_t guard = ::getpid(), child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    if (::getppid() != guard) ::_exit(1);
+    const int status = work();
+    end_descendants();
+    ::_exit(status);
+  }
+  int status = 1;
+  if (child > 0) {
+    const int signals = ::signalfd(-1, &watched, SFD_CLOEXEC);
+    status = Guard(child, signals).wait();
+    ::close(signals);
+  }
+  end_descendants();
+  const Files files;
+  if (!folder.empty() && files.is_directory(folder)) {
+    for (const std::string& name : files.list(folder)) (void)files.remove(folder + "/" + name);
+    (void)files.remove(folder);
+  }
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return status;
+}
+
+}  // namespace muster

@@ -1,0 +1,339 @@
+#include "agent/measuring/look_first.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <map>
+
+#include "base/json_dump.h"
+#include "base/split.h"
+#include "base/utf8.h"
+#include "base/words.h"
+
+namespace muster {
+namespace {
+
+constexpr Words<Busy, 5> kWords = {{{Busy::job, "job"},
+                                    {Busy::packages, "packages"},
+                                    {Busy::measurement, "measurement"},
+                                    {Busy::load, "load"},
+                                    {Busy::gpu_memory, "gpu_memory"}}};
+
+struct Running {
+  int64_t pid = 0;
+  std::vector<std::string> argv;
+};
+
+std::optional<int64_t> pid_of(const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value <= 0) return {};
+  return value;
+}
+
+std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Kernel threads and ended processes have no arguments.
+std::vector<std::string> argv_of(const Files& files, int64_t pid) {
+  return split(files.read(fmt::format("/proc/{}/cmdline", pid)).value_or(""), '\0');
+}
+
+std::vector<Running> processes(const Files& files) {
+  std::vector<Running> out;
+  for (const std::string& name : files.list("/proc"))
+    if (const auto pid = pid_of(name))
+      if (auto argv = argv_of(files, *pid); !argv.empty()) out.push_back({*pid, std::move(argv)});
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.pid < b.pid; });
+  return out;
+}
+
+// ---- jobs
+
+struct Step {
+  std::string job, step;
+};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+// True for a character of a step id: "4711.batch", or "4711+1.0" of a heterogeneous job.
+bool in_step_id(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '+' || c == '_';
+}
+
+// Parses "slurmstepd: [4711.batch]". `slurmstepd infinity`, without brackets, always runs: it keeps the scope
+// of all steps open.
+std::optional<Step> slurm_step(const std::vector<std::string>& argv) {
+  static const std::string start = "slurmstepd: [";
+  const std::string title = argv.empty() ? "" : argv[0];
+  const size_t close = title.find(']');
+  if (title.rfind(start, 0) != 0 || close == std::string::npos) return {};
+  const std::string id = title.substr(start.size(), close - start.size());
+  const size_t dot = std::min(id.find('.'), id.size());
+  // Any user may give a process such a title: a title without a valid step id is ignored, and never shown.
+  if (id.empty() || !is_digit(id[0]) || !std::all_of(id.begin(), id.end(), in_step_id)) return {};
+  return Step{id.substr(0, dot), id.substr(std::min(dot + 1, id.size()))};
+}
+
+// Reads field 4 of /proc/PID/stat; field 2 may contain blanks and brackets.
+int64_t parent_of(const Files& files, int64_t pid) {
+  const std::string text = files.read_line(fmt::format("/proc/{}/stat", pid));
+  const size_t name = text.rfind(')');
+  if (name == std::string::npos) return 0;
+  const auto fields = split(text.substr(name + 1), ' ');
+  return fields.size() < 2 ? 0 : pid_of(fields[1]).value_or(0);
+}
+
+// Finds the job of this process by its ancestors (srun), or by its cgroup, as when pam_slurm_adopt puts a
+// login into the user's job.
+std::set<std::string> jobs_of_self(const Files& files, int64_t self) {
+  std::set<std::string> out;
+  int64_t pid = self;
+  for (int depth = 0; pid > 1 && depth < 100; ++depth) {
+    if (const auto step = slurm_step(argv_of(files, pid))) out.insert(step->job);
+    pid = parent_of(files, pid);
+  }
+  for (const std::string& line : split(files.read("/proc/self/cgroup").value_or(""), '\n')) {
+    std::string before;
+    for (const std::string& part : split(line.substr(line.rfind(':') + 1), '/')) {
+      if (part.rfind("job_", 0) == 0) out.insert(part.substr(4));
+      // Slurm 25.11 names a job's cgroup folder by an identifier of its own.
+      if (before.size() >= 16 && before.compare(before.size() - 16, 16, "slurmstepd.scope") == 0)
+        out.insert(part.rfind("job_", 0) == 0 ? part.substr(4) : part);
+      before = part;
+    }
+  }
+  out.erase("system");  // the folder of `slurmstepd infinity`
+  return out;
+}
+
+// Finds jobs whose cgroup has processes that are hidden from an unprivileged user. Only cgroup version 2:
+// version 1 does not show whether a folder is populated.
+std::map<std::string, std::set<std::string>> jobs_by_cgroup(const Files& files) {
+  std::map<std::string, std::set<std::string>> out;
+  const std::string slice = "/sys/fs/cgroup/system.slice";
+  for (const std::string& scope : files.list(slice)) {
+    if (scope.find("slurmstepd.scope") == std::string::npos) continue;
+    for (const std::string& job : files.list(slice + "/" + scope)) {
+      const std::string events = files.read(slice + "/" + scope + "/" + job + "/cgroup.events").value_or("");
+      if (job == "system" || !std::all_of(job.begin(), job.end(), in_step_id) ||
+          events.find("populated 1") == std::string::npos)
+        continue;
+      auto& steps = out[job.rfind("job_", 0) == 0 ? job.substr(4) : job];
+      for (const std::string& step : files.list(slice + "/" + scope + "/" + job))
+        if (step.rfind("step_", 0) == 0) steps.insert(step.substr(5));
+    }
+  }
+  return out;
+}
+
+void look_at_jobs(const Files& files, const std::vector<Running>& all, bool hidden, HostLook& out) {
+  std::map<std::string, std::set<std::string>> jobs;
+  std::map<std::string, std::set<int64_t>> pids;
+  if (hidden) jobs = jobs_by_cgroup(files);
+  for (const Running& one : all)
+    if (const auto step = slurm_step(one.argv)) {
+      jobs[step->job].insert(step->step);
+      pids[step->job].insert(one.pid);
+    }
+  for (auto& [job, steps] : jobs) {
+    if (out.own_jobs.count(job)) continue;
+    steps.erase("");
+    out.busy.push_back({Busy::job,
+                        fmt::format("Slurm job {} is running{}", first_bytes(job, 40),
+                                    steps.empty() ? "" : fmt::format(" (steps {})", fmt::join(steps, ", "))),
+                        pids[job]});
+  }
+}
+
+// ---- packages
+
+// The program that a process runs (the script if it runs one), and the arguments after that name.
+struct Program {
+  std::string name;
+  std::vector<std::string> arguments;
+};
+
+Program program_of(const std::vector<std::string>& argv) {
+  static const std::set<std::string> shells = {"sh", "bash", "dash", "perl", "platform-python"};
+  size_t at = 0;
+  const std::string first = last_component(argv[0]);
+  if (shells.count(first) || first.rfind("python", 0) == 0) {
+    size_t script = 1;
+    while (script < argv.size() && argv[script][0] == '-') ++script;
+    if (script < argv.size()) at = script;
+  }
+  return {last_component(argv[at]), {argv.begin() + static_cast<std::ptrdiff_t>(at) + 1, argv.end()}};
+}
+
+// For apt and similar programs: true if the command only reads. Commands that are not listed count as work.
+bool is_query(const std::vector<std::string>& arguments) {
+  static const std::set<std::string> queries = {
+      "list",      "search",    "show",         "info",     "policy",       "depends",
+      "rdepends",  "madison",   "showpkg",      "pkgnames", "indextargets", "why",
+      "why-not",   "changelog", "check-update", "repolist", "repos",        "lr",
+      "repoquery", "provides",  "whatprovides", "history",  "help",         "check"};
+  const auto command =
+      std::find_if(arguments.begin(), arguments.end(), [](const std::string& one) { return one[0] != '-'; });
+  return command == arguments.end() || queries.count(*command) > 0;
+}
+
+bool is_dpkg_work(const std::vector<std::string>& arguments) {
+  static const std::set<std::string> actions = {
+      "-i",      "--install",       "--unpack", "--configure",    "-r",           "--remove", "-P",
+      "--purge", "--triggers-only", "-A",       "--record-avail", "--clear-avail"};
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](const std::string& one) { return actions.count(one) > 0; });
+}
+
+// "-Uvh", "--upgrade"; a query is "-qi".
+bool is_rpm_work(const std::vector<std::string>& arguments) {
+  static const std::set<std::string> actions = {"--install",   "--upgrade",   "--freshen", "--erase",
+                                                "--reinstall", "--rebuilddb", "--import",  "--restore"};
+  return std::any_of(arguments.begin(), arguments.end(), [](const std::string& one) {
+    const bool letter =
+        one.size() > 1 && one[0] == '-' && std::string("iUFe").find(one[1]) != std::string::npos;
+    return letter || actions.count(one) > 0;
+  });
+}
+
+// unattended-upgrade-shutdown does not count: it only waits for a shutdown, and always runs on Ubuntu and
+// usually on Debian.
+bool is_package_work(const Program& program) {
+  static const std::set<std::string> managers = {"apt", "apt-get", "aptitude", "dnf",      "dnf5",    "dnf-3",
+                                                 "yum", "tdnf",    "zypper",   "microdnf", "apt-mark"};
+  static const std::set<std::string> always = {"unattended-upgrade", "unattended-upgrades",
+                                               "apt.systemd.daily",  "do-release-upgrade",
+                                               "dnf-automatic",      "yum-cron",
+                                               "rpm-ostree-upgrade", "dkms"};
+  if (always.count(program.name)) return true;
+  if (managers.count(program.name)) return !is_query(program.arguments);
+  if (program.name == "dpkg") return is_dpkg_work(program.arguments);
+  return program.name == "rpm" && is_rpm_work(program.arguments);
+}
+
+bool is_measurement(const Program& program) {
+  static const std::set<std::string> ours = {"muster-accept", "muster-accept-gpu", "muster-accept-nvml",
+                                             "muster-mpi-check"};
+  return ours.count(program.name) > 0;
+}
+
+void look_at_programs(const std::vector<Running>& all, Busy kind, bool (*counts)(const Program&),
+                      HostLook& out) {
+  BusyReason reason{kind, "", {}};
+  std::set<std::string> names;
+  for (const Running& one : all) {
+    const Program program = program_of(one.argv);
+    if (!counts(program)) continue;
+    names.insert(program.name);
+    reason.pids.insert(one.pid);
+  }
+  if (names.empty()) return;
+  reason.text = fmt::format("{} {} running (pid {})", fmt::join(names, ", "),
+                            names.size() == 1 ? "is" : "are", fmt::join(reason.pids, ", "));
+  out.busy.push_back(std::move(reason));
+}
+
+// ---- load, GPUs, limits
+
+void look_at_load(const Files& files, HostLook& out) {
+  const std::string text = files.read_line("/proc/loadavg");
+  char* end = nullptr;
+  const double load = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || out.share.of_cores == 0) {
+    out.not_looked_at.push_back("load: /proc/loadavg or the number of processors could not be read");
+    return;
+  }
+  if (load > out.share.of_cores)
+    out.busy.push_back(
+        {Busy::load, fmt::format("load {:.4g} over the last minute on {} cores", load, out.share.of_cores)});
+}
+
+std::string amount_of(const std::optional<uint64_t>& mib) {
+  return mib ? fmt::format("{} MiB", *mib) : std::string("memory");
+}
+
+// A process that is not found may be in a different PID namespace, or it has ended, but the driver has not
+// freed its memory yet.
+std::string name_of(const Files& files, int64_t pid, bool hidden) {
+  const std::string name = files.read_line(fmt::format("/proc/{}/comm", pid));
+  if (!name.empty()) return dump_ascii(Json(name));
+  return hidden ? "another user's process" : "process not found";
+}
+
+void look_at_gpus(const Files& files, const LookInput& input, bool hidden, HostLook& out) {
+  std::vector<std::string> words;
+  BusyReason reason{Busy::gpu_memory, "", {}};
+  for (const GpuHolder& one : input.holders) {
+    if (one.pid == input.self && input.self != 0) continue;
+    reason.pids.insert(one.pid);
+    words.push_back(fmt::format("{} of GPU {} by pid {}, {}", amount_of(one.mib), first_bytes(one.gpu, 60),
+                                one.pid, name_of(files, one.pid, hidden)));
+  }
+  std::sort(words.begin(), words.end());
+  if (!input.gpus_looked_at) out.not_looked_at.push_back("GPU memory: the driver did not respond");
+  if (words.empty()) return;
+  reason.text = fmt::format("in use: {}", fmt::join(words, "; "));
+  out.busy.push_back(std::move(reason));
+}
+
+std::optional<uint64_t> locked_bytes(const Files& files) {
+  static const std::string key = "Max locked memory";
+  for (const std::string& line : split(files.read("/proc/self/limits").value_or(""), '\n')) {
+    if (line.rfind(key, 0) != 0) continue;
+    const auto words = split(line.substr(key.size()), ' ');
+    if (words.empty()) return {};
+    if (words[0] == "unlimited") return kUnlimited;
+    uint64_t value = 0;
+    const std::string& text = words[0];
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) return {};
+    return value;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(Busy kind) { return word_of(kWords, kind); }
+
+HostLook look_first(const Files& files, const LookInput& input) {
+  HostLook out;
+  out.share = node_share(files);
+  out.share.gpus = input.gpus;
+  out.share.of_gpus = input.of_gpus;
+  out.locked_bytes = locked_bytes(files);
+  out.own_jobs = jobs_of_self(files, input.self);
+  // With `hidepid` a plain user can only see its own processes, and process 1 is never one of them.
+  const bool hidden = !files.exists("/proc/1/cmdline");
+  if (hidden) out.not_looked_at.push_back("processes of other users: /proc hides them (hidepid)");
+  const std::vector<Running> all = processes(files);
+  look_at_jobs(files, all, hidden, out);
+  look_at_programs(all, Busy::packages, is_package_work, out);
+  look_at_programs(all, Busy::measurement, is_measurement, out);
+  look_at_load(files, out);
+  look_at_gpus(files, input, hidden, out);
+  return out;
+}
+
+std::string locked_memory_words(const HostLook& look) {
+  if (!look.locked_bytes || *look.locked_bytes == kUnlimited) return "";
+  return fmt::format("locked memory is limited to {} KiB (ulimit -l)", *look.locked_bytes / 1024);
+}
+
+Json to_json(const HostLook& look) {
+  Json busy = Json::array();
+  for (const BusyReason& one : look.busy)
+    busy.push_back({{"kind", to_string(one.kind)}, {"text", one.text}, {"pids", one.pids}});
+  Json out = {{"busy", busy},
+              {"not_looked_at", look.not_looked_at},
+              {"share", to_json(look.share)},
+              {"own_jobs", look.own_jobs}};
+  if (look.locked_bytes)
+    out["locked_memory_bytes"] =
+        *look.locked_bytes == kUnlimited ? Json("unlimited") : Json(*look.locked_bytes);
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,223 @@
+#include "agent/measuring/measure.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "agent/core/agent.h"
+#include "agent/facts/collect_facts.h"
+#include "agent/measuring/descendants.h"
+#include "agent/measuring/look_first.h"
+#include "agent/measuring/memory_programs.h"
+#include "agent/measuring/pipe_link.h"
+#include "agent/measuring/std_streams.h"
+#include "agent/measuring/tied_process.h"
+#include "agent/work/work_runner.h"
+#include "base/digest.h"
+#include "base/json_dump.h"
+#include "base/utf8.h"
+#include "base/version.h"
+#include "sys/log.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
+constexpr const char* kNvmlProgram = "muster-accept-nvml";
+constexpr size_t kWhyBytes = 300;
+
+// A journal that stores nothing: no other process ever continues its orders.
+class MemoryJournal : public AgentJournal {
+ public:
+  explicit MemoryJournal(Reactor& reactor) : reactor_(reactor) {}
+  Result<std::vector<OrderRecord>> load() override { return std::vector<OrderRecord>{}; }
+  void append(const OrderRecord&, Done done) override {
+    reactor_.post([done = std::move(done)] { done(Ok{}); });
+  }
+
+ private:
+  Reactor& reactor_;
+};
+
+class Measure {
+ public:
+  explicit Measure(const std::map<std::string, std::string>& options)
+      : options_(options),
+        plain_(make_process()),
+        process_(*plain_),
+        reactor_(make_reactor(1)),
+        boot_id_(files_.read_line(kBootId)) {}
+
+  int run() {
+    ::signal(SIGPIPE, SIG_IGN);
+    leave_no_file();
+    StdStreams streams(
+        *reactor_, {[this](std::string_view bytes) { link_->receive(bytes); }, [this] { link_->closed(); }});
+    PipeLink link(
+        *reactor_, boot_id_,
+        {[&](std::string text) { streams.send(std::move(text)); }, [this](const Error& why) { end(why); }});
+    link_ = &link;
+    MemoryPrograms programs(
+        process_, {[&](const auto& digest, const auto& cancelled) { return link.fetch(digest, cancelled); },
+                   [this] { return folder(); }, [](const std::string& text) { log::warning(text); }});
+    programs_ = &programs;
+    reactor_->on_stop_signal([this] { end(fail(Code::cancelled, "a signal")); });
+    streams.send("\nMUSTER1 " + dump_json(hello()) + "\n");
+    reactor_->offload([this] { look(); }, [this] { serve(); });
+    reactor_->run();
+    // Exits without joining the threads, because their work may never end by itself.
+    end_descendants();
+    ::_exit(status_);
+  }
+
+ private:
+  std::string option(const std::string& name) const {
+    const auto it = options_.find(name);
+    return it == options_.end() ? "" : it->second;
+  }
+
+  // After the unmount, the file system exists as long as this process has its folder open.
+  void leave_no_file() {
+    const std::string mounted = option("mounted");
+    if (!mounted.empty()) {
+      unmounted_ = ::open(mounted.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      if (::umount2(mounted.c_str(), MNT_DETACH) == 0 && unmounted_ >= 0)
+        folder_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(unmounted_);
+    }
+  }
+
+  // The folder is in memory if the script found such a place. Created when first needed; run_guarded()
+  // removes it.
+  Result<std::string> folder() {
+    TRY_(made_folder());
+    return folder_;
+  }
+  Status made_folder() {
+    if (!folder_.empty()) return Ok{};
+    const std::string path = option("folder");
+    if (path.empty() || ::mkdir(path.c_str(), 0700) != 0)
+      return fail(Code::failed, "cannot create a folder for the data that steps share");
+    folder_ = path;
+    return Ok{};
+  }
+
+  Json hello() const {
+    utsname system = {};
+    ::uname(&system);
+    Json out = {{"version", 1},
+                {"boot_id", boot_id_},
+                {"incarnation", incarnation_},
+                {"machine", system.machine},
+                {"hostname", system.nodename},
+                {"root", ::geteuid() == 0},
+                {"how", option("how")},
+                {"folder", option("place")},
+                {"agent_version", kProgramVersion}};
+    if (const std::string why = option("why"); !why.empty())
+      out["why_user"] = std::string(last_bytes(why, kWhyBytes));
+    return out;
+  }
+
+  // Runs in a thread of the pool.
+  void look() {
+    auto facts = collect_facts(files_);
+    LookInput input;
+    input.self = ::getpid();
+    if (facts.ok()) look_at_gpus(*facts, input);
+    looked_ = to_json(look_first(files_, input));
+    facts_ = facts.ok() ? to_json(*facts) : Json{{"error", facts.error().message}};
+  }
+
+  void look_at_gpus(const HardwareFacts& facts, LookInput& input) {
+    if (facts.gpus.empty()) return;
+    input.of_gpus = static_cast<int>(facts.gpus.size());
+    input.gpus_looked_at = false;
+    if (!files_.exists("/dev/nvidiactl") || option("nvml").empty()) return;
+    const auto ready = programs_->ready({{kNvmlProgram, option("nvml"), 0}}, {});
+    if (!ready.ok()) return log::warning("GPUs", {{"error", ready.error().message}});
+    const auto output = process_.run({.argv = {ready->at(kNvmlProgram)}, .deadline = 30 * kSecond});
+    if (!output.ok() || !output->ok()) return;
+    const auto reading = parse_json(output->out);
+    if (!reading.ok() || !reading->is_object() || !reading->contains("holders")) return;
+    input.gpus_looked_at = true;
+    for (const Json& one : (*reading)["holders"]) {
+      GpuHolder holder;
+      JsonReader r(one, "holder");
+      r.get("gpu", holder.gpu);
+      r.get("pid", holder.pid);
+      if (one.is_object() && one.contains("mib")) holder.mib = one.value("mib", uint64_t{0});
+      r.allow_unknown();
+      if (r.finish().ok()) input.holders.push_back(std::move(holder));
+    }
+  }
+
+  // Returns only functions that do not change this machine.
+  WorkFunctions functions() {
+    WorkFunctions out;
+    out.folder = folder_.empty() ? option("folder") : folder_;
+    out.programs = [this](const Json& params, const std::vector<CarriedProgram>& programs,
+                          const CancelCheck& cancelled) -> Result<std::map<std::string, std::string>> {
+      if (dump_json(params).find("{folder}") != std::string::npos) TRY_(made_folder());
+      return programs_->ready(programs, cancelled);
+    };
+    return out;
+  }
+
+  void serve() {
+    link_->send_looked(facts_, looked_);
+    AgentIdentity identity;
+    identity.mode = wire::Mode::adopted;
+    identity.boot_id = boot_id_;
+    identity.incarnation = incarnation_;
+    identity.version = kProgramVersion;
+    identity.jitter_seed = std::hash<std::string>()(incarnation_);
+    runner_ = make_work_runner(*reactor_, files_, process_, option("node"), functions());
+    agent_ = std::make_unique<Agent>(*reactor_, *link_, journal_, *runner_, identity);
+    if (const Status started = agent_->start(); !started.ok()) end(started.error());
+  }
+
+  void end(const Error& why) {
+    if (why.code != Code::cancelled) log::warning("ends", {{"reason", why.message}});
+    status_ = why.code == Code::invalid ? 1 : 0;
+    reactor_->stop();
+  }
+
+  const std::map<std::string, std::string>& options_;
+  Files files_;
+  std::unique_ptr<Process> plain_;
+  TiedProcess process_;
+  std::unique_ptr<RealReactor> reactor_;
+  std::string boot_id_, incarnation_ = random_hex(8);
+  MemoryJournal journal_{*reactor_};
+  PipeLink* link_ = nullptr;
+  MemoryPrograms* programs_ = nullptr;
+  std::unique_ptr<WorkRunner> runner_;
+  std::unique_ptr<Agent> agent_;
+  int unmounted_ = -1, status_ = 0;
+  std::string folder_;
+  Json facts_, looked_;
+};
+
+}  // namespace
+
+int run_measure(const std::map<std::string, std::string>& options) {
+  const auto folder = options.find("folder");
+  std::string made = folder == options.end() ? "" : folder->second;
+  if (!made.empty()) {
+    (void)Files().remove(made + "/muster-agent");
+    (void)Files().remove(made);
+  }
+  // If a file system was mounted, later files are created there, so no folder needs to be removed.
+  if (options.count("mounted")) made.clear();
+  return run_guarded(made, [&options] { return Measure(options).run(); });
+}
+
+}  // namespace muster

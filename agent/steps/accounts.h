@@ -1,0 +1,51 @@
+// File ownership and user accounts, read without NSS because the agent is statically linked and cannot use
+// getpwnam(): UIDs and GIDs come from /etc/passwd and /etc/group below the root of Files. Thread safety:
+// stateless functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sys/os.h"
+
+namespace muster::steps {
+
+struct PasswdEntry {
+  std::string name;
+  int64_t uid = -1, gid = -1;
+  std::string home, shell;
+};
+struct GroupEntry {
+  std::string name;
+  int64_t gid = -1;
+  std::vector<std::string> members;
+};
+std::optional<PasswdEntry> find_user(const Files& files, const std::string& name);
+std::optional<GroupEntry> find_group(const Files& files, const std::string& name);
+// Returns the password field of /etc/shadow; empty if it has no line for this user.
+std::string password_field(const Files& files, const std::string& name);
+
+// The result of lstat(2) for a path.
+struct FileState {
+  bool exists = false, directory = false, regular = false, link = false;
+  unsigned mode = 0;
+  int64_t uid = -1, gid = -1;
+  int64_t modified_us = 0;  // mtime, microseconds of wall clock time
+};
+FileState look(const Files& files, const std::string& path);
+// Sets the file's mtime to now.
+Status date_now(const Files& files, const std::string& path);
+
+// Parses a file mode, "0644" -> 0644; invalid for anything but three or four octal digits.
+Result<unsigned> parse_mode(const std::string& text);
+// Resolve a name or a number to a UID or GID; -1 for "".
+Result<int64_t> uid_of(const Files& files, const std::string& owner);
+Result<int64_t> gid_of(const Files& files, const std::string& group);
+// Describes how mode, owner or group differ; "" if they do not. A `uid` or `gid` of -1 is not compared.
+std::string permission_diff(const FileState& state, unsigned mode, int64_t uid, int64_t gid);
+// Sets mode, owner and group where they differ. A `uid` or `gid` of -1 is not changed.
+Status set_permissions(const Files& files, const std::string& path, unsigned mode, int64_t uid, int64_t gid);
+
+}  // namespace muster::steps

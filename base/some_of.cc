@@ -1,0 +1,14 @@
+#include "base/some_of.h"
+
+#include <algorithm>
+
+namespace muster {
+
+std::string some_of(const std::vector<std::string>& names, size_t most) {
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), most); ++i) out += (i ? ", " : "") + names[i];
+  if (names.size() > most) out += " and " + std::to_string(names.size() - most) + " more";
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,51 @@
+// Services: the objects that handlers of the HTTP API may use. Owned by Daemon (controller/daemon.cc).
+// Thread: the reactor's, except `authority` and `options`, which never change.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "controller/ports/options.h"
+
+namespace muster {
+
+namespace api {
+class ArchiveAnswers;
+}
+class Authority;
+class BootService;
+class Bringup;
+class CurrentSpec;
+class Discovery;
+class EventLog;
+class ImageService;
+class LinkHub;
+class PowerService;
+class RealReactor;
+class RolloutService;
+class StorageReports;
+class Store;
+class Vault;
+
+struct Services {
+  const DaemonOptions& options;
+  const Authority& authority;
+  RealReactor& reactor;
+  Store& store;
+  CurrentSpec& spec;
+  EventLog& events;
+  LinkHub& link;
+  BootService& boot;
+  PowerService& power;
+  Vault& vault;
+  ImageService& images;
+  Bringup& bringup;  // plans and runs
+  RolloutService& rollout;
+  api::ArchiveAnswers& archive;
+  Discovery& discovery;  // undeclared machines
+  const StorageReports& storage;
+  // Problems of the controller itself: topic ("dhcp", "listen") -> text; empty: none.
+  std::map<std::string, std::string>& problems;
+};
+
+}  // namespace muster

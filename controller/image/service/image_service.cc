@@ -1,0 +1,240 @@
+#include "controller/image/service/image_service.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/digest.h"
+#include "base/json_dump.h"
+#include "base/manifest.h"
+#include "controller/image/folder.h"
+#include "controller/image/image.h"
+#include "controller/image/programs.h"
+#include "controller/image/ram.h"
+#include "controller/image/recipe.h"
+#include "controller/image/service/bake.h"
+#include "controller/image/transfer.h"
+#include "sys/log.h"
+#include "sys/os.h"
+
+namespace muster {
+namespace {
+
+Json image_json(const std::string& state, const std::string& name, bool needed) {
+  Json j = {{"name", name}, {"needed", needed}, {"built", false}};
+  const auto info = load_image(state, name);
+  if (!info.ok()) return j;
+  j["built"] = true;
+  j["digest"] = info->digest;
+  j["os"] = info->manifest.os;
+  j["kernel"] = info->manifest.kernel;
+  j["stored_bytes"] = info->manifest.stored_size();
+  j["raw_bytes"] = info->manifest.raw_size;
+  return j;
+}
+
+RamRequest ram_request(const DaemonOptions& options, const std::string& folder) {
+  RamRequest request;
+  request.image_folder = folder;
+  request.agent = options.agent_binary;
+  request.payload = acceptance_programs(options.accept_binary);
+  return request;
+}
+
+std::set<std::string> needed_by(const Spec& spec) {
+  std::set<std::string> names;
+  for (const auto& node : spec.nodes)
+    if (!node.image.empty()) names.insert(node.image);
+  return names;
+}
+
+}  // namespace
+
+std::string ImageService::folder(const std::string& image) const {
+  return options_.state + "/images/" + image + "/current";
+}
+
+std::string ImageService::built_from(const std::string& image) const {
+  const auto text = Files("/").read(folder(image) + "/build.json");
+  const auto record = text.ok() ? parse_json(*text) : Result<Json>(text.error());
+  const Json inputs = record.ok() && record->is_object() ? record->value("inputs", Json()) : Json();
+  return inputs.is_null() ? "" : sha256(dump_json(inputs));
+}
+
+bool ImageService::publishes(const std::string& image, const std::string& digest, const std::string& file) {
+  if (!valid_image_name(image) || digest.size() != 64 ||
+      digest.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return false;
+  const std::string key = image + "/" + digest;
+  auto found = published_.find(key);
+  if (found == published_.end()) {
+    const auto text = Files(options_.state).read("/images/" + key + "/manifest.json");
+    const auto manifest = text.ok() ? manifest_from_text(*text) : Result<ImageManifest>(text.error());
+    if (!manifest.ok() || manifest->digest != "sha256:" + digest) return false;
+    std::set<std::string> files = {"manifest.json", "frames.zst"};
+    for (const auto& one : manifest->files) files.insert(one.name);
+    found = published_.emplace(key, std::move(files)).first;
+  }
+  return found->second.count(file) > 0;
+}
+
+Json ImageService::list(const Spec* spec) const {
+  std::set<std::string> needed;
+  if (spec) needed = needed_by(*spec);
+  std::set<std::string> all = needed;
+  for (const auto& name : list_images(options_.state)) all.insert(name);
+  Json list = Json::array();
+  for (const auto& name : all) list.push_back(image_json(options_.state, name, needed.count(name) > 0));
+  return list;
+}
+
+std::map<std::string, PlannerImage> ImageService::built(const Spec& spec) const {
+  std::map<std::string, PlannerImage> images;
+  for (const auto& name : needed_by(spec)) {
+    const auto info = load_image(options_.state, name);
+    if (!info.ok()) continue;
+    // The folder's name is the digest's hex part: images never change under a URL.
+    const std::string leaf = std::filesystem::path(info->folder).filename().string();
+    images[name] = {info->digest, "/images/" + name + "/" + leaf + "/manifest.json", info->manifest.trial};
+  }
+  return images;
+}
+
+Result<ImageRequest> ImageService::request_of(const Spec* spec,
+                                              const std::map<std::string, Playbook>& playbooks,
+                                              const Order& order) const {
+  if (options_.images.empty())
+    return fail(Code::not_found, "no image recipes found: start musterd with --images DIR");
+  ImageRequest request;
+  request.name = order.name;
+  request.state_dir = options_.state;
+  request.rebuild = order.rebuild;
+  request.shared_cache = options_.image_cache;
+  request.agent = options_.agent_binary;
+  ImageSpec image;
+  if (spec && spec->images.count(order.name)) {
+    image = spec->images.at(order.name);
+    if (!order.bake.empty() || !order.recipe.empty())
+      return fail(Code::conflict, "the spec declares the image " + order.name +
+                                      ": change it in the spec or choose another name");
+  } else {
+    image.name = order.name;
+    image.bake = order.bake;
+    image.recipe = order.recipe;
+    const bool own =
+        order.bake.empty() || std::filesystem::exists(options_.images + "/" + order.name + ".yaml");
+    if (image.recipe.empty()) image.recipe = own ? order.name : kDefaultRecipe;
+  }
+  request.variant = image.kernel;
+  const std::string path = options_.images + "/" + image.recipe + ".yaml";
+  if (!std::filesystem::exists(path))
+    return fail(Code::not_found, fmt::format("no image {} in the spec, and no recipe {} in {}", order.name,
+                                             image.recipe, options_.images));
+  TRY(request.recipe, load_recipe(std::filesystem::absolute(options_.images).string(), image.recipe));
+  if (spec) use_mirror(request.recipe, spec->network.apt);
+  BakeInputs in;
+  in.suite = request.recipe.suite;
+  if (spec) in.vars = spec->vars;
+  TRY_(bake(image, playbooks, in, request));
+  return request;
+}
+
+void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
+                         const Order& order, Progress progress, Built done) {
+  const auto request = request_of(spec, playbooks, order);
+  if (request.ok()) return start(*request, std::move(progress), std::move(done));
+  reactor_.post([done, error = request.error()] { done(error); });
+}
+
+void ImageService::start(const ImageRequest& request, Progress progress, Built done) {
+  const std::string& name = request.name;
+  if (const auto running = building_.find(name); running != building_.end()) {
+    reactor_.post([progress] { progress("waiting for another build of this image", 0.01); });
+    return running->second.push_back([this, request, progress, done] { start(request, progress, done); });
+  }
+  building_[name];
+  const auto finished = [this, name, done](Result<Image> image) {
+    const auto waiting = std::move(building_[name]);
+    building_.erase(name);
+    done(std::move(image));
+    for (const auto& next : waiting) next();
+  };
+  in_pool(progress, finished, [request, options = &options_](const Progress& report) -> Result<Image> {
+    const auto process = make_process();
+    TRY(const auto info, build_image(request, *process, report));
+    TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
+    if (!ram.why.empty()) report("RAM system repacked: " + ram.why, 0);
+    return Image{info.digest, info.reused};
+  });
+}
+
+void ImageService::in_pool(Progress progress, Built done,
+                           std::function<Result<Image>(const Progress&)> work) {
+  auto result = std::make_shared<Result<Image>>(
+      fail(Code::failed, "the image could not be built or imported: see musterd's log"));
+  const Progress report = [this, progress](const std::string& what, double fraction) {
+    reactor_.post([progress, what, fraction] { progress(what, fraction); });
+  };
+  reactor_.offload([work, report, result] { *result = work(report); },
+                   [result, done] { done(std::move(*result)); });
+}
+
+void ImageService::bring_in(const std::string& path, Progress progress, Built done) {
+  in_pool(progress, done, [path, options = &options_](const Progress& report) -> Result<Image> {
+    const auto process = make_process();
+    TRY(const auto info, import_image(options->state, path, *process, report));
+    report("packing the RAM system", 0.95);
+    TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
+    (void)ram;
+    return Image{info.digest, info.reused};
+  });
+}
+
+void ImageService::write_out(const std::string& name, const std::string& path, Progress progress,
+                             Built done) {
+  in_pool(progress, done, [name, path, options = &options_](const Progress& report) -> Result<Image> {
+    const auto process = make_process();
+    TRY(const auto info, export_image(options->state, name, path, *process, report));
+    return Image{info.digest, false};
+  });
+}
+
+void ImageService::prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done) {
+  std::vector<std::string> folders;
+  for (const auto& name : images) folders.push_back(folder(name));
+  pack_all(std::move(folders), Ok{}, std::move(done));
+}
+
+// Packs one RAM system after the other, because packing one uses all cores.
+void ImageService::pack_all(std::vector<std::string> folders, const Status& so_far,
+                            std::function<void(Status)> done) {
+  if (folders.empty()) return done(so_far);
+  const std::string next = folders.back();
+  folders.pop_back();
+  const auto go_on = [this, folders = std::move(folders), so_far, done = std::move(done)](
+                         const Status& packed) { pack_all(folders, packed.ok() ? so_far : packed, done); };
+  const auto at_work = packing_.find(next);
+  if (at_work != packing_.end()) return at_work->second.push_back(go_on);
+  pack(next, {go_on});
+}
+
+// Callers that came after packing began may need a newer agent than the packed one: checks once more for all
+// of them together.
+void ImageService::pack(const std::string& folder, std::vector<Packed> requested) {
+  packing_[folder];
+  const auto result =
+      std::make_shared<Status>(fail(Code::failed, "the RAM systems could not be packed: see musterd's log"));
+  reactor_.offload(
+      [request = ram_request(options_, folder), result] {
+        const auto ram = build_ram_system(request);
+        *result = ram.ok() ? Status(Ok{}) : Status(ram.error());
+      },
+      [this, folder, requested = std::move(requested), result] {
+        auto meanwhile = std::move(packing_[folder]);
+        packing_.erase(folder);
+        if (!meanwhile.empty()) pack(folder, std::move(meanwhile));
+        for (const auto& one : requested) one(*result);
+      });
+}
+
+}  // namespace muster

@@ -1,0 +1,95 @@
+// ImageService: the images the spec needs, built on request, and their RAM systems.
+//
+// Building takes minutes and runs in the worker pool; everything else is quick. An image is defined by its
+// recipe, its kernel variant and its baked playbooks; it is stored under the spec's name for it. Thread: the
+// reactor's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "controller/image/image.h"
+#include "controller/image/programs.h"
+#include "controller/plan/planner_input.h"
+#include "controller/ports/options.h"
+#include "controller/spec/playbook.h"
+#include "controller/spec/spec.h"
+#include "sys/reactor.h"
+
+namespace muster {
+
+class ImageService {
+ public:
+  struct Image {
+    std::string digest;
+    bool reused = false;  // it existed already; nothing was built or imported
+  };
+  // Called on the reactor's thread. Fraction 0: not a phase but the reason for the build ("packages: +htop").
+  using Progress = std::function<void(const std::string& what, double fraction)>;
+  using Built = std::function<void(Result<Image>)>;
+
+  ImageService(RealReactor& reactor, const DaemonOptions& options)
+      : reactor_(reactor),
+        options_(options),
+        programs_(ProgramPaths{options.agent_binary, options.accept_binary}) {}
+
+  // [{name, needed, built, digest, os, kernel, stored_bytes, raw_bytes}]
+  Json list(const Spec* spec) const;
+  // Returns the images of the spec that are built.
+  std::map<std::string, PlannerImage> built(const Spec& spec) const;
+  struct Order {
+    std::string name;                    // an image of the spec, or any other name
+    bool rebuild = false;                // even if nothing changed
+    std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
+    std::string recipe =
+        {};  // likewise; default: the recipe named `name`, or kDefaultRecipe if something is baked
+  };
+  static constexpr const char* kDefaultRecipe = "debian-13";
+  // Builds an image unless the current one was built from the same inputs; also packs its RAM system.
+  // `playbooks`: all that exist. If the image is already being built, waits for that build and checks again.
+  // Code::conflict: the order contradicts the spec.
+  void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order,
+             Progress progress, Built done);
+  // Imports an exported image, with its RAM system; see controller/image/transfer.h.
+  void bring_in(const std::string& path, Progress progress, Built done);
+  void write_out(const std::string& name, const std::string& path, Progress progress, Built done);
+  // Ensures that the RAM systems of these images contain the current agent. One that is being packed is
+  // checked when packing has ended.
+  void prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done);
+  // True if images/NAME/DIGEST/FILE is published: the manifest, the frames, or a file that the manifest
+  // names. All else there stays private: records of the build, trees with files of every mode, logs.
+  bool publishes(const std::string& image, const std::string& digest, const std::string& file);
+  // The programs that every system has in addition to its image.
+  Programs& programs() { return programs_; }
+  // Returns the digest of what the current image was built from: recipe, kernel variant, all that is baked
+  // in; "" if not recorded.
+  std::string built_from(const std::string& image) const;
+  // Returns the folder with ram-vmlinuz and ram-initrd.
+  std::string folder(const std::string& image) const;
+
+ private:
+  // Runs `work` in the pool, then calls `done` with its result.
+  void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
+  Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
+                                  const Order& order) const;
+  void start(const ImageRequest& request, Progress progress, Built done);
+  using Packed = std::function<void(const Status&)>;
+  void pack(const std::string& folder, std::vector<Packed> requested);
+  void pack_all(std::vector<std::string> folders, const Status& so_far, std::function<void(Status)> done);
+
+  RealReactor& reactor_;
+  const DaemonOptions& options_;
+  Programs programs_;
+
+  // "NAME/DIGEST" -> files; never changes for a digest
+  std::map<std::string, std::set<std::string>> published_;
+  std::map<std::string, std::vector<std::function<void()>>>
+      building_;                                        // name -> callers waiting for the end of that build
+  std::map<std::string, std::vector<Packed>> packing_;  // by folder: callers since packing began
+};
+
+}  // namespace muster

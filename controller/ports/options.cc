@@ -1,0 +1,44 @@
+#include "controller/ports/options.h"
+
+#include <filesystem>
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Returns the first of `candidates` that exists, as an absolute path; empty if none exists.
+std::string first_existing(std::initializer_list<fs::path> candidates) {
+  std::error_code ignored;
+  for (const auto& path : candidates)
+    if (fs::exists(path, ignored)) return fs::canonical(path, ignored).string();
+  return "";
+}
+
+}  // namespace
+
+DaemonOptions with_defaults(DaemonOptions options, const std::string& program) {
+  std::error_code ignored;
+  fs::path self = fs::read_symlink("/proc/self/exe", ignored);
+  if (ignored) self = fs::absolute(program, ignored);
+  const fs::path bin = self.parent_path();
+  const fs::path source = bin.parent_path();  // build/musterd -> the source tree
+  const fs::path share = bin.parent_path() / "share" / "muster";
+  if (options.playbooks.empty())
+    options.playbooks =
+        first_existing({share / "playbooks", source / "playbooks", "/usr/share/muster/playbooks"});
+  if (options.images.empty())
+    options.images = first_existing({share / "images", source / "images", "/usr/share/muster/images"});
+  // Prefer the controller's own copies: this machine may also be a node, with a different version of the
+  // agent.
+  const fs::path own = bin.parent_path() / "lib" / "muster";
+  if (options.agent_binary.empty())
+    options.agent_binary =
+        first_existing({own / "muster-agent", bin / "muster-agent", "/usr/lib/muster/muster-agent"});
+  if (options.accept_binary.empty())
+    options.accept_binary =
+        first_existing({own / "muster-accept", bin / "muster-accept", "/usr/lib/muster/muster-accept"});
+  return options;
+}
+
+}  // namespace muster

@@ -1,0 +1,129 @@
+// PowerService: implements the executor's PowerPort with the drivers in controller/all_drivers.cc.
+//
+// Drivers block; each call runs in the reactor's worker pool, one at a time per BMC, in the order of the
+// calls. Address and password of a BMC are looked up when a call starts, so a corrected spec or secret takes
+// effect at once. A BMC's certificate fingerprint, pinned on first use, is kept in STATE/bmc-pins.json and
+// enforced from then on. After a BMC rejected a node's secret, no login with that secret is tried for a while
+// (controller/power/logins.h). A call whose turn did not come in time, because calls before it took too long,
+// is not made at all (`unavailable`): its caller has given up, and a machine must not be switched off an hour
+// after the request. Nodes with the driver `manual` have no BMC: the executor's orders become manual tasks
+// (controller/power/service/by_hand.h). Thread: the reactor's.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "controller/ports/power.h"
+#include "controller/ports/reinstall.h"
+#include "controller/ports/run_ports.h"
+#include "controller/power/logins.h"
+#include "controller/power/service/by_hand.h"
+#include "controller/power/waiter.h"
+#include "sys/os.h"
+#include "sys/reactor.h"
+
+namespace muster {
+
+class PowerService : public PowerPort {
+ public:
+  struct Where {
+    std::string driver;
+    PowerTarget target;
+    DurationMs within = 0;  // manual: time limit for the operator
+    bool sol = false;       // ipmi: its console is read during a run
+  };
+  using Lookup = std::function<Result<Where>(const std::string& node)>;
+
+  // `turn`: how long a call may wait for its turn, less than the 150 s after which clients give up; `call`:
+  // how long it may then take.
+  struct Times {
+    DurationMs turn = 2 * kMinute, call = kMinute;
+  };
+  PowerService(RealReactor& reactor, std::string state, Lookup lookup);
+  PowerService(RealReactor& reactor, std::string state, Lookup lookup, const Times& times);
+
+  // Sets a function that is called right before any order to switch a node off or boot it from the network is
+  // sent. If it returns an Error, that is the result and the BMC is not contacted.
+  void guard(std::function<Status(const std::string& node)> may_switch) {
+    may_switch_ = std::move(may_switch);
+  }
+
+  // Sets the functions that carry out reinstall() (controller/power/provider/provider_install.h) and that stop
+  // it.
+  void installer(std::function<void(const std::string& node, const Json& order, Done)> install,
+                 std::function<void(const std::string& node)> forget) {
+    install_ = std::move(install);
+    forget_install_ = std::move(forget);
+  }
+
+  void netboot(const std::string& node, Done done) override;
+  void power_off(const std::string& node, Done done) override;
+  void forget(const std::string& node) override;
+  void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
+  void power_on(const std::string& node, Done done) override;
+  // True if the driver can switch (netboot) the node or this is unknown: the call then reports the error.
+  bool switches(const std::string& node) const override;
+  bool netboots(const std::string& node) const override;
+  void reinstall(const std::string& node, const Json& order, Done done) override;
+  std::optional<Person> by_hand(const std::string& node) const override;
+  // The manual tasks. The guard is called first, as for a BMC.
+  ByHand& hands() { return hands_; }
+  // Only for operators' requests.
+  void shut_down(const std::string& node, Done done);
+  void boot_once_network(const std::string& node, Done done);
+  void describe(const std::string& node, std::function<void(Result<Json>)> done);
+  // Removes the pinned certificate of a node's BMC (`muster node rm`).
+  void forget_pin(const std::string& node);
+  bool has_pin(const std::string& node) const { return pins_.count(node) > 0; }
+  // Returns the factory of the driver's Reinstall, to be called on a worker; invalid: it has none.
+  Result<std::function<Result<std::unique_ptr<Reinstall>>()>> provider(const std::string& node);
+  // To be called when secrets were set: logins are allowed again at every BMC.
+  void forget_refusals() { logins_->once_more(); }
+  // For other code that logs in to these BMCs: failed logins are counted together.
+  std::shared_ptr<Logins> logins() const { return logins_; }
+  // For tests: drivers use this clock from now on; earlier logins are cleared.
+  void wait_by(const Waiter& waiter);
+
+ private:
+  using Work = std::function<void(Power&)>;          // worker thread
+  using Failed = std::function<void(const Error&)>;  // reactor's thread
+  struct Job {
+    std::string node;
+    Work work;
+    Reactor::Task done;  // reactor's thread, after `work`
+    bool takes_down = false;
+    Failed failed;  // instead of `done` when the driver could not be made
+    SteadyMs requested = {};
+    std::shared_ptr<std::atomic<bool>> wanted = std::make_shared<std::atomic<bool>>(true);
+  };
+  template <typename T>
+  std::shared_ptr<std::atomic<bool>> submit(const std::string& node, std::function<Result<T>(Power&)> work,
+                                            std::function<void(Result<T>)> done, bool takes_down = false);
+  void next(const std::string& address);
+  void start(const std::string& address, Job job);
+  void give_up(const std::string& address, const Job& job, Error error);
+  bool request_manual(const std::string& node, ByHand::Task task, const Done& done);
+  void learn_pin(const std::string& node, const std::string& fingerprint);
+  void add_known(const std::string& node, PowerTarget& target) const;
+
+  RealReactor& reactor_;
+  Files files_;
+  Lookup lookup_;
+  ByHand hands_;
+  std::function<Status(const std::string&)> may_switch_ = [](const std::string&) { return Status(Ok{}); };
+  std::function<void(const std::string&, const Json&, Done)> install_;
+  std::function<void(const std::string&)> forget_install_;
+  const Times times_;
+  std::map<std::string, std::weak_ptr<std::atomic<bool>>> netboots_;  // by node: the newest
+  std::map<std::string, std::string> pins_;
+  std::shared_ptr<const Waiter> waiter_;
+  std::shared_ptr<Logins> logins_;
+  std::map<std::string, std::deque<Job>> queues_;  // by BMC address; the job at work is not in it
+  std::map<std::string, bool> busy_;
+};
+
+}  // namespace muster

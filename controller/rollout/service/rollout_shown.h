@@ -1,0 +1,28 @@
+// A rollout as JSON: what is approved, what each node gets and when, why nodes wait. Pure functions, no I/O.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "controller/rollout/forecast.h"
+#include "controller/rollout/next.h"
+#include "controller/rollout/service/rollout_port.h"
+
+namespace muster {
+
+// {digest, spec_revision, roles, images: {name: digest}, rebuilt_images, effects: [text]}, and, if it is
+// approved, {by, time}.
+Json approval_shown(const rollout::Approval& approval);
+// {batches: [{number, canary, nodes, bound, bound_group}], end, nodes: [{node, image, now, wanted, way,
+// way_reason, batch, bound, reason, group}]}: all nodes of the roles; `batch` 0: none, with the reason in
+// `reason`. `bound` of a node: the limit on the size of its batch.
+Json forecast_shown(const rollout::View& view, const rollout::Forecast& forecast);
+// {id, state, stop, why_paused, night, window_until, started, ended, batches, batch, approval, done, failed,
+// postponed: [...]}.
+Json record_shown(const rollout::Record& record);
+// [{node, reason, group}].
+Json left_shown(const rollout::View& view, const std::vector<rollout::Left>& left);
+// Returns one word: what the rollout waits for, or why it stopped.
+std::string word_of_answer(const rollout::Answer& answer);
+
+}  // namespace muster

@@ -1,0 +1,20 @@
+// Opening a window of a rollout: continues the existing record, begins a rollout of different images under
+// the same approval, or is refused. Pure function, no I/O.
+#pragma once
+
+#include <optional>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "controller/rollout/rollout_record.h"
+#include "controller/rollout/service/rollout_port.h"
+
+namespace muster {
+
+// Returns the record with which a window begins at `now`. denied: nothing is approved, the approval is no
+// longer valid, or the rollout is paused or was stopped; the message names the reason and what to do.
+// conflict: a run of different images is active.
+Result<rollout::Record> opened(const std::optional<rollout::Record>& record, const SeenCluster& seen,
+                               TimeMs now);
+
+}  // namespace muster

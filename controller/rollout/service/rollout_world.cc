@@ -1,0 +1,164 @@
+#include "controller/rollout/service/rollout_world.h"
+
+#include <utility>
+
+#include "controller/image/service/image_service.h"
+#include "controller/rollout/service/rollout_end.h"
+
+namespace muster {
+
+using namespace rollout;
+
+namespace {
+
+// Returns the storage sections that agents report as healthy: no data is missing or being copied.
+std::set<std::string> healthy_sections(const Json& status) {
+  std::set<std::string> out;
+  for (const Json& section : status)
+    if (section.value("healthy", Json()) == true) out.insert(section.value("name", ""));
+  return out;
+}
+
+}  // namespace
+
+const Serving& RolloutWorld::serving(const SpecPtr& spec) {
+  if (served_by_ != spec) {
+    serving_ = serving_of(spec->spec);
+    served_by_ = spec;
+  }
+  return serving_;
+}
+
+std::map<std::string, ApprovedImage> RolloutWorld::built(const Spec& spec) const {
+  std::map<std::string, ApprovedImage> out;
+  for (const auto& [name, image] : parts_.images.built(spec))
+    out[name] = {image.digest, parts_.images.built_from(name)};
+  return out;
+}
+
+int64_t RolloutWorld::active_run() const {
+  const Executor& executor = parts_.bringup.executor();
+  if (executor.active()) return executor.run_id();
+  return parts_.run_held() ? -1 : 0;
+}
+
+Node RolloutWorld::node(const NodeSpec& declared, const Approval& now, const Serving& serving) const {
+  constexpr DurationMs kOnline = kMinute;
+  Executor& executor = parts_.bringup.executor();
+  const NodeRow row = executor.node_row(declared.name);
+  Node out{.name = declared.name, .role = declared.role, .image_now = row.image_digest, .image_wanted = {}};
+  if (const auto image = now.images.find(declared.image); image != now.images.end())
+    out.image_wanted = image->second.digest;
+  out.state = row.state;
+  out.held_by = row.held_by;
+  const auto silent = executor.silent_for(declared.name);
+  const auto mode = executor.mode_of(declared.name);
+  out.online = silent && *silent < kOnline && mode == wire::Mode::installed;
+  out.on_trial = executor.on_trial(declared.name);
+  out.has_bmc = is_switched(declared);
+  const SchedulerState word = parts_.reported.scheduler(declared.name);
+  out.idle = !word.busy;
+  // Only a cancelled run leaves a node that it drained, and as degraded. Reports are up to minutes old:
+  // others may show the state before their resume.
+  out.maintenance = word.out || (word.paused && row.state == NodeState::degraded);
+  if (const auto special = serving.special.find(declared.name); special != serving.special.end())
+    out.special = special->second;
+  if (const auto groups = serving.groups_of.find(declared.name); groups != serving.groups_of.end())
+    out.groups = groups->second;
+  return out;
+}
+
+Result<SeenCluster> RolloutWorld::look() {
+  TRY(const SpecPtr current, parts_.spec.get());
+  const Spec& spec = current->spec;
+  Executor& executor = parts_.bringup.executor();
+  if (!executor.machines())
+    return fail(Code::unavailable, "the state of the nodes cannot be read from the store");
+  SeenCluster out;
+  TRY(out.now, to_approve({current->revision, current->digest, spec, built(spec)}));
+  out.rollout = *spec.rollout;
+  out.view.policy = policy_of(out.rollout);
+  const Serving& served = serving(current);
+  out.view.groups = served.groups;
+  const auto silent = [&](const std::string& name) {
+    const auto since = executor.silent_for(name);
+    return !since || *since >= kMinute;
+  };
+  const auto healthy = healthy_sections(parts_.reported.status(spec, silent));
+  for (size_t i = 0; i < out.view.groups.size(); ++i)
+    out.view.groups[i].healed = healthy.count(served.sections[i]) > 0;
+  for (const auto& declared : spec.nodes) out.view.nodes.push_back(node(declared, out.now, served));
+  out.view.active_run = active_run();
+  return out;
+}
+
+void RolloutWorld::find_ways(const std::vector<std::string>& nodes,
+                             std::function<void(Result<std::vector<NodeWay>>)> done) {
+  if (nodes.empty()) return done(std::vector<NodeWay>{});
+  const auto request = request_for({nodes, {}, 0});
+  if (!request.ok()) return done(request.error());
+  parts_.bringup.find_ways(*request, std::move(done));
+}
+
+// The rollout's own limits apply: a node that needs a longer trial than they allow is skipped.
+Result<Bringup::Request> RolloutWorld::request_for(const BatchOrder& order) {
+  TRY(const SpecPtr current, parts_.spec.get());
+  if (!current->spec.rollout) return fail(Code::conflict, "the spec has changed in the meantime");
+  const RolloutSpec& rollout = *current->spec.rollout;
+  Bringup::Request out;
+  out.kind = RequestKind::reimage;
+  out.nodes = order.nodes;
+  out.profile = rollout.acceptance;
+  out.batch = BatchTerms{{order.prefetch.begin(), order.prefetch.end()},
+                         rollout.drain_timeout,
+                         rollout.trial,
+                         order.failure_budget};
+  return out;
+}
+
+void RolloutWorld::plan(const BatchOrder& order, std::function<void(Result<PlannedBatch>)> done) {
+  const auto request = request_for(order);
+  if (!request.ok()) return done(request.error());
+  parts_.bringup.plan_and_store(*request, {}, [done = std::move(done)](Result<Bringup::MadePtr> made) {
+    if (!made.ok()) return done(made.error());
+    done(PlannedBatch{(*made)->digest, (*made)->plan, (*made)->refusals});
+  });
+}
+
+void RolloutWorld::start(const std::string& digest, const std::string& by,
+                         std::function<void(Result<int64_t>)> done) {
+  parts_.bringup.approve(digest, by, std::move(done));
+}
+
+Result<std::optional<int64_t>> RolloutWorld::tagged(const std::string& tag) {
+  TRY(const auto runs, parts_.store.runs());
+  for (const auto& run : runs)
+    if (has_tag(run.approved_by, tag)) return std::optional<int64_t>(run.id);
+  return std::optional<int64_t>();
+}
+
+Result<bool> RolloutWorld::ended(int64_t run) {
+  TRY(const auto row, parts_.store.run(run));
+  return row.state != RunState::running;
+}
+
+void RolloutWorld::read_end(int64_t run, std::function<void(Result<RunEnd>)> done) {
+  const auto row = parts_.store.run(run);
+  if (!row.ok()) return done(row.error());
+  const auto nodes =
+      std::make_shared<const std::map<std::string, NodeRow>>(parts_.bringup.executor().node_rows());
+  const auto end =
+      std::make_shared<Result<RunEnd>>(fail(Code::failed, "the result of the run could not be read"));
+  parts_.offload(
+      [end, row = *row, nodes, archive = parts_.store.archive()] {
+        auto read = read_run(*archive, row, RunRows::turns);
+        *end = read.ok() ? end_of(*read, *nodes) : Result<RunEnd>(read.error());
+      },
+      [alive = alive_, end, done = std::move(done)] {
+        if (*alive) done(std::move(*end));
+      });
+}
+
+void RolloutWorld::changed(const Record& record) { parts_.changed(record); }
+
+}  // namespace muster

@@ -1,0 +1,59 @@
+// RolloutWorld: the RolloutPort of the daemon. Thread: the reactor's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controller/bringup/bringup.h"
+#include "controller/link/storage_reports.h"
+#include "controller/rollout/service/rollout_port.h"
+#include "controller/rollout/serving.h"
+
+namespace muster {
+
+class RolloutWorld : public RolloutPort {
+ public:
+  // All references must outlive RolloutWorld.
+  struct Parts {
+    Store& store;
+    CurrentSpec& spec;
+    Bringup& bringup;
+    ImageService& images;
+    const StorageReports& reported;
+    // True if a run is held because its spec cannot be read (held_run.h).
+    std::function<bool()> run_held;
+    std::function<void(const rollout::Record&)> changed;
+    PlanWorker::Offload offload;
+  };
+  explicit RolloutWorld(Parts parts) : parts_(std::move(parts)) {}
+  ~RolloutWorld() override { *alive_ = false; }
+
+  Result<SeenCluster> look() override;
+  void find_ways(const std::vector<std::string>& nodes,
+                 std::function<void(Result<std::vector<NodeWay>>)> done) override;
+  void plan(const BatchOrder& order, std::function<void(Result<PlannedBatch>)> done) override;
+  void start(const std::string& digest, const std::string& by,
+             std::function<void(Result<int64_t>)> done) override;
+  Result<std::optional<int64_t>> tagged(const std::string& tag) override;
+  Result<bool> ended(int64_t run) override;
+  void read_end(int64_t run, std::function<void(Result<rollout::RunEnd>)> done) override;
+  void changed(const rollout::Record& record) override;
+
+ private:
+  using SpecPtr = std::shared_ptr<const SpecRevision>;
+  const rollout::Serving& serving(const SpecPtr& spec);
+  std::map<std::string, rollout::ApprovedImage> built(const Spec& spec) const;
+  rollout::Node node(const NodeSpec& declared, const rollout::Approval& now,
+                     const rollout::Serving& serving) const;
+  int64_t active_run() const;
+  Result<Bringup::Request> request_for(const BatchOrder& order);
+
+  Parts parts_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  SpecPtr served_by_;  // the revision that serving_ was made from
+  rollout::Serving serving_;
+};
+
+}  // namespace muster

@@ -1,0 +1,51 @@
+#include "controller/spec/hardware.h"
+
+#include <fmt/format.h>
+
+namespace muster {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr double kMemoryShare = 0.015;
+constexpr double kMemoryFixed = 128.0 * 1024 * 1024;
+
+}  // namespace
+
+bool is_named(const GpuFacts& gpu) { return !gpu.model.empty() && gpu.model.rfind("10de:", 0) != 0; }
+
+double least_memory(int64_t declared) {
+  const double wanted = static_cast<double>(declared);
+  return wanted - wanted * kMemoryShare - kMemoryFixed;
+}
+
+std::vector<std::string> unlike_hardware(const HardwareSpec& declared, const HardwareFacts& found,
+                                         bool simulated) {
+  std::vector<std::string> out;
+  if (declared.cpus && found.cpus.count > 0 && found.cpus.count != *declared.cpus)
+    out.push_back(fmt::format("{} processors declared, {} found", *declared.cpus, found.cpus.count));
+  if (!declared.cpu_model.empty() && !found.cpus.model.empty() &&
+      !glob_match(declared.cpu_model, found.cpus.model))
+    out.push_back(
+        fmt::format("processors are {}, but the spec declares {}", found.cpus.model, declared.cpu_model));
+  if (declared.memory_bytes_min > 0 && found.memory_bytes > 0 &&
+      static_cast<double>(found.memory_bytes) < least_memory(declared.memory_bytes_min))
+    out.push_back(fmt::format("{:.2f} GiB of memory declared, {:.2f} GiB found",
+                              static_cast<double>(declared.memory_bytes_min) / kGiB,
+                              static_cast<double>(found.memory_bytes) / kGiB));
+  int ports = 0;
+  for (const auto& [kind, count] : declared.nics) ports += count;
+  if (const auto seen = static_cast<int>(found.nics.size()); seen > 0 && seen < ports)
+    out.push_back(fmt::format("{} network ports declared, {} found", ports, seen));
+  if (simulated) return out;
+  const auto gpus = static_cast<int>(found.gpus.size());
+  if (declared.gpus && gpus != *declared.gpus)
+    out.push_back(fmt::format("{} GPUs declared, {} found", *declared.gpus, gpus));
+  if (!declared.gpu_model.empty())
+    for (const GpuFacts& gpu : found.gpus)
+      if (is_named(gpu) && !glob_match(declared.gpu_model, gpu.model))
+        out.push_back(
+            fmt::format("GPU {} is {}, but the spec declares {}", gpu.pci, gpu.model, declared.gpu_model));
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,34 @@
+#include "host/by_label.h"
+
+#include <sstream>
+
+#include "base/kernel_line.h"
+
+namespace muster {
+
+bool is_by_label(const std::string& source) {
+  for (const char* start : {"LABEL=", "PARTLABEL=", "/dev/disk/by-label/", "/dev/disk/by-partlabel/"})
+    if (source.rfind(start, 0) == 0) return true;
+  return false;
+}
+
+std::vector<std::string> fstab_words(const std::string& line) {
+  std::vector<std::string> out;
+  std::istringstream words(line);
+  for (std::string word; words >> word;) out.push_back(word);
+  if (!out.empty() && out.front()[0] == '#') out.clear();
+  return out;
+}
+
+std::vector<std::string> devices_by_label(const Files& files) {
+  std::vector<std::string> out;
+  std::istringstream lines(files.read("/etc/fstab").value_or(""));
+  for (std::string line; std::getline(lines, line);)
+    if (const auto words = fstab_words(line); words.size() >= 2 && is_by_label(words[0]))
+      out.push_back(words[0] + " " + words[1]);
+  const std::string key = "root=", root = kernel_argument(files.read_line("/proc/cmdline"), "root");
+  if (root.rfind(key, 0) == 0 && is_by_label(root.substr(key.size()))) out.push_back(root + " /");
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,112 @@
+#include "host/rails.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/json_dump.h"
+#include "base/pci_address.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kNet = "/sys/class/net/";
+constexpr const char* kRdma = "/sys/class/infiniband/";
+
+// Returns the last PCI address in the path to a device: virtio devices are one level below theirs.
+std::string last_pci(const Result<std::string>& link) {
+  std::string found;
+  if (!link.ok()) return found;
+  for (size_t at = 0; at < link->size();) {
+    const size_t end = std::min(link->find('/', at), link->size());
+    if (const std::string part = link->substr(at, end - at); is_pci_address(part)) found = part;
+    at = end + 1;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string PortRecord::title() const {
+  return rail < 0 ? std::string("storage port") : fmt::format("rail {}", rail);
+}
+
+std::vector<PortRecord> NetworksRecord::rails() const {
+  std::vector<PortRecord> out;
+  for (const auto& port : ports)
+    if (port.rail >= 0) out.push_back(port);
+  return out;
+}
+
+const PortRecord* NetworksRecord::find(int rail) const {
+  const auto at =
+      std::find_if(ports.begin(), ports.end(), [&](const PortRecord& p) { return p.rail == rail; });
+  return at == ports.end() ? nullptr : &*at;
+}
+
+Result<NetworksRecord> read_networks_record(const Files& files) {
+  NetworksRecord out;
+  if (!files.exists(kNetworksRecord)) return out;
+  TRY(const std::string text, files.read(kNetworksRecord));
+  TRY(const Json json, parse_json(text));
+  JsonReader reader(json, kNetworksRecord);
+  std::vector<Json> ports;
+  reader.get_or("provisioning", out.provisioning, std::string());
+  reader.get("ports", ports);
+  reader.allow_unknown();
+  TRY_(reader.finish());
+  for (const auto& one : ports) {
+    PortRecord port;
+    JsonReader each(one, std::string(kNetworksRecord) + ".ports");
+    each.get("rail", port.rail);
+    each.get("interface", port.interface);
+    each.get_or("pci", port.pci, std::string());
+    each.get_or("address", port.address, std::string());
+    each.allow_unknown();
+    TRY_(each.finish());
+    out.ports.push_back(std::move(port));
+  }
+  return out;
+}
+
+std::string networks_record_text(const NetworksRecord& record) {
+  Json ports = Json::array();
+  for (const auto& port : record.ports)
+    ports.push_back(
+        {{"rail", port.rail}, {"interface", port.interface}, {"pci", port.pci}, {"address", port.address}});
+  return dump_json({{"provisioning", record.provisioning}, {"ports", ports}}, 1) + "\n";
+}
+
+std::string pci_of_interface(const Files& files, const std::string& interface) {
+  const std::string found = last_pci(files.read_link(kNet + interface + "/device"));
+  return found.empty() ? last_pci(files.read_link(kNet + interface)) : found;
+}
+
+std::string way_to_interface(const Files& files, const std::string& interface) {
+  const auto own = files.read_link(kNet + interface);
+  return own.ok() ? *own : files.read_link(kNet + interface + "/device").value_or("");
+}
+
+// The kernel shows the interface of an RDMA device's Ethernet port (also of a software device); an InfiniBand
+// port is recognised by its PCI function and its port number there.
+RdmaName rdma_of_interface(const Files& files, const std::string& interface) {
+  const std::string pci = pci_of_interface(files, interface);
+  const int number = std::atoi(files.read_line(kNet + interface + "/dev_port", "0").c_str()) + 1;
+  RdmaName by_pci;
+  for (const auto& device : files.list("/sys/class/infiniband")) {
+    const auto ports = files.list(kRdma + device + "/ports");
+    const std::string behind = last_pci(files.read_link(kRdma + device + "/device"));
+    for (const auto& port : ports) {
+      const RdmaName name{device, std::atoi(port.c_str()), ports.size() == 1};
+      const std::string folder = kRdma + device + "/ports/" + port;
+      const std::string netdev = files.read_line(folder + "/gid_attrs/ndevs/0");
+      if (netdev == interface) return name;
+      const bool here = !pci.empty() && behind == pci && (ports.size() == 1 || name.port == number);
+      if (netdev.empty() && here) by_pci = name;
+    }
+  }
+  return by_pci;
+}
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+// The roles of a node's ports: the record that the step module `networks` writes on a node, and the RDMA port
+// of an interface. All users of the declared rails (NCCL's settings, quality of service, acceptance) read
+// that record; none of them chooses ports itself.
+//
+// A missing record is not an error, since the spec may declare no rails; an unreadable one is. Thread safety:
+// stateless functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "sys/os.h"
+
+namespace muster {
+
+inline constexpr const char* kNetworksRecord = "/etc/muster/networks.json";
+
+struct PortRecord {
+  int rail = -1;  // -1: the storage port
+  std::string interface = {}, pci = {}, address = {};
+  // "rail 3", "storage port"
+  std::string title() const;
+};
+struct NetworksRecord {
+  std::string provisioning = {};       // interface
+  std::vector<PortRecord> ports = {};  // rails in their order, then the storage port if there is one
+  std::vector<PortRecord> rails() const;
+  const PortRecord* find(int rail) const;  // null: missing
+};
+Result<NetworksRecord> read_networks_record(const Files& files);
+std::string networks_record_text(const NetworksRecord& record);
+
+// Returns the PCI function of a network interface, "0000:1a:00.0"; "" if it has none.
+std::string pci_of_interface(const Files& files, const std::string& interface);
+
+// Returns the path in sysfs from the root complex to an interface's device, for pci_path()
+// (base/rail_choice.h). The link `device` is relative to the device; the interface's own link is not.
+std::string way_to_interface(const Files& files, const std::string& interface);
+
+struct RdmaName {
+  std::string device;
+  int port = 1;
+  bool only = true;  // it is the only port of the device
+  // "mlx5_0" if it is the only port of that device, else "mlx4_0/2"
+  std::string label() const { return only ? device : device + "/" + std::to_string(port); }
+  bool found() const { return !device.empty(); }
+};
+// Returns the RDMA device and port of an interface; empty if it has none.
+RdmaName rdma_of_interface(const Files& files, const std::string& interface);
+
+}  // namespace muster

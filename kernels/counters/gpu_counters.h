@@ -1,0 +1,24 @@
+// Evaluates what the GPUs' own counters recorded between two readings of NVML (kernels/counters/nvml.h).
+// Thread safety: stateless functions.
+#pragma once
+
+#include "kernels/common/kernels.h"
+#include "kernels/counters/nvml.h"
+
+namespace muster::kernels {
+
+// Adds these metrics to `out`, which may contain metrics of other counters as well:
+//   nvlink_replay, nvlink_recovery, nvlink_crc_flit, nvlink_crc_data   rise since `before`, over all links
+//   nvlink_inactive   links that are down but should be up: they were up in `before`, or are up on most GPUs
+//                     of that model if there are at least three (cards that no bridge connects have their
+//                     links down), or the GPU is on an SXM board of four or more, which uses every link
+//   nvlink_active     links that are up, on the GPU with the fewest
+//   gpu_hw_slowdown, gpu_hw_thermal, gpu_power_brake   GPUs that their hardware slowed down: at the time of
+//       either reading, or between them according to the duration counters
+//   gpus_lost         GPUs that were present in `before` and no longer are
+// A metric that some GPU or link does not report is left out, unless the others already show errors;
+// detail.absent gives the reason, or only the metric's name where these GPUs have no NVLink at all.
+// detail.moved names the parts whose counters increased.
+void add_gpu_counters(const NvmlReading& now, const NvmlCounts& before, Measurement& out);
+
+}  // namespace muster::kernels

@@ -1,0 +1,82 @@
+// The messages between two nodes that measure RDMA (kernels/rdma/rdma.cc): the abilities of each node, and which
+// test to run on which rails. Messages from the partner are untrusted and strictly parsed. Thread safety:
+// value types and stateless functions; a NodeLock belongs to one thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "kernels/common/connection.h"
+#include "kernels/rdma/rdma.h"
+#include "sys/os.h"
+
+namespace muster::kernels::rdma {
+
+constexpr size_t kMostRails = 64;
+constexpr const char* kLock = "/run/muster-rdma.lock";
+
+// The lock that a process holds while it measures with a partner: one process per node at a time.
+class NodeLock {
+ public:
+  explicit NodeLock(const Files& files);
+  ~NodeLock();
+  NodeLock(const NodeLock&) = delete;
+  NodeLock& operator=(const NodeLock&) = delete;
+  bool usable() const { return fd_ >= 0; }
+  bool take();
+  void release();
+
+ private:
+  int fd_;
+};
+
+// The RDMA ports and tools of a node; each side sends its own at the beginning of a session.
+struct Ability {
+  std::vector<RdmaPort> rails = {};  // active ports
+  Json inactive = Json::array();     // "mlx5_3: 1: DOWN"
+  std::vector<int> declared = {};    // numbers of the rails that the spec declares for this node
+  std::string perftest_problem = {};
+  GpuDirect gpu = {};
+  bool setpriv = false;
+  const RdmaPort* rail(const std::string& label) const {
+    for (const auto& port : rails)
+      if (port.label == label) return &port;
+    return nullptr;
+  }
+  std::vector<std::string> labels() const {
+    std::vector<std::string> out;
+    for (const auto& port : rails) out.push_back(port.label);
+    return out;
+  }
+};
+Ability look(const Files& files, Process& process);
+// Returns why this port cannot be measured; empty if it can.
+std::string rail_problem(const RdmaPort& port);
+Json to_json(const Ability& ability);
+
+// One test on several rails at once. A job received from a partner is untrusted and strictly parsed
+// (job_from_json()).
+struct Job {
+  PerfTest test = PerfTest::bandwidth;
+  int seconds = 1, iterations = 1000;
+  bool gpu = false;
+  struct Item {
+    std::string label = {};  // own port
+    size_t rail = 0;
+  };
+  std::vector<Item> items = {};
+};
+// Returns the timeout in seconds after which a perftest process of this job is killed.
+double longest(const Job& job);
+Json to_json(const Job& job, const char* op, bool labels_of_partner, const std::vector<Rail>& rails);
+Result<Job> job_from_json(const Json& json);
+
+// Frame types: a request, and the reply to it. say() sends one frame, receive_json() receives one.
+enum Type : uint32_t { question_type = 1, answer };
+Status say(Connection& link, uint32_t type, const Json& json);
+Result<Json> receive_json(Connection& link, uint32_t type);
+// Sends a request and returns the reply; an error in the reply is returned as an Error.
+Result<Json> request(Connection& link, const Json& question);
+
+}  // namespace muster::kernels::rdma

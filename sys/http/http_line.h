@@ -1,0 +1,76 @@
+// A connected socket, plain or TLS, on which every wait is bounded by a deadline. No event loop: calls block.
+//
+// Thread safety: one thread at a time. Never retries, never resolves a name. Internal to the client.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "sys/http/http.h"
+#include "sys/http/http_client_tls.h"
+#include "sys/http/http_target.h"
+
+namespace muster::http_client {
+
+// A point in time after which no wait of a call continues.
+class Deadline {
+ public:
+  explicit Deadline(DurationMs ms);
+  int left() const;  // milliseconds, as poll() takes them
+  Deadline sooner(DurationMs ms) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point at_;
+};
+
+// `refused`: the server does not accept our certificate.
+enum class Io { done, closed, late, refused };
+
+class Line {
+ public:
+  Line() = default;
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+  ~Line() { close(); }
+
+  bool open() const { return fd_ >= 0; }
+  void close();
+
+  // unavailable: the connection was not established.
+  Status connect(const Target& target, const Deadline& deadline);
+  // denied: one side rejects the other's certificate. `seen`: the fingerprint of the peer's certificate.
+  Status start_tls(SSL_CTX* context, const Target& target, const HttpClientOptions& options,
+                   const Deadline& deadline, std::string& seen);
+  // False if there is data to read while the connection is idle: the server has closed it.
+  bool idle_and_alive();
+  // `any_sent` is set if at least one byte may have reached the peer.
+  Io write_all(std::string_view data, const Deadline& deadline, bool& any_sent);
+  // `size` is 0 only at the end of the stream.
+  Io read_some(char* into, size_t room, const Deadline& deadline, size_t& size);
+
+  // The last error of the system or OpenSSL, for messages.
+  const std::string& reason() const { return reason_; }
+
+ private:
+  struct Progress {
+    Io io = Io::done;
+    size_t size = 0;
+  };
+
+  Error hang_up(Code code, std::string message);
+  bool wait(short events, const Deadline& deadline);
+  template <typename Step>
+  Progress drive_plain(short events, const Deadline& deadline, Step step);
+  template <typename Step>
+  Progress drive(const Deadline& deadline, Step step);
+
+  int fd_ = -1;
+  SslPtr ssl_;
+  std::string reason_;
+};
+
+}  // namespace muster::http_client

@@ -1,0 +1,61 @@
+// Reactor: the only source of time and of deferred work in muster's logic.
+//
+// One thread owns a reactor and everything that is posted to it; callbacks never run inside post() or
+// after(). Production: sys/reactor.cc. Simulation: tests/sim/world.h, with a seeded clock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "base/steady.h"
+#include "base/time.h"
+#include "sys/reactor_watch.h"
+
+namespace muster {
+
+class Reactor {
+ public:
+  using Task = std::function<void()>;
+  using TimerId = uint64_t;  // 0 is never a timer
+
+  virtual ~Reactor() = default;
+  // Wall clock, for recorded and shown times; may be set forward and back at any time.
+  virtual TimeMs now() const = 0;
+  virtual SteadyMs steady() const = 0;  // monotonic, for measured times; far above SteadyMs{} ("never")
+  // Runs `task` on the reactor's thread. The only member that may be called from other threads.
+  virtual void post(Task task) = 0;
+  // Runs `task` once, `delay` ms from now. Cancelling a timer that fired is harmless.
+  virtual TimerId after(DurationMs delay, Task task) = 0;
+  virtual void cancel(TimerId timer) = 0;
+  // Names the running task until it ends: "GET /v1/status". Use few names, not one per node: a task that
+  // takes too long is reported by name (sys/reactor_watch.h), each name at most once an hour.
+  virtual void label(std::string_view) {}
+};
+
+// The production reactor: the machine's clocks, epoll. run() returns after stop(), and may be called again.
+class RealReactor : public Reactor {
+ public:
+  virtual void run() = 0;
+  virtual void stop() = 0;  // from any thread or a signal handler's thread
+  // Runs `work` in a bounded pool of threads (for blocking drivers), then `done` on the reactor's thread,
+  // also when `work` threw.
+  virtual void offload(Task work, Task done) = 0;
+  // Calls `on_signal` on the reactor's thread when SIGINT or SIGTERM arrives.
+  virtual void on_stop_signal(Task on_signal) = 0;
+  // Calls `on_ready` once, on the reactor's thread, when the pipe or socket `fd` can be read or written
+  // without blocking, or is at its end. At most one call of each kind may be pending. The caller still owns
+  // the descriptor.
+  enum class Ready { read, write };
+  virtual void when_ready(int fd, Ready what, Task on_ready) = 0;
+  // Drops the pending calls for `fd`; must be called before `fd` is closed.
+  virtual void forget(int fd) = 0;
+  // Sets a function to be called, instead of the warning, after a task that took longer than kLongestTask. To
+  // be called on the reactor's thread, or before run().
+  virtual void on_slow(ReactorWatch::OnSlow) {}
+};
+// `cpu`: the clock that measures tasks; tests pass their own.
+std::unique_ptr<RealReactor> make_reactor(int worker_threads, ReactorWatch::CpuClock cpu = thread_cpu_time);
+
+}  // namespace muster
