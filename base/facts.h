@@ -111,6 +111,8 @@ struct BootFacts {
   std::string standing;  // the default slot, started unless a one-time boot is requested; "": unknown
   std::string no_trial;  // why a one-time boot of the other slot is not possible; "": it is
   std::map<std::string, SlotFacts> slots;
+
+  bool empty() const { return running.empty(); }
 };
 
 // The part of the machine that the agent may use (read by agent/facts/node_share.h). `words` empty: all of it, or
@@ -120,6 +122,8 @@ struct ShareFacts {
   int of_cores = 0;
   std::string cores_by = {};            // "cpuset", "affinity", "cpu.max"; empty: all
   std::vector<std::string> words = {};  // "32 of 128 cores (cpuset)"
+
+  bool empty() const { return words.empty(); }
 };
 
 struct HardwareFacts {
