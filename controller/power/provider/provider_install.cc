@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 #include "base/utf8.h"
 #include "sys/log.h"
 
@@ -54,39 +55,14 @@ std::string node_of_install_record(const std::string& secret) {
   return secret.rfind(kRecord, 0) == 0 ? secret.substr(std::strlen(kRecord)) : "";
 }
 
-std::string to_text(const InstallRecord& r) {
-  return dump_json({{"server", r.server},
-                    {"image", r.image},
-                    {"os", r.os},
-                    {"address", r.address},
-                    {"user", r.user},
-                    {"old_host_key", r.old_host_key},
-                    {"old_boot_id", r.old_boot_id},
-                    {"key", r.key},
-                    {"stage", r.stage},
-                    {"requested", r.requested},
-                    {"locked", r.locked},
-                    {"approval", r.approval}});
-}
+MUSTER_RECORD(InstallRecord, server, image, os, address, user, old_host_key, opt(old_boot_id), key, stage,
+              requested, locked, opt(approval))
+
+std::string to_text(const InstallRecord& record) { return dump_json(record_json(record)); }
 
 Result<InstallRecord> install_record_from(const std::string& text) {
   TRY(const Json json, parse_json(text));
-  JsonReader r(json, "installation");
-  InstallRecord out;
-  r.get("server", out.server);
-  r.get("image", out.image);
-  r.get("os", out.os);
-  r.get("address", out.address);
-  r.get("user", out.user);
-  r.get("old_host_key", out.old_host_key);
-  r.get_or("old_boot_id", out.old_boot_id, {});  // older records lack it
-  r.get("key", out.key);
-  r.get("stage", out.stage);
-  r.get("requested", out.requested);
-  r.get("locked", out.locked);
-  r.get_or("approval", out.approval, {});  // older records lack it
-  TRY_(r.finish());
-  return out;
+  return read_record<InstallRecord>(json, "installation");
 }
 
 Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, DurationMs since_request,
