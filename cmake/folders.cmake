@@ -104,7 +104,7 @@ muster_folder(kernels/link LINK base kernels/common kernels/rdma)
 muster_folder(kernels/together LINK base kernels/common kernels/counters kernels/cpu kernels/link kernels/training sys)
 
 # The lab and the command line.
-muster_folder(lab LINK base controller/spec sys sys/http NEEDS yaml-cpp)
+muster_folder(lab LINK base controller/spec controller/spec/reader sys sys/http)
 muster_folder(cli LINK base controller/bringup controller/hosts controller/nodes controller/report controller/report/import controller/spec
   controller/spec/reader controller/ssh lab sys sys/http)
 

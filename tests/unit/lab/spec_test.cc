@@ -112,7 +112,7 @@ network: { provisioning: { cidr: 10.20.0.0/33 } }
 nodes: [ { name: "n[3-1]" }, { name: x, power: { address: nowhere } } ]
 lab: { memory: 5, profile: hal-9000, drives: [ { name: os, size: 8 potatoes } ] }
 )");
-  for (const auto* part : {"cluster:", "10.20.0.0/33", "n[3-1]", "'nowhere'", "unknown key 'memory'",
+  for (const auto* part : {"cluster:", "10.20.0.0/33", "n[3-1]", "'nowhere'", "lab.memory: unknown key",
                            "hal-9000", "8 potatoes"}) {
     INFO(part << " in " << text);
     CHECK(has(text, part));
