@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/ports.h"
 #include "base/version.h"
 #include "cli/cli_context.h"
 #include "cli/lab_verb.h"
@@ -31,7 +32,7 @@ void global_flags(CLI::App& app, Context& context) {
   app.add_option("--socket", context.socket, "the controller's Unix socket")
       ->envname("MUSTER_SOCKET")
       ->capture_default_str();
-  app.add_option("--url", context.url, "use a controller on another machine: https://ADDRESS:7443")
+  app.add_option("--url", context.url, "use a controller on another machine: " + tls_url("ADDRESS"))
       ->envname("MUSTER_URL");
   app.add_option("--token-file", context.token_file, "file with the operator's token, for --url")
       ->envname("MUSTER_TOKEN_FILE");

@@ -122,6 +122,13 @@ Complaints names_of_engines(const Source& source) {
   return matches(source, name, ": an engine's name: ask controller/engines/engine.h");
 }
 
+// A port of muster's own is a constant of base/ports.h.
+Complaints numbers_of_ports(const Source& source) {
+  static const std::regex number(R"re(\b(7443|7480|7540|7541)\b|[pP]ort\b\W{1,4}(67|69)\b)re");
+  if (source.path == "base/ports.h") return {};
+  return matches(source, number, ": the number of a port: take it from base/ports.h");
+}
+
 std::string repeat(const std::string& text, size_t times) {
   std::string all;
   while (times-- > 0) all += text;
@@ -160,6 +167,15 @@ TEST_CASE("tidy: every rule about sizes and words can fail", "[tidy]") {
   CHECK(names_of_engines({"controller/a.cc", "  list(\"moosefs\");\n"}).size() == 1);
   CHECK(names_of_engines({"controller/engines/nfs_engine.cc", "  {.name = \"nfs\"};\n"}).empty());
   CHECK(names_of_engines({"controller/a.cc", "  say(\"engine 'moosefs'\");  // \"nfs\"\n"}).empty());
+
+  for (const char* line : {"  url = \"https://\" + address + \":7443\";\n", "  uint16_t http_port = 7480;\n",
+                           "  rule = {{\"port\", 67}};\n", "  int port = 7540;\n"}) {
+    INFO(line);
+    CHECK(numbers_of_ports({"controller/a.cc", line}).size() == 1);
+    CHECK(numbers_of_ports({"base/ports.h", line}).empty());
+  }
+  CHECK(numbers_of_ports({"controller/a.cc", "  url = tls_url(a);  // https://a:7443\n  r.at(67, 4);\n"})
+            .empty());
 }
 
 TEST_CASE("tidy: no product file is longer than can be read at once", "[tidy]") {
@@ -173,4 +189,8 @@ TEST_CASE("tidy: what takes more than six parameters takes a struct", "[tidy]") 
 TEST_CASE("tidy: states, kinds and engines are distinguished by type, not by text", "[tidy]") {
   CHECK(over_tree(words_of_types, has_words) == "");
   CHECK(over_tree(names_of_engines, is_controller) == "");
+}
+
+TEST_CASE("tidy: a port of muster's own has its number in one place", "[tidy]") {
+  CHECK(over_tree(numbers_of_ports, is_product) == "");
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ports.h"
 #include "base/result.h"
 #include "base/time.h"
 
@@ -29,7 +30,7 @@ struct BootNetwork {
   std::string address;       // the controller's on that interface: "10.20.0.1"
   std::string cidr;          // "10.20.0.0/24"
   std::string gateway = {};  // empty: machines get no default route
-  uint16_t http_port = 7480;
+  uint16_t http_port = kBootPort;
   std::vector<BootHost> hosts = {};
   bool unknown_machines =
       false;  // discovery: undeclared machines get an address from the upper quarter of the network

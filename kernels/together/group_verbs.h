@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ports.h"
 #include "kernels/together/group_leader.h"
 #include "kernels/together/group_server.h"
 
@@ -20,7 +21,7 @@ struct GroupArguments {
   LeadOptions lead = {};
   ServeOptions serve = {};
   std::vector<std::string> members = {};  // NAME=ADDRESS
-  uint16_t port = 7540;
+  uint16_t port = kGroupPort;
   bool bye = false;
 };
 
