@@ -61,7 +61,7 @@ muster_folder(controller/hosts LINK base controller/bringup controller/current c
 muster_folder(controller/rollout/service LINK base controller/bringup controller/image controller/image/service controller/link
   controller/plan controller/ports controller/rollout sys)
 muster_folder(controller/api LINK base controller/boot controller/boot/service controller/bringup controller/current
-  controller/image/service controller/link controller/nodes controller/plan controller/ports controller/power/provider
+  controller/executor controller/image/service controller/link controller/nodes controller/plan controller/ports controller/power/provider
   controller/power/service controller/rollout/service controller/spec controller/spec/reader controller/store controller/trust sys sys/http)
 muster_folder(controller LINK base controller/api controller/boot controller/boot/service controller/bringup controller/current
   controller/executor controller/image/service controller/link controller/nodes controller/ports controller/power controller/power/provider

@@ -149,8 +149,8 @@ Status Core::finish() {
       offload});
   rollout = std::make_unique<RolloutService>(reactor, *store, *rollout_world);
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
-                                                 boot, power, *vault, images, *bringup, *rollout, archive,
-                                                 discovery, storage, problems});
+                                                 boot, power, *vault, images, *bringup, executor, *rollout,
+                                                 archive, discovery, storage, problems});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });

@@ -17,6 +17,8 @@
 #include "controller/api/services.h"
 #include "controller/boot/service/boot_service.h"
 #include "controller/bringup/bringup.h"
+#include "controller/executor/executor.h"
+#include "controller/executor/node_changes.h"
 #include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
 #include "controller/spec/reader/add_node.h"
@@ -216,16 +218,13 @@ void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, cons
 
 // Copies the host's inventory to the node's record, so that planning again gives the approved plan.
 void remember(Services& services, const Adoption& a) {
-  services.bringup.executor().set_node(
-      a.node.name, [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
-                    system = a.facts.system](NodeRow& row) {
-        row.state = NodeState::discovered;
-        row.reason.clear();
-        row.facts = facts;
-        row.facts_time = now;
-        if (machine_of(row.product_uuid).empty()) row.product_uuid = machine_of(system.uuid);
-        row.system_serial = names_one_thing(system.serial) ? system.serial : "";
-      });
+  const auto& system = a.facts.system;
+  Inventory inventory;
+  inventory.facts = dump_ascii(a.facts_json);
+  inventory.time = services.reactor.now();
+  inventory.product_uuid = machine_of(system.uuid);
+  if (names_one_thing(system.serial)) inventory.system_serial = system.serial;
+  services.executor.set_node(a.node.name, discovered(inventory));
 }
 
 // After approval: stores the spec first, then makes the tokens, so that an agent that joins always belongs to
@@ -261,11 +260,11 @@ void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const De
 // been adopted under the revision number for which this plan was made.
 void approved(const CallPtr& call, const Requested& requested, const Bringup::Made& made) {
   Services& services = call->services;
-  if (services.bringup.executor().active())
+  if (services.executor.active())
     return call->error(
         fail(Code::conflict,
              fmt::format("run {} is under way: adopt hosts after the run has ended (see `muster watch`)",
-                         services.bringup.executor().run_id())));
+                         services.executor.run_id())));
   if (requested.digest != made.digest)
     return call->error(
         fail(Code::conflict,

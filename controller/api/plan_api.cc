@@ -12,6 +12,7 @@
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/conclude.h"
 #include "controller/bringup/run_view.h"
+#include "controller/executor/executor.h"
 #include "controller/nodes/states.h"
 #include "controller/plan/json_pieces.h"
 #include "sys/http/http.h"
@@ -163,7 +164,7 @@ void list_runs(const CallPtr& call) {
 }
 
 void get_run(const CallPtr& call) {
-  const Executor& executor = call->services.bringup.executor();
+  const Executor& executor = call->services.executor;
   const auto row = call->services.store.run(run_of(*call));
   if (!row.ok()) return call->error(row.error());
   const auto plan = executor.run_id() == row->id ? executor.shared_plan() : nullptr;
@@ -179,7 +180,7 @@ void get_run(const CallPtr& call) {
 }
 
 void cancel_run(const CallPtr& call) {
-  Executor& executor = call->services.bringup.executor();
+  Executor& executor = call->services.executor;
   if (!executor.active() || executor.run_id() != run_of(*call)) {
     const auto held = call->services.problems.find("run");  // controller/bringup/held_run.h
     return call->error(fail(Code::conflict, held == call->services.problems.end()
