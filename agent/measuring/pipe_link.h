@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/alive.h"
 #include "agent/core/agent.h"
 #include "sys/reactor.h"
 
@@ -84,7 +85,7 @@ class PipeLink : public ControllerLink {
   SteadyMs last_sign_;  // when the command last sent something
   Reactor::TimerId beat_timer_ = 0;
   bool ended_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace muster

@@ -89,7 +89,7 @@ Bringup::Bringup(Parts parts)
       worker_(parts_.offload),
       proving_(parts_.store, parts_.offload) {}
 
-Bringup::~Bringup() { *alive_ = false; }
+Bringup::~Bringup() { alive_.end(); }
 
 // ---- playbooks
 
@@ -262,9 +262,7 @@ void Bringup::find_ways(const Request& request, WaysFound done) {
         fail(Code::failed, "the nodes' re-image methods could not be determined: see the controller's log"));
     parts_.offload([ways, snapshot = std::make_shared<const PlanningSnapshot>(
                               std::move(seen).value())] { *ways = ways_of(planner_input(*snapshot)); },
-                   [alive = alive_, ways, done] {
-                     if (*alive) done(std::move(*ways));
-                   });
+                   alive_.wrap([ways, done] { done(std::move(*ways)); }));
   });
 }
 
@@ -297,11 +295,10 @@ void Bringup::prepare_ram_for(const Request& request, std::function<void()> then
   for (const auto& node : (*current)->spec.nodes)
     if (built.count(node.image) && (named.empty() || named.count(node.name))) images.insert(node.image);
   if (images.empty()) return then();
-  parts_.images.prepare_ram(images, [alive = alive_, then = std::move(then)](Status ready) {
-    if (!*alive) return;
+  parts_.images.prepare_ram(images, alive_.wrap([then = std::move(then)](Status ready) {
     if (!ready.ok()) log::warning("RAM systems are not ready", {{"error", ready.error().message}});
     then();
-  });
+  }));
 }
 
 void Bringup::keep(const Request& request, const Made& made) {
@@ -330,12 +327,11 @@ void Bringup::plan_and_store(const Request& request, Show show, Done done) {
     std::vector<Write> rows;              // which an initializer list would copy
     rows.emplace_back(std::move(row));
     parts_.store.write(std::move(rows),
-                       [this, alive = alive_, request, done, made = std::move(made).value()](Status written) {
-                         if (!*alive) return;
+                       alive_.wrap([this, request, done, made = std::move(made).value()](Status written) {
                          if (!written.ok()) return done(std::move(written).error());
                          keep(request, *made);
                          done(made);
-                       });
+                       }));
   };
   const auto plan = [this, request, show = std::move(show), store] {
     worker_.make([this, request] { return look_to_plan(request); }, show, store);
@@ -414,9 +410,7 @@ void Bringup::read(const ApprovalPtr& approval) {
         approval->read = plan.ok() ? Status(Ok{}) : Status(plan.error());
         if (plan.ok()) approval->kept.plan = std::move(plan).value();
       },
-      [this, alive = alive_, approval] {
-        if (*alive) prepare(approval);
-      });
+      alive_.wrap([this, approval] { prepare(approval); }));
 }
 
 void Bringup::prepare(const ApprovalPtr& approval) {
@@ -425,11 +419,10 @@ void Bringup::prepare(const ApprovalPtr& approval) {
   if (!current.ok()) return approval->done(current.error());
   const auto images = ram_images(*approval->kept.plan, (*current)->spec);
   if (images.empty()) return begin(approval);
-  parts_.images.prepare_ram(images, [this, alive = alive_, approval](Status ready) {
-    if (!*alive) return;
+  parts_.images.prepare_ram(images, alive_.wrap([this, approval](Status ready) {
     if (!ready.ok()) return approval->done(std::move(ready).error().with("the RAM system"));
     begin(approval);
-  });
+  }));
 }
 
 // Checks again: reading the plan and preparing the RAM system may have taken minutes, in which a spec was
@@ -437,10 +430,10 @@ void Bringup::prepare(const ApprovalPtr& approval) {
 void Bringup::begin(const ApprovalPtr& approval) {
   hold_against_now(approval, "while the run was being prepared", [this, approval] {
     parts_.executor.start(approval->kept.plan, approval->digest, approval->by,
-                          [this, alive = alive_, approval](Result<int64_t> run) {
-                            if (*alive && run.ok()) kept_.erase(approval->digest);  // used up
+                          alive_.wrap([this, approval](Result<int64_t> run) {
+                            if (run.ok()) kept_.erase(approval->digest);  // used up
                             approval->done(std::move(run));
-                          });
+                          }));
   });
 }
 

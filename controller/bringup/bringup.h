@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
 #include "controller/bringup/plan_worker.h"
 #include "controller/bringup/playbook_shelf.h"
 #include "controller/bringup/proving_times.h"
@@ -149,7 +150,7 @@ class Bringup {
   PlaybookShelf shelf_;
   PlanWorker worker_;
   ProvingTimes proving_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
   int64_t coming_revision_ = 0;       // reserved in the store, not written; 0: none
   std::map<std::string, Kept> kept_;  // by digest
   uint64_t made_ = 0;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
 #include "base/result.h"
 #include "controller/bringup/planned_inputs.h"
 #include "controller/bringup/planning_snapshot.h"
@@ -39,7 +40,7 @@ class PlanWorker {
   using Done = std::function<void(Result<MadePlanPtr>)>;
 
   explicit PlanWorker(Offload offload) : offload_(std::move(offload)) {}
-  ~PlanWorker() { *alive_ = false; }  // `done` is not called after this
+  ~PlanWorker() { alive_.end(); }  // `done` is not called after this
   PlanWorker(const PlanWorker&) = delete;
   PlanWorker& operator=(const PlanWorker&) = delete;
 
@@ -60,7 +61,7 @@ class PlanWorker {
   Offload offload_;
   std::deque<Job> waiting_;
   bool busy_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 // Makes the plan; runs on the worker thread.

@@ -61,9 +61,7 @@ void ProvingTimes::go_on(const Search& looking, const std::function<void()>& the
         [looking, open = *open, archive = store_.archive()] {
           looking->search.judge(open, read_done(*archive, open.run));
         },
-        [this, alive = alive_, looking, then] {
-          if (*alive) go_on(looking, then);
-        });
+        alive_.wrap([this, looking, then] { go_on(looking, then); }));
   }
   keep(*looking);
   then();

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "base/alive.h"
 #include "controller/bringup/plan_worker.h"
 #include "controller/bringup/proving.h"
 #include "controller/ports/store.h"
@@ -21,7 +22,7 @@ class ProvingTimes {
   using Accepted = ProvingSearch::Accepted;
 
   ProvingTimes(Store& store, PlanWorker::Offload offload) : store_(store), offload_(std::move(offload)) {}
-  ~ProvingTimes() { *alive_ = false; }  // `then` is not called after this
+  ~ProvingTimes() { alive_.end(); }  // `then` is not called after this
   ProvingTimes(const ProvingTimes&) = delete;
   ProvingTimes& operator=(const ProvingTimes&) = delete;
 
@@ -55,7 +56,7 @@ class ProvingTimes {
   PlanWorker::Offload offload_;
   std::map<std::string, Known> known_;
   uint64_t searches_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace muster

@@ -43,6 +43,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
 #include "base/json.h"
 #include "controller/executor/journal_writer.h"
 #include "controller/executor/node_book.h"
@@ -219,7 +220,7 @@ class Executor : private Others {
   ExecutorPorts ports_;
   ExecutorHooks hooks_;
   ExecutorTiming timing_;
-  std::shared_ptr<bool> alive_;
+  Alive alive_;
   JournalWriter journal_;
   mutable NodeBook book_;  // mutable: it reads the store's rows on demand
   std::shared_ptr<const Plan> plan_;

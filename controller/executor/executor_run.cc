@@ -209,7 +209,8 @@ void Executor::finish_run(RunState state, const std::string& reason) {
 void Executor::request_conclusion(RunRow last, const std::string& reason) {
   last.ended = reactor_.now();
   // The run may be cancelled before the answer arrives.
-  const auto answered = [this, alive = alive_, last, reason, out = taken_out_](Conclusion conclusion) {
+  const auto answered = [this, alive = alive_.watch(), last, reason,
+                         out = taken_out_](Conclusion conclusion) {
     if (!*alive || run_.id != last.id || ended_) return;
     if (out == taken_out_) return end_run(last, reason, std::move(conclusion));
     ending_ = false;  // no longer the concluded run

@@ -27,11 +27,10 @@ NodeBook::NodeBook(Reactor& reactor, Store& store, JournalWriter& journal, Durat
     : reactor_(reactor),
       store_(store),
       journal_(journal),
-      alive_(std::make_shared<bool>(true)),
       silent_after_(silent_after),
       began_(reactor.steady()) {}
 
-NodeBook::~NodeBook() { *alive_ = false; }
+NodeBook::~NodeBook() { alive_.end(); }
 
 KnownAgent& NodeBook::agent(const std::string& node) {
   auto& entry = agents_[node];
@@ -150,14 +149,13 @@ void NodeBook::load() const {
 // changes wait until the rows can be read.
 void NodeBook::read_later() {
   if (std::exchange(reading_, true)) return;
-  reactor_.after(kSecond, [this, alive = alive_] {
-    if (!*alive) return;
+  reactor_.after(kSecond, alive_.wrap([this] {
     reading_ = false;
     load();
     if (!loaded_) return read_later();
     for (const auto& [node, change] : std::exchange(held_, {}))
       journal_.write(node, {changed_row(node, change)});
-  });
+  }));
 }
 
 NodeRow NodeBook::row(const std::string& node) const {

@@ -154,9 +154,7 @@ void RolloutWorld::read_end(int64_t run, std::function<void(Result<RunEnd>)> don
         auto read = read_run(*archive, row, RunRows::turns);
         *end = read.ok() ? end_of(*read, *nodes) : Result<RunEnd>(read.error());
       },
-      [alive = alive_, end, done = std::move(done)] {
-        if (*alive) done(std::move(*end));
-      });
+      alive_.wrap([end, done = std::move(done)] { done(std::move(*end)); }));
 }
 
 void RolloutWorld::changed(const Record& record) { parts_.changed(record); }
