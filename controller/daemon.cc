@@ -417,7 +417,7 @@ Status RealDaemon::open_port(api::Door door, uint16_t port, std::unique_ptr<Http
       return api::trust_of(head, token, [&](const std::string& serial) { return papers->find(serial); });
     };
   } else {
-    options.max_stranger_body = 0;  // booting machines only download
+    options.max_unknown_body = 0;  // booting machines only download
   }
   TRY(server, start_http_server(options, handler(door)));
   return Ok{};

@@ -166,7 +166,7 @@ Json PhyApi::show(const Server& server) const {
   return out;
 }
 
-std::optional<HttpResponse> PhyApi::stranger(const HttpRequest& request) {
+std::optional<HttpResponse> PhyApi::refuse_unknown(const HttpRequest& request) {
   const auto given = request.headers.find("Authorization");
   const std::string right = "Basic " + to_base64(token_ + ":" + secret_);
   if (given != request.headers.end() && constant_time_equal(given->second, right)) return std::nullopt;
@@ -213,7 +213,7 @@ HttpResponse PhyApi::handle(const HttpRequest& request) {
 }
 
 HttpResponse PhyApi::dispatch(const HttpRequest& request) {
-  if (auto refused = stranger(request)) return *refused;
+  if (auto refused = refuse_unknown(request)) return *refused;
   if (auto refused = throttle()) return *refused;
   const std::string& path = request.path;
   const bool ours = path.rfind(kBase, 0) == 0 && path.back() == '/';

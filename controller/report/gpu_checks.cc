@@ -109,13 +109,13 @@ void add_remedy(std::vector<Check>& checks, const MeasuredStep& step) {
 // Failures that are not the fault of the node that started the test. A node without a GPU in the test
 // (`only_starts`) does not have to reach the test's limits either.
 void hold_back(std::vector<Check>& checks, const MeasuredStep& step, bool named) {
-  const bool stranger = only_starts(step);
+  const bool starter = only_starts(step);
   for (auto& check : checks) {
     const bool open = check.verdict == Verdict::fail || check.verdict == Verdict::skipped;
     const bool data = check.name == step.group + "/data";
     if (!check.mandatory || !open || check.name.rfind(step.group + "/", 0) != 0) continue;
     if (data) check.verdict = Verdict::degraded;
-    if (stranger) check.mandatory = data && !named;
+    if (starter) check.mandatory = data && !named;
   }
 }
 

@@ -153,7 +153,7 @@ class AsioServer : public HttpServer {
     {
       std::lock_guard lock(core_->mutex);
       if (core_->stopping || core_->connections.size() >= kMaxConnections) return;
-      if (!core_->admit_stranger(remote_of(address))) return;
+      if (!core_->admit_unknown(remote_of(address))) return;
       core_->connections.insert(connection);
     }
     connection->start();
