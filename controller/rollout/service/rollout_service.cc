@@ -58,13 +58,13 @@ std::map<std::string, std::string> reasons_of(const View& view, const std::vecto
     if (one.group >= 0) reason += ": " + view.groups[static_cast<size_t>(one.group)].name;
     if (one.reason == Reason::no_way) reason += ": " + view.nodes[one.node].way_reason;
     const auto back = row.postponed.find(view.nodes[one.node].name);
-    if (is_of_this_night(one.reason) && back != row.postponed.end()) reason += ": " + back->second.reason;
+    if (is_of_this_window(one.reason) && back != row.postponed.end()) reason += ": " + back->second.reason;
   }
   return out;
 }
 
-// In a window longer than this, a start begins the next night, and does not wait for the end of the window.
-constexpr DurationMs kAnotherNight = 20 * 60 * kMinute;
+// In a window longer than this, a later start begins the next one before this one's end.
+constexpr DurationMs kAnotherWindow = 20 * 60 * kMinute;
 
 bool is_another_spec(const Error& error) {
   return error.code == Code::invalid || error.code == Code::not_found;
@@ -271,7 +271,7 @@ void RolloutService::act(const SeenCluster& seen, const Answer& answer) {
   Record next = *record_;
   next.row = with_answer(std::move(*next.row), answer);
   const bool over = next.row->stage != record_->row->stage || next.row->stop != record_->row->stop;
-  const bool for_now = answer.wait == WaitFor::night || answer.wait == WaitFor::resume ||
+  const bool for_now = answer.wait == WaitFor::next_window || answer.wait == WaitFor::resume ||
                        (answer.what == Do::wait && !seen.view.window_open);
   if (over) next.ended = reactor_.now();
   if (over || for_now) next.left = reasons_of(seen.view, answer.left, *next.row);
@@ -425,7 +425,7 @@ void RolloutService::start(Done done) {
     if (!next.ok()) return answer(next.error());
     const TimeMs now = reactor_.now(), until = record_->window_until;
     const bool already = next->id == record_->id && going_on() &&
-                         now < std::min(until, until - seen->rollout.window + kAnotherNight);
+                         now < std::min(until, until - seen->rollout.window + kAnotherWindow);
     if (!already)
       return save_for(std::move(next).value(), [answer](Result<Json> shown) {
         if (shown.ok()) (*shown)["begun"] = true;
