@@ -50,7 +50,7 @@ Result<PlanRequest> planner_request(const Bringup::Request& request) {
 }
 
 // True if nodes may get a trial boot, whose time limit depends on their last acceptance.
-bool needs_proving_times(const PlanRequest& request) {
+bool needs_accept_times(const PlanRequest& request) {
   return request.kind == RequestKind::reimage || request.kind == RequestKind::rollback || request.reimage;
 }
 
@@ -87,7 +87,7 @@ Bringup::Bringup(Parts parts)
     : parts_(std::move(parts)),
       shelf_(parts_.options.playbooks, [this] { return parts_.reactor.now(); }),
       worker_(parts_.offload),
-      proving_(parts_.store, parts_.offload) {}
+      accept_times_(parts_.store, parts_.offload) {}
 
 Bringup::~Bringup() { alive_.end(); }
 
@@ -169,9 +169,9 @@ Result<PlanningSnapshot> Bringup::surroundings(SpecPtr revision) {
 }
 
 Status Bringup::add_gpu_results(PlanningSnapshot& snapshot) {
-  if (proven_by_ != snapshot.spec) {
+  if (gpu_results_of_ != snapshot.spec) {
     TRY(gpu_results_, gpu_results_of(snapshot.spec->spec));
-    proven_by_ = snapshot.spec;
+    gpu_results_of_ = snapshot.spec;
   }
   snapshot.in.gpu_results = gpu_results_;
   return Ok{};
@@ -205,14 +205,14 @@ Result<PlanningSnapshot> Bringup::look(SpecPtr spec, const Request& request) {
     out.looked_at[node.name] = see(node.name, out.in.nodes[node.name]);
   TRY(out.in.request, planner_request(request));
   for (const auto& [node, run] : accepted_runs(out.spec->spec, out.in.request))
-    out.in.nodes[node].proving_took = proving_.of(node, run);
+    out.in.nodes[node].accept_took = accept_times_.of(node, run);
   return out;
 }
 
 // Returns the last accepting run of each node that may get a trial boot; empty if the request needs none.
-ProvingTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanRequest& request) const {
-  ProvingTimes::Accepted out;
-  if (!needs_proving_times(request)) return out;
+AcceptTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanRequest& request) const {
+  AcceptTimes::Accepted out;
+  if (!needs_accept_times(request)) return out;
   const std::set<std::string> named(request.nodes.begin(), request.nodes.end());
   for (const auto& node : spec.nodes) {
     if (!named.empty() && !named.count(node.name)) continue;
@@ -221,17 +221,17 @@ ProvingTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanReques
   return out;
 }
 
-void Bringup::find_proving_times(const Request& request, std::function<void()> then) {
+void Bringup::find_accept_times(const Request& request, std::function<void()> then) {
   const auto current = parts_.spec.get();
   const auto requested = planner_request(request);
   if (!current.ok() || !requested.ok()) return then();  // planning reports the error
-  proving_.find(accepted_runs((*current)->spec, *requested), std::move(then));
+  accept_times_.find(accepted_runs((*current)->spec, *requested), std::move(then));
 }
 
 Result<PlanningSnapshot> Bringup::look_to_plan(const Request& request) {
   TRY(auto out, look(request));
   for (const auto& [node, run] : accepted_runs(out.spec->spec, out.in.request))
-    if (!proving_.looked_for(node, run))
+    if (!accept_times_.looked_for(node, run))
       return fail(Code::conflict,
                   fmt::format("run {} has accepted {} in the meantime: plan again", run, node));
   return out;
@@ -255,7 +255,7 @@ void Bringup::plan_under(const Under& under, Show show, Done done) {
 }
 
 void Bringup::find_ways(const Request& request, WaysFound done) {
-  find_proving_times(request, [this, request, done = std::move(done)] {
+  find_accept_times(request, [this, request, done = std::move(done)] {
     auto seen = look(request);
     if (!seen.ok()) return done(seen.error());
     const auto ways = std::make_shared<Result<std::vector<NodeWay>>>(
@@ -336,7 +336,7 @@ void Bringup::plan_and_store(const Request& request, Show show, Done done) {
   const auto plan = [this, request, show = std::move(show), store] {
     worker_.make([this, request] { return look_to_plan(request); }, show, store);
   };
-  prepare_ram_for(request, [this, request, plan] { find_proving_times(request, plan); });
+  prepare_ram_for(request, [this, request, plan] { find_accept_times(request, plan); });
 }
 
 // ---- approval
@@ -381,7 +381,7 @@ void Bringup::plan_again(const ApprovalPtr& approval, const Error& changed) {
       kept->second.inputs = std::move((*made)->inputs);
     prepare(approval);
   };
-  find_proving_times(approval->kept.request, [this, request = approval->kept.request, compare] {
+  find_accept_times(approval->kept.request, [this, request = approval->kept.request, compare] {
     worker_.make([this, request] { return look_to_plan(request); }, {}, compare);
   });
 }

@@ -20,7 +20,7 @@
 #include "base/alive.h"
 #include "controller/bringup/plan_worker.h"
 #include "controller/bringup/playbook_shelf.h"
-#include "controller/bringup/proving_times.h"
+#include "controller/bringup/accept_times.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
 #include "controller/plan/planner.h"
@@ -133,8 +133,8 @@ class Bringup {
   Result<PlanningSnapshot> surroundings(SpecPtr spec);
   Status add_gpu_results(PlanningSnapshot& snapshot);
   LookedAt see(const std::string& node, NodeObservation& seen);
-  ProvingTimes::Accepted accepted_runs(const Spec& spec, const PlanRequest& request) const;
-  void find_proving_times(const Request& request, std::function<void()> then);
+  AcceptTimes::Accepted accepted_runs(const Spec& spec, const PlanRequest& request) const;
+  void find_accept_times(const Request& request, std::function<void()> then);
   Result<PlanningSnapshot> look_to_plan(const Request& request);
   void prepare_ram_for(const Request& request, std::function<void()> then);
   void keep(const Request& request, const Made& made);
@@ -149,12 +149,12 @@ class Bringup {
   Parts parts_;
   PlaybookShelf shelf_;
   PlanWorker worker_;
-  ProvingTimes proving_;
+  AcceptTimes accept_times_;
   Alive alive_;
   int64_t coming_revision_ = 0;       // reserved in the store, not written; 0: none
   std::map<std::string, Kept> kept_;  // by digest
   uint64_t made_ = 0;
-  SpecPtr proven_by_;  // spec of gpu_results_, which may be megabytes: read once per spec
+  SpecPtr gpu_results_of_;  // spec of gpu_results_, which may be megabytes: read once per spec
   std::optional<GpuResults> gpu_results_;
 };
 

@@ -90,7 +90,7 @@ class NodeBook {
 
  private:
   void restore_row(const std::string& node, KnownAgent& agent) const;
-  bool unproven(const NodeRow& row) const;
+  bool older_than_restore(const NodeRow& row) const;
   Write changed_row(const std::string& node, const Change& change);
   void read_later();
 
