@@ -278,7 +278,7 @@ void admit_machine(const CallPtr& call) {
     return call->error(same.error());
   const auto tried =
       std::make_shared<const Tried>(Tried{admission->node, *machine, facts->system.uuid, *row, *added});
-  const auto admit = [call, tried](Result<Bringup::MadePtr> possible) {
+  const auto admit = [call, tried](Result<MadePlanPtr> possible) {
     if (!possible.ok()) return call->error(possible.error());
     if (!(*possible)->refusals.empty()) return call->json(403, refusals_json((*possible)->refusals));
     if (const auto same = nothing_changed(call->services, *tried); !same.ok())

@@ -172,8 +172,8 @@ Seen observed(Services& services, const std::vector<Adoption>& hosts) {
   return seen;
 }
 
-Bringup::Under planned_under(const Declared& d, const std::vector<Adoption>& hosts, const Seen& seen) {
-  Bringup::Under under;
+Bringup::Proposal planned_under(const Declared& d, const std::vector<Adoption>& hosts, const Seen& seen) {
+  Bringup::Proposal under;
   under.spec = std::make_shared<const SpecRevision>(SpecRevision{d.revision, d.digest, d.spec});
   under.request.kind = RequestKind::adopt;
   for (const auto& one : hosts) under.request.nodes.push_back(one.node.name);
@@ -187,7 +187,7 @@ std::string agent_url(const Services& services, const Spec& spec) {
   return fmt::format("https://{}:{}", address, services.options.tls_port);
 }
 
-std::string plan_answer(const Declared& d, const Bringup::Made& made, const Seen& seen) {
+std::string plan_answer(const Declared& d, const MadePlan& made, const Seen& seen) {
   Json reply = planned_json(*made.plan, made.digest);
   reply["online"] = Json::array();
   for (const auto& [name, observation] : seen)
@@ -258,7 +258,7 @@ void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const De
 
 // Stores nothing unless planning again gives the approved plan: in the meantime a different host may have
 // been adopted under the revision number for which this plan was made.
-void approved(const CallPtr& call, const Requested& requested, const Bringup::Made& made) {
+void approved(const CallPtr& call, const Requested& requested, const MadePlan& made) {
   Services& services = call->services;
   if (services.executor.active())
     return call->error(
@@ -304,13 +304,14 @@ void adopt_hosts(const CallPtr& call) {
   auto declared = declaration(services, requested->hosts);
   if (!declared.ok()) return call->error(declared.error());
   const Seen seen = observed(services, requested->hosts);
-  const Bringup::Under under = planned_under(*declared, requested->hosts, seen);
-  Bringup::Show show;
+  const Bringup::Proposal under = planned_under(*declared, requested->hosts, seen);
+  PlanWorker::Render show;
   if (requested->digest.empty())
-    show = [d = std::make_shared<const Declared>(std::move(declared).value()),
-            seen](const Bringup::Made& made) { return plan_answer(*d, made, seen); };
+    show = [d = std::make_shared<const Declared>(std::move(declared).value()), seen](const MadePlan& made) {
+      return plan_answer(*d, made, seen);
+    };
   const auto kept = std::make_shared<const Requested>(std::move(requested).value());
-  services.bringup.plan_under(under, show, [call, kept](Result<Bringup::MadePtr> made) {
+  services.bringup.plan_proposal(under, show, [call, kept](Result<MadePlanPtr> made) {
     if (!made.ok()) return call->error(made.error());
     if (!(*made)->refusals.empty()) return call->json(403, refusals_json((*made)->refusals));
     if (kept->digest.empty()) return call->body(200, std::move((*made)->shown));

@@ -123,11 +123,11 @@ void make_plan(const CallPtr& call) {
   // `brief`: the response lacks the plan itself, which grows with the square of the number of nodes.
   const bool brief = call->query("brief", "0") == "1";
   // Converting a large plan to JSON takes long, too, so a worker does it.
-  const auto show = [brief](const Bringup::Made& made) {
+  const auto show = [brief](const MadePlan& made) {
     const Json others = planned_json(*made.plan, made.digest);
     return brief ? body_of(others) : body_with_plan(others, *made.plan);
   };
-  call->services.bringup.plan_and_store(*request, show, [call](Result<Bringup::MadePtr> made) {
+  call->services.bringup.plan_and_store(*request, show, [call](Result<MadePlanPtr> made) {
     if (!made.ok()) return call->error(made.error());
     if (!(*made)->refusals.empty()) return call->json(403, refusals_json((*made)->refusals));
     call->body(200, std::move((*made)->shown));

@@ -85,7 +85,7 @@ Result<std::shared_ptr<const Plan>> read_plan(RunArchive& archive, const std::st
 
 Bringup::Bringup(Parts parts)
     : parts_(std::move(parts)),
-      shelf_(parts_.options.playbooks, [this] { return parts_.reactor.now(); }),
+      playbook_cache_(parts_.options.playbooks, [this] { return parts_.reactor.now(); }),
       worker_(parts_.offload),
       accept_times_(parts_.store, parts_.offload) {}
 
@@ -93,13 +93,13 @@ Bringup::~Bringup() { alive_.end(); }
 
 // ---- playbooks
 
-Result<PlaybookShelf::Shared> Bringup::playbooks(const Spec* spec) {
-  return spec ? shelf_.with(spec->own_playbooks) : shelf_.shipped();
+Result<PlaybookCache::Shared> Bringup::playbooks(const Spec* spec) {
+  return spec ? playbook_cache_.with(spec->own_playbooks) : playbook_cache_.shipped();
 }
 
 SpecNames Bringup::names() {
   SpecNames out;
-  const auto shipped = shelf_.shipped();
+  const auto shipped = playbook_cache_.shipped();
   if (!shipped.ok()) return out;
   const std::string folder = "acceptance/";
   for (const auto& [name, playbook] : (*shipped)->all)
@@ -112,7 +112,7 @@ SpecNames Bringup::names() {
 
 Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) {
   if (spec.own_playbooks.empty()) return std::vector<SpecError>{};
-  TRY(const auto shipped, shelf_.shipped());
+  TRY(const auto shipped, playbook_cache_.shipped());
   auto all = shipped->all;
   return add_own_playbooks(spec.own_playbooks, all);
 }
@@ -121,12 +121,12 @@ Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) {
 
 NodeObservation Bringup::observe(const std::string& name) {
   NodeObservation seen;
-  const LookedAt at = see(name, seen);
+  const LookedAt at = read_node(name, seen);
   add_facts(seen, name, at);
   return seen;
 }
 
-LookedAt Bringup::see(const std::string& name, NodeObservation& seen) {
+LookedAt Bringup::read_node(const std::string& name, NodeObservation& seen) {
   const NodeRow row = parts_.executor.node_row(name);
   seen.state = row.state;
   seen.held_by = row.held_by;
@@ -146,7 +146,7 @@ LookedAt Bringup::see(const std::string& name, NodeObservation& seen) {
 }
 
 // Collects all inputs except the nodes and the request.
-Result<PlanningSnapshot> Bringup::surroundings(SpecPtr revision) {
+Result<PlanningSnapshot> Bringup::cluster_inputs(SpecPtr revision) {
   PlanningSnapshot out;
   out.spec = std::move(revision);
   const Spec& spec = out.spec->spec;
@@ -177,32 +177,32 @@ Status Bringup::add_gpu_results(PlanningSnapshot& snapshot) {
   return Ok{};
 }
 
-Result<PlanningSnapshot> Bringup::look(const Request& request) {
+Result<PlanningSnapshot> Bringup::snapshot_of(const Request& request) {
   TRY(const auto current, parts_.spec.get());
-  return look(current, request);
+  return snapshot_of(current, request);
 }
 
-Result<PlanningSnapshot> Bringup::look(const Under& under) {
-  TRY(PlanningSnapshot out, look(under.spec, under.request));
-  for (const auto& [node, observation] : under.seen) {
+Result<PlanningSnapshot> Bringup::snapshot_of(const Proposal& proposal) {
+  TRY(PlanningSnapshot out, snapshot_of(proposal.spec, proposal.request));
+  for (const auto& [node, observation] : proposal.seen) {
     out.in.nodes[node] = observation;
     out.looked_at.erase(node);
   }
   return out;
 }
 
-Result<PlanningSnapshot> Bringup::look(SpecPtr spec, const Request& request) {
+Result<PlanningSnapshot> Bringup::snapshot_of(SpecPtr spec, const Request& request) {
   parts_.reactor.label("inputs of a plan");
   // If unreadable rows counted as empty, all nodes would seem never to have been installed.
   if (!parts_.executor.machines())
     return fail(Code::unavailable,
                 "the state of the nodes cannot be read from the store: nothing was planned");
-  TRY(PlanningSnapshot out, surroundings(std::move(spec)));
+  TRY(PlanningSnapshot out, cluster_inputs(std::move(spec)));
   const auto newest = parts_.store.run(0);
   if (!newest.ok() && newest.error().code != Code::not_found) return newest.error();
   out.in.follows = fmt::format("{}/{}", parts_.store.history(), newest.ok() ? newest->id : 0);
   for (const auto& node : out.spec->spec.nodes)
-    out.looked_at[node.name] = see(node.name, out.in.nodes[node.name]);
+    out.looked_at[node.name] = read_node(node.name, out.in.nodes[node.name]);
   TRY(out.in.request, planner_request(request));
   for (const auto& [node, run] : accepted_runs(out.spec->spec, out.in.request))
     out.in.nodes[node].accept_took = accept_times_.of(node, run);
@@ -228,8 +228,8 @@ void Bringup::find_accept_times(const Request& request, std::function<void()> th
   accept_times_.find(accepted_runs((*current)->spec, *requested), std::move(then));
 }
 
-Result<PlanningSnapshot> Bringup::look_to_plan(const Request& request) {
-  TRY(auto out, look(request));
+Result<PlanningSnapshot> Bringup::snapshot_to_plan(const Request& request) {
+  TRY(auto out, snapshot_of(request));
   for (const auto& [node, run] : accepted_runs(out.spec->spec, out.in.request))
     if (!accept_times_.looked_for(node, run))
       return fail(Code::conflict,
@@ -242,7 +242,7 @@ Result<PlanningSnapshot> Bringup::look_to_plan(const Request& request) {
 void Bringup::trial(Spec spec, const std::string& node, const NodeObservation& seen, Done done) {
   const auto look_at_it = [this, spec = std::make_shared<SpecRevision>(SpecRevision{0, "", std::move(spec)}),
                            node, seen]() -> Result<PlanningSnapshot> {
-    TRY(PlanningSnapshot out, surroundings(spec));
+    TRY(PlanningSnapshot out, cluster_inputs(spec));
     out.in.nodes[node] = seen;
     out.in.request.nodes = {node};
     return out;
@@ -250,13 +250,13 @@ void Bringup::trial(Spec spec, const std::string& node, const NodeObservation& s
   worker_.make(look_at_it, {}, std::move(done));
 }
 
-void Bringup::plan_under(const Under& under, Show show, Done done) {
-  worker_.make([this, under] { return look(under); }, std::move(show), std::move(done));
+void Bringup::plan_proposal(const Proposal& proposal, Render render, Done done) {
+  worker_.make([this, proposal] { return snapshot_of(proposal); }, std::move(render), std::move(done));
 }
 
 void Bringup::find_ways(const Request& request, WaysFound done) {
   find_accept_times(request, [this, request, done = std::move(done)] {
-    auto seen = look(request);
+    auto seen = snapshot_of(request);
     if (!seen.ok()) return done(seen.error());
     const auto ways = std::make_shared<Result<std::vector<NodeWay>>>(
         fail(Code::failed, "the nodes' re-image methods could not be determined: see the controller's log"));
@@ -266,8 +266,8 @@ void Bringup::find_ways(const Request& request, WaysFound done) {
   });
 }
 
-Status Bringup::still_holds(const Made& made, const Under& under) {
-  TRY(const auto now, look(under));
+Status Bringup::still_holds(const MadePlan& made, const Proposal& proposal) {
+  TRY(const auto now, snapshot_of(proposal));
   const auto changed = changed_inputs(made.inputs, inputs_of(now));
   if (changed.empty()) return Ok{};
   return fail(Code::conflict,
@@ -301,7 +301,7 @@ void Bringup::prepare_ram_for(const Request& request, std::function<void()> then
   }));
 }
 
-void Bringup::keep(const Request& request, const Made& made) {
+void Bringup::keep(const Request& request, const MadePlan& made) {
   for (auto& [digest, older] : kept_) older.plan.reset();
   kept_[made.digest] = {request, made.inputs, made.plan, ++made_};
   while (kept_.size() > kMostKept)
@@ -309,8 +309,8 @@ void Bringup::keep(const Request& request, const Made& made) {
                                  [](const auto& a, const auto& b) { return a.second.made < b.second.made; }));
 }
 
-void Bringup::plan_and_store(const Request& request, Show show, Done done) {
-  const auto store = [this, request, done](Result<MadePtr> made) {
+void Bringup::plan_and_store(const Request& request, Render render, Done done) {
+  const auto store = [this, request, done](Result<MadePlanPtr> made) {
     if (!made.ok() || !(*made)->refusals.empty() || (*made)->plan->empty()) return done(std::move(made));
     if ((*made)->json.size() > kLongestRow)
       return done(fail(
@@ -333,8 +333,8 @@ void Bringup::plan_and_store(const Request& request, Show show, Done done) {
                          done(made);
                        }));
   };
-  const auto plan = [this, request, show = std::move(show), store] {
-    worker_.make([this, request] { return look_to_plan(request); }, show, store);
+  const auto plan = [this, request, show = std::move(render), store] {
+    worker_.make([this, request] { return snapshot_to_plan(request); }, show, store);
   };
   prepare_ram_for(request, [this, request, plan] { find_accept_times(request, plan); });
 }
@@ -360,7 +360,7 @@ void Bringup::hold_against_now(const ApprovalPtr& approval, const std::string& s
   if (parts_.executor.active())
     return approval->done(
         fail(Code::conflict, fmt::format("run {} is still active", parts_.executor.run_id())));
-  const auto now = look(approval->kept.request);
+  const auto now = snapshot_of(approval->kept.request);
   if (!now.ok()) return approval->done(now.error());
   const auto changed = changed_inputs(approval->kept.inputs, inputs_of(*now));
   if (changed.empty()) return then();
@@ -371,7 +371,7 @@ void Bringup::hold_against_now(const ApprovalPtr& approval, const std::string& s
 }
 
 void Bringup::plan_again(const ApprovalPtr& approval, const Error& changed) {
-  const auto compare = [this, approval, changed](Result<MadePtr> made) {
+  const auto compare = [this, approval, changed](Result<MadePlanPtr> made) {
     if (!made.ok() && made.error().code == Code::unavailable) return approval->done(made.error());
     if (!made.ok() || (*made)->digest != approval->digest) return approval->done(changed);
     approval->kept.plan = (*made)->plan;
@@ -382,7 +382,7 @@ void Bringup::plan_again(const ApprovalPtr& approval, const Error& changed) {
     prepare(approval);
   };
   find_accept_times(approval->kept.request, [this, request = approval->kept.request, compare] {
-    worker_.make([this, request] { return look_to_plan(request); }, {}, compare);
+    worker_.make([this, request] { return snapshot_to_plan(request); }, {}, compare);
   });
 }
 

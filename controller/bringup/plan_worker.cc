@@ -15,7 +15,7 @@ Error not_planned() {
 
 }  // namespace
 
-Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWorker::Show& show) {
+Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWorker::Render& show) {
   auto made = std::make_shared<MadePlan>();
   made->inputs = inputs_of(snapshot);
   TRY(auto outcome, make_plan(planner_input(snapshot)));
@@ -28,7 +28,7 @@ Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWor
   return MadePlanPtr(std::move(made));
 }
 
-void PlanWorker::make(Look look, Show show, Done done) {
+void PlanWorker::make(Look look, Render show, Done done) {
   if (waiting_.size() >= kMostWaiting)
     return done(
         fail(Code::unavailable,

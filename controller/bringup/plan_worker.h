@@ -36,7 +36,7 @@ class PlanWorker {
   // Runs `work` on another thread, then `done` on the reactor's, even if `work` threw.
   using Offload = std::function<void(Task work, Task done)>;
   using Look = std::function<Result<PlanningSnapshot>()>;
-  using Show = std::function<std::string(const MadePlan&)>;  // on the worker's thread; may be null
+  using Render = std::function<std::string(const MadePlan&)>;  // on the worker's thread; may be null
   using Done = std::function<void(Result<MadePlanPtr>)>;
 
   explicit PlanWorker(Offload offload) : offload_(std::move(offload)) {}
@@ -45,14 +45,14 @@ class PlanWorker {
   PlanWorker& operator=(const PlanWorker&) = delete;
 
   // Queues a plan. unavailable: too many are waiting. A plan is made even if its requester has given up.
-  void make(Look look, Show show, Done done);
+  void make(Look look, Render show, Done done);
 
   static constexpr size_t kMostWaiting = 16;
 
  private:
   struct Job {
     Look look;
-    Show show;
+    Render show;
     Done done;
   };
   void next();
@@ -65,6 +65,6 @@ class PlanWorker {
 };
 
 // Makes the plan; runs on the worker thread.
-Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWorker::Show& show);
+Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWorker::Render& show);
 
 }  // namespace muster

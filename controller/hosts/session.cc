@@ -83,9 +83,9 @@ class Session : public AcceptSession {
   void greet();
   void greeted(bool late);
   void plan();
-  void planned(Result<Bringup::MadePtr> made);
+  void planned(Result<MadePlanPtr> made);
   void refused(const std::vector<Refusal>& refusals);
-  void approve(const Bringup::Made& made);
+  void approve(const MadePlan& made);
   void ended(const RunRow& run);
   void end(Status with);
   void finish();
@@ -333,14 +333,14 @@ void Session::plan() {
   request.kind = RequestKind::accept;
   request.nodes = names;
   request.profile = options_.profile;
-  core_->bringup->plan_and_store(
-      request, {}, alive_.wrap([this](Result<Bringup::MadePtr> made) { planned(std::move(made)); }));
+  core_->bringup->plan_and_store(request, {},
+                                 alive_.wrap([this](Result<MadePlanPtr> made) { planned(std::move(made)); }));
 }
 
-void Session::planned(Result<Bringup::MadePtr> made) {
+void Session::planned(Result<MadePlanPtr> made) {
   if (phase_ != Phase::planning) return;
   if (!made.ok()) return end(made.error());
-  const Bringup::Made& plan = **made;
+  const MadePlan& plan = **made;
   if (!plan.refusals.empty()) return refused(plan.refusals);
   if (plan.plan->empty())
     return end(fail(Code::failed, "the profile " + options_.profile + " measures nothing on these hosts"));
@@ -361,7 +361,7 @@ void Session::refused(const std::vector<Refusal>& refusals) {
   plan();
 }
 
-void Session::approve(const Bringup::Made& made) {
+void Session::approve(const MadePlan& made) {
   core_->bringup->approve(made.digest, options_.by, alive_.wrap([this](Result<int64_t> run) {
     if (phase_ != Phase::planning) return;
     if (!run.ok() && run.error().code == Code::conflict) return plan();

@@ -37,7 +37,7 @@ struct Jobs {
   uint64_t count = 1, bytes_each = 0;
   uint64_t bytes() const { return count * bytes_each; }
 };
-Jobs jobs_of(const FioOptions& options, const Under& under) {
+Jobs jobs_of(const FioOptions& options, const BackingDrives& under) {
   const uint64_t wanted = static_cast<uint64_t>(std::max(options.jobs_per_drive, 0)) * under.drives.size();
   const uint64_t most = std::min(options.size_bytes / kBlock, kMostJobs);
   const uint64_t count = std::min(wanted, most);
@@ -217,7 +217,7 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
     return give_up(out, Outcome::refused, room.error().message);
   if (auto made = create(files, file, options.size_bytes); !made)
     return with_faulty_part(give_up(out, Outcome::failed, made.error().message), options);
-  const Under under = drives_under(files, mounted_source(files, options.mount.path));
+  const BackingDrives under = drives_under(files, mounted_source(files, options.mount.path));
   if (!under.drives.empty()) out.detail["drives"] = under.drives;
   if (!under.level.empty()) out.detail["level"] = under.level;
   const Jobs jobs = jobs_of(options, under);

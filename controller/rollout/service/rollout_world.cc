@@ -119,7 +119,7 @@ Result<Bringup::Request> RolloutWorld::request_for(const BatchOrder& order) {
 void RolloutWorld::plan(const BatchOrder& order, std::function<void(Result<PlannedBatch>)> done) {
   const auto request = request_for(order);
   if (!request.ok()) return done(request.error());
-  parts_.bringup.plan_and_store(*request, {}, [done = std::move(done)](Result<Bringup::MadePtr> made) {
+  parts_.bringup.plan_and_store(*request, {}, [done = std::move(done)](Result<MadePlanPtr> made) {
     if (!made.ok()) return done(made.error());
     done(PlannedBatch{(*made)->digest, (*made)->plan, (*made)->refusals});
   });

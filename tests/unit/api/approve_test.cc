@@ -264,19 +264,19 @@ TEST_CASE("while plans are made the controller answers, and each who asked gets 
           "[api][approve]") {
   Cluster c;
   std::promise<void> release, begun;
-  std::promise<Result<Bringup::MadePtr>> first, second;
+  std::promise<Result<MadePlanPtr>> first, second;
   c.on_reactor([&] {
     Bringup& bringup = c.services().bringup;
     bringup.plan_and_store(
         {RequestKind::adopt, {"spare01"}},
-        [&](const Bringup::Made&) {
+        [&](const MadePlan&) {
           begun.set_value();
           release.get_future().get();
           return std::string("shown");
         },
-        [&](Result<Bringup::MadePtr> made) { first.set_value(std::move(made)); });
+        [&](Result<MadePlanPtr> made) { first.set_value(std::move(made)); });
     bringup.plan_and_store({RequestKind::up, {"node01"}}, {},
-                           [&](Result<Bringup::MadePtr> made) { second.set_value(std::move(made)); });
+                           [&](Result<MadePlanPtr> made) { second.set_value(std::move(made)); });
   });
   begun.get_future().get();
   CHECK(c.call(Door::local, "GET", "/v1/status").status == 200);

@@ -679,7 +679,7 @@ TEST_CASE("the drives under a file system are found through arrays, volumes and 
     REQUIRE(files.write(device, "").ok());
   REQUIRE(files.make_directories("/dev/md").ok());
   REQUIRE(files.symlink("../md127", "/dev/md/scratch").ok());
-  const Under array = drives_under(files, "/dev/md/scratch");
+  const BackingDrives array = drives_under(files, "/dev/md/scratch");
   CHECK(array.drives == std::vector<std::string>{"S0", "S1"});
   CHECK(array.level == "raid0");
   CHECK(drives_under(files, "/dev/dm-0").drives == array.drives);
