@@ -1,5 +1,6 @@
 // House rules as a test, continued: how large files and parameter lists may be, and which words stand in one
 // place only. tests/tidy_test.cc says how rules are written.
+#include <algorithm>
 #include <regex>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@ using namespace muster::tidy;
 
 constexpr size_t kLongestFile = 500;
 constexpr int kMostParameters = 6;
+constexpr int kMostFields = 25;
 
 // A benchmark is read as often as a product file is.
 bool is_read(const std::string& path) {
@@ -122,6 +124,48 @@ Complaints names_of_engines(const Source& source) {
   return matches(source, name, ": an engine's name: ask controller/engines/engine.h");
 }
 
+// How many data members a declaration adds to its struct; `declared`: with each block as "{}". A member of
+// type Attempt counts as none: it is cleared as a whole.
+int fields_in(std::string declared) {
+  static const std::regex other(R"(^\s*(using|enum|friend|static|typedef)\b|^\s*struct\b[^}]*(\}\s*)?$)");
+  static const std::regex attempt(R"(^\s*Attempt\b)"), arguments(R"(<[^<>]*>)");
+  while (std::regex_search(declared, arguments)) declared = std::regex_replace(declared, arguments, "");
+  if (declared.find_first_not_of(" \n") == std::string::npos || std::regex_search(declared, other) ||
+      std::regex_search(declared, attempt) ||
+      declared.substr(0, declared.find('=')).find('(') != std::string::npos)
+    return 0;
+  return 1 + static_cast<int>(std::count(declared.begin(), declared.end(), ','));
+}
+
+// How many data members the struct declares itself; 0: the code has no such struct.
+int fields_of(const std::string& code, const std::string& name) {
+  size_t at = code.find("struct " + name + " {");
+  if (at == std::string::npos) return 0;
+  int depth = 0, count = 0;
+  std::string declared;
+  for (at = code.find('{', at); at < code.size(); ++at) {
+    const char c = code[at];
+    if (c == '}' && --depth == 0) break;
+    if (c == '{' && ++depth == 1) continue;
+    const bool in_list = depth == 1 && c != ';';
+    if (in_list || (depth == 2 && c == '{')) declared += c;
+    if (depth != 1 || (c != ';' && c != '}')) continue;
+    // A block behind a list of parameters is a function's, and needs no semicolon.
+    const bool function = c == '}' && declared.substr(0, declared.find('=')).find('(') != std::string::npos;
+    if (c == ';') count += fields_in(declared);
+    if (c == ';' || function) declared.clear();
+  }
+  return count;
+}
+
+// What belongs to an attempt stands in Attempt, so that the next one begins without it.
+Complaints loose_fields(const Source& source) {
+  if (source.path != "controller/run/node_run.h") return {};
+  const int count = fields_of(code_of(source.text), "NodeRun");
+  if (count > 0 && count <= kMostFields) return {};
+  return {source.path + ": NodeRun has " + std::to_string(count) + " fields beside its Attempt"};
+}
+
 std::string repeat(const std::string& text, size_t times) {
   std::string all;
   while (times-- > 0) all += text;
@@ -156,6 +200,17 @@ TEST_CASE("tidy: every rule about sizes and words can fail", "[tidy]") {
             .empty());
   CHECK(words_of_types({"agent/a.cc", "  if (event.kind == \"log\") x();\n"}).empty());
 
+  const auto node_run = [](const std::string& fields) {
+    return loose_fields({"controller/run/node_run.h", "struct NodeRun {\n" + fields + "};\n"}).size();
+  };
+  const std::string twelve = repeat("  std::map<int, int> a, b = {1, 2};  // c, d\n", 12);
+  CHECK(node_run(twelve + "  int a = 0, b = f(0);\n") == 1);
+  CHECK(node_run(twelve + "  struct Shown {\n    int a, b;\n  } shown;\n  int d;\n") == 1);
+  CHECK(node_run(twelve + "  enum class Stage { a, b };\n  struct Shown {\n    int a, b;\n  };\n"
+                          "  using Next = std::variant<A, B>;\n  bool f(int a, int b) const { return a; }\n"
+                          "  void g(int a, int b);\n  Attempt attempt;\n  Shown shown;\n") == 0);
+  CHECK(loose_fields({"controller/run/node_run.h", "struct Other {\n  int a;\n};\n"}).size() == 1);
+
   CHECK(names_of_engines({"controller/a.cc", "  if (s.engine == \"ceph\") x();\n"}).size() == 1);
   CHECK(names_of_engines({"controller/a.cc", "  list(\"moosefs\");\n"}).size() == 1);
   CHECK(names_of_engines({"controller/engines/nfs_engine.cc", "  {.name = \"nfs\"};\n"}).empty());
@@ -168,6 +223,10 @@ TEST_CASE("tidy: no product file is longer than can be read at once", "[tidy]") 
 
 TEST_CASE("tidy: what takes more than six parameters takes a struct", "[tidy]") {
   CHECK(over_tree(many_parameters, is_read) == "");
+}
+
+TEST_CASE("tidy: what belongs to an attempt of a node stands in the attempt", "[tidy]") {
+  CHECK(over_tree(loose_fields, is_controller) == "");
 }
 
 TEST_CASE("tidy: states, kinds and engines are distinguished by type, not by text", "[tidy]") {

@@ -268,7 +268,7 @@ void Executor::call(Node& node, effect::Call what) {
     case Call::cycle:
       return ports_.power.netboot(name, answers<input::Cycled>(node));
     case Call::reinstall: {
-      Json order = *node.run.reinstall;
+      Json order = *node.run.control.reinstall;
       order["approval"] = run_.plan_digest;
       return ports_.power.reinstall(name, order, answers<input::Cycled>(node));
     }
@@ -333,8 +333,8 @@ void Executor::quarantine_other(const std::string& name, const std::string& reas
 }
 
 void Executor::set_wait(Node& node, Wait wait) {
-  if (note_wait(node.run, std::move(wait)) && !node.run.wait.reason.empty())
-    observe(node.run.name, "wait", to_json(node.run.wait, ahead()));
+  if (note_wait(node.run, std::move(wait)) && !node.run.shown.wait.reason.empty())
+    observe(node.run.name, "wait", to_json(node.run.shown.wait, ahead()));
 }
 
 void Executor::write(const std::string& node, Rows rows, std::function<void()> then) {
