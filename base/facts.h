@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,7 @@
 
 namespace muster {
 
-using Json = nlohmann::json;
+class Json;
 
 struct SystemFacts {  // SMBIOS
   std::string vendor = {};
