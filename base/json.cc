@@ -57,11 +57,14 @@ class JsonBuilder {
   bool start_array(size_t) { return open(Json::Array()); }
   bool end_object() { return close(); }
   bool end_array() { return close(); }
-  bool key(std::string& value) {
+  bool key(const std::string& value) {
     if (dropped_ > 0) return true;
     if (unwanted_ && open_.size() == 1) within_ = value == unwanted_->parent;
     drop_next_ = within_ && open_.size() == 2 && value == unwanted_->key;
-    key_ = std::move(value);
+    if (drop_next_) return true;
+    // Mostly sorted, because muster wrote it. Of equal keys the last counts.
+    Json::Object& members = *open_.back()->data_.object;
+    member_ = &members.insert_or_assign(members.end(), value, Json())->second;
     return true;
   }
   bool parse_error(size_t, const std::string&, const nlohmann::json::exception& error) {
@@ -94,16 +97,14 @@ class JsonBuilder {
   Json& put(Json&& value) {
     if (open_.empty()) return root_ = std::move(value);
     if (open_.back()->is_array()) return open_.back()->emplace_back(std::move(value));
-    Json::Object& members = *open_.back()->data_.object;
-    // Mostly sorted: muster wrote it. Of equal keys the last counts.
-    return members.insert_or_assign(members.end(), std::move(key_), std::move(value))->second;
+    return *member_ = std::move(value);
   }
 
   const Unwanted* unwanted_;  // null: everything is kept
   bool within_ = false;       // its parent
   bool drop_next_ = false;
-  size_t dropped_ = 0;  // how many arrays and objects of what is dropped are open
-  std::string key_ = {};
+  size_t dropped_ = 0;      // how many arrays and objects of what is dropped are open
+  Json* member_ = nullptr;  // the one whose value comes next
   std::string error_ = {};
   std::vector<Json*> open_ = {};
   Json root_ = {};

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <ostream>
 
 #include "base/json_number.h"
 
@@ -195,5 +196,6 @@ std::string dump_ascii(const Json& json) {
 }
 
 std::string Json::dump(int indent) const { return dump_json(*this, indent); }
+std::ostream& operator<<(std::ostream& out, const Json& json) { return out << dump_json(json); }
 
 }  // namespace muster

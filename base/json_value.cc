@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ostream>
 
 namespace muster {
 
@@ -162,8 +161,8 @@ size_t Json::size() const {
 
 const Json* Json::member(std::string_view key) const {
   if (!is_object()) return nullptr;
-  const auto found = data_.object->find(key);
-  return found == data_.object->end() ? nullptr : &found->second;
+  const auto found = data_.object->lower_bound(key);
+  return found != data_.object->end() && found->first == key ? &found->second : nullptr;
 }
 
 const Json* Json::member_or_throw(std::string_view key) const {
@@ -301,6 +300,8 @@ size_t Json::erase(std::string_view key) {
   return 1;
 }
 
+void Json::erase_element(size_t index) { erase(iterator(&element(index))); }
+
 Json::iterator Json::erase(iterator at) {
   if (is_object()) return iterator(data_.object->erase(at.node_));
   if (!is_array()) wrong_type(307, "cannot use erase() with ");
@@ -418,7 +419,5 @@ bool Json::less(const Json& a, const Json& b) {
   };
   return place(a) < place(b);
 }
-
-std::ostream& operator<<(std::ostream& out, const Json& json) { return out << json.dump(); }
 
 }  // namespace muster

@@ -49,7 +49,11 @@ concept JsonContainer = !std::is_same_v<T, Json> && !std::is_same_v<T, JsonItem>
 class Json {
  public:
   using Array = std::vector<Json>;
-  using Object = std::map<std::string, Json, std::less<>>;
+  struct KeyLess {
+    using is_transparent = void;
+    bool operator()(std::string_view a, std::string_view b) const { return a < b; }
+  };
+  using Object = std::map<std::string, Json, KeyLess>;
   using List = std::initializer_list<JsonItem>;
   using iterator = JsonIterator<Json>;
   using const_iterator = JsonIterator<const Json>;
@@ -214,6 +218,10 @@ class Json {
   void merge_patch(const Json& patch);  // RFC 7386
   size_t erase(std::string_view key);
   iterator erase(iterator at);
+  template <JsonIndex I>
+  void erase(I index) {
+    erase_element(static_cast<size_t>(index));
+  }
 
   // As dump_json() of base/json_dump.h.
   std::string dump(int indent = -1) const;
@@ -261,6 +269,7 @@ class Json {
   const Json& element(size_t index) const;
   Json& element(size_t index) { return const_cast<Json&>(std::as_const(*this).element(index)); }
   Json& grown(size_t index);
+  void erase_element(size_t index);
   Json& add(Json&& value);
   const Array& elements() const;
   const Object& members() const;

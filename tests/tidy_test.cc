@@ -130,8 +130,7 @@ Complaints forbidden_code(const Source& source) {
   return bad;
 }
 
-// Json::dump() throws on text that is no UTF-8, and Json::parse() takes any depth: on what others say, either
-// ends the program.
+// One way to text and one from it. Json::parse() throws, which on what others send ends the program.
 Complaints strict_json(const Source& source) {
   static const std::set<std::string> kProduct = {"agent",      "base",    "bench", "cli",
                                                  "controller", "kernels", "lab"};
@@ -145,6 +144,21 @@ Complaints strict_json(const Source& source) {
     const std::string where = source.path + ":" + std::to_string(number);
     if (std::regex_search(line, dump)) bad.push_back(where + ": use dump_json() of base/json_dump.h");
     if (std::regex_search(line, parse)) bad.push_back(where + ": use parse_json() of base/json.h");
+  }
+  return bad;
+}
+
+// nlohmann's header is half of what a source costs to compile; base/json.h stands in its place.
+Complaints foreign_json(const Source& source) {
+  static const std::set<std::string> kMay = {"base/json.cc", "tests/unit/base/json_test.cc"};
+  static const std::regex include(R"(^\s*#\s*include\s*[<"]nlohmann\b)");
+  Complaints bad;
+  if (kMay.count(source.path)) return bad;
+  size_t number = 0;
+  for (const auto& line : lines_of(source.text)) {
+    ++number;
+    if (std::regex_search(line, include))
+      bad.push_back(source.path + ":" + std::to_string(number) + ": use Json of base/json.h");
   }
   return bad;
 }
@@ -393,6 +407,9 @@ TEST_CASE("tidy: every rule can fail", "[tidy]") {
   CHECK(strict_json({"lab/a.cc", "x.dump(2);\nx->dump();\nJson::parse(x);\nnlohmann::json::parse(x);\n"})
             .size() == 4);
   CHECK(strict_json({"lab/a.cc", "dump_json(x);\nJson::parse(embedded::schema);\n// x.dump()\n"}).empty());
+  CHECK(foreign_json({"base/a.h", "#include <nlohmann/json.hpp>\n"}).size() == 1);
+  CHECK(foreign_json({"base/a.cc", "#  include \"nlohmann/json_fwd.hpp\"\n"}).size() == 1);
+  CHECK(foreign_json({"base/json.cc", "#include <nlohmann/json.hpp>\n"}).empty());
   CHECK(forbidden_text({"a.md", std::string("see /wo") + "rk/x\n"}).size() == 1);
 
   CHECK(include_rule({"controller/plan/plan.cc", "#include \"controller/power/power.h\"\n"}).size() == 1);
@@ -426,6 +443,7 @@ TEST_CASE("tidy: the include rule holds, and the logic is deterministic", "[tidy
 TEST_CASE("tidy: nothing is said that must not be", "[tidy]") {
   CHECK(over_tree(forbidden_code, is_cpp) == "");
   CHECK(over_tree(strict_json, is_cpp) == "");
+  CHECK(over_tree(foreign_json, is_cpp) == "");
   CHECK(over_tree(forbidden_text, [](const std::string&) { return true; }) == "");
 }
 

@@ -181,7 +181,7 @@ void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode
                                       fmt::format("revision {}", row.revision))}};
   services.store.write({row}, [call, reply](Status written) {
     if (!written.ok()) return call->error(written.error());
-    call->services.events.add(0, reply["name"], "node",
+    call->services.events.add(0, reply["name"].get<std::string>(), "node",
                               {{"action", "admitted"}, {"revision", reply["revision"]}});
     call->services.spec.changed();
     call->ok(reply);

@@ -146,7 +146,7 @@ class EnginesWord {
 void add_sizes(const Json& node, bool each_its_own, Json& section) {
   for (const char* key : {"size_bytes", "used_bytes"}) {
     if (!node.contains(key)) continue;
-    const uint64_t before = section.value(key, uint64_t{0}), now = node[key];
+    const uint64_t before = section.value(key, uint64_t{0}), now = node[key].get<uint64_t>();
     section[key] = each_its_own ? before + now : std::max(before, now);
   }
 }

@@ -1,5 +1,5 @@
 // Json against nlohmann::json, of which it is a subset: the same text, the same values, the same errors. The one
-// test that includes nlohmann's header (tests/tidy_layout_test.cc).
+// test that includes nlohmann's header (tests/tidy_test.cc).
 #include "base/json.h"
 
 #include <nlohmann/json.hpp>
