@@ -195,7 +195,7 @@ TEST_CASE("an admitted machine is a node of a new revision with its inventory, a
   c.build_image();
   c.discovery_on();
   const auto who = c.show_up(facts());
-  const std::string before = c.get("/v1/spec")["text"];
+  const std::string before = c.get("/v1/spec")["text"].get<std::string>();
   const auto admitted = c.admit({});
   INFO(admitted.body);
   REQUIRE(admitted.status == 200);

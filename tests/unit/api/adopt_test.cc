@@ -83,7 +83,7 @@ TEST_CASE("a host is planned without anything being stored, and declared when th
   CHECK(c.call(Door::local, "GET", "/v1/nodes/spare01").status == 404);
   CHECK(c.get("/v1/nodes/spare01/adopt")["declared"] == false);
 
-  const std::string digest = planned["digest"];
+  const std::string digest = planned["digest"].get<std::string>();
   const Json ticket = c.good(c.adopt({{"digest", digest}}));
   CHECK(ticket["url"] == "https://10.20.0.1:7443");
   CHECK(ticket["pin"] == c.get("/v1/nodes/spare01/adopt")["pin"]);
@@ -102,7 +102,7 @@ TEST_CASE("a host is planned without anything being stored, and declared when th
 
 TEST_CASE("an adoption that was cut off goes on with the same command", "[api][adopt]") {
   Cluster c;
-  const std::string digest = c.good(c.adopt())["digest"];
+  const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
   const Json first = c.good(c.adopt({{"digest", digest}}));
   // The reply was lost. The node is declared by now, so --like is not given.
   const Json planned = c.good(c.adopt({{"like", ""}}));
@@ -128,8 +128,8 @@ TEST_CASE(
     "a spec stored between look and approval makes the approval worthless, and neither overwrites the other",
     "[api][adopt]") {
   Cluster c;
-  const std::string digest = c.good(c.adopt())["digest"];
-  const std::string text = c.get("/v1/spec")["text"];
+  const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
+  const std::string text = c.get("/v1/spec")["text"].get<std::string>();
   REQUIRE(c.call(Door::local, "PUT", "/v1/spec", text + "# later\n").status == 200);
   CHECK(c.adopt({{"digest", digest}}).status == 409);
   const Json planned = c.good(c.adopt());
@@ -142,7 +142,7 @@ TEST_CASE(
 
 TEST_CASE("what the host shows must be what the spec says of it", "[api][adopt]") {
   Cluster c;
-  const std::string digest = c.good(c.adopt())["digest"];
+  const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
   c.good(c.adopt({{"digest", digest}}));
   const auto expect = [&](const Json& change, int status, const std::string& words) {
     const auto answer = c.adopt(change);
@@ -185,7 +185,7 @@ TEST_CASE("an adoption that cannot work says why and stores nothing", "[api][ado
   HardwareFacts evil = found();
   evil.disks[1].model = "secret:bmc";
   CHECK(c.adopt({{"facts", to_json(evil)}}).status >= 400);
-  const std::string digest = c.good(c.adopt())["digest"];
+  const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
   c.start_a_run("node01");
   expect({{"digest", digest}}, 409, "is under way");
   CHECK(c.get("/v1/spec")["revision"] == 1);
@@ -204,7 +204,7 @@ TEST_CASE("only operators adopt, and only they get the agent program that way", 
 
 TEST_CASE("an adopted node needs no image, power or RAM system from the controller", "[api][adopt]") {
   Cluster c;
-  const std::string digest = c.good(c.adopt())["digest"];
+  const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
   c.good(c.adopt({{"digest", digest}}));
   CHECK(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "reimage", "nodes": ["spare01"]})").status ==
         403);
