@@ -42,7 +42,7 @@ struct Cluster : Controller {
     return call(Door::local, "POST", "/v1/plans/" + digest + "/approve", "{}");
   }
   size_t runs() { return good(call(Door::local, "GET", "/v1/runs"))["runs"].size(); }
-  std::string spec() { return good(call(Door::local, "GET", "/v1/spec"))["text"]; }
+  std::string spec() { return good(call(Door::local, "GET", "/v1/spec"))["text"].get<std::string>(); }
   // Until what was written before can be read.
   void settle() {
     for (int i = 0; i < 2; ++i) {

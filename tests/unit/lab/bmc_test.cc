@@ -54,7 +54,9 @@ struct Bench {
 };
 
 std::string message_id(const HttpResponse& response) {
-  return parse_json(response.body).value()["error"]["@Message.ExtendedInfo"][0]["MessageId"];
+  return parse_json(response.body)
+      .value()["error"]["@Message.ExtendedInfo"][0]["MessageId"]
+      .get<std::string>();
 }
 
 }  // namespace

@@ -101,13 +101,13 @@ struct Steps {
     return by_id.at(id).at(node)["params"];
   }
   std::string content(const std::string& id, const std::string& node) const {
-    return params(id, node)["content"];
+    return params(id, node)["content"].get<std::string>();
   }
 };
 
 Names names(const Json& list) {
   Names out;
-  for (const Json& one : list) out.push_back(one["name"]);
+  for (const Json& one : list) out.push_back(one["name"].get<std::string>());
   return out;
 }
 
