@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <regex>
 #include <set>
 
 #include "base/digest.h"
+#include "base/lower.h"
+#include "base/mac.h"
+#include "base/scan.h"
 #include "controller/spec/units.h"
 #include "lab/bmc_profile.h"
 #include "lab/spec_values.h"
@@ -18,6 +20,7 @@ namespace muster::lab {
 namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr size_t kLongestName = 31;
 
 // "node[01-03]" -> node01, node02, node03 with their numbers; a plain name gets the number -1.
 std::vector<RangedName> expand_names(const YAML::Node& pattern, Problems& problems) {
@@ -38,16 +41,26 @@ std::vector<RangedName> expand_names(const YAML::Node& pattern, Problems& proble
 }
 
 Result<int64_t> size_from(const std::string& text) {
-  static const std::regex form(R"(^(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$)");
   static const std::map<std::string, double> units = {
       {"B", 1},           {"KB", 1e3},           {"MB", 1e6},
       {"GB", 1e9},        {"TB", 1e12},          {"KiB", 1024.0},
       {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
-  std::smatch m;
-  if (!std::regex_match(text, m, form))
-    return fail(Code::invalid, "'" + text + "' is not a size such as 8 GiB");
-  const auto bytes = static_cast<int64_t>(std::stod(m[1]) * units.at(m[2]));
+  Scan scan(text);
+  bool good = !scan.take(is_digit).empty();
+  if (good && scan.skip(".")) good = !scan.take(is_digit).empty();
+  scan.take([](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); });
+  const auto unit = units.find(std::string(scan.rest()));
+  if (!good || unit == units.end()) return fail(Code::invalid, "'" + text + "' is not a size such as 8 GiB");
+  const auto bytes = static_cast<int64_t>(std::stod(text) * unit->second);
   return bytes / 512 * 512;
+}
+
+// Lower-case letters, digits and '-', the first not a '-'.
+bool is_name(const std::string& text, size_t longest) {
+  Scan scan(text);
+  if (text.size() > longest || !scan.skip(1, is_lower_or_digit)) return false;
+  scan.take([](char c) { return is_lower_or_digit(c) || c == '-'; });
+  return scan.ended();
 }
 
 void refuse_unknown_keys(const YAML::Node& map, const std::string& where, const std::set<std::string>& known,
@@ -151,7 +164,7 @@ std::vector<DriveTemplate> drives_from(const YAML::Node& list, Problems& problem
     refuse_unknown_keys(item, "lab.drives", {"name", "size", "serial_prefix", "count"}, problems);
     DriveTemplate drive;
     drive.name = scalar(item["name"]);
-    if (!names.insert(drive.name).second || !std::regex_match(drive.name, std::regex("[a-z][a-z0-9-]{0,15}")))
+    if (!names.insert(drive.name).second || !is_name(drive.name, 16) || is_digit(drive.name[0]))
       problems.push_back(
           fmt::format("{}: lab.drives: name '{}' is missing, taken or malformed", at(item), drive.name));
     drive.serial_prefix = scalar(item["serial_prefix"]);
@@ -236,7 +249,7 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     const GroupMember member{i, names.size(), n};
     node.mac = declared_mac(group["mac"], member, problems);
     if (node.mac.empty()) node.mac = derived_mac(node.number, port_number(kProvisioning));
-    if (!std::regex_match(node.mac, std::regex("([0-9a-f]{2}:){5}[0-9a-f]{2}")))
+    if (!is_mac(node.mac) || node.mac != lower(node.mac))
       problems.push_back(fmt::format("node {}: '{}' is not a MAC address", node.name, node.mac));
     node.address = declared_address(group["address"], "address", member, problems);
     node.bmc_address = declared_address(power_address, "power.address", member, problems);
@@ -351,7 +364,7 @@ void refuse_twins(const LabSpec& spec, Problems& problems) {
 
 void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
   spec.cluster = scalar(root["cluster"]);
-  if (!std::regex_match(spec.cluster, std::regex("[a-z0-9][a-z0-9-]{0,30}")))
+  if (!is_name(spec.cluster, kLongestName))
     problems.push_back("cluster: expected a name of lower-case letters, digits and '-'");
   const auto network = root["network"];
   const auto provisioning = network && network.IsMap() ? network["provisioning"] : YAML::Node();
@@ -415,8 +428,7 @@ Result<LabSpec> lab_spec_from_yaml(const std::string& text) {
 }
 
 Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
-  if (!std::regex_match(name, std::regex("[a-z0-9][a-z0-9-]{0,30}")))
-    return fail(Code::invalid, "'" + name + "' is not a node name");
+  if (!is_name(name, kLongestName)) return fail(Code::invalid, "'" + name + "' is not a node name");
   if (find_node(spec, name)) return fail(Code::conflict, "the lab already has a machine named " + name);
   if (spec.nodes.empty())
     return fail(Code::invalid, "the lab has no machine whose settings a new one could copy");

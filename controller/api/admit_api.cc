@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/digest.h"
+#include "base/mac.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
 #include "base/reactor.h"

@@ -152,8 +152,6 @@ class BootService : public BootPort {
   int refused_ = 0;
 };
 
-// "52-54-00-AA" or "52:54:00:aa" -> "52:54:00:aa"
-std::string normal_mac(std::string mac);
 // Returns the name of an undeclared machine, from the MAC it boots from. Its colons make it an invalid host
 // name, so no spec can declare it.
 std::string unknown_name(const std::string& mac);

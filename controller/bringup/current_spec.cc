@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "controller/boot/boot_service.h"
+#include "base/mac.h"
 
 namespace muster {
 

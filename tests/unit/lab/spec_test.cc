@@ -104,6 +104,35 @@ TEST_CASE("a machine added later takes free addresses; a taken name is refused")
   CHECK(make_extra_node(*spec, "no/slash").error().code == Code::invalid);
 }
 
+TEST_CASE("a lab's sizes and names have one form") {
+  const auto drive = [](const std::string& name, const std::string& size) {
+    std::string text = kSpec;
+    const std::string old = "{ name: os, size: 8 GiB }";
+    text.replace(text.find(old), old.size(),
+                 "{ name: \"" + name + "\", serial_prefix: P, size: \"" + size + "\" }");
+    return lab_spec_from_yaml(text);
+  };
+  for (const auto& [size, bytes] : std::map<std::string, int64_t>{{"8 GiB", int64_t{8} << 30},
+                                                                  {"8GiB", int64_t{8} << 30},
+                                                                  {"1.5  GB", 1500000000 / 512 * 512},
+                                                                  {"2147483648 B", int64_t{2} << 30}}) {
+    const auto spec = drive("os", size);
+    REQUIRE(spec.ok());
+    CHECK(spec->nodes[0].drives[0].size_bytes == bytes);
+  }
+  for (const char* size : {"", "8", "GiB", "8 gib", "8. GiB", ".5 GiB", "8.5.1 GiB", "-8 GiB", " 8 GiB",
+                           "8 GiB ", "8,5 GiB", "0x8 GiB", "8e1 GiB"})
+    CHECK_FALSE(drive("os", size).ok());
+  CHECK(drive("a-0123456789abcd", "8 GiB").ok());
+  for (const char* name : {"", "0s", "-s", "Os", "o_s", "a-0123456789abcde"})
+    CHECK_FALSE(drive(name, "8 GiB").ok());
+  auto spec = lab_spec_from_yaml(kSpec);
+  REQUIRE(spec.ok());
+  CHECK(make_extra_node(*spec, "0-" + std::string(29, 'z')).ok());
+  for (const std::string& name : {std::string(), std::string("-a"), std::string("A"), std::string(32, 'z')})
+    CHECK(make_extra_node(*spec, name).error().code == Code::invalid);
+}
+
 TEST_CASE("every problem of a lab spec is reported at once, unknown keys of the lab section too") {
   const auto text = message_of(R"(
 cluster: Not A Name
