@@ -1,5 +1,4 @@
 // muster report import: shows another tool's output next to muster's own results.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -93,17 +92,17 @@ void import_file(Context& context, const Flags& flags) {
 
 }  // namespace
 
-void add_report_import(CLI::App& report, Context& context) {
+void add_report_import(Verb& report, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* verb = report.add_subcommand("import", "show another tool's output next to muster's own numbers");
-  verb->add_option("FILE", flags->file, "file with the tool's output")->required();
-  verb->add_option("--format", flags->format,
-                   fmt::format("{}; default: detected from the content", fmt::join(import_formats(), ", ")))
-      ->check(CLI::IsMember(import_formats()));
-  verb->add_option("--report", flags->report,
-                   "report.json to compare with; default: the controller's newest report, if any");
-  verb->footer("Example:\n  muster report import nccl-tests.log");
-  verb->callback([flags, &context] { import_file(context, *flags); });
+  Verb& verb = report.add_verb("import", "show another tool's output next to muster's own numbers");
+  verb.add_option("FILE", &flags->file, "file with the tool's output").required();
+  verb.add_option("--format", &flags->format,
+                  fmt::format("{}; default: detected from the content", fmt::join(import_formats(), ", ")))
+      .one_of(import_formats());
+  verb.add_option("--report", &flags->report,
+                  "report.json to compare with; default: the controller's newest report, if any");
+  verb.footer("Example:\n  muster report import nccl-tests.log");
+  verb.runs([flags, &context] { import_file(context, *flags); });
 }
 
 }  // namespace muster::cli
