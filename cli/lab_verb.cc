@@ -123,9 +123,10 @@ void run_up(const Flags& flags) {
   if (flags->no_controller) flags->up.controller = false;
   flags->up.say = [](const std::string& line) { fmt::print(stderr, "lab: {}\n", line); };
   show(*flags, lab::up(*process, flags->up), [](const Json& j) {
-    fmt::print("lab {} is up in {}\n", text(j, "cluster"), text(j, "dir"));
-    fmt::print("  SIMULATED HARDWARE: {} machines under {}, powered off\n", j["nodes"].size(),
-               text(j, "accel"));
+    const bool already = j.value("already", false);
+    fmt::print("lab {} is {} in {}\n", text(j, "cluster"), already ? "up already" : "up", text(j, "dir"));
+    fmt::print("  SIMULATED HARDWARE: {} machines under {}{}\n", j["nodes"].size(), text(j, "accel"),
+               already ? "" : ", powered off");
     print_conditions(j);
     fmt::print("  spec with the lab's key:  {}\n", text(j, "spec"));
     fmt::print("  the BMCs' user:password:   {}\n", text(j, "bmc_secret_file"));
@@ -256,12 +257,17 @@ CLI::App* verb(CLI::App& parent, const Flags& flags, const char* name, const cha
 }
 
 void add_up_down(CLI::App& lab_app, const Flags& flags) {
-  auto* up = verb(lab_app, flags, "up", "start the virtual cluster of SPEC, with all machines powered off");
+  auto* up =
+      verb(lab_app, flags, "up",
+           "start the virtual cluster of SPEC, with all machines powered off; a lab that is up with the same "
+           "machines is left as it is");
   up->add_option("spec", flags->up.spec_path, "cluster.yaml, with an optional `lab:` section")->required();
   auto* with = up->add_flag("--controller", flags->controller, "fail unless musterd is installed");
   up->add_flag("--no-controller", flags->no_controller, "do not start musterd")->excludes(with);
   up->add_option("--add", flags->up.add, "add a machine that the spec does not declare (repeatable)");
   up->add_option("--accel", flags->accel, "kvm or tcg (default: kvm if a probe boot works)");
+  up->add_flag("--replace-partial", flags->up.replace_partial,
+               "if an earlier lab in the folder is only partly up, take it down, with its drives, first");
   up->callback([flags] { run_up(flags); });
 
   auto* down = verb(lab_app, flags, "down",
