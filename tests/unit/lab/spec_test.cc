@@ -120,23 +120,26 @@ lab: { memory: 5, profile: hal-9000, drives: [ { name: os, size: 8 potatoes } ] 
   CHECK(has(message_of("just text"), "not a YAML map"));
 }
 
-TEST_CASE("the quickstart spec is a lab of three") {
-  auto text = Files("/").read(source_dir() + "/lab/quickstart.yaml");
+TEST_CASE("the specs of quickstart and rehearsal are labs of three and of two machines") {
+  const auto [file, machines, drives] = GENERATE(table<std::string, size_t, size_t>(
+      {{"/lab/quickstart.yaml", 3, 4}, {"/lab/one-server.yaml", 2, 3}}));
+  CAPTURE(file);
+  auto text = Files("/").read(source_dir() + file);
   REQUIRE(text.ok());
   auto spec = lab_spec_from_yaml(*text);
   REQUIRE(spec.ok());
-  REQUIRE(spec->nodes.size() == 3);
-  CHECK(spec->nodes[2].bmc_address == "10.20.1.13");
-  CHECK(spec->nodes[0].drives.size() == 4);
+  REQUIRE(spec->nodes.size() == machines);
+  CHECK(spec->nodes[1].bmc_address == "10.20.1.12");
+  CHECK(spec->nodes[0].drives.size() == drives);
   // With a key in place it is also a cluster spec without complaint, and both readers see the same machines.
   const auto blob = std::string("\0\0\0\x0bssh-ed25519\0\0\0\x20", 19) + std::string(32, 'k');
   const std::string token = "ssh-ed25519 LAB_SSH_KEY";
   REQUIRE(text->find(token) != std::string::npos);
   auto parsed = parse_spec(text->replace(text->find(token), token.size(), "ssh-ed25519 " + to_base64(blob)));
-  for (const auto& error : parsed.errors) FAIL_CHECK(to_string(error, "lab/quickstart.yaml"));
-  REQUIRE(parsed.spec.nodes.size() == 3);
+  for (const auto& error : parsed.errors) FAIL_CHECK(to_string(error, file));
+  REQUIRE(parsed.spec.nodes.size() == machines);
   CHECK(parsed.spec.lab);
-  for (size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < machines; ++i) {
     CHECK(parsed.spec.nodes[i].name == spec->nodes[i].name);
     CHECK(parsed.spec.nodes[i].mac == spec->nodes[i].mac);
     CHECK(parsed.spec.nodes[i].address == spec->nodes[i].address);
