@@ -47,14 +47,16 @@ check_machine() {
     stop "the three virtual machines need 7000 MiB of memory, and $(available_mib) MiB are available: end other programs, then start again"
   has_room "$MUSTER_LAB_DIR" 10 "the lab"
 }
-say_duration() {
-  local cores compile
+plan_build() {
+  local cores compile by_memory=$(($(available_mib) / 900))   # what a compiler takes at most, in MiB
   cores=$(nproc)
+  [[ $by_memory -ge $cores ]] || cores=$((by_memory > 0 ? by_memory : 1))
+  export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$cores}
   compile=$(((build_processor_min + cores - 1) / cores))
   if [[ -x build/muster ]]; then
     echo "The lab takes about $lab_min min. There is a build already: only what has changed since is compiled, at most about $compile min more."
   else
-    echo "This takes about $((compile + lab_min)) min: about $compile to compile, with the $cores processors of this machine, and $lab_min for the lab."
+    echo "This takes about $((compile + lab_min)) min: about $compile to compile, on $cores processors, and $lab_min for the lab."
   fi
   echo "You can interrupt it (Ctrl-C); started again, it goes on where it stopped."
 }
@@ -105,7 +107,7 @@ if ! flock -n 9; then
   flock 9
 fi
 check_machine
-say_duration
+plan_build
 step=packages
 echo "==> packages"
 scripts/deps.sh build lab

@@ -20,6 +20,7 @@ text() {
   else echo "$finished of $total, about $(((left + 30) / 60)) min left"; fi
 }
 show() {
+  [[ $finished -gt 0 ]] || return 0
   if [[ $terminal -eq 1 ]]; then printf '\r\033[K%s' "$(text)"; pending=1
   elif [[ $((elapsed - last)) -ge $every || ( $finished -eq $total && $last -gt 0 ) ]]; then last=$elapsed; text; fi
 }
