@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,7 @@
 
 namespace muster {
 
-using Json = nlohmann::json;
+class Json;
 
 struct SystemFacts {  // SMBIOS
   std::string vendor = {};
@@ -111,15 +110,19 @@ struct BootFacts {
   std::string standing;  // the default slot, started unless a one-time boot is requested; "": unknown
   std::string no_trial;  // why a one-time boot of the other slot is not possible; "": it is
   std::map<std::string, SlotFacts> slots;
+
+  bool empty() const { return running.empty(); }
 };
 
-// The part of the machine that the agent may use (read by agent/facts/node_share.h). `words` empty: all of it, or
-// the agent is too old to report it.
+// The part of the machine that the agent may use (read by agent/facts/node_share.h). `words` empty: all of
+// it, or the agent is too old to report it.
 struct ShareFacts {
   double cores = 0;  // logical processors; fractional for a CPU time quota
   int of_cores = 0;
   std::string cores_by = {};            // "cpuset", "affinity", "cpu.max"; empty: all
   std::vector<std::string> words = {};  // "32 of 128 cores (cpuset)"
+
+  bool empty() const { return words.empty(); }
 };
 
 struct HardwareFacts {

@@ -2,16 +2,15 @@
 // For writing, see base/json_dump.h; objects keep their keys sorted, so equal values give equal text.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/json_value.h"
 #include "base/result.h"
 
 namespace muster {
-
-using Json = nlohmann::json;
 
 // Parses text; Code::invalid with the position, or when it is nested more than 100 levels deep.
 Result<Json> parse_json(std::string_view text);
@@ -45,12 +44,13 @@ class JsonReader {
 
  private:
   const Json* find(const char* key, bool required);
+  void wrong_type(const Json& field, const char* key);
   template <typename T>
   void read(const Json& field, const char* key, T& out) {
     try {
       field.get_to(out);
     } catch (const Json::exception&) {
-      problems_.push_back(path_ + "." + key + ": wrong type (" + field.type_name() + ")");
+      wrong_type(field, key);
     }
   }
 

@@ -1,6 +1,6 @@
 // dump_json: converts JSON values to text everywhere in muster. It never throws: texts from tools, BMCs and
-// drives can contain anything, and bytes that are not UTF-8 become U+FFFD. (Json::dump() throws on them;
-// tests/tidy_test.cc forbids it outside this unit.)
+// drives can contain anything, and bytes that are not UTF-8 become U+FFFD. Numbers that JSON does not have
+// become null.
 #pragma once
 
 #include <string>

@@ -5,32 +5,22 @@
 #include <algorithm>
 
 #include "base/digest.h"
-#include "base/json.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 
 namespace muster {
+
+MUSTER_RECORD(ImageFrame, index, offset, raw_bytes, stored_bytes, zero, raw_sha256, stored_sha256)
+MUSTER_RECORD(ImageFile, role, name, sha256, size)
+// Images of older versions keep their digest: they have no `trial`.
+MUSTER_RECORD(ImageManifest, format, name, digest, os, kernel, raw_size, frame_size, frames, files,
+              sparse(trial))
+
 namespace {
 
-Json frame_json(const ImageFrame& f) {
-  Json j = {{"index", f.index},
-            {"offset", f.offset},
-            {"raw_bytes", f.raw_bytes},
-            {"stored_bytes", f.stored_bytes},
-            {"zero", f.zero},
-            {"raw_sha256", f.raw_sha256},
-            {"stored_sha256", f.stored_sha256}};
-  return j;
-}
-
-Json body_json(const ImageManifest& m) {
-  Json frames = Json::array(), files = Json::array();
-  for (const auto& f : m.frames) frames.push_back(frame_json(f));
-  for (const auto& f : m.files)
-    files.push_back({{"role", f.role}, {"name", f.name}, {"sha256", f.sha256}, {"size", f.size}});
-  Json out = {{"format", m.format},          {"name", m.name},           {"os", m.os},
-              {"kernel", m.kernel},          {"raw_size", m.raw_size},   {"frame_size", m.frame_size},
-              {"frames", std::move(frames)}, {"files", std::move(files)}};
-  if (m.trial) out["trial"] = true;  // older images keep their digest
+Json body_json(const ImageManifest& manifest) {
+  Json out = record_json(manifest);
+  out.erase("digest");
   return out;
 }
 
@@ -89,53 +79,11 @@ uint64_t ImageManifest::stored_size() const {
 
 std::string manifest_digest(const ImageManifest& manifest) { return sha256(dump_json(body_json(manifest))); }
 
-std::string to_text(const ImageManifest& manifest) {
-  Json j = body_json(manifest);
-  j["digest"] = manifest.digest;
-  return dump_json(j);
-}
+std::string to_text(const ImageManifest& manifest) { return dump_json(record_json(manifest)); }
 
 Result<ImageManifest> manifest_from_text(std::string_view text) {
   TRY(const Json json, parse_json(text));
-  ImageManifest m;
-  JsonReader r(json, "manifest");
-  Json frames, files;
-  r.get("format", m.format);
-  r.get("name", m.name);
-  r.get("digest", m.digest);
-  r.get("os", m.os);
-  r.get("kernel", m.kernel);
-  r.get("raw_size", m.raw_size);
-  r.get("frame_size", m.frame_size);
-  r.get("frames", frames);
-  r.get("files", files);
-  r.get_or("trial", m.trial, false);
-  TRY_(r.finish());
-  if (!frames.is_array() || !files.is_array())
-    return fail(Code::invalid, "manifest: `frames` and `files` must be lists");
-  for (const auto& item : frames) {
-    ImageFrame f;
-    JsonReader fr(item, fmt::format("manifest.frames[{}]", m.frames.size()));
-    fr.get("index", f.index);
-    fr.get("offset", f.offset);
-    fr.get("raw_bytes", f.raw_bytes);
-    fr.get("stored_bytes", f.stored_bytes);
-    fr.get("stored_sha256", f.stored_sha256);
-    fr.get("raw_sha256", f.raw_sha256);
-    fr.get("zero", f.zero);
-    TRY_(fr.finish());
-    m.frames.push_back(std::move(f));
-  }
-  for (const auto& item : files) {
-    ImageFile f;
-    JsonReader fr(item, fmt::format("manifest.files[{}]", m.files.size()));
-    fr.get("role", f.role);
-    fr.get("name", f.name);
-    fr.get("sha256", f.sha256);
-    fr.get("size", f.size);
-    TRY_(fr.finish());
-    m.files.push_back(std::move(f));
-  }
+  TRY(auto m, read_record<ImageManifest>(json, "manifest"));
   TRY_(check(m));
   if (manifest_digest(m) != m.digest)
     return fail(Code::corrupt, "manifest: the digest does not match the content");

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/record.h"
 #include "base/time.h"
 
 namespace muster::wire {
@@ -24,6 +24,9 @@ constexpr int kVersion = 1;
 
 // Where an agent runs.
 enum class Mode { ram, installed, adopted };
+inline constexpr Words<Mode, 3> kModeWords = {
+    {{Mode::ram, "ram"}, {Mode::installed, "installed"}, {Mode::adopted, "adopted"}}};
+MUSTER_WORDS(Mode, kModeWords)
 std::string_view to_string(Mode mode);
 Result<Mode> mode_from_string(std::string_view word);
 
@@ -110,6 +113,7 @@ Json to_json(const EventBatch& m);
 Result<JoinRequest> join_request_from_json(const Json& j);
 Result<JoinReply> join_reply_from_json(const Json& j);
 Result<WorkOrder> work_order_from_json(const Json& j);
+Status read_own(const Json& j, WorkOrder& out);
 Result<PollReply> poll_reply_from_json(const Json& j);
 Result<Event> event_from_json(const Json& j);
 Result<EventBatch> event_batch_from_json(const Json& j);
@@ -136,6 +140,7 @@ struct Step {
 };
 Json to_json(const Step& s);
 Result<Step> step_from_json(const Json& j);
+Status read_own(const Json& j, Step& out);
 
 // image: which disk to write and with what. The agent rejects the order unless everything matches.
 struct ImageJob {

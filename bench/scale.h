@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "controller/bringup/plan_worker.h"
-#include "controller/bringup/playbook_shelf.h"
+#include "controller/bringup/playbook_cache.h"
 #include "controller/bringup/run_viewer.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
@@ -159,7 +159,7 @@ class ScaleCluster : private PowerPort, private BootPort {
   std::unique_ptr<Executor> executor_;
   ExecutorHooks real_;  // the daemon's, of executor_
   // Files have times of the real clock.
-  PlaybookShelf shelf_{"playbooks", [] { return std::time(nullptr) * kSecond; }};
+  PlaybookCache shelf_{"playbooks", [] { return std::time(nullptr) * kSecond; }};
   RunViewer viewer_;
   PlannerInput surroundings_;  // without the nodes, and the content of spec and playbooks
   const Spec spec_;

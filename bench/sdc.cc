@@ -1,6 +1,6 @@
-// Counts which check for silent data corruption sees which flipped bit, on the CPU reference (kernels/cpu/sdc.h).
-// Closes with one line of JSON; exits 1 when a flip that changed the output was missed, or a clean product
-// was reported as faulty. usage: muster-bench-sdc [FLIPS [CLEAN TRIALS]]
+// Counts which check for silent data corruption sees which flipped bit, on the CPU reference
+// (kernels/cpu/sdc.h). Closes with one line of JSON; exits 1 when a flip that changed the output was missed,
+// or a clean product was reported as faulty. usage: muster-bench-sdc [FLIPS [CLEAN TRIALS]]
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>

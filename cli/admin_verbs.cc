@@ -1,5 +1,4 @@
 // muster version, backup, sim.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -47,26 +46,27 @@ void sim(Context& context, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-void add_version(CLI::App& app, Context& context) {
-  app.add_subcommand("version", "print the versions of this program and of the controller")
-      ->callback([&context] { version(context); });
+void add_version(Verb& app, Context& context) {
+  app.add_verb("version", "print the versions of this program and of the controller").runs([&context] {
+    version(context);
+  });
 }
 
-void add_backup(CLI::App& app, Context& context) {
+void add_backup(Verb& app, Context& context) {
   auto path = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand("backup",
-                                      "write a consistent copy of the controller's database to a file on the "
-                                      "controller host; keys are not included");
-  verb->add_option("FILE", *path)->required();
-  verb->footer("Example:\n  muster backup /srv/backup/muster.db");
-  verb->callback([path, &context] { backup(context, *path); });
+  Verb& verb = app.add_verb("backup",
+                            "write a consistent copy of the controller's database to a file on the "
+                            "controller host; keys are not included");
+  verb.add_option("FILE", path.get()).required();
+  verb.footer("Example:\n  muster backup /srv/backup/muster.db");
+  verb.runs([path, &context] { backup(context, *path); });
 }
 
-void add_sim(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand(
+void add_sim(Verb& app, Context& context) {
+  Verb& verb = app.add_verb(
       "sim", "simulate the planner, the executor and the agents in one process, reproducibly from a seed");
-  verb->prefix_command();
-  verb->callback([verb, &context] { sim(context, verb->remaining()); });
+  verb.takes_rest();
+  verb.runs([&context](const Given& given) { sim(context, given.rest); });
 }
 
 }  // namespace muster::cli

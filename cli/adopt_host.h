@@ -26,7 +26,8 @@ Status is_allowed(const SshTarget& target, const std::vector<std::string>& allow
 class Host {
  public:
   Host(SshTarget target, const std::string& agent) : target_(std::move(target)), agent_(agent) {}
-  // Returns the agent's answer (agent/joining/adopting.h) or its error. `timeout`: the request may have taken effect.
+  // Returns the agent's answer (agent/joining/adopting.h) or its error. `timeout`: the request may have taken
+  // effect.
   Result<Json> request(const Json& what, DurationMs deadline);
   // Returns {facts, joined, steps: [{step, module, outcome, diff, message}]}: the host's facts, and the
   // results of checking `steps` on it. conflict: the host cannot be adopted.

@@ -23,8 +23,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr DurationMs kConnect = 20 * kSecond, kStart = 5 * kMinute;
-constexpr size_t kAtOnce = 64;  // simultaneous connections, one mostly waiting thread each
+constexpr DurationMs kAdoptConnect = 20 * kSecond, kStart = 5 * kMinute;
+constexpr size_t kAdoptAtOnce = 64;  // simultaneous connections, one mostly waiting thread each
 
 // One of the hosts that are adopted together.
 struct One {
@@ -44,7 +44,7 @@ void for_all(std::vector<One>& hosts, const std::function<Status(One&)>& work) {
     for (size_t i = next++; i < hosts.size(); i = next++) hosts[i].outcome = work(hosts[i]);
   };
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < std::min(hosts.size(), kAtOnce); ++i) threads.emplace_back(take);
+  for (size_t i = 0; i < std::min(hosts.size(), kAdoptAtOnce); ++i) threads.emplace_back(take);
   for (auto& thread : threads) thread.join();
 }
 
@@ -84,7 +84,7 @@ Status show_different_keys(const std::vector<One>& hosts) {
 // Sets each host's pinned key: from the spec or the command line, or confirmed by the operator.
 Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
   for_all(hosts, [](One& one) -> Status {
-    TRY(one.target.host_key, learn_host_key(one.target.address, one.target.port, kConnect, one.allowed));
+    TRY(one.target.host_key, learn_host_key(one.target.address, one.target.port, kAdoptConnect, one.allowed));
     return one.allowed.empty() ? Status(Ok{}) : is_allowed(one.target, one.allowed, one.declared);
   });
   TRY_(together(hosts, "were rejected because of their host key; nothing was sent to any host"));
@@ -123,7 +123,7 @@ void share_steps(const Json& planned, std::vector<One>& hosts) {
   }
 }
 
-std::vector<std::string> words_of(const std::string& line) {
+std::vector<std::string> line_words(const std::string& line) {
   std::istringstream in(line);
   return {std::istream_iterator<std::string>(in), {}};
 }
@@ -135,7 +135,7 @@ std::optional<std::vector<std::string>> keys_given(const Json& step, const std::
     return std::nullopt;
   std::vector<std::string> out;
   for (const Json& line : params["keys"])
-    if (const auto words = words_of(line.is_string() ? line.get<std::string>() : ""); words.size() > 1)
+    if (const auto words = line_words(line.is_string() ? line.get<std::string>() : ""); words.size() > 1)
       out.push_back(words[1]);
   return out;
 }

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <map>
 
+#include "base/command_line.h"
 #include "base/json_dump.h"
 #include "base/time.h"
 #include "cli/follow.h"
@@ -141,9 +141,9 @@ bool confirm_prompt(const std::string& question) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
-void add_approval(CLI::App* verb, Approval& approval, const std::string& what) {
-  verb->add_flag("--yes,-y", approval.yes, what);
-  verb->add_option("--approve", approval.digest, "approve exactly the plan with this digest");
+void add_approval(Verb& verb, Approval& approval, const std::string& what) {
+  verb.add_flag("--yes,-y", &approval.yes, what);
+  verb.add_option("--approve", &approval.digest, "approve exactly the plan with this digest");
 }
 
 Status approve(const Context& context, const Approval& approval, const Json& planned,

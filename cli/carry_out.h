@@ -7,8 +7,8 @@
 
 #include "cli/cli_context.h"
 
-namespace CLI {
-class App;
+namespace muster {
+class Verb;
 }
 
 namespace muster::cli {
@@ -19,7 +19,7 @@ struct Approval {
 };
 
 // Adds --yes and --approve to a verb. `approval` must live as long as the app.
-void add_approval(CLI::App* verb, Approval& approval,
+void add_approval(Verb& verb, Approval& approval,
                   const std::string& what = "approve the plan without a prompt");
 
 struct Goal {

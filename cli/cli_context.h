@@ -1,6 +1,6 @@
 // Shared by every verb of the `muster` command: global flags, the exit code, and access to the controller.
 //
-// A verb is one file with one function `add_VERB(CLI::App&, Context&)` (cli/verbs.h) that declares its flags
+// A verb is one file with one function `add_VERB(Verb&, Context&)` (cli/verbs.h) that declares its flags
 // and sets a callback; the callback writes Context::exit. Output for machines (--json) goes to stdout as one
 // JSON value, for people to stdout, errors to stderr.
 #pragma once

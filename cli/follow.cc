@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto kRefresh = milliseconds(700);
+constexpr auto kFollowRefresh = milliseconds(700);
 constexpr auto kLull = milliseconds(120);  // several events within this time cause one redraw
 constexpr int kPatience = 120;             // failed refreshes before giving up
 
@@ -37,7 +37,7 @@ class Waker {
 
   void wait() {
     std::unique_lock lock(shared_->mutex);
-    shared_->changed.wait_for(lock, kRefresh, [this] { return shared_->fresh; });
+    shared_->changed.wait_for(lock, kFollowRefresh, [this] { return shared_->fresh; });
     shared_->fresh = false;
     lock.unlock();
     std::this_thread::sleep_for(kLull);

@@ -287,15 +287,15 @@ void HostsReader::read_addresses(const Entry& entry, const Word& at, const std::
 
 void HostsReader::read_group(const Entry& entry, const Word& at, std::vector<ListedHost>& hosts) {
   static constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz";
-  constexpr size_t kLongest = 40;
+  constexpr size_t kLongestName = 40;
   const std::string allowed = std::string(letters) + "0123456789-";
-  if (at.text.size() > kLongest || letters.find(at.text[0]) == std::string_view::npos ||
+  if (at.text.size() > kLongestName || letters.find(at.text[0]) == std::string_view::npos ||
       at.text.find_first_not_of(allowed) != std::string::npos)
     return error(
         entry, at,
         fmt::format("'{}' is not a group name: expected a lower-case letter, then up to {} lower-case "
                     "letters, digits and '-'",
-                    at.text.substr(0, 60), kLongest - 1));
+                    at.text.substr(0, 60), kLongestName - 1));
   for (ListedHost& host : hosts) host.group = at.text;
 }
 

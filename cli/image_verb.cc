@@ -1,5 +1,4 @@
 // muster image: builds, lists, imports and exports the images of nodes.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -11,7 +10,7 @@
 namespace muster::cli {
 namespace {
 
-void list(Context& context) {
+void list_images(Context& context) {
   const auto images = Api(context).get("/v1/images");
   if (!images.ok()) return complain(context, images.error());
   show(context, *images, [&] {
@@ -25,65 +24,66 @@ void list(Context& context) {
 
 // The controller opens these paths, so relative paths are made absolute with this process's working
 // directory.
-std::string absolute(const std::string& path) {
+std::string absolute_path(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
 void import_from(Context& context, const std::string& path) {
-  const auto done = image_job(context, "import", path, {{"path", absolute(path)}});
+  const auto done = image_job(context, "import", path, {{"path", absolute_path(path)}});
   if (!done.ok()) return complain(context, done.error());
-  if (context.json) list(context);
+  if (context.json) list_images(context);
 }
 
 void export_to(Context& context, const std::string& name, const std::string& path) {
-  const std::string file = absolute(path);
+  const std::string file = absolute_path(path);
   const auto done = image_job(context, "export", name, {{"name", name}, {"path", file}});
   if (!done.ok()) return complain(context, done.error());
   show(context, {{"name", name}, {"path", file}}, [&] { fmt::print("{}\n", file); });
 }
 
-void add_transfer(CLI::App& verb, Context& context) {
+void add_transfer(Verb& verb, Context& context) {
   auto from = std::make_shared<std::string>();
-  CLI::App* in = verb.add_subcommand(
-      "import", "import an image that another controller exported, after verifying it completely");
-  in->add_option("FILE|DIR", *from,
-                 "the exported file, or the folder that it was unpacked into, on the controller host")
-      ->required();
-  in->callback([from, &context] { import_from(context, *from); });
+  Verb& in = verb.add_verb("import",
+                           "import an image that another controller exported, after verifying it completely");
+  in.add_option("FILE|DIR", from.get(),
+                "the exported file, or the folder that it was unpacked into, on the controller host")
+      .required();
+  in.runs([from, &context] { import_from(context, *from); });
   auto name = std::make_shared<std::string>();
   auto to = std::make_shared<std::string>();
-  CLI::App* out = verb.add_subcommand(
-      "export", "export an image to one file, for `muster image import` on another controller");
-  out->add_option("NAME", *name)->required();
-  out->add_option("FILE", *to, "file to create on the controller host; must not exist yet")->required();
-  out->callback([name, to, &context] { export_to(context, *name, *to); });
+  Verb& out =
+      verb.add_verb("export", "export an image to one file, for `muster image import` on another controller");
+  out.add_option("NAME", name.get()).required();
+  out.add_option("FILE", to.get(), "file to create on the controller host; must not exist yet").required();
+  out.runs([name, to, &context] { export_to(context, *name, *to); });
 }
 
 }  // namespace
 
-void add_image(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("image", "manage operating system images");
-  verb->require_subcommand(1);
-  verb->add_subcommand("list", "list the images that are built, and those that the spec needs")
-      ->callback([&context] { list(context); });
+void add_image(Verb& app, Context& context) {
+  Verb& verb = app.add_verb("image", "manage operating system images");
+  verb.needs_verb();
+  verb.add_verb("list", "list the images that are built, and those that the spec needs").runs([&context] {
+    list_images(context);
+  });
   auto order = std::make_shared<ImageOrder>();
-  CLI::App* build = verb->add_subcommand(
-      "build", "build an image from its recipe; default: all images that the spec needs");
-  build->add_option("NAME", order->name,
-                    "a name from the spec's `images`, or a recipe's name such as debian-12");
-  build->add_flag("--rebuild", order->rebuild,
-                  "build even if nothing changed, for example to get new package versions");
-  build->add_option("--bake", order->bake, "playbooks to bake into an image that is not in the spec")
-      ->delimiter(',');
-  build->add_option("--recipe", order->recipe,
-                    "recipe to build from; default: NAME, or debian-13 with --bake");
-  build->callback([order, &context] {
+  Verb& build =
+      verb.add_verb("build", "build an image from its recipe; default: all images that the spec needs");
+  build.add_option("NAME", &order->name,
+                   "a name from the spec's `images`, or a recipe's name such as debian-12");
+  build.add_flag("--rebuild", &order->rebuild,
+                 "build even if nothing changed, for example to get new package versions");
+  build.add_option("--bake", &order->bake, "playbooks to bake into an image that is not in the spec")
+      .separated_by(',');
+  build.add_option("--recipe", &order->recipe,
+                   "recipe to build from; default: NAME, or debian-13 with --bake");
+  build.runs([order, &context] {
     if (const auto built = build_images(context, *order); !built.ok())
       return complain(context, built.error());
-    if (context.json) list(context);
+    if (context.json) list_images(context);
   });
-  add_transfer(*verb, context);
-  verb->footer(
+  add_transfer(verb, context);
+  verb.footer(
       "Examples:\n  muster image build debian-12\n  muster image build gpu --bake gpu,hpc,apptainer\n  "
       "muster image list\n"
       "  muster image export gpu /srv/gpu.image\n  muster image import /srv/gpu.image");

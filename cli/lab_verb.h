@@ -5,12 +5,12 @@
 // parse. Thread: the main thread. `lab ssh` replaces the process.
 #pragma once
 
-namespace CLI {
-class App;
+namespace muster {
+class Verb;
 }
 
 namespace muster::cli {
 
-void add_lab_verb(CLI::App& app, const bool& json, int& exit);
+void add_lab_verb(Verb& app, const bool& json, int& exit);
 
 }  // namespace muster::cli

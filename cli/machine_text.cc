@@ -15,10 +15,6 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string text_at(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_string() ? clean(it->get<std::string>()) : "";
-}
 int64_t time_at(const Json& object, const char* key) {
   const auto it = object.is_object() ? object.find(key) : object.end();
   return it != object.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
@@ -72,7 +68,7 @@ std::string gpu_words(const HardwareFacts& facts) {
 }
 
 std::vector<std::string> machine_row(const Json& machine) {
-  std::vector<std::string> row = {text_at(machine, "name"), when(time_at(machine, "time"))};
+  std::vector<std::string> row = {clean_at(machine, "name"), when(time_at(machine, "time"))};
   const auto facts =
       machine.contains("facts") ? hardware_facts_from_json(machine["facts"]) : Result<HardwareFacts>(Error{});
   if (!facts.ok()) {
@@ -111,8 +107,8 @@ std::string parts(const HardwareFacts& f) {
 std::string render_nodes(const Json& nodes) {
   Rows rows = {{"NODE", "ROLE", "STATE", "ADDRESS", "MAC", "LAST SEEN"}};
   for (const Json& n : nodes.value("nodes", Json::array()))
-    rows.push_back({text_at(n, "name"), text_at(n, "role"), text_at(n, "state"), text_at(n, "address"),
-                    text_at(n, "mac"), when(time_at(n, "last_seen"))});
+    rows.push_back({clean_at(n, "name"), clean_at(n, "role"), clean_at(n, "state"), clean_at(n, "address"),
+                    clean_at(n, "mac"), when(time_at(n, "last_seen"))});
   std::string out = table(rows);
   const Json unknown = nodes.value("unknown_machines", Json::array());
   const int64_t until = time_at(nodes, "discover_until");
@@ -127,16 +123,16 @@ std::string render_nodes(const Json& nodes) {
 }
 
 std::string render_machine(const Json& node) {
-  Rows head = {{text_at(node, "name") + ":", text_at(node, "state")}};
+  Rows head = {{clean_at(node, "name") + ":", clean_at(node, "state")}};
   static constexpr std::pair<const char*, const char*> kLines[] = {
       {"reason:", "reason"}, {"role:", "role"}, {"address:", "address"},
       {"MAC:", "mac"},       {"BMC:", "bmc"},   {"image:", "image_digest"}};
   for (const auto& [words, key] : kLines)
-    if (const auto value = text_at(node, key); !value.empty()) head.push_back({words, value});
+    if (const auto value = clean_at(node, key); !value.empty()) head.push_back({words, value});
   if (const Json adopted = node.value("adopted", Json()); adopted.is_object())
-    head.push_back(
-        {"adopted:", fmt::format("{}@{}:{}, host key {}", text_at(adopted, "user"), text_at(adopted, "host"),
-                                 adopted.value("port", 22), text_at(adopted, "host_key"))});
+    head.push_back({"adopted:",
+                    fmt::format("{}@{}:{}, host key {}", clean_at(adopted, "user"), clean_at(adopted, "host"),
+                                adopted.value("port", 22), clean_at(adopted, "host_key"))});
   head.push_back({"last seen:", when(time_at(node, "last_seen"))});
   head.push_back({"inventory from:", when(time_at(node, "facts_time"))});
   const auto facts = node.contains("facts") && node["facts"].is_object()

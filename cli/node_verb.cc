@@ -1,5 +1,4 @@
 // muster node: lists, adds, adopts, quarantines and removes nodes.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "base/time.h"
@@ -13,7 +12,7 @@
 namespace muster::cli {
 namespace {
 
-struct Flags {
+struct NodeFlags {
   std::string node, reason, report = "muster-report";
   std::string like, mac, machine, power_address, address;
   std::string state, duration = "1 h";
@@ -22,19 +21,19 @@ struct Flags {
   Approval approval;
 };
 
-void list(Context& context) {
+void list_nodes(Context& context) {
   const auto nodes = Api(context).get("/v1/nodes");
   if (!nodes.ok()) return complain(context, nodes.error());
   show(context, *nodes, [&] { fmt::print("{}", render_nodes(*nodes)); });
 }
 
-void show_node(Context& context, const Flags& flags) {
+void show_node(Context& context, const NodeFlags& flags) {
   const auto node = Api(context).get("/v1/nodes/" + url_encode(flags.node));
   if (!node.ok()) return complain(context, node.error());
   show(context, *node, [&] { fmt::print("{}", render_machine(*node)); });
 }
 
-void discover(Context& context, const Flags& flags) {
+void discover(Context& context, const NodeFlags& flags) {
   if (flags.state != "on" && flags.state != "off")
     return complain(context, fail(Code::invalid, "expected `on` or `off`"));
   const auto how_long = parse_duration(flags.duration);
@@ -51,7 +50,7 @@ void discover(Context& context, const Flags& flags) {
   });
 }
 
-void quarantine(Context& context, const Flags& flags) {
+void quarantine(Context& context, const NodeFlags& flags) {
   Api api(context);
   const Json body = flags.release ? Json{{"release", true}} : Json{{"reason", flags.reason}};
   const auto done = api.post("/v1/nodes/" + url_encode(flags.node) + "/quarantine", body);
@@ -59,14 +58,14 @@ void quarantine(Context& context, const Flags& flags) {
   show(context, *done, [&] { fmt::print("{}: {}\n", flags.node, done->value("state", "")); });
 }
 
-void forget(Context& context, const Flags& flags) {
+void forget(Context& context, const NodeFlags& flags) {
   const auto done = Api(context).remove("/v1/nodes/" + url_encode(flags.node));
   if (!done.ok()) return complain(context, done.error());
   show(context, *done, [&] { fmt::print("{} removed\n", flags.node); });
 }
 
 // Returns the MAC given with --mac or in --machine unknown-<MAC>.
-Result<std::string> wanted_mac(const Flags& flags) {
+Result<std::string> wanted_mac(const NodeFlags& flags) {
   const std::string prefix = "unknown-";
   if (flags.machine.empty()) return flags.mac;
   if (!flags.mac.empty())
@@ -79,7 +78,7 @@ Result<std::string> wanted_mac(const Flags& flags) {
 }
 
 // Declares an undeclared machine as a node of the spec. False: this failed, and the error was printed.
-bool declare(Context& context, const Flags& flags) {
+bool declare(Context& context, const NodeFlags& flags) {
   const auto mac = wanted_mac(flags);
   if (!mac.ok()) return complain(context, mac.error()), false;
   Api api(context);
@@ -101,7 +100,7 @@ bool declare(Context& context, const Flags& flags) {
   return true;
 }
 
-void admit(Context& context, const Flags& flags) {
+void admit(Context& context, const NodeFlags& flags) {
   const bool declared = flags.like.empty();
   if (declared && !(flags.mac + flags.machine + flags.power_address + flags.address).empty())
     return complain(context, fail(Code::invalid,
@@ -119,11 +118,11 @@ void admit(Context& context, const Flags& flags) {
                flags.node);
 }
 
-void adopt_named(Context& context, const Flags& flags) {
+void adopt_named(Context& context, const NodeFlags& flags) {
   const auto nodes = node_list(flags.node), hosts = node_list(flags.host),
              addresses = node_list(flags.address);
-  for (const auto* list : {&nodes, &hosts, &addresses})
-    if (!list->ok()) return complain(context, list->error());
+  for (const auto* list_nodes : {&nodes, &hosts, &addresses})
+    if (!list_nodes->ok()) return complain(context, list_nodes->error());
   if (nodes->size() != hosts->size() || nodes->empty())
     return complain(context, fail(Code::invalid, fmt::format("{} nodes but {} hosts: give one host per node",
                                                              nodes->size(), hosts->size())));
@@ -134,7 +133,7 @@ void adopt_named(Context& context, const Flags& flags) {
                   flags.approval, flags.report});
 }
 
-void add_or_explain(Context& context, const Flags& flags) {
+void add_or_explain(Context& context, const NodeFlags& flags) {
   if (!flags.host.empty()) return adopt_named(context, flags);
   complain(
       context,
@@ -146,47 +145,47 @@ void add_or_explain(Context& context, const Flags& flags) {
                        flags.node, flags.node, flags.node)));
 }
 
-void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
-  CLI::App* admit_verb =
-      verb.add_subcommand("admit", "add one new node that the spec declares, or an undeclared machine");
-  admit_verb->add_option("NODE", flags->node, "name of the node")->required();
-  admit_verb->add_option("--like", flags->like,
-                         "existing node to copy the settings from, if NODE is not in the spec yet");
-  admit_verb->add_option(
-      "--mac", flags->mac,
+void add_admit(Verb& verb, const std::shared_ptr<NodeFlags>& flags, Context& context) {
+  Verb& admit_verb =
+      verb.add_verb("admit", "add one new node that the spec declares, or an undeclared machine");
+  admit_verb.add_option("NODE", &flags->node, "name of the node").required();
+  admit_verb.add_option("--like", &flags->like,
+                        "existing node to copy the settings from, if NODE is not in the spec yet");
+  admit_verb.add_option(
+      "--mac", &flags->mac,
       "MAC of the port that the machine booted from; default: the MAC of the only undeclared machine");
-  admit_verb->add_option("--machine", flags->machine,
-                         "name of the machine in `muster node list` (unknown-<MAC>), instead of --mac");
-  admit_verb->add_option("--power-address", flags->power_address, "address of the machine's BMC");
-  admit_verb->add_option("--address", flags->address,
-                         "the node's address on the provisioning network; default: the next free one");
+  admit_verb.add_option("--machine", &flags->machine,
+                        "name of the machine in `muster node list` (unknown-<MAC>), instead of --mac");
+  admit_verb.add_option("--power-address", &flags->power_address, "address of the machine's BMC");
+  admit_verb.add_option("--address", &flags->address,
+                        "the node's address on the provisioning network; default: the next free one");
   add_approval(admit_verb, flags->approval, "approve the plans");
-  admit_verb->add_option("--report", flags->report, "folder for the report")->capture_default_str();
-  admit_verb->callback([flags, &context] { admit(context, *flags); });
+  admit_verb.add_option("--report", &flags->report, "folder for the report").shows_default();
+  admit_verb.runs([flags, &context] { admit(context, *flags); });
 }
 
-void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
-  CLI::App* add = verb.add_subcommand("add", "adopt running Linux hosts without re-imaging them");
-  add->add_option("NODE", flags->node, "name of the node, or one name per host: spare[01-16],login02")
-      ->required();
-  add->add_option("--adopt", flags->host,
-                  "HOST or HOST:PORT, or several (10.20.0.[31-46],10.20.0.9): connect over SSH, show what "
-                  "would change, and change it after approval");
-  add->add_option("--like", flags->like,
-                  "existing node to copy the settings from, if NODE is not in the spec yet");
-  add->add_option("--address", flags->address,
-                  "the node's address on the provisioning network, or one per host; default: HOST");
-  add->add_option("--user", flags->user,
-                  "user to log in as; any user but root needs passwordless sudo; default: root");
-  add->add_option("--key", flags->key,
-                  "file with the private key (unencrypted), or with the public half of a key in the SSH "
-                  "agent; default: all keys of the SSH agent, one after another");
-  add->add_option("--host-key", flags->host_key,
-                  "SHA256:... of the key that the host must present, or a file with the keys of all hosts "
-                  "(such as the output of ssh-keyscan); default: shown for confirmation");
+void add_add(Verb& verb, const std::shared_ptr<NodeFlags>& flags, Context& context) {
+  Verb& add = verb.add_verb("add", "adopt running Linux hosts without re-imaging them");
+  add.add_option("NODE", &flags->node, "name of the node, or one name per host: spare[01-16],login02")
+      .required();
+  add.add_option("--adopt", &flags->host,
+                 "HOST or HOST:PORT, or several (10.20.0.[31-46],10.20.0.9): connect over SSH, show what "
+                 "would change, and change it after approval");
+  add.add_option("--like", &flags->like,
+                 "existing node to copy the settings from, if NODE is not in the spec yet");
+  add.add_option("--address", &flags->address,
+                 "the node's address on the provisioning network, or one per host; default: HOST");
+  add.add_option("--user", &flags->user,
+                 "user to log in as; any user but root needs passwordless sudo; default: root");
+  add.add_option("--key", &flags->key,
+                 "file with the private key (unencrypted), or with the public half of a key in the SSH "
+                 "agent; default: all keys of the SSH agent, one after another");
+  add.add_option("--host-key", &flags->host_key,
+                 "SHA256:... of the key that the host must present, or a file with the keys of all hosts "
+                 "(such as the output of ssh-keyscan); default: shown for confirmation");
   add_approval(add, flags->approval, "approve the changes");
-  add->add_option("--report", flags->report, "folder for the report")->capture_default_str();
-  add->footer(
+  add.add_option("--report", &flags->report, "folder for the report").shows_default();
+  add.footer(
       "Needs systemd, util-linux and Debian on the host (not tested on Ubuntu). Nothing is written to the "
       "host before approval. Its OS disk is never\npartitioned or formatted; its data disks are, but only "
       "where the plan lists them.\nExamples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 "
@@ -195,44 +194,41 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
       "--yes\n  muster node add spare[01-16] --adopt 10.20.0.[31-46] --like node01 --host-key "
       "keys.pub\nExit: 0 accepted or nothing to do, 1 failed, 2 invalid input, 3 quarantined, 4 refused or "
       "not approved, 5 degraded");
-  add->callback([flags, &context] { add_or_explain(context, *flags); });
+  add.runs([flags, &context] { add_or_explain(context, *flags); });
 }
 
 }  // namespace
 
-void add_node(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("node", "manage the nodes of the cluster");
-  verb->require_subcommand(1);
-  verb->add_subcommand("list", "list every node and undeclared machine")->callback([&context] {
-    list(context);
-  });
-  auto flags = std::make_shared<Flags>();
-  CLI::App* show_verb = verb->add_subcommand("show", "show one node or machine with its full inventory");
-  show_verb->add_option("NODE", flags->node, "a node, or unknown-<MAC> from `muster node list`")->required();
-  show_verb->callback([flags, &context] { show_node(context, *flags); });
-  add_add(*verb, flags, context);
-  CLI::App* discover_verb = verb->add_subcommand("discover",
-                                                 "allow undeclared machines to boot the RAM system and "
-                                                 "report their inventory; nothing is written to them");
-  discover_verb->add_option("STATE", flags->state, "on or off")->required();
+void add_node(Verb& app, Context& context) {
+  Verb& verb = app.add_verb("node", "manage the nodes of the cluster");
+  verb.needs_verb();
+  verb.add_verb("list", "list every node and undeclared machine").runs([&context] { list_nodes(context); });
+  auto flags = std::make_shared<NodeFlags>();
+  Verb& show_verb = verb.add_verb("show", "show one node or machine with its full inventory");
+  show_verb.add_option("NODE", &flags->node, "a node, or unknown-<MAC> from `muster node list`").required();
+  show_verb.runs([flags, &context] { show_node(context, *flags); });
+  add_add(verb, flags, context);
+  Verb& discover_verb = verb.add_verb("discover",
+                                      "allow undeclared machines to boot the RAM system and "
+                                      "report their inventory; nothing is written to them");
+  discover_verb.add_option("STATE", &flags->state, "on or off").required();
   discover_verb
-      ->add_option("--for", flags->duration,
-                   "turn discovery off after this time; a restart of musterd also turns it off")
-      ->capture_default_str();
-  discover_verb->callback([flags, &context] { discover(context, *flags); });
-  add_admit(*verb, flags, context);
-  CLI::App* quarantine_verb =
-      verb->add_subcommand("quarantine", "keep a node out of every plan until it is released");
-  quarantine_verb->add_option("NODE", flags->node)->required();
-  quarantine_verb->add_option("--reason", flags->reason,
-                              "reason to show in `muster status`, `muster why` and reports");
-  quarantine_verb->add_flag("--release", flags->release, "include the node in plans again");
-  quarantine_verb->callback([flags, &context] { quarantine(context, *flags); });
-  CLI::App* rm = verb->add_subcommand(
+      .add_option("--for", &flags->duration,
+                  "turn discovery off after this time; a restart of musterd also turns it off")
+      .shows_default();
+  discover_verb.runs([flags, &context] { discover(context, *flags); });
+  add_admit(verb, flags, context);
+  Verb& quarantine_verb = verb.add_verb("quarantine", "keep a node out of every plan until it is released");
+  quarantine_verb.add_option("NODE", &flags->node).required();
+  quarantine_verb.add_option("--reason", &flags->reason,
+                             "reason to show in `muster status`, `muster why` and reports");
+  quarantine_verb.add_flag("--release", &flags->release, "include the node in plans again");
+  quarantine_verb.runs([flags, &context] { quarantine(context, *flags); });
+  Verb& rm = verb.add_verb(
       "rm", "remove a node that the spec no longer declares; its agent's certificate is revoked");
-  rm->add_option("NODE", flags->node)->required();
-  rm->callback([flags, &context] { forget(context, *flags); });
-  verb->footer(
+  rm.add_option("NODE", &flags->node).required();
+  rm.runs([flags, &context] { forget(context, *flags); });
+  verb.footer(
       "Examples:\n  muster node list\n  muster node quarantine gpu03 --reason 'PSU on order'\n"
       "  muster node discover on --for '2 h'\n"
       "  muster node admit gpu09 --like gpu08 --machine unknown-b8:ce:f6:00:00:09 --power-address "

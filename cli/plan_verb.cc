@@ -1,6 +1,7 @@
 // muster plan, approve, reimage, rollback, accept, drain, undrain: show or carry out one plan.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "cli/accept_hosts.h"
 #include "cli/carry_out.h"
@@ -11,7 +12,7 @@
 namespace muster::cli {
 namespace {
 
-struct Flags {
+struct PlanFlags {
   std::string nodes, limit, profile, kind = "auto", digest, report = "muster-report";
   std::vector<std::string> force;
   Approval approval;
@@ -19,14 +20,14 @@ struct Flags {
   bool detach = false, reimage = false, through_ram = false;
 };
 
-Json plan_request(const Flags& flags, const std::vector<std::string>& nodes) {
+Json plan_request(const PlanFlags& flags, const std::vector<std::string>& nodes) {
   Json out = {{"kind", flags.kind}, {"nodes", nodes}, {"force", flags.force}};
   if (flags.through_ram) out["through_ram"] = true;
   if (flags.reimage) out["reimage"] = true;
   return out;
 }
 
-void show_plan(Context& context, const Flags& flags) {
+void show_plan(Context& context, const PlanFlags& flags) {
   const auto nodes = node_list(flags.nodes);
   if (!nodes.ok()) return complain(context, nodes.error());
   Api api(context);
@@ -45,7 +46,7 @@ void show_plan(Context& context, const Flags& flags) {
   });
 }
 
-void approve_digest(Context& context, const Flags& flags) {
+void approve_digest(Context& context, const PlanFlags& flags) {
   Api api(context);
   const auto started =
       api.post("/v1/plans/" + url_encode(flags.digest) + "/approve", {{"by", "muster approve"}});
@@ -58,7 +59,7 @@ void approve_digest(Context& context, const Flags& flags) {
   show(context, *run, [&] { fmt::print("\n{}", render_summary(*run)); });
 }
 
-void carry_out(Context& context, const Flags& flags, const std::string& kind) {
+void carry_out(Context& context, const PlanFlags& flags, const std::string& kind) {
   if (!flags.nodes.empty() && !flags.limit.empty())
     return complain(context, fail(Code::invalid, "name the nodes either as NODES or with --limit, not both"));
   const auto nodes = node_list(flags.nodes.empty() ? flags.limit : flags.nodes);
@@ -76,78 +77,77 @@ void carry_out(Context& context, const Flags& flags, const std::string& kind) {
   reach(context, goal);
 }
 
-void force_option(CLI::App* verb, Flags& flags) {
-  verb->add_option(
-      "--force", flags.forced,
+void force_option(Verb& verb, PlanFlags& flags) {
+  verb.add_option(
+      "--force", &flags.forced,
       "NODES: include these nodes even if a storage section stops without them, their hardware differs from "
       "the spec, or a different machine now uses their name; the plan shows which applies");
 }
 
-void goal_flags(CLI::App* verb, Flags& flags) {
+void goal_flags(Verb& verb, PlanFlags& flags) {
   add_approval(verb, flags.approval);
-  verb->add_option("--report", flags.report, "folder for the report")->capture_default_str();
+  verb.add_option("--report", &flags.report, "folder for the report").shows_default();
 }
 
 }  // namespace
 
-void add_plan(CLI::App& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand("plan", "show what would be done and destroyed; changes nothing");
-  verb->add_option("--kind", flags->kind,
-                   "auto, discover, install, reimage, rollback, accept, drain, undrain")
-      ->capture_default_str();
-  verb->add_option("--limit", flags->nodes, "plan only these nodes");
-  verb->add_option("--force", flags->force,
-                   "plan these nodes even if nothing changed, install them even if their hardware differs "
-                   "from the spec or a different machine now uses their name, or start a storage "
-                   "section from an old copy of its metadata; the plan shows which applies");
-  verb->add_flag("--reimage", flags->reimage,
-                 "with --kind auto: also re-image accepted nodes that run an older build of their image");
-  verb->add_flag("--through-ram", flags->through_ram, "re-image through the RAM system, not in place");
-  verb->footer("Examples:\n  muster plan\n  muster plan --kind reimage --limit gpu03 --json");
-  verb->callback([flags, &context] { show_plan(context, *flags); });
+void add_plan(Verb& app, Context& context) {
+  auto flags = std::make_shared<PlanFlags>();
+  Verb& verb = app.add_verb("plan", "show what would be done and destroyed; changes nothing");
+  verb.add_option("--kind", &flags->kind,
+                  "auto, discover, install, reimage, rollback, accept, drain, undrain")
+      .shows_default();
+  verb.add_option("--limit", &flags->nodes, "plan only these nodes");
+  verb.add_option("--force", &flags->force,
+                  "plan these nodes even if nothing changed, install them even if their hardware differs "
+                  "from the spec or a different machine now uses their name, or start a storage "
+                  "section from an old copy of its metadata; the plan shows which applies");
+  verb.add_flag("--reimage", &flags->reimage,
+                "with --kind auto: also re-image accepted nodes that run an older build of their image");
+  verb.add_flag("--through-ram", &flags->through_ram, "re-image through the RAM system, not in place");
+  verb.footer("Examples:\n  muster plan\n  muster plan --kind reimage --limit gpu03 --json");
+  verb.runs([flags, &context] { show_plan(context, *flags); });
 }
 
-void add_approve(CLI::App& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand("approve", "carry out a plan that `muster plan` showed");
-  verb->add_option("DIGEST", flags->digest,
-                   "digest that `muster plan` printed; its first 8 digits are enough")
-      ->required();
-  verb->add_flag("--detach", flags->detach, "start the run and return without following it");
-  verb->footer("Example:\n  muster approve 3f9a17c2");
-  verb->callback([flags, &context] { approve_digest(context, *flags); });
+void add_approve(Verb& app, Context& context) {
+  auto flags = std::make_shared<PlanFlags>();
+  Verb& verb = app.add_verb("approve", "carry out a plan that `muster plan` showed");
+  verb.add_option("DIGEST", &flags->digest,
+                  "digest that `muster plan` printed; its first 8 digits are enough")
+      .required();
+  verb.add_flag("--detach", &flags->detach, "start the run and return without following it");
+  verb.footer("Example:\n  muster approve 3f9a17c2");
+  verb.runs([flags, &context] { approve_digest(context, *flags); });
 }
 
-void add_reimage(CLI::App& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand("reimage", "reinstall nodes; data disks are kept");
-  verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
-  verb->add_flag("--through-ram", flags->through_ram,
-                 "re-image through the RAM system, not in place: takes two firmware boots and one network "
-                 "boot, and also rewrites the boot loader");
+void add_reimage(Verb& app, Context& context) {
+  auto flags = std::make_shared<PlanFlags>();
+  Verb& verb = app.add_verb("reimage", "reinstall nodes; data disks are kept");
+  verb.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required();
+  verb.add_flag("--through-ram", &flags->through_ram,
+                "re-image through the RAM system, not in place: takes two firmware boots and one network "
+                "boot, and also rewrites the boot loader");
   force_option(verb, *flags);
   goal_flags(verb, *flags);
-  verb->footer(
+  verb.footer(
       "Where possible, a node is re-imaged in place: the new system is written while the node's jobs run, "
       "then booted once; if it is not accepted, the node rolls back. The plan shows the method for each "
       "node, and why.\n"
       "Examples:\n  muster reimage gpu03 --yes\n  muster reimage gpu[01-04] --through-ram");
-  verb->callback([flags, &context] { carry_out(context, *flags, "reimage"); });
+  verb.runs([flags, &context] { carry_out(context, *flags, "reimage"); });
 }
 
-void add_rollback(CLI::App& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* verb =
-      app.add_subcommand("rollback", "boot the previous system of the nodes; data disks are kept");
-  verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
+void add_rollback(Verb& app, Context& context) {
+  auto flags = std::make_shared<PlanFlags>();
+  Verb& verb = app.add_verb("rollback", "boot the previous system of the nodes; data disks are kept");
+  verb.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required();
   force_option(verb, *flags);
   goal_flags(verb, *flags);
-  verb->footer(
+  verb.footer(
       "Boots the previous image, configured as the spec now says; that image stays only if it is accepted. "
       "Rollback is refused if the other root slot is empty, half written or does not match the spec.\n"
       "Example:\n  muster rollback gpu03 --yes");
-  verb->callback([flags, &context] { carry_out(context, *flags, "rollback"); });
+  verb.runs([flags, &context] { carry_out(context, *flags, "rollback"); });
 }
 
 namespace {
@@ -168,25 +168,30 @@ constexpr const char* kAcceptFooter =
     "  muster accept --hosts hosts.txt --via 'srun --jobid 4711 --overlap -N1 -n1 -w {host}'\n"
     "  muster accept --hosts hosts.txt --drift-only";
 
-// Options that need --hosts.
-std::vector<CLI::Option*> add_hosts_flags(CLI::App* verb, AcceptHostsFlags& flags) {
-  return {
-      verb->add_option("--name", flags.name,
-                       "name under which the history of these hosts is kept; default: the file's name"),
-      verb->add_flag("--user", flags.user, "do not use sudo; checks that need root are skipped"),
-      verb->add_option("--via", flags.via,
-                       "command that starts a shell on the host, used instead of ssh; must contain {host}"),
-      verb->add_option("--ssh-config", flags.ssh_config, "configuration file for ssh; default: ssh's own"),
-      verb->add_flag(
-          "--beside-jobs", flags.beside_jobs,
-          "also measure hosts that run jobs: read counters and PCIe links only, without load on the hosts"),
-      verb->add_flag("--drift-only", flags.drift_only,
-                     "measure nothing; show which versions and settings differ between hosts"),
-      verb->add_option("--libs", flags.libs, "folder on the hosts that contains NCCL and its libraries")};
+// Returns the names of these options, which need --hosts.
+std::vector<std::string> add_hosts_flags(Verb& verb, AcceptHostsFlags& flags) {
+  return {verb.add_option("--name", &flags.name,
+                          "name under which the history of these hosts is kept; default: the file's name")
+              .names(),
+          verb.add_flag("--user", &flags.user, "do not use sudo; checks that need root are skipped").names(),
+          verb.add_option("--via", &flags.via,
+                          "command that starts a shell on the host, used instead of ssh; must contain {host}")
+              .names(),
+          verb.add_option("--ssh-config", &flags.ssh_config, "configuration file for ssh; default: ssh's own")
+              .names(),
+          verb.add_flag("--beside-jobs", &flags.beside_jobs,
+                        "also measure hosts that run jobs: read counters and PCIe links only, without load "
+                        "on the hosts")
+              .names(),
+          verb.add_flag("--drift-only", &flags.drift_only,
+                        "measure nothing; show which versions and settings differ between hosts")
+              .names(),
+          verb.add_option("--libs", &flags.libs, "folder on the hosts that contains NCCL and its libraries")
+              .names()};
 }
 
-void start_accept(Context& context, const Flags& flags, AcceptHostsFlags hosts,
-                  const std::vector<CLI::Option*>& only_with_hosts) {
+void start_accept(Context& context, const PlanFlags& flags, AcceptHostsFlags hosts,
+                  const std::vector<std::string>& only_with_hosts, const Given& given) {
   if (!hosts.hosts.empty()) {
     if (!flags.nodes.empty() || !flags.limit.empty() || !flags.approval.digest.empty())
       return complain(
@@ -197,49 +202,50 @@ void start_accept(Context& context, const Flags& flags, AcceptHostsFlags hosts,
     hosts.report = flags.report;
     return accept_hosts(context, hosts);
   }
-  for (const CLI::Option* option : only_with_hosts)
-    if (option->count() > 0)
-      return complain(context, fail(Code::invalid, option->get_name() + " needs --hosts"));
+  for (const std::string& name : given.arguments)
+    if (std::find(only_with_hosts.begin(), only_with_hosts.end(), name) != only_with_hosts.end())
+      return complain(context, fail(Code::invalid, name + " needs --hosts"));
   carry_out(context, flags, "accept");
 }
 
 }  // namespace
 
-void add_accept(CLI::App& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
+void add_accept(Verb& app, Context& context) {
+  auto flags = std::make_shared<PlanFlags>();
   auto hosts = std::make_shared<AcceptHostsFlags>();
-  CLI::App* verb = app.add_subcommand(
+  Verb& verb = app.add_verb(
       "accept",
       "run the acceptance tests on nodes again, or on running hosts (--hosts); changes no configuration");
-  verb->add_option("NODES", flags->nodes, "default: all");
-  verb->add_option("--limit", flags->limit, "the same as NODES: one node, a rack (gpu[01-32]), ...");
-  verb->add_option("--profile", flags->profile,
-                   "quick, standard, burn or another profile in playbooks/acceptance; default: the spec's "
-                   "profile, or with --hosts: standard");
+  verb.add_option("NODES", &flags->nodes, "default: all");
+  verb.add_option("--limit", &flags->limit, "the same as NODES: one node, a rack (gpu[01-32]), ...");
+  verb.add_option("--profile", &flags->profile,
+                  "quick, standard, burn or another profile in playbooks/acceptance; default: the spec's "
+                  "profile, or with --hosts: standard");
   goal_flags(verb, *flags);
-  verb->add_option("--hosts", hosts->hosts, "running hosts to test: a file or a list of names");
+  verb.add_option("--hosts", &hosts->hosts, "running hosts to test: a file or a list of names");
   const auto only_with_hosts = add_hosts_flags(verb, *hosts);
-  verb->footer(kAcceptFooter);
-  verb->callback(
-      [flags, hosts, only_with_hosts, &context] { start_accept(context, *flags, *hosts, only_with_hosts); });
+  verb.footer(kAcceptFooter);
+  verb.runs([flags, hosts, only_with_hosts, &context](const Given& given) {
+    start_accept(context, *flags, *hosts, only_with_hosts, given);
+  });
 }
 
 namespace {
 
-void add_one_drain(CLI::App& app, Context& context, const std::string& kind, const char* help,
+void add_one_drain(Verb& app, Context& context, const std::string& kind, const char* help,
                    const char* footer) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PlanFlags>();
   flags->report = "";
-  CLI::App* verb = app.add_subcommand(kind, help);
-  verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
+  Verb& verb = app.add_verb(kind, help);
+  verb.add_option("NODES", &flags->nodes, "e.g. gpu[01-04]").required();
   add_approval(verb, flags->approval);
-  verb->footer(footer);
-  verb->callback([flags, &context, kind] { carry_out(context, *flags, kind); });
+  verb.footer(footer);
+  verb.runs([flags, &context, kind] { carry_out(context, *flags, kind); });
 }
 
 }  // namespace
 
-void add_drain(CLI::App& app, Context& context) {
+void add_drain(Verb& app, Context& context) {
   add_one_drain(
       app, context, "drain",
       "drain nodes: they get no new jobs, running jobs finish, and shared data moves to other nodes",

@@ -1,11 +1,12 @@
 #include "cli/power_test.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <chrono>
 #include <vector>
 
+#include "base/command_line.h"
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "cli/carry_out.h"
 #include "cli/cli_context.h"
@@ -34,11 +35,6 @@ constexpr Step kSteps[] = {
     {"shutdown", "shut-down", "off"},
     {"shutdown again", "shut-down", "off"},
 };
-
-std::string text_at(const Json& json, const char* key) {
-  const auto found = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 class Test {
  public:
@@ -189,16 +185,16 @@ Result<Json> test_power(const std::string& node, const PowerTestHooks& hooks) {
   return Test(node, hooks).run();
 }
 
-void add_power_test(CLI::App& power, Context& context) {
+void add_power_test(Verb& power, Context& context) {
   auto node = std::make_shared<std::string>();
   auto yes = std::make_shared<bool>(false);
-  CLI::App* test = power.add_subcommand("test",
-                                        "test the power driver: send each order twice (off, one-time network "
-                                        "boot, on, shutdown) and check the result");
-  test->add_option("NODE", *node, "node to test; the test powers it off and on")->required();
-  test->add_flag("--yes,-y", *yes, "power the node off without a prompt, even if it is in use");
-  test->callback([node, yes, &context] { run_test(context, *node, *yes); });
-  test->footer("Example:\n  muster power test gpu03");
+  Verb& test = power.add_verb("test",
+                              "test the power driver: send each order twice (off, one-time network "
+                              "boot, on, shutdown) and check the result");
+  test.add_option("NODE", node.get(), "node to test; the test powers it off and on").required();
+  test.add_flag("--yes,-y", yes.get(), "power the node off without a prompt, even if it is in use");
+  test.runs([node, yes, &context] { run_test(context, *node, *yes); });
+  test.footer("Example:\n  muster power test gpu03");
 }
 
 }  // namespace muster::cli

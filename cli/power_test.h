@@ -14,8 +14,8 @@
 #include "base/result.h"
 #include "base/time.h"
 
-namespace CLI {
-class App;
+namespace muster {
+class Verb;
 }
 
 namespace muster::cli {
@@ -35,6 +35,6 @@ struct PowerTestHooks {
 // the machine may not be switched off, the driver's code if its state cannot be read.
 Result<Json> test_power(const std::string& node, const PowerTestHooks& hooks);
 
-void add_power_test(CLI::App& power, Context& context);
+void add_power_test(Verb& power, Context& context);
 
 }  // namespace muster::cli

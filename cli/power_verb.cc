@@ -1,5 +1,4 @@
 // muster power: queries or switches nodes through their BMCs, at the operator's request.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "base/json_dump.h"
@@ -36,9 +35,9 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
 
 }  // namespace
 
-void add_power(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("power", "query or change a node's power state through its BMC");
-  verb->require_subcommand(1);
+void add_power(Verb& app, Context& context) {
+  Verb& verb = app.add_verb("power", "query or change a node's power state through its BMC");
+  verb.needs_verb();
   const std::pair<const char*, const char*> actions[] = {
       {"state", "show the power state (on or off) that the BMC reports"},
       {"on", "power on"},
@@ -49,12 +48,12 @@ void add_power(CLI::App& app, Context& context) {
        "(only for nodes with power driver `manual`)"}};
   for (const auto& [name, help] : actions) {
     auto nodes = std::make_shared<std::string>();
-    CLI::App* action = verb->add_subcommand(name, help);
-    action->add_option("NODES", *nodes, "e.g. gpu[01-04]")->required();
-    action->callback([action = std::string(name), nodes, &context] { act(context, action, *nodes); });
+    Verb& action = verb.add_verb(name, help);
+    action.add_option("NODES", nodes.get(), "e.g. gpu[01-04]").required();
+    action.runs([action = std::string(name), nodes, &context] { act(context, action, *nodes); });
   }
-  add_power_test(*verb, context);
-  verb->footer("Example:\n  muster power cycle gpu03");
+  add_power_test(verb, context);
+  verb.footer("Example:\n  muster power cycle gpu03");
 }
 
 }  // namespace muster::cli

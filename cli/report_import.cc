@@ -1,5 +1,4 @@
 // muster report import: shows another tool's output next to muster's own results.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +15,7 @@
 namespace muster::cli {
 namespace {
 
-struct Flags {
+struct ImportFlags {
   std::string file, format, report;
 };
 
@@ -52,7 +51,7 @@ std::string optional_text(const std::optional<double>& value) {
   return value ? fmt::format("{:.4g}", *value) : "-";
 }
 
-void import_file(Context& context, const Flags& flags) {
+void import_file(Context& context, const ImportFlags& flags) {
   const auto text = Files().read(std::filesystem::absolute(flags.file).string());
   if (!text.ok()) return complain(context, fail(Code::invalid, text.error().message));
   const auto read = import_output(*text, flags.format);
@@ -93,17 +92,17 @@ void import_file(Context& context, const Flags& flags) {
 
 }  // namespace
 
-void add_report_import(CLI::App& report, Context& context) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* verb = report.add_subcommand("import", "show another tool's output next to muster's own numbers");
-  verb->add_option("FILE", flags->file, "file with the tool's output")->required();
-  verb->add_option("--format", flags->format,
-                   fmt::format("{}; default: detected from the content", fmt::join(import_formats(), ", ")))
-      ->check(CLI::IsMember(import_formats()));
-  verb->add_option("--report", flags->report,
-                   "report.json to compare with; default: the controller's newest report, if any");
-  verb->footer("Example:\n  muster report import nccl-tests.log");
-  verb->callback([flags, &context] { import_file(context, *flags); });
+void add_report_import(Verb& report, Context& context) {
+  auto flags = std::make_shared<ImportFlags>();
+  Verb& verb = report.add_verb("import", "show another tool's output next to muster's own numbers");
+  verb.add_option("FILE", &flags->file, "file with the tool's output").required();
+  verb.add_option("--format", &flags->format,
+                  fmt::format("{}; default: detected from the content", fmt::join(import_formats(), ", ")))
+      .one_of(import_formats());
+  verb.add_option("--report", &flags->report,
+                  "report.json to compare with; default: the controller's newest report, if any");
+  verb.footer("Example:\n  muster report import nccl-tests.log");
+  verb.runs([flags, &context] { import_file(context, *flags); });
 }
 
 }  // namespace muster::cli

@@ -1,5 +1,4 @@
 // muster report: prints or writes the report of a run, prints its key, and verifies a signed report.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -14,12 +13,12 @@
 namespace muster::cli {
 namespace {
 
-struct Flags {
+struct ReportFlags {
   std::string dir, format = "text", file, key;
   int64_t run = 0;
 };
 
-void show_report(Context& context, const Flags& flags) {
+void show_report(Context& context, const ReportFlags& flags) {
   if (!flags.dir.empty()) {
     const auto folder = write_report(context, flags.run, flags.dir);
     if (!folder.ok()) return complain(context, folder.error());
@@ -69,7 +68,7 @@ Outcome outcome_of(Verified::Verdict verdict) {
   return {"changed", kFailed};
 }
 
-void verify_report(Context& context, const Flags& flags) {
+void verify_report(Context& context, const ReportFlags& flags) {
   const auto text = Files().read(std::filesystem::absolute(flags.file).string());
   if (!text.ok()) return complain(context, fail(Code::invalid, text.error().message));
   const auto trusted =
@@ -93,33 +92,30 @@ void verify_report(Context& context, const Flags& flags) {
 
 }  // namespace
 
-void add_report(CLI::App& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand("report", "show or write the acceptance report of a run");
-  verb->add_option("--run", flags->run, "number of the run; default: the newest");
-  verb->add_option("--format", flags->format,
-                   "text, html, json (signed), junit, flat (one line of JSON per node)")
-      ->check(CLI::IsMember({"text", "html", "json", "junit", "flat"}))
-      ->capture_default_str();
-  verb->add_option("--dir", flags->dir,
-                   "write report.html, report.json, junit.xml and nodes.jsonl into this folder");
-  verb->footer(
+void add_report(Verb& app, Context& context) {
+  auto flags = std::make_shared<ReportFlags>();
+  Verb& verb = app.add_verb("report", "show or write the acceptance report of a run");
+  verb.add_option("--run", &flags->run, "number of the run; default: the newest");
+  verb.add_option("--format", &flags->format,
+                  "text, html, json (signed), junit, flat (one line of JSON per node)")
+      .one_of({"text", "html", "json", "junit", "flat"})
+      .shows_default();
+  verb.add_option("--dir", &flags->dir,
+                  "write report.html, report.json, junit.xml and nodes.jsonl into this folder");
+  verb.footer(
       "Examples:\n  muster report\n  muster report --run 3 --format html > acceptance.html\n"
       "  muster report key > report.pub; muster report verify report.json --key report.pub");
-  verb->callback([verb, flags, &context] {
-    if (verb->get_subcommands().empty()) show_report(context, *flags);
-  });
-  verb->add_subcommand("key", "print the public key that reports are signed with")->callback([&context] {
+  verb.runs([flags, &context] { show_report(context, *flags); });
+  verb.add_verb("key", "print the public key that reports are signed with").runs([&context] {
     show_key(context);
   });
-  add_report_import(*verb, context);
-  CLI::App* verify =
-      verb->add_subcommand("verify", "check that a report file is unchanged since it was signed");
-  verify->add_option("FILE", flags->file, "report.json")->required();
-  verify->add_option("--key", flags->key, "public key to trust; default: the controller's");
-  verify->footer(
+  add_report_import(verb, context);
+  Verb& verify = verb.add_verb("verify", "check that a report file is unchanged since it was signed");
+  verify.add_option("FILE", &flags->file, "report.json").required();
+  verify.add_option("--key", &flags->key, "public key to trust; default: the controller's");
+  verify.footer(
       "Exit codes: 0 valid, 1 changed (or not signed), 2 no file or no key, 6 signed by another key");
-  verify->callback([flags, &context] { verify_report(context, *flags); });
+  verify.runs([flags, &context] { verify_report(context, *flags); });
 }
 
 }  // namespace muster::cli

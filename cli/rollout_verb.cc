@@ -1,5 +1,4 @@
 // muster rollout: new images for running nodes, in batches (docs/rollout.md).
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -124,7 +123,7 @@ void print_status(const Json& s) {
 
 // Returns the exit code: 0 approved, in progress or done; 3 nodes were left out or failed; 4 stopped, paused,
 // or not approved.
-int exit_of(const Json& s) {
+int exit_of_rollout(const Json& s) {
   const std::string state = text_of(s, "state");
   if (state == "stopped" || state == "paused" || state == "none") return kRefused;
   const bool all =
@@ -164,7 +163,7 @@ void start(Context& context, bool wait) {
     s = api.get("/v1/rollout");
     if (!s.ok()) return complain(context, s.error());
   } while (!is_over(*s));
-  context.exit = exit_of(*s);
+  context.exit = exit_of_rollout(*s);
   show(context, *s, [&] { print_status(*s); });
 }
 
@@ -205,7 +204,8 @@ void print_report(const Json& r) {
                  before.is_number() ? "before: " + to_human(before.get<int64_t>()) : "");
     }
   }
-  for (const auto& [node, reason] : r.value("left", Json::object()).items())
+  const Json left = r.value("left", Json::object());
+  for (const auto& [node, reason] : left.items())
     fmt::print("{:<16} left out: {}\n", node, reason.get<std::string>());
 }
 
@@ -217,41 +217,39 @@ void report(Context& context, int64_t id) {
 
 }  // namespace
 
-void add_rollout(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("rollout", "roll out new images to running nodes in batches");
-  verb->require_subcommand(1);
-  verb->add_subcommand("plan",
-                       "show each node's current and target image, method, batch and limit; changes nothing")
-      ->callback([&context] { plan(context); });
+void add_rollout(Verb& app, Context& context) {
+  Verb& verb = app.add_verb("rollout", "roll out new images to running nodes in batches");
+  verb.needs_verb();
+  verb.add_verb("plan", "show each node's current and target image, method, batch and limit; changes nothing")
+      .runs([&context] { plan(context); });
   auto approval = std::make_shared<Approval>();
-  CLI::App* approving = verb->add_subcommand(
-      "approve", "approve the rollout of the planned images; one approval covers all batches");
+  Verb& approving =
+      verb.add_verb("approve", "approve the rollout of the planned images; one approval covers all batches");
   add_approval(approving, *approval, "approve without confirmation");
-  approving->callback([approval, &context] { approve_rollout(context, *approval); });
+  approving.runs([approval, &context] { approve_rollout(context, *approval); });
   auto wait = std::make_shared<bool>(false);
-  CLI::App* starting =
-      verb->add_subcommand("start", "open a window of length `rollout.window` in which batches may start");
-  starting->add_flag("--wait", *wait,
-                     "wait until nothing more will happen in this window; the exit code gives the result");
-  starting->callback([wait, &context] { start(context, *wait); });
-  verb->add_subcommand("status", "show the progress, and which nodes wait and why")->callback([&context] {
+  Verb& starting =
+      verb.add_verb("start", "open a window of length `rollout.window` in which batches may start");
+  starting.add_flag("--wait", wait.get(),
+                    "wait until nothing more will happen in this window; the exit code gives the result");
+  starting.runs([wait, &context] { start(context, *wait); });
+  verb.add_verb("status", "show the progress, and which nodes wait and why").runs([&context] {
     status(context);
   });
-  verb->add_subcommand("pause", "start no batch after the current one")->callback([&context] {
+  verb.add_verb("pause", "start no batch after the current one").runs([&context] {
     change(context, "pause",
            "paused: the current batch will finish, but no other will start; continue with `muster rollout "
            "resume`\n");
   });
-  verb->add_subcommand("resume", "end a pause")->callback([&context] {
+  verb.add_verb("resume", "end a pause").runs([&context] {
     change(context, "resume",
            "resumed; outside a window, the rollout continues at the next `muster rollout start`\n");
   });
   auto id = std::make_shared<int64_t>(0);
-  CLI::App* reporting =
-      verb->add_subcommand("report", "show changes, durations, and which nodes were left out and why");
-  reporting->add_option("--id", *id, "rollout id (default: the newest)")->check(CLI::PositiveNumber);
-  reporting->callback([id, &context] { report(context, *id); });
-  verb->footer(
+  Verb& reporting = verb.add_verb("report", "show changes, durations, and which nodes were left out and why");
+  reporting.add_option("--id", id.get(), "rollout id (default: the newest)").positive();
+  reporting.runs([id, &context] { report(context, *id); });
+  verb.footer(
       "Examples:\n  muster rollout plan\n  muster rollout approve --yes\n  muster rollout start --wait\n"
       "  systemctl enable --now muster-rollout.timer");
 }

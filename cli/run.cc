@@ -1,11 +1,11 @@
 #include "cli/run.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "base/ports.h"
 #include "base/version.h"
 #include "cli/cli_context.h"
 #include "cli/lab_verb.h"
@@ -24,30 +24,28 @@ constexpr char kFooter[] =
     "invalid input, 3 some nodes quarantined, returned or left out, 4 refused for safety or not approved, 5 "
     "all nodes work and some are degraded, 6 report signed by another key";
 
-void global_flags(CLI::App& app, Context& context) {
+void global_flags(Verb& app, Context& context) {
   // Without an installed controller, the socket of the only lab is the default, if there is exactly one lab.
   if (std::error_code error; !std::filesystem::exists(context.socket, error))
     if (const auto socket = lab::lab_socket(); !socket.empty()) context.socket = socket;
-  app.add_option("--socket", context.socket, "the controller's Unix socket")
-      ->envname("MUSTER_SOCKET")
-      ->capture_default_str();
-  app.add_option("--url", context.url, "use a controller on another machine: https://ADDRESS:7443")
-      ->envname("MUSTER_URL");
-  app.add_option("--token-file", context.token_file, "file with the operator's token, for --url")
-      ->envname("MUSTER_TOKEN_FILE");
-  app.add_option("--ca-file", context.ca_file, "file with the controller's CA certificate, for --url")
-      ->envname("MUSTER_CA_FILE");
-  app.add_flag("--json", context.json,
+  app.add_option("--socket", &context.socket, "the controller's Unix socket")
+      .environment("MUSTER_SOCKET")
+      .shows_default();
+  app.add_option("--url", &context.url, "use a controller on another machine: " + tls_url("ADDRESS"))
+      .environment("MUSTER_URL");
+  app.add_option("--token-file", &context.token_file, "file with the operator's token, for --url")
+      .environment("MUSTER_TOKEN_FILE");
+  app.add_option("--ca-file", &context.ca_file, "file with the controller's CA certificate, for --url")
+      .environment("MUSTER_CA_FILE");
+  app.add_flag("--json", &context.json,
                "print JSON on standard output, for programs (`logs` and `watch`: one value per line)");
-  app.add_flag("-v,--verbose", context.verbose, "print more detail");
+  app.add_flag("-v,--verbose", &context.verbose, "print more detail");
 }
 
-// CLI11 reports a mistyped verb as a missing one, so unknown verbs are handled here.
-bool unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
+// The parser reports a mistyped verb as a missing one, so unknown verbs are handled here.
+bool unknown_verb(const Verb& app, int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return false;
-  std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
-    verbs.push_back(verb->get_name());
+  const std::vector<std::string> verbs = app.verbs();
   if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return false;
   const std::string near = nearest_spelling(argv[1], verbs);
   fmt::print(stderr, "muster: unknown verb '{}'{}; see `muster --help`\n", argv[1],
@@ -59,11 +57,11 @@ bool unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
 
 int run(int argc, const char* const* argv) {
   Context context;
-  CLI::App app("muster: from a YAML file to an accepted GPU cluster");
+  Verb app("muster: from a YAML file to an accepted GPU cluster");
   app.footer(kFooter);
-  app.require_subcommand(1);
-  app.fallthrough();  // global flags may follow the verb
-  app.set_version_flag("--version", std::string("muster ") + kProgramVersion);
+  app.needs_verb();
+  app.falls_through();  // global flags may follow the verb
+  app.add_version(std::string("muster ") + kProgramVersion);
   global_flags(app, context);
   add_up(app, context);
   add_plan(app, context);
@@ -90,11 +88,8 @@ int run(int argc, const char* const* argv) {
   add_version(app, context);
   add_lab_verb(app, context.json, context.exit);
   if (unknown_verb(app, argc, argv)) return kUsage;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kAccepted : kUsage;  // --help and --version are not errors
-  }
+  const Parsed parsed = parse_command_line(app, argc, argv);
+  if (parsed.ended) return parsed.status == 0 ? kAccepted : kUsage;  // --help and --version are not errors
   return context.exit;
 }
 

@@ -1,5 +1,4 @@
 // muster runs, cancel: list all runs, cancel the active one.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "base/time.h"
@@ -48,20 +47,20 @@ void cancel(Context& context, int64_t run) {
 
 }  // namespace
 
-void add_runs(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("runs", "list all runs, newest first");
-  verb->callback([&context] { list_runs(context); });
+void add_runs(Verb& app, Context& context) {
+  Verb& verb = app.add_verb("runs", "list all runs, newest first");
+  verb.runs([&context] { list_runs(context); });
 }
 
-void add_cancel(CLI::App& app, Context& context) {
+void add_cancel(Verb& app, Context& context) {
   auto run = std::make_shared<int64_t>(0);
-  CLI::App* verb = app.add_subcommand("cancel", "cancel the active run");
-  verb->add_option("RUN", *run, "cancel only if this run is the active one (default: the active run)")
-      ->check(CLI::PositiveNumber);
-  verb->footer(
+  Verb& verb = app.add_verb("cancel", "cancel the active run");
+  verb.add_option("RUN", run.get(), "cancel only if this run is the active one (default: the active run)")
+      .positive();
+  verb.footer(
       "A machine that is being imaged stays in the RAM system; the next `muster up` images it.\nExample:\n  "
       "muster cancel");
-  verb->callback([run, &context] { cancel(context, *run); });
+  verb.runs([run, &context] { cancel(context, *run); });
 }
 
 }  // namespace muster::cli

@@ -1,5 +1,4 @@
 // muster secret: sets, lists and removes secrets. Values can be stored but never read back.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <termios.h>
 #include <unistd.h>
@@ -42,7 +41,7 @@ void set(Context& context, const std::string& name) {
   show(context, *done, [&] { fmt::print("secret {} set\n", name); });
 }
 
-void list(Context& context) {
+void list_secrets(Context& context) {
   const auto secrets = Api(context).get("/v1/secrets");
   if (!secrets.ok()) return complain(context, secrets.error());
   show(context, *secrets, [&] {
@@ -59,21 +58,20 @@ void remove(Context& context, const std::string& name) {
 
 }  // namespace
 
-void add_secret(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      app.add_subcommand("secret", "manage passwords and keys, which the controller stores encrypted");
-  verb->require_subcommand(1);
+void add_secret(Verb& app, Context& context) {
+  Verb& verb = app.add_verb("secret", "manage passwords and keys, which the controller stores encrypted");
+  verb.needs_verb();
   auto name = std::make_shared<std::string>();
-  CLI::App* set_verb = verb->add_subcommand("set", "read a value from standard input and store it");
-  set_verb->add_option("NAME", *name)->required();
-  set_verb->callback([name, &context] { set(context, *name); });
-  verb->add_subcommand("list", "list the names of the secrets, never their values")->callback([&context] {
-    list(context);
+  Verb& set_verb = verb.add_verb("set", "read a value from standard input and store it");
+  set_verb.add_option("NAME", name.get()).required();
+  set_verb.runs([name, &context] { set(context, *name); });
+  verb.add_verb("list", "list the names of the secrets, never their values").runs([&context] {
+    list_secrets(context);
   });
-  CLI::App* rm = verb->add_subcommand("rm", "delete a secret");
-  rm->add_option("NAME", *name)->required();
-  rm->callback([name, &context] { remove(context, *name); });
-  verb->footer(
+  Verb& rm = verb.add_verb("rm", "delete a secret");
+  rm.add_option("NAME", name.get()).required();
+  rm.runs([name, &context] { remove(context, *name); });
+  verb.footer(
       "Examples:\n  printf '%s' 'admin:hunter2' | muster secret set bmc      (user:password of the BMCs)\n"
       "  muster secret list");
 }

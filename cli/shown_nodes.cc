@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/json_at.h"
 #include "cli/cli_context.h"
 #include "cli/terminal.h"
 #include "controller/nodes/states.h"
@@ -13,23 +14,13 @@
 namespace muster::cli {
 namespace {
 
-std::string text_at(const Json& node, const char* key) {
-  const auto it = node.is_object() ? node.find(key) : node.end();
-  return it != node.end() && it->is_string() ? it->get<std::string>() : "";
-}
-
-bool is_true(const Json& node, const char* key) {
-  const auto it = node.is_object() ? node.find(key) : node.end();
-  return it != node.end() && *it == true;
-}
-
 // Not counted as silent during a run: the run itself reports why the node waits.
 bool silent(const Json& node) {
   const auto since = node.is_object() ? node.find("silent_since") : node.end();
   return since != node.end() && since->is_number() && *since > 0 && text_at(node, "phase").empty();
 }
 bool returned(const Json& node) {
-  return text_at(node, "run_state") == "returned" || is_true(node, "returning");
+  return text_at(node, "run_state") == "returned" || is_true_at(node, "returning");
 }
 bool waiting(const Json& node) { return !text_at(node, "waiting").empty(); }
 
@@ -117,7 +108,7 @@ Urgency urgency_of(const Json& node) {
   if (state == "quarantined") return Urgency::quarantined;
   if (returned(node)) return Urgency::returned;
   if (silent(node)) return Urgency::silent;
-  if (is_true(node, "by_hand")) return Urgency::by_hand;
+  if (is_true_at(node, "by_hand")) return Urgency::by_hand;
   // "waiting" means that the node's turn has not come: most nodes of a large run are in this state and need
   // no attention.
   if (waiting(node) && run_state != "waiting") return Urgency::waits_at_work;

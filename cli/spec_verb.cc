@@ -1,5 +1,4 @@
 // muster spec: checks a file without a controller; shows the stored spec.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -74,23 +73,23 @@ void show_spec(Context& context, const ShowFlags& flags) {
 
 }  // namespace
 
-void add_spec(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("spec", "check and show the spec, which declares the cluster");
-  verb->require_subcommand(1);
+void add_spec(Verb& app, Context& context) {
+  Verb& verb = app.add_verb("spec", "check and show the spec, which declares the cluster");
+  verb.needs_verb();
   auto path = std::make_shared<std::string>();
-  CLI::App* check_verb = verb->add_subcommand("check", "report every error in a file; needs no controller");
-  check_verb->add_option("SPEC", *path, "cluster.yaml")->required();
+  Verb& check_verb = verb.add_verb("check", "report every error in a file; needs no controller");
+  check_verb.add_option("SPEC", path.get(), "cluster.yaml").required();
   auto playbooks = std::make_shared<std::string>();
-  check_verb->add_option(
-      "--playbooks", *playbooks,
+  check_verb.add_option(
+      "--playbooks", playbooks.get(),
       "folder of the controller's additional playbooks and acceptance profiles (musterd --playbooks)");
-  check_verb->callback([path, playbooks, &context] { check(context, *path, *playbooks); });
+  check_verb.runs([path, playbooks, &context] { check(context, *path, *playbooks); });
   auto flags = std::make_shared<ShowFlags>();
-  CLI::App* show_verb = verb->add_subcommand("show", "show the stored spec");
-  show_verb->add_option("--rev", flags->revision, "show this revision; default: the newest");
-  show_verb->add_option("--diff", flags->diff, "show what changed since this revision");
-  show_verb->callback([flags, &context] { show_spec(context, *flags); });
-  verb->footer("Examples:\n  muster spec check cluster.yaml\n  muster spec show --diff 3");
+  Verb& show_verb = verb.add_verb("show", "show the stored spec");
+  show_verb.add_option("--rev", &flags->revision, "show this revision; default: the newest");
+  show_verb.add_option("--diff", &flags->diff, "show what changed since this revision");
+  show_verb.runs([flags, &context] { show_spec(context, *flags); });
+  verb.footer("Examples:\n  muster spec check cluster.yaml\n  muster spec show --diff 3");
 }
 
 }  // namespace muster::cli

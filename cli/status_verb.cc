@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-
 #include "base/json_dump.h"
 #include "base/time.h"
 #include "cli/follow.h"
@@ -38,11 +36,11 @@ void watch_status(Context& context, const Which& which) {
     complain(context, done.error());
 }
 
-void which_nodes(CLI::App* verb, Which& which) {
-  verb->add_option("--limit", which.names, "only these nodes, e.g. gpu[01-04],gpu07");
-  verb->add_option("--state", which.states,
-                   "only nodes in these states: quarantined,degraded,silent,returned,...");
-  verb->add_option("--role", which.roles, "only nodes with these roles");
+void which_nodes(Verb& verb, Which& which) {
+  verb.add_option("--limit", &which.names, "only these nodes, e.g. gpu[01-04],gpu07");
+  verb.add_option("--state", &which.states,
+                  "only nodes in these states: quarantined,degraded,silent,returned,...");
+  verb.add_option("--role", &which.roles, "only nodes with these roles");
 }
 
 void show_why(Context& context, const std::string& node) {
@@ -98,44 +96,43 @@ void show_logs(Context& context, const LogFlags& flags) {
 
 }  // namespace
 
-void add_status(CLI::App& app, Context& context) {
+void add_status(Verb& app, Context& context) {
   auto which = std::make_shared<Which>();
-  CLI::App* verb = app.add_subcommand("status", "show each node's phase and progress once");
+  Verb& verb = app.add_verb("status", "show each node's phase and progress once");
   which_nodes(verb, *which);
-  verb->add_flag("--all", which->all,
-                 "show every node; otherwise, with more than 40 nodes, a terminal shows only those that need "
-                 "attention and counts the rest, unless --limit, --state or --role is given");
-  verb->footer(
+  verb.add_flag("--all", &which->all,
+                "show every node; otherwise, with more than 40 nodes, a terminal shows only those that need "
+                "attention and counts the rest, unless --limit, --state or --role is given");
+  verb.footer(
       "Examples:\n  muster status\n  muster status --state quarantined,silent\n  muster status --json | jq "
       ".");
-  verb->callback([which, &context] { show_status(context, *which); });
+  verb.runs([which, &context] { show_status(context, *which); });
 }
 
-void add_watch(CLI::App& app, Context& context) {
+void add_watch(Verb& app, Context& context) {
   auto which = std::make_shared<Which>();
-  CLI::App* verb = app.add_subcommand("watch", "show a live table of the nodes; leave with Ctrl-C");
+  Verb& verb = app.add_verb("watch", "show a live table of the nodes; leave with Ctrl-C");
   which_nodes(verb, *which);
-  verb->add_flag("--until-idle", which->until_idle, "exit when no run is active");
-  verb->callback([which, &context] { watch_status(context, *which); });
+  verb.add_flag("--until-idle", &which->until_idle, "exit when no run is active");
+  verb.runs([which, &context] { watch_status(context, *which); });
 }
 
-void add_why(CLI::App& app, Context& context) {
+void add_why(Verb& app, Context& context) {
   auto node = std::make_shared<std::string>();
-  CLI::App* verb =
-      app.add_subcommand("why", "show what a node is waiting for, until when, and what happens then");
-  verb->add_option("NODE", *node)->required();
-  verb->footer("Example:\n  muster why gpu03");
-  verb->callback([node, &context] { show_why(context, *node); });
+  Verb& verb = app.add_verb("why", "show what a node is waiting for, until when, and what happens then");
+  verb.add_option("NODE", node.get()).required();
+  verb.footer("Example:\n  muster why gpu03");
+  verb.runs([node, &context] { show_why(context, *node); });
 }
 
-void add_logs(CLI::App& app, Context& context) {
+void add_logs(Verb& app, Context& context) {
   auto flags = std::make_shared<LogFlags>();
-  CLI::App* verb = app.add_subcommand("logs", "print events from the controller and the nodes");
-  verb->add_option("NODE", flags->node, "print only events of this node; default: all nodes");
-  verb->add_flag("-f,--follow", flags->follow, "keep printing new events");
-  verb->add_option("--after", flags->after, "print only events with a higher sequence number");
-  verb->footer("Examples:\n  muster logs gpu03\n  muster logs -f --json | jq .");
-  verb->callback([flags, &context] { show_logs(context, *flags); });
+  Verb& verb = app.add_verb("logs", "print events from the controller and the nodes");
+  verb.add_option("NODE", &flags->node, "print only events of this node; default: all nodes");
+  verb.add_flag("-f,--follow", &flags->follow, "keep printing new events");
+  verb.add_option("--after", &flags->after, "print only events with a higher sequence number");
+  verb.footer("Examples:\n  muster logs gpu03\n  muster logs -f --json | jq .");
+  verb.runs([flags, &context] { show_logs(context, *flags); });
 }
 
 }  // namespace muster::cli

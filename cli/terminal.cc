@@ -9,6 +9,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/json_at.h"
 #include "cli/shown_nodes.h"
 
 namespace muster::cli {
@@ -16,10 +17,6 @@ namespace {
 
 constexpr int kBarCells = 16;
 
-std::string text_at(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_string() ? clean(it->get<std::string>()) : "";
-}
 double number_at(const Json& object, const char* key, double fallback) {
   const auto it = object.is_object() ? object.find(key) : object.end();
   return it != object.end() && it->is_number() ? it->get<double>() : fallback;
@@ -69,19 +66,19 @@ std::string clock_time(TimeMs at, TimeMs now) {
 }
 
 Row row_of(const Json& node, const Look& look, TimeMs now) {
-  Row row{text_at(node, "name"), text_at(node, "state"), text_at(node, "phase"), "", "", "",
-          text_at(node, "text")};
+  Row row{clean_at(node, "name"), clean_at(node, "state"), clean_at(node, "phase"), "", "", "",
+          clean_at(node, "text")};
   const double fraction = number_at(node, "fraction", -1);
   if (fraction >= 0)
     row.progress =
         fmt::format("{} {:>3.0f} %", bar(fraction, kBarCells, look.unicode), std::floor(fraction * 100));
   if (const double rate = number_at(node, "rate", 0); rate > 0)
-    row.rate = human_rate(rate, text_at(node, "unit"));
+    row.rate = human_rate(rate, clean_at(node, "unit"));
   if (const double eta = number_at(node, "eta_ms", -1); eta >= 0)
     row.eta = to_human(static_cast<DurationMs>(eta));
-  if (const auto reason = text_at(node, "reason"); !reason.empty()) row.words = reason;
+  if (const auto reason = clean_at(node, "reason"); !reason.empty()) row.words = reason;
   // A manual task is shown instead of the run's own text, so that it is noticed.
-  const auto waiting = text_at(node, "waiting");
+  const auto waiting = clean_at(node, "waiting");
   if (row.words.empty() || (node.value("by_hand", false) && !waiting.empty())) row.words = waiting;
   if (const double silent = number_at(node, "silent_since", 0); silent > 0 && row.phase.empty())
     row.words = "silent since " + clock_time(static_cast<TimeMs>(silent), now) +
@@ -91,10 +88,10 @@ Row row_of(const Json& node, const Look& look, TimeMs now) {
 
 std::string header_line(const Json& status) {
   const Json run = status.value("run", Json());
-  std::string line = text_at(status, "cluster");
+  std::string line = clean_at(status, "cluster");
   if (run.is_object())
     line += fmt::format("{}run {}: {} {}, {}", line.empty() ? "" : "  ", run.value("id", 0),
-                        text_at(run, "kind"), text_at(run, "state"),
+                        clean_at(run, "kind"), clean_at(run, "state"),
                         to_human(static_cast<DurationMs>(number_at(run, "elapsed_ms", 0))));
   return line;
 }
@@ -105,6 +102,8 @@ int quarter(const Json& node) {
 }
 
 }  // namespace
+
+std::string clean_at(const Json& json, const char* key) { return clean(text_at(json, key)); }
 
 std::string clean(const std::string& text) {
   std::string out;
@@ -197,15 +196,15 @@ std::string render_storage(const Json& status, const Look& look) {
     const double size = number_at(section, "size_bytes", 0), used = number_at(section, "used_bytes", 0);
     std::string health;
     for (const Json& one : list_at(section, "problems"))
-      health += (health.empty() ? "" : "; ") + text_at(one, "node") + ": " + text_at(one, "problem");
+      health += (health.empty() ? "" : "; ") + clean_at(one, "node") + ": " + clean_at(one, "problem");
     // A resync is shown, although it is not a problem.
     for (const Json& one : list_at(section, "nodes"))
-      if (const std::string words = text_at(one, "health");
+      if (const std::string words = clean_at(one, "health");
           !words.empty() && health.find(words) == std::string::npos)
-        health += (health.empty() ? "" : "; ") + text_at(one, "node") + ": " + words;
+        health += (health.empty() ? "" : "; ") + clean_at(one, "node") + ": " + words;
     const Json healthy = section.is_object() ? section.value("healthy", Json()) : Json();
     if (health.empty()) health = healthy == true ? "healthy" : "unknown";
-    rows.push_back({text_at(section, "name"), text_at(section, "engine"), text_at(section, "mount"),
+    rows.push_back({clean_at(section, "name"), clean_at(section, "engine"), clean_at(section, "mount"),
                     size > 0 ? human_bytes(size) : "",
                     size > 0 ? fmt::format("{:.0f} %", 100 * used / size) : "", health});
   }
@@ -230,10 +229,10 @@ std::string ChangeLines::next(const Json& status) {
   const bool in_short = last_.empty() && nodes.size() > kManyNodes;
   if (in_short) out += node_counts(nodes) + "\n";
   for (const Json& node : nodes) {
-    const std::string name = text_at(node, "name");
+    const std::string name = clean_at(node, "name");
     const std::string base =
-        fmt::format("{:<12} {:<12} {:<10}", name, text_at(node, "state"), text_at(node, "phase"));
-    const std::string reason = text_at(node, "reason");
+        fmt::format("{:<12} {:<12} {:<10}", name, clean_at(node, "state"), clean_at(node, "phase"));
+    const std::string reason = clean_at(node, "reason");
     const int q = quarter(node);
     Shown& before = last_[name];
     // Between two orders of a phase there is no percentage: that does not count as a change.
@@ -256,35 +255,35 @@ std::string render_summary(const Json& run) {
   std::vector<std::string> phases;
   for (const Json& node : list_at(run, "nodes"))
     for (const Json& phase : list_at(node, "phases")) {
-      const std::string name = text_at(phase, "phase");
+      const std::string name = clean_at(phase, "phase");
       if (std::find(phases.begin(), phases.end(), name) == phases.end()) phases.push_back(name);
     }
   size_t width = 4;
-  for (const Json& node : list_at(run, "nodes")) width = std::max(width, text_at(node, "name").size());
+  for (const Json& node : list_at(run, "nodes")) width = std::max(width, clean_at(node, "name").size());
   out += padded("NODE", width) + "  " + padded("RESULT", 11);
   for (const auto& phase : phases) out += fmt::format("  {:>10}", phase);
   out += fmt::format("  {:>10}\n", "total");
   for (const Json& node : list_at(run, "nodes")) {
-    out += padded(text_at(node, "name"), width) + "  " + padded(text_at(node, "result"), 11);
+    out += padded(clean_at(node, "name"), width) + "  " + padded(clean_at(node, "result"), 11);
     for (const auto& wanted : phases) {
       double ms = -1;
       for (const Json& phase : list_at(node, "phases"))
-        if (text_at(phase, "phase") == wanted) ms = number_at(phase, "ms", -1);
+        if (clean_at(phase, "phase") == wanted) ms = number_at(phase, "ms", -1);
       out += fmt::format("  {:>10}", ms < 0 ? "-" : to_human(static_cast<DurationMs>(ms)));
     }
     out += fmt::format("  {:>10}\n", to_human(static_cast<DurationMs>(number_at(node, "ms", 0))));
   }
   for (const Json& node : list_at(run, "nodes"))
-    if (const auto reason = text_at(node, "reason"); !reason.empty())
-      out += fmt::format("{}: {}\n", text_at(node, "name"), reason);
+    if (const auto reason = clean_at(node, "reason"); !reason.empty())
+      out += fmt::format("{}: {}\n", clean_at(node, "name"), reason);
   return out;
 }
 
 std::string render_refusals(const Json& details) {
   std::string out;
   for (const Json& refusal : list_at(details, "refusals")) {
-    const std::string node = text_at(refusal, "node"), rule = text_at(refusal, "rule");
-    out += "  " + (node.empty() ? "" : node + ": ") + text_at(refusal, "message") +
+    const std::string node = clean_at(refusal, "node"), rule = clean_at(refusal, "rule");
+    out += "  " + (node.empty() ? "" : node + ": ") + clean_at(refusal, "message") +
            (rule.empty() ? "" : " [" + rule + "]") + "\n";
   }
   return out;

@@ -52,6 +52,8 @@ std::string bar(double fraction, int cells, bool unicode);
 std::string human_rate(double per_second, const std::string& unit);
 std::string human_bytes(double bytes);
 std::string clean(const std::string& text);
+// As text_at() of base/json_at.h, cleaned.
+std::string clean_at(const Json& json, const char* key);
 // The same for text of several lines: line breaks are kept.
 std::string clean_lines(const std::string& text);
 

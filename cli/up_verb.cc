@@ -1,5 +1,4 @@
 // muster up: from a YAML file to an accepted cluster.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "base/digest.h"
@@ -11,7 +10,7 @@
 namespace muster::cli {
 namespace {
 
-struct Flags {
+struct UpFlags {
   std::string spec, limit, report = "muster-report";
   Approval approval;
   bool reimage = false, through_ram = false;
@@ -42,7 +41,7 @@ bool upload(Context& context, const std::string& path) {
   return false;
 }
 
-void run_up(Context& context, const Flags& flags) {
+void run_up(Context& context, const UpFlags& flags) {
   Goal goal;
   const auto nodes = node_list(flags.limit);
   if (!nodes.ok()) return complain(context, nodes.error());
@@ -58,26 +57,24 @@ void run_up(Context& context, const Flags& flags) {
 
 }  // namespace
 
-void add_up(CLI::App& app, Context& context) {
-  auto flags = std::make_shared<Flags>();
-  CLI::App* verb =
-      app.add_subcommand("up", "bring the cluster to what SPEC declares, test it, and write a report");
-  verb->add_option("SPEC", flags->spec, "spec file (cluster.yaml); default: the stored revision");
+void add_up(Verb& app, Context& context) {
+  auto flags = std::make_shared<UpFlags>();
+  Verb& verb = app.add_verb("up", "bring the cluster to what SPEC declares, test it, and write a report");
+  verb.add_option("SPEC", &flags->spec, "spec file (cluster.yaml); default: the stored revision");
   add_approval(verb, flags->approval, "approve every plan, including the data that it destroys");
-  verb->add_option("--limit", flags->limit, "handle only these nodes, e.g. gpu[01-04],gpu07");
-  CLI::Option* reimage = verb->add_flag(
-      "--reimage", flags->reimage,
-      "also re-image accepted nodes that run an older build of their image; each is drained first");
-  verb->add_flag("--through-ram", flags->through_ram, "re-image through the RAM system, not in place")
-      ->needs(reimage);
-  verb->add_option("--report", flags->report, "folder for report.html, report.json, junit.xml")
-      ->capture_default_str();
-  verb->footer(
+  verb.add_option("--limit", &flags->limit, "handle only these nodes, e.g. gpu[01-04],gpu07");
+  verb.add_flag("--reimage", &flags->reimage,
+                "also re-image accepted nodes that run an older build of their image; each is drained first");
+  verb.add_flag("--through-ram", &flags->through_ram, "re-image through the RAM system, not in place")
+      .needs("--reimage");
+  verb.add_option("--report", &flags->report, "folder for report.html, report.json, junit.xml")
+      .shows_default();
+  verb.footer(
       "Examples:\n  muster up cluster.yaml\n  muster up cluster.yaml --yes --report /srv/www/acceptance\n"
       "  muster up --limit gpu03\n  muster up --reimage --limit gpu[01-04]\n"
       "Exit: 0 accepted, 1 failed, 2 invalid input, 3 some nodes quarantined or returned, 4 refused or not "
       "approved, 5 degraded");
-  verb->callback([flags, &context] { run_up(context, *flags); });
+  verb.runs([flags, &context] { run_up(context, *flags); });
 }
 
 }  // namespace muster::cli

@@ -1,37 +1,35 @@
 // The verbs of the `muster` command, one file each. Thread: the main thread.
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include "base/command_line.h"
 
 namespace muster::cli {
 
 struct Context;
 
-void add_up(CLI::App& app, Context& context);
-void add_plan(CLI::App& app, Context& context);
-void add_approve(CLI::App& app, Context& context);
-void add_reimage(CLI::App& app, Context& context);
-void add_rollback(CLI::App& app, Context& context);
-void add_rollout(CLI::App& app, Context& context);
-void add_accept(CLI::App& app, Context& context);
-void add_status(CLI::App& app, Context& context);
-void add_watch(CLI::App& app, Context& context);
-void add_runs(CLI::App& app, Context& context);
-void add_cancel(CLI::App& app, Context& context);
-void add_why(CLI::App& app, Context& context);
-void add_logs(CLI::App& app, Context& context);
-void add_report(CLI::App& app, Context& context);
-void add_report_import(CLI::App& report, Context& context);  // muster report import
-void add_power(CLI::App& app, Context& context);
-void add_node(CLI::App& app, Context& context);
-void add_image(CLI::App& app, Context& context);
-void add_spec(CLI::App& app, Context& context);
-void add_secret(CLI::App& app, Context& context);
-void add_drain(CLI::App& app, Context& context);
-void add_sim(CLI::App& app, Context& context);
-void add_version(CLI::App& app, Context& context);
-void add_backup(CLI::App& app, Context& context);
+void add_up(Verb& app, Context& context);
+void add_plan(Verb& app, Context& context);
+void add_approve(Verb& app, Context& context);
+void add_reimage(Verb& app, Context& context);
+void add_rollback(Verb& app, Context& context);
+void add_rollout(Verb& app, Context& context);
+void add_accept(Verb& app, Context& context);
+void add_status(Verb& app, Context& context);
+void add_watch(Verb& app, Context& context);
+void add_runs(Verb& app, Context& context);
+void add_cancel(Verb& app, Context& context);
+void add_why(Verb& app, Context& context);
+void add_logs(Verb& app, Context& context);
+void add_report(Verb& app, Context& context);
+void add_report_import(Verb& report, Context& context);  // muster report import
+void add_power(Verb& app, Context& context);
+void add_node(Verb& app, Context& context);
+void add_image(Verb& app, Context& context);
+void add_spec(Verb& app, Context& context);
+void add_secret(Verb& app, Context& context);
+void add_drain(Verb& app, Context& context);
+void add_sim(Verb& app, Context& context);
+void add_version(Verb& app, Context& context);
+void add_backup(Verb& app, Context& context);
 
 }  // namespace muster::cli

@@ -21,6 +21,8 @@ endfunction()
 
 # Shared by all programs.
 muster_folder(base NEEDS crypto z)
+# The only one that includes nlohmann/json, which would be seen by the whole folder.
+set_source_files_properties(base/json.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 muster_folder(sys LINK base NEEDS ssl crypto Threads::Threads)
 muster_folder(host LINK base sys)
 muster_folder(sys/http LINK base sys NEEDS ssl crypto Threads::Threads)
@@ -28,6 +30,7 @@ muster_folder(sys/http LINK base sys NEEDS ssl crypto Threads::Threads)
 # The controller.
 muster_folder(controller/locate)
 muster_folder(controller/nodes LINK base)
+muster_folder(controller/options LINK base)
 muster_folder(controller/spec LINK base NEEDS yaml-cpp)
 muster_folder(controller/boot LINK base sys)
 muster_folder(controller/engines LINK base controller/spec)
@@ -40,7 +43,7 @@ muster_folder(controller/power LINK base controller/ports sys sys/http NEEDS z)
 muster_folder(controller/report/import LINK base controller/report)
 muster_folder(controller/store LINK base controller/nodes controller/ports sys NEEDS sqlite3)
 muster_folder(controller/trust LINK base controller/ports sys NEEDS crypto ssh)
-muster_folder(controller/image/service LINK base controller/image controller/plan controller/ports controller/spec sys)
+muster_folder(controller/image/service LINK base controller/image controller/options controller/plan controller/spec sys)
 muster_folder(controller/power/sakura LINK base controller/ports controller/power controller/spec sys sys/http)
 muster_folder(controller/power/service LINK base controller/ports controller/power sys)
 muster_folder(controller/rollout LINK base controller/engines controller/nodes controller/plan controller/spec)
@@ -48,24 +51,27 @@ muster_folder(controller/run LINK base controller/plan controller/ports)
 muster_folder(controller/executor LINK base controller/plan controller/ports controller/run sys)
 muster_folder(controller/spec/reader LINK base controller/engines controller/report controller/rollout controller/spec)
 muster_folder(controller/current LINK base controller/ports controller/spec controller/spec/reader)
-muster_folder(controller/boot/service LINK base controller/boot controller/current controller/image controller/ports controller/spec
-  controller/trust sys)
+muster_folder(controller/boot/service LINK base controller/boot controller/current controller/image controller/options controller/ports
+  controller/spec controller/trust sys)
 muster_folder(controller/link LINK base controller/boot/service controller/engines controller/nodes controller/plan controller/ports
   controller/spec sys)
 muster_folder(controller/power/provider LINK base controller/boot/service controller/current controller/plan controller/ports
   controller/power/sakura controller/power/service controller/ssh controller/trust sys)
 muster_folder(controller/bringup LINK base controller/current controller/executor controller/image/service controller/link controller/nodes
-  controller/plan controller/ports controller/report controller/run controller/spec controller/spec/reader controller/trust host sys)
+  controller/options controller/plan controller/ports controller/report controller/run controller/spec controller/spec/reader
+  controller/trust host sys)
 muster_folder(controller/hosts LINK base controller/bringup controller/current controller/executor controller/image/service controller/link
-  controller/plan controller/ports controller/report controller/spec controller/spec/reader controller/store controller/trust sys)
+  controller/options controller/plan controller/ports controller/report controller/spec controller/spec/reader controller/store
+  controller/trust sys)
 muster_folder(controller/rollout/service LINK base controller/bringup controller/image controller/image/service controller/link
   controller/plan controller/ports controller/rollout sys)
-muster_folder(controller/api LINK base controller/boot controller/boot/service controller/bringup controller/current
-  controller/image/service controller/link controller/nodes controller/plan controller/ports controller/power/provider
+muster_folder(controller/api LINK base controller/boot controller/boot/service controller/bringup controller/current controller/executor
+  controller/image/service controller/link controller/nodes controller/options controller/plan controller/ports controller/power/provider
   controller/power/service controller/rollout/service controller/spec controller/spec/reader controller/store controller/trust sys sys/http)
 muster_folder(controller LINK base controller/api controller/boot controller/boot/service controller/bringup controller/current
-  controller/executor controller/image/service controller/link controller/nodes controller/ports controller/power controller/power/provider
-  controller/power/sakura controller/power/service controller/rollout/service controller/store controller/trust sys sys/http)
+  controller/executor controller/image/service controller/link controller/nodes controller/options controller/ports controller/power
+  controller/power/provider controller/power/sakura controller/power/service controller/rollout/service controller/store controller/trust
+  sys sys/http)
 
 # The agent.
 muster_folder(agent/core LINK base sys)
@@ -104,7 +110,7 @@ muster_folder(kernels/link LINK base kernels/common kernels/rdma)
 muster_folder(kernels/together LINK base kernels/common kernels/counters kernels/cpu kernels/link kernels/training sys)
 
 # The lab and the command line.
-muster_folder(lab LINK base controller/spec sys sys/http NEEDS yaml-cpp)
+muster_folder(lab LINK base controller/spec controller/spec/reader sys sys/http)
 muster_folder(cli LINK base controller/bringup controller/hosts controller/nodes controller/report controller/report/import controller/spec
   controller/spec/reader controller/ssh lab sys sys/http)
 

@@ -56,6 +56,7 @@ endforeach()
 add_custom_target(muster_cuda DEPENDS ${cuda_objects})
 
 add_executable(muster-accept-gpu ${gpu_sources} ${cuda_objects})
+set_target_properties(muster-accept-gpu PROPERTIES UNITY_BUILD OFF)  # kernels name their parts alike
 add_dependencies(muster-accept-gpu muster_cuda)
 target_include_directories(muster-accept-gpu SYSTEM PRIVATE ${MUSTER_CUDA_INCLUDE} ${MUSTER_NCCL_INCLUDE})
 target_link_libraries(muster-accept-gpu PRIVATE muster_kernels_gpu_logic ${MUSTER_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
@@ -66,6 +67,7 @@ carried_program(muster-accept-gpu)
 option(MUSTER_FAKE_GPU "build the tests of kernels/gpu over a made-up GPU" ON)
 if(MUSTER_FAKE_GPU)
   add_executable(muster-accept-gpu-fake EXCLUDE_FROM_ALL ${gpu_sources} tests/fakes/gpu/runtime.cc tests/fakes/gpu/launchers.cc)
+  set_target_properties(muster-accept-gpu-fake PROPERTIES UNITY_BUILD OFF)
   target_include_directories(muster-accept-gpu-fake SYSTEM PRIVATE ${MUSTER_CUDA_INCLUDE} ${MUSTER_NCCL_INCLUDE})
   target_link_libraries(muster-accept-gpu-fake PRIVATE muster_kernels_gpu_logic Threads::Threads ${CMAKE_DL_LIBS})
   target_link_options(muster-accept-gpu-fake PRIVATE -rdynamic)  # the made-up cuBLASLt asks its runtime which GPU it is on

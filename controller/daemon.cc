@@ -62,7 +62,7 @@ struct Core {
   const OwnMachine own = read_own_machine(options.sys);
   MachinesWithOwn machines_with_own{own.uuid};
   std::unique_ptr<Store> store;
-  std::shared_ptr<CertificateReader> papers;  // for the servers' threads
+  std::shared_ptr<CertificateReader> certificates;  // for the servers' threads
   std::unique_ptr<Vault> vault;
   std::map<std::string, std::string> problems;
 
@@ -85,7 +85,7 @@ struct Core {
        [this](const std::string& node) { link.hang_up(node), provider_install->joined(node); },
        [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
-       [this](const std::string& node) { power.hands().saw_netboot(node); }}};
+       [this](const std::string& node) { power.manual_tasks().saw_netboot(node); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
   HeldRun held_run{reactor, *store, spec, executor, problems, options.lab};
@@ -131,7 +131,7 @@ struct Core {
 };
 
 Status Core::finish() {
-  TRY(papers, CertificateReader::open(options.state + "/muster.db"));
+  TRY(certificates, CertificateReader::open(options.state + "/muster.db"));
   TRY(vault, Vault::open(options.state, reactor, *store));
   provider_install = install_by_provider(
       {reactor, power, boot, *vault, spec, options.agent_binary,
@@ -149,8 +149,8 @@ Status Core::finish() {
       offload});
   rollout = std::make_unique<RolloutService>(reactor, *store, *rollout_world);
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
-                                                 boot, power, *vault, images, *bringup, *rollout, archive,
-                                                 discovery, storage, problems});
+                                                 boot, power, *vault, images, *bringup, executor, *rollout,
+                                                 archive, discovery, storage, problems});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });
@@ -185,7 +185,7 @@ void Core::connect_agents() {
                   if (undeclared(node)) return discovery.on_contact(node);
                   if (present.storage) storage.update(node, *present.storage);
                   executor.on_contact(node, present);
-                  power.hands().saw_agent(node);
+                  power.manual_tasks().saw_agent(node);
                 },
                 [this](const std::string& node, const std::string& order) {
                   return held_run.holds() || executor.expects(node, order);
@@ -413,11 +413,11 @@ Status RealDaemon::open_port(api::Door door, uint16_t port, std::unique_ptr<Http
     options.tls_options.key_pem = core_->authority.server().key_pem;
     options.tls_options.client_ca_pem = core_->authority.ca_pem();
     options.trust = [token = core_->authority.operator_token(),
-                     papers = core_->papers](const HttpRequest& head) {
-      return api::trust_of(head, token, [&](const std::string& serial) { return papers->find(serial); });
+                     certificates = core_->certificates](const HttpRequest& head) {
+      return api::trust_of(head, token, [&](const auto& serial) { return certificates->find(serial); });
     };
   } else {
-    options.max_stranger_body = 0;  // booting machines only download
+    options.max_unknown_body = 0;  // booting machines only download
   }
   TRY(server, start_http_server(options, handler(door)));
   return Ok{};

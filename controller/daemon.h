@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "controller/ports/options.h"
+#include "controller/options/options.h"
 #include "sys/reactor.h"
 
 namespace muster {

@@ -1,5 +1,4 @@
 // musterd: the controller.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -9,10 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/command_line.h"
 #include "base/kernel_line.h"
 #include "base/version.h"
 #include "controller/daemon.h"
-#include "controller/ports/options.h"
+#include "controller/options/options.h"
 #include "sys/log.h"
 #include "sys/reactor.h"
 
@@ -45,34 +45,34 @@ void notify_service_manager(const char* state) {
 
 int main(int argc, char** argv) {
   muster::DaemonOptions options;
-  CLI::App app("musterd: installs, tests and maintains a GPU cluster; to operate it, use muster(1)");
-  app.add_option("--state", options.state, "folder for the database, keys and images")
-      ->envname("MUSTER_STATE")
-      ->capture_default_str();
-  app.add_option("--socket", options.socket, "Unix socket for operators")
-      ->envname("MUSTER_SOCKET")
-      ->capture_default_str();
-  app.add_option("--listen", options.listen,
+  muster::Verb app("musterd: installs, tests and maintains a GPU cluster; to operate it, use muster(1)");
+  app.add_option("--state", &options.state, "folder for the database, keys and images")
+      .environment("MUSTER_STATE")
+      .shows_default();
+  app.add_option("--socket", &options.socket, "Unix socket for operators")
+      .environment("MUSTER_SOCKET")
+      .shows_default();
+  app.add_option("--listen", &options.listen,
                  "address in the provisioning network to listen on (default: from the spec)");
-  app.add_option("--images", options.images, "folder of image recipes");
-  app.add_option("--image-cache", options.image_cache,
+  app.add_option("--images", &options.images, "folder of image recipes");
+  app.add_option("--image-cache", &options.image_cache,
                  "folder through which several controllers share built images (default: none)")
-      ->envname("MUSTER_IMAGE_CACHE");
-  app.add_option("--playbooks", options.playbooks, "folder of playbooks");
-  app.add_option("--agent-binary", options.agent_binary,
+      .environment("MUSTER_IMAGE_CACHE");
+  app.add_option("--playbooks", &options.playbooks, "folder of playbooks");
+  app.add_option("--agent-binary", &options.agent_binary,
                  "path of the static muster-agent for the RAM system");
-  app.add_option("--accept-binary", options.accept_binary, "path of muster-accept for the nodes");
-  app.add_option("--kernel-options", options.kernel_options,
+  app.add_option("--accept-binary", &options.accept_binary, "path of muster-accept for the nodes");
+  app.add_option("--kernel-options", &options.kernel_options,
                  "extra kernel arguments for the RAM system and for systems installed from now on; they "
                  "precede the arguments in the spec")
-      ->envname("MUSTER_KERNEL_OPTIONS")
-      ->check([](const std::string& given) { return muster::wrong_kernel_options(given); });
-  app.add_flag("!--no-dhcp", options.dhcp, "never start dnsmasq");
-  app.add_flag("--lab", options.lab,
+      .environment("MUSTER_KERNEL_OPTIONS")
+      .check([](const std::string& given) { return muster::wrong_kernel_options(given); });
+  app.add_flag("!--no-dhcp", &options.dhcp, "never start dnsmasq");
+  app.add_flag("--lab", &options.lab,
                "accept specs with a `lab:` section or the profile `lab`, for virtual machines only. Set by "
                "`muster lab up`; never use it on a controller of real servers");
-  app.set_version_flag("--version", std::string("musterd ") + muster::kProgramVersion);
-  CLI11_PARSE(app, argc, argv);
+  app.add_version(std::string("musterd ") + muster::kProgramVersion);
+  if (const auto parsed = muster::parse_command_line(app, argc, argv); parsed.ended) return parsed.status;
 
   // In the lab's network namespace, packages are fetched through the lab's proxy; apt and mmdebstrap read its
   // address from the environment.

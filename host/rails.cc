@@ -7,8 +7,13 @@
 
 #include "base/json_dump.h"
 #include "base/pci_address.h"
+#include "base/record.h"
 
 namespace muster {
+
+MUSTER_RECORD(PortRecord, lenient, rail, interface, opt(pci), opt(address))
+MUSTER_RECORD(NetworksRecord, lenient, opt(provisioning), ports)
+
 namespace {
 
 constexpr const char* kNet = "/sys/class/net/";
@@ -46,36 +51,14 @@ const PortRecord* NetworksRecord::find(int rail) const {
 }
 
 Result<NetworksRecord> read_networks_record(const Files& files) {
-  NetworksRecord out;
-  if (!files.exists(kNetworksRecord)) return out;
+  if (!files.exists(kNetworksRecord)) return NetworksRecord{};
   TRY(const std::string text, files.read(kNetworksRecord));
   TRY(const Json json, parse_json(text));
-  JsonReader reader(json, kNetworksRecord);
-  std::vector<Json> ports;
-  reader.get_or("provisioning", out.provisioning, std::string());
-  reader.get("ports", ports);
-  reader.allow_unknown();
-  TRY_(reader.finish());
-  for (const auto& one : ports) {
-    PortRecord port;
-    JsonReader each(one, std::string(kNetworksRecord) + ".ports");
-    each.get("rail", port.rail);
-    each.get("interface", port.interface);
-    each.get_or("pci", port.pci, std::string());
-    each.get_or("address", port.address, std::string());
-    each.allow_unknown();
-    TRY_(each.finish());
-    out.ports.push_back(std::move(port));
-  }
-  return out;
+  return read_record<NetworksRecord>(json, kNetworksRecord);
 }
 
 std::string networks_record_text(const NetworksRecord& record) {
-  Json ports = Json::array();
-  for (const auto& port : record.ports)
-    ports.push_back(
-        {{"rail", port.rail}, {"interface", port.interface}, {"pci", port.pci}, {"address", port.address}});
-  return dump_json({{"provisioning", record.provisioning}, {"ports", ports}}, 1) + "\n";
+  return dump_json(record_json(record), 1) + "\n";
 }
 
 std::string pci_of_interface(const Files& files, const std::string& interface) {

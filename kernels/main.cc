@@ -56,151 +56,148 @@ struct Arguments {
   std::string flip;
 };
 
-void add_detach(CLI::App& app, Arguments& a) {
-  app.add_flag("--detach", a.detach,
+void add_detach(Verb& app, Arguments& a) {
+  app.add_flag("--detach", &a.detach,
                "print the result once the port is open, and keep serving in the background");
-  app.add_option("--with", a.with, "with `--detach`: exit when the process with this PID ends");
+  app.add_option("--with", &a.with, "with `--detach`: exit when the process with this PID ends");
 }
 
-void add_mount(CLI::App& app, MountRule& mount) {
-  app.add_option("--path", mount.path, "mount point to test")->required();
-  app.add_option("--fstype", mount.fstype, "required file system type, as in /proc/self/mountinfo")
-      ->required();
-  app.add_option("--source", mount.source, "required mount source, as in /proc/self/mountinfo")->required();
+void add_mount(Verb& app, MountRule& mount) {
+  app.add_option("--path", &mount.path, "mount point to test").required();
+  app.add_option("--fstype", &mount.fstype, "required file system type, as in /proc/self/mountinfo")
+      .required();
+  app.add_option("--source", &mount.source, "required mount source, as in /proc/self/mountinfo").required();
 }
 
-void declare_compute(CLI::App& app, Arguments& a) {
-  auto* dgemm = app.add_subcommand(
-      "dgemm", "run double-precision matrix products on every core, and verify them bit by bit");
-  dgemm->add_option("--seconds", a.dgemm.seconds, "time budget");
-  dgemm->add_option("--n", a.dgemm.n, "matrix edge (at most 1024); 0: chosen by a probe");
-  dgemm->add_option("--variant", a.dgemm.variant,
-                    "instruction set: " + fmt::format("{}", fmt::join(dgemm_variants(), ", ")));
-  dgemm->add_option("--threads", a.dgemm.threads, "number of threads; 0: one per processor");
-  add_flip(*dgemm, a.flip);
-  auto* stream = app.add_subcommand("stream", "measure and verify memory bandwidth: copy, scale, add, triad");
-  stream->add_option("--seconds", a.stream.seconds, "time budget");
-  stream->add_option("--max-mib", a.stream_mib, "memory limit in MiB; 0: a quarter of the available memory");
-  stream->add_option("--threads", a.stream.threads, "number of threads; 0: one per processor");
-  add_flip(*stream, a.flip);
-  auto* sdc = app.add_subcommand(
-      "sdc", "detect silent data corruption with products that must be right to the last bit");
-  sdc->add_option("--seconds", a.sdc.seconds, "time budget; at least one product is computed");
-  sdc->add_option("--n", a.sdc.n, "matrix edge (at most 4096); 0: 128");
-  sdc->add_option("--seed", a.sdc.seed, "seed of the first product's inputs");
-  sdc->add_option("--threads", a.sdc.threads, "number of threads; 0: one per processor");
-  add_flip(*sdc, a.flip);
+void declare_compute(Verb& app, Arguments& a) {
+  auto& dgemm =
+      app.add_verb("dgemm", "run double-precision matrix products on every core, and verify them bit by bit");
+  dgemm.add_option("--seconds", &a.dgemm.seconds, "time budget");
+  dgemm.add_option("--n", &a.dgemm.n, "matrix edge (at most 1024); 0: chosen by a probe");
+  dgemm.add_option("--variant", &a.dgemm.variant,
+                   "instruction set: " + fmt::format("{}", fmt::join(dgemm_variants(), ", ")));
+  dgemm.add_option("--threads", &a.dgemm.threads, "number of threads; 0: one per processor");
+  add_flip(dgemm, a.flip);
+  auto& stream = app.add_verb("stream", "measure and verify memory bandwidth: copy, scale, add, triad");
+  stream.add_option("--seconds", &a.stream.seconds, "time budget");
+  stream.add_option("--max-mib", &a.stream_mib, "memory limit in MiB; 0: a quarter of the available memory");
+  stream.add_option("--threads", &a.stream.threads, "number of threads; 0: one per processor");
+  add_flip(stream, a.flip);
+  auto& sdc =
+      app.add_verb("sdc", "detect silent data corruption with products that must be right to the last bit");
+  sdc.add_option("--seconds", &a.sdc.seconds, "time budget; at least one product is computed");
+  sdc.add_option("--n", &a.sdc.n, "matrix edge (at most 4096); 0: 128");
+  sdc.add_option("--seed", &a.sdc.seed, "seed of the first product's inputs");
+  sdc.add_option("--threads", &a.sdc.threads, "number of threads; 0: one per processor");
+  add_flip(sdc, a.flip);
 }
 
-void declare_parts(CLI::App& app, Arguments& a) {
-  auto* drives =
-      app.add_subcommand("drives", "measure the read speed of each whole disk in turn; writes nothing");
-  drives->add_option("--seconds", a.drives.seconds, "seconds per drive");
-  drives->add_option("--streams", a.drives.streams, "number of reads in flight");
-  drives->add_option(
-      "--parallel-seconds", a.drives.parallel_seconds,
+void declare_parts(Verb& app, Arguments& a) {
+  auto& drives = app.add_verb("drives", "measure the read speed of each whole disk in turn; writes nothing");
+  drives.add_option("--seconds", &a.drives.seconds, "seconds per drive");
+  drives.add_option("--streams", &a.drives.streams, "number of reads in flight");
+  drives.add_option(
+      "--parallel-seconds", &a.drives.parallel_seconds,
       "afterwards read all drives of the same model and size in parallel, for this many seconds");
-  app.add_subcommand("pcie", "compare the width and speed of PCIe links with what both ends support");
-  auto* counters =
-      app.add_subcommand("counters", "read error counters of memory, PCIe, network ports, GPUs and NVLink");
-  auto* what = counters->add_option_group("what");
-  auto* save = what->add_option("--save", a.counters.save, "save the counters to this file");
-  auto* since = what->add_option("--since", a.counters.since,
-                                 "report how much the counters rose since this file was saved");
-  save->excludes(since);
-  what->add_flag("--gpus", a.counters.gpus,
-                 "read only the NVIDIA driver's counters for GPUs and NVLink; `unavailable` without a driver")
-      ->needs(since);
-  counters->add_option("--nvml", a.nvml,
-                       fmt::format("path of {}; empty: next to this program", kNvmlProgram));
-  what->require_option(1, 2);
+  app.add_verb("pcie", "compare the width and speed of PCIe links with what both ends support");
+  auto& counters =
+      app.add_verb("counters", "read error counters of memory, PCIe, network ports, GPUs and NVLink");
+  auto& what = counters.add_group("what", 1, 2);
+  what.add_option("--save", &a.counters.save, "save the counters to this file").excludes("--since");
+  what.add_option("--since", &a.counters.since,
+                  "report how much the counters rose since this file was saved");
+  what.add_flag("--gpus", &a.counters.gpus,
+                "read only the NVIDIA driver's counters for GPUs and NVLink; `unavailable` without a driver")
+      .needs("--since");
+  counters.add_option("--nvml", &a.nvml,
+                      fmt::format("path of {}; empty: next to this program", kNvmlProgram));
 }
 
-void declare_link(CLI::App& app, Arguments& a) {
-  auto* serve = app.add_subcommand("link-serve", "run the server side of `link`; exits by itself");
-  serve->add_option("--bind", a.serve.bind, "numeric address to listen on")->required();
-  serve->add_option("--port", a.serve.port, "TCP port")->required();
-  serve->add_option("--seconds", a.serve.seconds, "hard time limit in seconds");
-  serve->add_option("--sessions", a.serve.sessions,
-                    "exit after this many connections; 0: only after --seconds");
-  add_detach(*serve, a);
-  serve->add_option("--from", a.serve.from, "the only address to accept connections from");
-  add_flip(*serve, a.flip);
-  auto* link = app.add_subcommand(
+void declare_link(Verb& app, Arguments& a) {
+  auto& serve = app.add_verb("link-serve", "run the server side of `link`; exits by itself");
+  serve.add_option("--bind", &a.serve.bind, "numeric address to listen on").required();
+  serve.add_option("--port", &a.serve.port, "TCP port").required();
+  serve.add_option("--seconds", &a.serve.seconds, "hard time limit in seconds");
+  serve.add_option("--sessions", &a.serve.sessions,
+                   "exit after this many connections; 0: only after --seconds");
+  add_detach(serve, a);
+  serve.add_option("--from", &a.serve.from, "the only address to accept connections from");
+  add_flip(serve, a.flip);
+  auto& link = app.add_verb(
       "link",
       "measure TCP bandwidth in both directions and round-trip time to a `link-serve`, and verify the data");
-  link->add_option("--to", a.link.to, "numeric address of the server")->required();
-  link->add_option("--port", a.link.port, "TCP port")->required();
-  link->add_option("--seconds", a.link.seconds, "time budget for both directions in total");
-  link->add_option("--bind", a.link.bind, "local address");
-  link->add_option("--connect-seconds", a.link.connect_seconds, "seconds to wait for the server");
-  const std::map<std::string, Turn> turns = {{"shared", Turn::shared}, {"alone", Turn::alone}};
-  link->add_option(
-          "--turn", a.link.turn.turn,
-          "alone: while no other `link` with a turn measures at either end; shared: not beside one that "
-          "is alone")
-      ->transform(CLI::CheckedTransformer(turns));
-  link->add_option("--turn-seconds", a.link.turn.seconds, "seconds to wait for the turn; then measure anyway")
-      ->check(CLI::Range(0.0, 600.0));
-  add_flip(*link, a.flip);
+  link.add_option("--to", &a.link.to, "numeric address of the server").required();
+  link.add_option("--port", &a.link.port, "TCP port").required();
+  link.add_option("--seconds", &a.link.seconds, "time budget for both directions in total");
+  link.add_option("--bind", &a.link.bind, "local address");
+  link.add_option("--connect-seconds", &a.link.connect_seconds, "seconds to wait for the server");
+  const Choice turn = {{{"shared", static_cast<int>(Turn::shared)}, {"alone", static_cast<int>(Turn::alone)}},
+                       [&a](int chosen) { a.link.turn.turn = static_cast<Turn>(chosen); }};
+  link.add_option(
+      "--turn", turn,
+      "alone: while no other `link` with a turn measures at either end; shared: not beside one that "
+      "is alone");
+  link.add_option("--turn-seconds", &a.link.turn.seconds, "seconds to wait for the turn; then measure anyway")
+      .between(0, 600);
+  add_flip(link, a.flip);
 }
 
-void declare_rdma(CLI::App& app, Arguments& a) {
-  auto* serve = app.add_subcommand("rdma-serve", "run the server side of `rdma`; exits by itself");
-  serve->add_option("--bind", a.rdma_serve.bind, "numeric address to listen on")->required();
-  serve->add_option("--port", a.rdma_serve.port, "TCP port; perftest uses the ports above it, one per rail")
-      ->required();
-  serve->add_option("--seconds", a.rdma_serve.seconds, "stop accepting connections after this many seconds");
-  serve->add_option("--sessions", a.rdma_serve.sessions,
-                    "exit after this many connections; 0: only after --seconds");
-  add_detach(*serve, a);
-  serve->add_option("--from", a.rdma_serve.from, "the only address to accept connections from");
-  auto* rdma = app.add_subcommand(
+void declare_rdma(Verb& app, Arguments& a) {
+  auto& serve = app.add_verb("rdma-serve", "run the server side of `rdma`; exits by itself");
+  serve.add_option("--bind", &a.rdma_serve.bind, "numeric address to listen on").required();
+  serve.add_option("--port", &a.rdma_serve.port, "TCP port; perftest uses the ports above it, one per rail")
+      .required();
+  serve.add_option("--seconds", &a.rdma_serve.seconds, "stop accepting connections after this many seconds");
+  serve.add_option("--sessions", &a.rdma_serve.sessions,
+                   "exit after this many connections; 0: only after --seconds");
+  add_detach(serve, a);
+  serve.add_option("--from", &a.rdma_serve.from, "the only address to accept connections from");
+  auto& rdma = app.add_verb(
       "rdma",
       "measure RDMA bandwidth in both directions and latency to an `rdma-serve` per rail, with perftest");
-  rdma->add_option("--to", a.rdma.to, "numeric address of the server")->required();
-  rdma->add_option("--port", a.rdma.port, "TCP port")->required();
-  rdma->add_option("--seconds", a.rdma.seconds, "whole seconds for each direction");
-  rdma->add_option("--iterations", a.rdma.iterations, "iterations of the latency test");
-  rdma->add_option("--bind", a.rdma.bind, "local address");
-  rdma->add_option("--connect-seconds", a.rdma.connect_seconds, "seconds to wait for the server");
-  rdma->add_option("--busy-seconds", a.rdma.busy_seconds,
-                   "seconds to wait for a partner that is busy with other nodes");
-  rdma->add_option("--total-seconds", a.rdma.total_seconds,
-                   "stop after this many seconds, and report what was measured by then");
-  rdma->add_flag("--gpu-memory", a.rdma.gpu_memory,
-                 "measure the RDMA bandwidth of GPU memory, and compare it with that of host memory");
+  rdma.add_option("--to", &a.rdma.to, "numeric address of the server").required();
+  rdma.add_option("--port", &a.rdma.port, "TCP port").required();
+  rdma.add_option("--seconds", &a.rdma.seconds, "whole seconds for each direction");
+  rdma.add_option("--iterations", &a.rdma.iterations, "iterations of the latency test");
+  rdma.add_option("--bind", &a.rdma.bind, "local address");
+  rdma.add_option("--connect-seconds", &a.rdma.connect_seconds, "seconds to wait for the server");
+  rdma.add_option("--busy-seconds", &a.rdma.busy_seconds,
+                  "seconds to wait for a partner that is busy with other nodes");
+  rdma.add_option("--total-seconds", &a.rdma.total_seconds,
+                  "stop after this many seconds, and report what was measured by then");
+  rdma.add_flag("--gpu-memory", &a.rdma.gpu_memory,
+                "measure the RDMA bandwidth of GPU memory, and compare it with that of host memory");
 }
 
-void declare_storage(CLI::App& app, Arguments& a) {
-  auto* fio = app.add_subcommand(
+void declare_storage(Verb& app, Arguments& a) {
+  auto& fio = app.add_verb(
       "fio", "measure and verify storage speed with fio; refuses a path that is not mounted as declared");
-  add_mount(*fio, a.fio.mount);
-  fio->add_option("--size", a.fio_mib, "file size in MiB");
-  fio->add_option("--random-seconds", a.fio.random_seconds,
-                  "also read random 4 KiB blocks for this many seconds");
-  fio->add_option("--jobs-per-drive", a.fio.jobs_per_drive,
-                  "number of jobs for each drive under the file system; 0: one job in total");
-  fio->add_option("--timeout", a.fio.timeout, "seconds after which fio is killed");
-  fio->add_option("--node", a.fio.node, "node name to use in the test file's name; empty: this host's name");
-  fio->add_option(
-      "--order", a.fio.order,
+  add_mount(fio, a.fio.mount);
+  fio.add_option("--size", &a.fio_mib, "file size in MiB");
+  fio.add_option("--random-seconds", &a.fio.random_seconds,
+                 "also read random 4 KiB blocks for this many seconds");
+  fio.add_option("--jobs-per-drive", &a.fio.jobs_per_drive,
+                 "number of jobs for each drive under the file system; 0: one job in total");
+  fio.add_option("--timeout", &a.fio.timeout, "seconds after which fio is killed");
+  fio.add_option("--node", &a.fio.node, "node name to use in the test file's name; empty: this host's name");
+  fio.add_option(
+      "--order", &a.fio.order,
       "order id in the name of the test file (empty in a manual run); test files left by the node's other "
       "orders are removed");
-  auto* write = app.add_subcommand("checksum-write", "write a seeded file to storage and print its digest");
-  add_mount(*write, a.checksum.mount);
-  write->add_option("--name", a.checksum.name, "file name")->required();
-  write->add_option("--size", a.checksum_mib, "file size in MiB");
-  write->add_option("--seed", a.seed, "seed of the content: a number or any word");
-  auto* read =
-      app.add_subcommand("checksum-read", "read a file that `checksum-write` wrote, and compare its digest");
-  add_mount(*read, a.checksum.mount);
-  read->add_option("--name", a.checksum.name, "file name")->required();
-  read->add_option("--expect", a.checksum.expect,
-                   "digest that `checksum-write` printed; empty: computed from --size and --seed");
-  read->add_option("--size", a.checksum_mib, "file size in MiB");
-  read->add_option("--seed", a.seed, "seed of the content: a number or any word");
-  read->add_flag("--remove", a.checksum.remove_after, "remove the file if its digest is right");
+  auto& write = app.add_verb("checksum-write", "write a seeded file to storage and print its digest");
+  add_mount(write, a.checksum.mount);
+  write.add_option("--name", &a.checksum.name, "file name").required();
+  write.add_option("--size", &a.checksum_mib, "file size in MiB");
+  write.add_option("--seed", &a.seed, "seed of the content: a number or any word");
+  auto& read =
+      app.add_verb("checksum-read", "read a file that `checksum-write` wrote, and compare its digest");
+  add_mount(read, a.checksum.mount);
+  read.add_option("--name", &a.checksum.name, "file name").required();
+  read.add_option("--expect", &a.checksum.expect,
+                  "digest that `checksum-write` printed; empty: computed from --size and --seed");
+  read.add_option("--size", &a.checksum_mib, "file size in MiB");
+  read.add_option("--seed", &a.seed, "seed of the content: a number or any word");
+  read.add_flag("--remove", &a.checksum.remove_after, "remove the file if its digest is right");
 }
 
 // Continues in a child process: the parent prints its result once the port is open; the child closes
@@ -284,7 +281,7 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
 
 int main_with(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("muster-accept: acceptance kernels for one node");
+  Verb app("muster-accept: acceptance kernels for one node");
   declare_compute(app, arguments);
   declare_parts(app, arguments);
   declare_link(app, arguments);

@@ -1,8 +1,9 @@
 // The lab's command-line operations up, down and status. All others use control() in lab/serve.h.
 //
 // up() creates, in this order: folder, key and secret, namespace and bridge, package proxy, `muster lab
-// serve` (BMCs and machines, all off), musterd; if a step fails, it removes everything. down() needs only the
-// folder: it finds processes by PID files and by the namespace's inode, so it works after any crash.
+// serve` (BMCs and machines, all off), musterd; if a step fails, it removes everything. A lab that is up with
+// the same machines is left as it is (lab/existing.h). down() needs only the folder: it finds processes by
+// PID files and by the namespace's inode, so it works after any crash.
 // The calls block; for command-line programs.
 #pragma once
 
@@ -23,9 +24,11 @@ struct UpOptions {
   std::optional<bool> controller;  // --controller, --no-controller; unset: if musterd is found
   std::vector<std::string> add;    // machines that are not in the spec
   std::string accel;               // "kvm", "tcg"; empty: decided by probe_kvm()
+  bool replace_partial = false;    // takes down a lab that is only partly up, and starts it again
   std::function<void(const std::string&)> say = [](const std::string&) {};  // progress, one line each
 };
-// Starts the lab. Returns cluster, dir, namespace, spec, socket, apt_proxy, accel, nodes, warnings.
+// Starts the lab. Returns already (it was up), cluster, dir, namespace, spec, socket, apt_proxy, accel,
+// nodes, warnings. Code::conflict: the folder's lab has other machines or options, or is only partly up.
 Result<Json> up(Process& process, const UpOptions& options);
 
 struct DownOptions {

@@ -2,6 +2,7 @@
 //
 //   lab.json         the running LabSpec, including machines added later
 //   namespace.json   namespace name and inode
+//   up.json          what `muster lab up` returned, written when all of the lab is up
 //   cluster.yaml     the spec with the lab's ssh key filled in
 //   bmc-secret       password of the BMCs' admin account (0600)
 //   ssh/             key pair and known hosts
@@ -26,6 +27,7 @@ class LabDir {
   std::string path(const std::string& name) const { return root_ + "/" + name; }
   std::string spec() const { return path("lab.json"); }
   std::string space() const { return path("namespace.json"); }
+  std::string summary() const { return path("up.json"); }
   std::string control() const { return path("lab.sock"); }
   std::string secret() const { return path("bmc-secret"); }
   std::string node(const std::string& name) const { return path("nodes/" + name); }

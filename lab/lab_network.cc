@@ -46,12 +46,13 @@ Result<LockFile> claim_namespace(const std::string& name) {
 std::string namespace_name(const LabSpec& spec) { return "muster-" + spec.cluster; }
 
 std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space) {
+  const auto slash = spec.provisioning_cidr.find('/');
+  const std::string prefix = slash == std::string::npos ? "" : spec.provisioning_cidr.substr(slash);
   std::vector<Argv> out = {
       ip(space, {"link", "set", "lo", "up"}),
       ip(space, {"link", "add", "br0", "address", kBridgeAddress, "type", "bridge", "stp_state", "0",
                  "forward_delay", "0", "mcast_snooping", "0"}),
-      ip(space, {"addr", "add", fmt::format("{}/{}", spec.controller, prefix_length(spec.provisioning_cidr)),
-                 "dev", "br0"}),
+      ip(space, {"addr", "add", spec.controller + prefix, "dev", "br0"}),
       // This veth pair only gives the bridge a carrier while every machine is off: without one, the bridge
       // has no link-local address, which router advertisements need.
       ip(space, {"link", "add", "keep0", "type", "veth", "peer", "name", "keep1"}),

@@ -1,178 +1,30 @@
 #include "lab/lab_spec.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
+#include <map>
 #include <regex>
 #include <set>
 
 #include "base/digest.h"
+#include "controller/spec/address.h"
+#include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/units.h"
+#include "controller/spec/yaml.h"
 #include "lab/bmc_profile.h"
-#include "lab/spec_values.h"
 
 namespace muster::lab {
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr int64_t kGiB = int64_t{1} << 30, kSmallestDrive = int64_t{1} << 20;
 
-// "node[01-03]" -> node01, node02, node03 with their numbers; a plain name gets the number -1.
-std::vector<RangedName> expand_names(const YAML::Node& pattern, Problems& problems) {
-  if (!pattern || !pattern.IsScalar()) {
-    problems.push_back("nodes: each entry needs a name");
-    return {};
-  }
-  const auto text = pattern.Scalar();
-  auto names = expand_numbered_range(text);
-  if (!names) {
-    problems.push_back(fmt::format("{}: node name: {}", at(pattern), names.error().message));
-    return {};
-  }
-  if (names->size() <= kMaxMachines) return *names;
-  problems.push_back(
-      fmt::format("{}: node range '{}': a lab has at most {} machines", at(pattern), text, kMaxMachines));
-  return {};
-}
-
-Result<int64_t> size_from(const std::string& text) {
-  static const std::regex form(R"(^(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$)");
-  static const std::map<std::string, double> units = {
-      {"B", 1},           {"KB", 1e3},           {"MB", 1e6},
-      {"GB", 1e9},        {"TB", 1e12},          {"KiB", 1024.0},
-      {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
-  std::smatch m;
-  if (!std::regex_match(text, m, form))
-    return fail(Code::invalid, "'" + text + "' is not a size such as 8 GiB");
-  const auto bytes = static_cast<int64_t>(std::stod(m[1]) * units.at(m[2]));
-  return bytes / 512 * 512;
-}
-
-void refuse_unknown_keys(const YAML::Node& map, const std::string& where, const std::set<std::string>& known,
-                         Problems& problems) {
-  for (const auto& entry : map) {
-    const auto key = entry.first.Scalar();
-    if (known.count(key)) continue;
-    problems.push_back(fmt::format("{}: {}: unknown key '{}' (known: {})", at(entry.first), where, key,
-                                   fmt::join(known, ", ")));
-  }
-}
-
-int integer(const YAML::Node& node, int fallback, int low, int high, const std::string& where,
-            Problems& problems) {
-  if (!node) return fallback;
-  const auto text = scalar(node);
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high) {
-    problems.push_back(fmt::format("{}: {}: expected a number from {} to {}", at(node), where, low, high));
-    return fallback;
-  }
-  return value;
-}
-
-bool boolean(const YAML::Node& node, bool fallback, const std::string& where, Problems& problems) {
-  if (!node) return fallback;
-  static const std::set<std::string> yes = {"true", "yes", "on"}, no = {"false", "no", "off"};
-  const auto text = scalar(node);
-  if (!yes.count(text) && !no.count(text))
-    problems.push_back(fmt::format("{}: {}: expected true or false", at(node), where));
-  return yes.count(text) > 0;
-}
-
-double time_scale(const YAML::Node& node, Problems& problems) {
-  if (!node) return 1;
-  const auto text = scalar(node);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= 0.001 && value <= 1) return value;
-  problems.push_back(
-      fmt::format("{}: lab.time_scale: expected a number from 0.001 to 1, such as 0.1", at(node)));
-  return 1;
-}
-
-// Marks ports of a machine as having no cable, or an adapter that counts errors.
-void mark_ports(const YAML::Node& list, const std::string& where, bool LabPort::*mark, bool value,
-                LabNode& node, Problems& problems) {
-  if (!list) return;
-  if (!list.IsSequence()) {
-    problems.push_back(fmt::format("{}: {}: expected a list such as [ rail1 ]", at(list), where));
-    return;
-  }
-  for (const auto& item : list) {
-    const auto name = scalar(item);
-    const auto port =
-        std::find_if(node.ports.begin(), node.ports.end(), [&](auto& p) { return p.network == name; });
-    if (port != node.ports.end()) {
-      (*port).*mark = value;
-      continue;
-    }
-    std::vector<std::string> has;
-    for (const auto& p : node.ports) has.push_back(p.network);
-    problems.push_back(fmt::format(
-        "{}: {}: {} has no port '{}' ({})", at(item), where, node.name, name,
-        has.empty()
-            ? "it has only the provisioning port: set `rails` or `storage_nic`"
-            : fmt::format("ports: {}; the provisioning port cannot be changed", fmt::join(has, ", "))));
-  }
-}
-
-// Reads the model of the simulated GPUs.
-std::string gpu_model(const YAML::Node& node, const std::string& fallback, const std::string& where,
-                      Problems& problems) {
-  if (!node) return fallback;
-  const auto wrong = wrong_standin_model(scalar(node));
-  if (!wrong.empty()) problems.push_back(fmt::format("{}: {}: expected {}", at(node), where, wrong));
-  return wrong.empty() ? scalar(node) : fallback;
-}
-
-std::string profile_name(const YAML::Node& node, const std::string& fallback, Problems& problems) {
-  if (!node) return fallback;
-  const auto name = scalar(node);
-  if (find_profile(name)) return name;
-  std::vector<std::string> known;
-  for (const auto& p : bmc_profiles()) known.push_back(p.name);
-  problems.push_back(
-      fmt::format("{}: lab profile '{}' does not exist (known: {})", at(node), name, fmt::join(known, ", ")));
-  return fallback;
-}
-
-std::vector<DriveTemplate> drives_from(const YAML::Node& list, Problems& problems) {
-  if (!list) return {{"os", 8 * kGiB, "LABOS", 1}, {"data", 2 * kGiB, "LABDATA", 2}};
-  std::vector<DriveTemplate> out;
-  std::set<std::string> names;
-  for (const auto& item : list) {
-    if (!item.IsMap()) {
-      problems.push_back(fmt::format("{}: lab.drives: expected {{name, size, ...}}", at(item)));
-      continue;
-    }
-    refuse_unknown_keys(item, "lab.drives", {"name", "size", "serial_prefix", "count"}, problems);
-    DriveTemplate drive;
-    drive.name = scalar(item["name"]);
-    if (!names.insert(drive.name).second || !std::regex_match(drive.name, std::regex("[a-z][a-z0-9-]{0,15}")))
-      problems.push_back(
-          fmt::format("{}: lab.drives: name '{}' is missing, taken or malformed", at(item), drive.name));
-    drive.serial_prefix = scalar(item["serial_prefix"]);
-    if (drive.serial_prefix.empty()) {
-      drive.serial_prefix = "LAB" + drive.name;
-      for (auto& c : drive.serial_prefix) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    }
-    if (drive.serial_prefix.size() > 16)
-      problems.push_back(
-          fmt::format("{}: serial_prefix '{}' is longer than 16 characters", at(item), drive.serial_prefix));
-    drive.count = integer(item["count"], 1, 1, 12, "lab.drives.count", problems);
-    auto size = size_from(scalar(item["size"]));
-    if (size)
-      drive.size_bytes = *size;
-    else
-      problems.push_back(fmt::format("{}: lab.drives.size: {}", at(item), size.error().message));
-    out.push_back(drive);
-  }
-  if (out.empty())
-    problems.push_back("lab.drives: expected at least one drive (machines boot from the first one)");
-  return out;
+// True for what a lab is built from. The rest of the spec may be unfinished.
+bool concerns_lab(const SpecError& error) {
+  static const std::regex paths(R"(cluster|network\.(provisioning|controller)(\..*)?|lab(\..*)?|nodes)"
+                                R"(|nodes\[\d+\]\.(name|mac|address|power\.(address|api))(\[\d+\])?)");
+  return std::regex_match(error.path, paths);
 }
 
 // Drives of one machine: serial = prefix + two digits of the node + two digits of the drive.
@@ -191,227 +43,269 @@ std::vector<LabDrive> make_drives(const std::vector<DriveTemplate>& templates, i
   return out;
 }
 
-// The same machine has the same identity in every lab of its spec, as a chassis would.
-void set_identity(LabNode& node, const std::string& cluster) {
-  const auto hex = sha256("muster-lab/" + cluster + "/" + node.name).substr(7);
+std::string in_capitals(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+// A machine as the spec's defaults describe it. It has the same identity in every lab of its spec, as a
+// chassis would.
+LabNode make_machine(const LabSpec& spec, const std::string& name, int number) {
+  LabNode node;
+  node.name = name;
+  node.number = number;
+  node.profile = spec.profile;
+  node.memory_mib = spec.memory_mib;
+  node.smp = spec.smp;
+  node.drives = make_drives(spec.drives, number);
+  node.ports = make_ports(number, spec.storage_nic, spec.rails);
+  node.gpus = spec.gpus;
+  node.gpu_model = spec.gpu_model;
+  const auto hex = sha256("muster-lab/" + spec.cluster + "/" + name).substr(7);
   node.uuid = fmt::format("{}-{}-4{}-8{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(13, 3),
                           hex.substr(17, 3), hex.substr(20, 12));
-  node.serial = fmt::format("LAB{:02}{}", node.number, hex.substr(32, 6));
-  std::transform(node.serial.begin(), node.serial.end(), node.serial.begin(),
-                 [](unsigned char c) { return std::toupper(c); });
+  node.serial = in_capitals(fmt::format("LAB{:02}{}", number, hex.substr(32, 6)));
+  return node;
 }
 
-// True for an existing host: adopted, or to be installed through the system with which it was adopted.
-bool exists_already(const YAML::Node& group) {
-  const auto power = group["power"];
-  return group["adopt"] || (power && power.IsMap() && scalar(power["driver"]) == "ssh");
-}
-
-// The node has no BMC; its power address is that of the provider's API, which all such nodes share.
-void put_behind_provider(const std::string& api, LabNode& node, LabSpec& spec, Problems& problems) {
-  if (api.empty() || (!spec.provider_api.empty() && spec.provider_api != api))
-    problems.push_back(
-        fmt::format("node {}: power.api must be the address of the lab's only provider", node.name));
-  spec.provider_api = api;
-  node.server = node.bmc_address;
-  node.bmc_address = api.substr(0, api.find(':'));
-}
-
-void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
-  const auto names = expand_names(group["name"], problems);
-  if (exists_already(group)) {
-    for (const auto& name : names) spec.adopted.push_back(name.name);
-    return;
+// Adds what only a lab has to what the controller's reader returned. That reader has checked types, ranges
+// and unknown keys of the section `lab:` as well (schema/spec.schema.json); here are the rules beyond a
+// schema.
+class LabReader {
+ public:
+  LabReader(const YamlNode& root, const ParsedSpec& parsed)
+      : root_(root), section_(root.find("lab")), parsed_(parsed) {
+    for (const auto& error : parsed.errors)
+      if (concerns_lab(error)) errors_.push_back(error);
   }
-  const auto power = group["power"];
-  const auto power_address = power && power.IsMap() ? power["address"] : YAML::Node();
-  const std::string secret = power && power.IsMap() ? scalar(power["secret"]) : "";
-  if (!secret.empty() && std::find(spec.secrets.begin(), spec.secrets.end(), secret) == spec.secrets.end())
-    spec.secrets.push_back(secret);
-  for (size_t i = 0; i < names.size(); ++i) {
-    LabNode node;
-    node.name = names[i].name;
-    node.number = static_cast<int>(spec.nodes.size()) + 1;
-    const int n = names[i].number < 0 ? node.number : names[i].number;
-    const GroupMember member{i, names.size(), n};
-    node.mac = declared_mac(group["mac"], member, problems);
-    if (node.mac.empty()) node.mac = derived_mac(node.number, port_number(kProvisioning));
-    if (!std::regex_match(node.mac, std::regex("([0-9a-f]{2}:){5}[0-9a-f]{2}")))
-      problems.push_back(fmt::format("node {}: '{}' is not a MAC address", node.name, node.mac));
-    node.address = declared_address(group["address"], "address", member, problems);
-    node.bmc_address = declared_address(power_address, "power.address", member, problems);
-    node.ipmi = spec.ipmi = power && power.IsMap() && scalar(power["driver"]) == "ipmi";
-    // Switched by hand (`muster lab power`): it has no BMC, whatever location the spec declares.
-    const bool by_hand = power && power.IsMap() && scalar(power["driver"]) == "manual";
-    if (by_hand) node.bmc_address.clear();
-    if (power && power.IsMap() && scalar(power["driver"]) == "sakura-phy")
-      put_behind_provider(scalar(power["api"]), node, spec, problems);
-    in_addr parsed{};
-    if (!by_hand && inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
-      problems.push_back(fmt::format("node {}: power.address '{}' is not a valid IPv4 address of a BMC",
-                                     node.name, node.bmc_address));
-    if (find_node(spec, node.name)) problems.push_back(fmt::format("node {} is declared twice", node.name));
-    node.profile = spec.profile;
-    node.memory_mib = spec.memory_mib;
-    node.smp = spec.smp;
-    node.drives = make_drives(spec.drives, node.number);
-    node.ports = make_ports(node.number, spec.storage_nic, spec.rails);
-    node.gpus = spec.gpus;
-    node.gpu_model = spec.gpu_model;
-    set_identity(node, spec.cluster);
-    spec.nodes.push_back(std::move(node));
+
+  Result<LabSpec> read() {
+    read_cluster();
+    read_defaults();
+    if (!root_.find("nodes")) error(root_, "nodes", "expected a list");
+    read_nodes();
+    if (errors_.empty() && out_.nodes.empty())
+      error(root_, "nodes", "all nodes are adopted hosts (`adopt`), for which a lab has no machines");
+    read_overrides();
+    if (errors_.empty()) refuse_shared_macs();
+    if (errors_.empty()) return std::move(out_);
+    sort_errors(errors_);
+    std::vector<std::string> lines;
+    for (const auto& e : errors_)
+      lines.push_back(fmt::format("line {}, column {}: {}: {}", e.line, e.column, e.path, e.message));
+    return fail(Code::invalid, fmt::format("{}", fmt::join(lines, "\n")));
   }
-}
 
-// Returns the addresses in use, which must not be assigned to machines that declare none.
-std::set<std::string> taken_addresses(const YAML::Node& network, const YAML::Node& nodes,
-                                      const LabSpec& spec) {
-  std::set<std::string> out = {spec.controller};
-  const auto take = [&](const YAML::Node& value) {
-    if (value && value.IsScalar()) out.insert(value.Scalar());
-    if (value && value.IsSequence())
-      for (const auto& item : value) out.insert(scalar(item));
-  };
-  if (network && network.IsMap())
-    for (const auto* key : {"gateway", "dns", "ntp"}) take(network[key]);
-  for (const auto& group : nodes) {
-    if (!group.IsMap() || !exists_already(group)) continue;
-    take(group["address"]);
-    if (group["adopt"] && group["adopt"].IsMap()) take(group["adopt"]["host"]);
+ private:
+  void error(const YamlNode& at, const std::string& path, std::string message) {
+    errors_.push_back({at.line, at.column, path, std::move(message)});
   }
-  return out;
-}
 
-void override_node(const YAML::Node& keys, const std::string& where, LabNode& node, Problems& problems) {
-  node.profile = profile_name(keys["profile"], node.profile, problems);
-  node.memory_mib = integer(keys["memory_mib"], node.memory_mib, 128, 65536, where, problems);
-  node.smp = integer(keys["smp"], node.smp, 1, 16, where, problems);
-  if (keys["drives"]) node.drives = make_drives(drives_from(keys["drives"], problems), node.number);
-  const bool storage =
-      std::any_of(node.ports.begin(), node.ports.end(), [](auto& p) { return p.network == kStorage; });
-  const int rails = static_cast<int>(node.ports.size()) - (storage ? 1 : 0);
-  if (keys["storage_nic"] || keys["rails"])
-    node.ports =
-        make_ports(node.number, boolean(keys["storage_nic"], storage, where + ".storage_nic", problems),
-                   integer(keys["rails"], rails, 0, kMaxRails, where + ".rails", problems));
-  mark_ports(keys["uncabled"], where + ".uncabled", &LabPort::cabled, false, node, problems);
-  mark_ports(keys["counting"], where + ".counting", &LabPort::counting, true, node, problems);
-  node.gpus = integer(keys["gpus"], node.gpus, 0, kMostStandinGpus, where + ".gpus", problems);
-  node.gpu_model = gpu_model(keys["gpu_model"], node.gpu_model, where + ".gpu_model", problems);
-}
+  void read_cluster() {
+    out_.cluster = parsed_.spec.cluster;
+    out_.provisioning_cidr = parsed_.spec.network.provisioning.cidr;
+    out_.controller = parsed_.spec.network.controller;
+    if (out_.provisioning_cidr.empty()) error(root_, "network.provisioning.cidr", "missing");
+    const auto* users = yaml_child(&root_, "users");
+    if (users && !users->entries.empty()) out_.user = users->entries.front().key;
+  }
 
-// Reads lab.nodes.<name or range>: settings for these machines only.
-void apply_overrides(const YAML::Node& overrides, LabSpec& spec, Problems& problems) {
-  if (!overrides) return;
-  for (const auto& entry : overrides) {
-    if (!entry.second.IsMap() && !entry.second.IsNull()) {
-      problems.push_back(
-          fmt::format("{}: lab.nodes.{}: expected a map", at(entry.second), scalar(entry.first)));
-      continue;
+  void read_defaults() {
+    out_.memory_mib = yaml_int(section_, "memory_mib", 1024);
+    out_.smp = yaml_int(section_, "smp", 1);
+    out_.profile = yaml_text(section_, "profile", "generic");
+    out_.drives = {{"os", 8 * kGiB, "LABOS", 1}, {"data", 2 * kGiB, "LABDATA", 2}};
+    if (const auto* drives = yaml_child(section_, "drives")) out_.drives = read_drives(*drives, "lab.drives");
+    out_.storage_nic = yaml_bool(section_, "storage_nic", false);
+    out_.rails = read_rails(section_, 0);
+    out_.gpus = yaml_int(section_, "gpus", 0);
+    out_.gpu_model = yaml_text(section_, "gpu_model", kStandinModel);
+    const auto* scale = yaml_child(section_, "time_scale");
+    if (scale && yaml_is_number(*scale)) out_.time_scale = std::strtod(scale->text.c_str(), nullptr);
+  }
+
+  // Within the limits even if an error was reported, so that a wrong number costs no memory.
+  static int read_rails(const YamlNode* map, int fallback) {
+    return std::clamp(yaml_int(map, "rails", fallback), 0, kMaxRails);
+  }
+
+  std::vector<DriveTemplate> read_drives(const YamlNode& list, const std::string& path) {
+    constexpr int kMostOfOne = 12;
+    constexpr size_t kLongestPrefix = 16;
+    std::vector<DriveTemplate> out;
+    std::set<std::string> names;
+    for (size_t i = 0; i < list.items.size(); ++i) {
+      const YamlNode& item = list.items[i];
+      const std::string where = fmt::format("{}[{}]", path, i);
+      DriveTemplate drive;
+      drive.name = yaml_text(&item, "name");
+      if (drive.name.empty())
+        error(item, where, "missing key 'name'");
+      else if (!names.insert(drive.name).second)
+        error(item, where + ".name", fmt::format("'{}' is given twice", drive.name));
+      drive.serial_prefix = yaml_text(&item, "serial_prefix");
+      if (drive.serial_prefix.empty()) drive.serial_prefix = "LAB" + in_capitals(drive.name);
+      if (drive.serial_prefix.size() > kLongestPrefix)
+        error(item, where + ".serial_prefix",
+              fmt::format("'{}' is longer than {} characters", drive.serial_prefix, kLongestPrefix));
+      drive.count = std::clamp(yaml_int(&item, "count", 1), 1, kMostOfOne);
+      const auto size = parse_size(yaml_text(&item, "size"));
+      if (!size)
+        error(item, where + ".size", size.error().message);
+      else if (*size < kSmallestDrive)
+        error(item, where + ".size", "less than 1 MiB: write the unit, such as 8 GiB");
+      else
+        drive.size_bytes = *size / 512 * 512;
+      out.push_back(drive);
     }
-    const auto names = expand_names(entry.first, problems);
-    for (const auto& [name, number] : names) {
-      const auto where = "lab.nodes." + name;
-      const auto node =
-          std::find_if(spec.nodes.begin(), spec.nodes.end(), [&, n = name](auto& o) { return o.name == n; });
-      if (node == spec.nodes.end()) {
-        const bool adopted = std::count(spec.adopted.begin(), spec.adopted.end(), name) > 0;
-        problems.push_back(fmt::format("{}: {}: {}", at(entry.first), where,
-                                       adopted ? "an adopted host has no machine in a lab" : "no such node"));
+    return out;
+  }
+
+  void read_nodes() {
+    std::map<std::string, const NodeSpec*> by_name;
+    for (const auto& node : parsed_.spec.nodes) by_name[node.name] = &node;
+    std::vector<const NodeSpec*> machines;
+    for (const auto& name : parsed_.names) {
+      const NodeSpec& node = *by_name.at(name);
+      if (node.adopt.declared() || node.power.driver == "ssh")
+        out_.adopted.push_back(name);
+      else
+        machines.push_back(&node);
+    }
+    if (machines.size() > kMaxMachines)
+      return error(
+          root_, "nodes",
+          fmt::format("{} machines are declared, but a lab has at most {}", machines.size(), kMaxMachines));
+    for (const auto* node : machines) add_node(*node);
+  }
+
+  void add_node(const NodeSpec& declared) {
+    const PowerSpec& power = declared.power;
+    if (!power.secret.empty() && !std::count(out_.secrets.begin(), out_.secrets.end(), power.secret))
+      out_.secrets.push_back(power.secret);
+    LabNode node = make_machine(out_, declared.name, static_cast<int>(out_.nodes.size()) + 1);
+    node.mac = declared.mac.empty() ? derived_mac(node.number, port_number(kProvisioning)) : declared.mac;
+    node.address = declared.address;
+    node.ipmi = out_.ipmi = power.driver == "ipmi";
+    // Switched by hand (`muster lab power`): it has no BMC, whatever location the spec declares.
+    const bool by_hand = power.driver == "manual";
+    if (!by_hand) node.bmc_address = power.address;
+    if (power.driver == "sakura-phy") put_behind_provider(power.api, node);
+    if (!by_hand && !parse_ipv4(node.bmc_address) && !power_address_reported())
+      error(root_, "nodes",
+            fmt::format("{}: power.address '{}' is not the IPv4 address of a BMC", node.name,
+                        node.bmc_address));
+    out_.nodes.push_back(std::move(node));
+  }
+
+  bool power_address_reported() const {
+    return std::any_of(errors_.begin(), errors_.end(),
+                       [](const SpecError& e) { return e.path.find(".power.address") != std::string::npos; });
+  }
+
+  // The node has no BMC; its power address is that of the provider's API, which all such nodes share.
+  void put_behind_provider(const std::string& api, LabNode& node) {
+    if (api.empty() || (!out_.provider_api.empty() && out_.provider_api != api))
+      error(root_, "nodes",
+            fmt::format("{}: power.api must be the address of the lab's only provider", node.name));
+    out_.provider_api = api;
+    node.server = node.bmc_address;
+    node.bmc_address = api.substr(0, api.find(':'));
+  }
+
+  // lab.nodes.<name or range>: settings for these machines only.
+  void read_overrides() {
+    const auto* overrides = yaml_child(section_, "nodes");
+    if (!overrides || !overrides->is_map()) return;
+    for (const YamlEntry& entry : overrides->entries) {
+      const auto names = expand_range(entry.key);
+      if (!names) {
+        errors_.push_back({entry.line, entry.column, "lab.nodes." + entry.key, names.error().message});
         continue;
       }
-      if (name == names.front().name)
-        refuse_unknown_keys(entry.second, where,
-                            {"profile", "memory_mib", "smp", "drives", "storage_nic", "rails", "uncabled",
-                             "counting", "gpus", "gpu_model"},
-                            problems);
-      override_node(entry.second, where, *node, problems);
+      for (const auto& name : *names) {
+        const auto node = std::find_if(out_.nodes.begin(), out_.nodes.end(),
+                                       [&](const LabNode& one) { return one.name == name; });
+        if (node != out_.nodes.end()) {
+          override_node(entry.value, "lab.nodes." + name, *node);
+          continue;
+        }
+        const bool adopted = std::count(out_.adopted.begin(), out_.adopted.end(), name) > 0;
+        errors_.push_back({entry.line, entry.column, "lab.nodes." + name,
+                           adopted ? "an adopted host has no machine in a lab" : "no such node"});
+      }
     }
   }
-}
 
-// Checks for values that two machines on one network cannot share.
-void refuse_twins(const LabSpec& spec, Problems& problems) {
-  if (spec.nodes.size() > kMaxMachines)
-    problems.push_back(fmt::format("nodes: {} machines are declared, but a lab has at most {}",
-                                   spec.nodes.size(), kMaxMachines));
-  std::map<std::string, std::string> owners;
-  const auto own = [&](const std::string& what, const std::string& value, const std::string& node) {
-    const auto [owner, fresh] = owners.emplace(value, node);
-    if (!fresh && !value.empty())
-      problems.push_back(
-          fmt::format("node {}: {} {} is already used by {}", node, what, value, owner->second));
-  };
-  for (const auto& node : spec.nodes) {
-    own("MAC address", node.mac, node.name);
-    for (const auto& port : node.ports) own("MAC address", port.mac, node.name);
-    if (node.server.empty()) own("the BMC's address", node.bmc_address, node.name);
+  void override_node(const YamlNode& keys, const std::string& path, LabNode& node) {
+    node.profile = yaml_text(&keys, "profile", node.profile);
+    node.memory_mib = yaml_int(&keys, "memory_mib", node.memory_mib);
+    node.smp = yaml_int(&keys, "smp", node.smp);
+    if (const auto* drives = keys.find("drives"))
+      node.drives = make_drives(read_drives(*drives, path + ".drives"), node.number);
+    const bool storage =
+        std::any_of(node.ports.begin(), node.ports.end(), [](auto& p) { return p.network == kStorage; });
+    const int rails = static_cast<int>(node.ports.size()) - (storage ? 1 : 0);
+    if (keys.find("storage_nic") || keys.find("rails"))
+      node.ports =
+          make_ports(node.number, yaml_bool(&keys, "storage_nic", storage), read_rails(&keys, rails));
+    mark_ports(keys.find("uncabled"), path + ".uncabled", &LabPort::cabled, false, node);
+    mark_ports(keys.find("counting"), path + ".counting", &LabPort::counting, true, node);
+    node.gpus = yaml_int(&keys, "gpus", node.gpus);
+    node.gpu_model = yaml_text(&keys, "gpu_model", node.gpu_model);
   }
-}
 
-void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
-  spec.cluster = scalar(root["cluster"]);
-  if (!std::regex_match(spec.cluster, std::regex("[a-z0-9][a-z0-9-]{0,30}")))
-    problems.push_back("cluster: expected a name of lower-case letters, digits and '-'");
-  const auto network = root["network"];
-  const auto provisioning = network && network.IsMap() ? network["provisioning"] : YAML::Node();
-  if (provisioning && provisioning.IsMap()) spec.provisioning_cidr = scalar(provisioning["cidr"]);
-  if (network && network.IsMap()) spec.controller = scalar(network["controller"]);
-  auto first = address_in(spec.provisioning_cidr, 1);
-  if (!first)
-    problems.push_back("network.provisioning.cidr: " + first.error().message);
-  else if (spec.controller.empty())
-    spec.controller = *first;
-  const auto users = root["users"];
-  if (users && users.IsMap() && users.size() > 0) spec.user = users.begin()->first.Scalar();
-
-  const auto lab = root["lab"];
-  if (lab && !lab.IsMap()) {
-    problems.push_back(fmt::format("{}: lab: expected a map", at(lab)));
-    return;
+  // Marks ports of a machine as having no cable, or an adapter that counts errors.
+  void mark_ports(const YamlNode* list, const std::string& path, bool LabPort::*mark, bool value,
+                  LabNode& node) {
+    if (!list) return;
+    for (const YamlNode& item : list->items) {
+      const auto port = std::find_if(node.ports.begin(), node.ports.end(),
+                                     [&](const LabPort& p) { return p.network == item.text; });
+      if (port != node.ports.end()) {
+        (*port).*mark = value;
+      } else if (port_number(item.text) > 0) {  // the schema reports the others
+        error(item, path,
+              fmt::format("{} has no port '{}': set `rails` or `storage_nic`", node.name, item.text));
+      }
+    }
   }
-  const auto section = lab ? lab : YAML::Node(YAML::NodeType::Map);
-  refuse_unknown_keys(section, "lab",
-                      {"memory_mib", "smp", "profile", "drives", "nodes", "storage_nic", "rails",
-                       "time_scale", "acceptance", "gpus", "gpu_model"},
-                      problems);
-  spec.memory_mib = integer(section["memory_mib"], 1024, 128, 65536, "lab.memory_mib", problems);
-  spec.smp = integer(section["smp"], 1, 1, 16, "lab.smp", problems);
-  spec.profile = profile_name(section["profile"], "generic", problems);
-  spec.drives = drives_from(section["drives"], problems);
-  spec.storage_nic = boolean(section["storage_nic"], false, "lab.storage_nic", problems);
-  spec.rails = integer(section["rails"], 0, 0, kMaxRails, "lab.rails", problems);
-  spec.gpus = integer(section["gpus"], 0, 0, kMostStandinGpus, "lab.gpus", problems);
-  spec.gpu_model = gpu_model(section["gpu_model"], kStandinModel, "lab.gpu_model", problems);
-  spec.time_scale = time_scale(section["time_scale"], problems);
-  const auto nodes = root["nodes"];
-  if (!nodes || !nodes.IsSequence() || nodes.size() == 0)
-    problems.push_back("nodes: expected a list");
-  else
-    for (const auto& group : nodes)
-      if (group.IsMap()) add_nodes(group, spec, problems);
-  if (problems.empty() && spec.nodes.empty())
-    problems.push_back("nodes: all nodes are adopted hosts (`adopt`), for which a lab has no machines");
-  assign_addresses(spec, taken_addresses(network, nodes, spec));
-  apply_overrides(section["nodes"], spec, problems);
-  refuse_twins(spec, problems);
-}
+
+  // The controller's reader compares declared MACs; these include those that the lab derives.
+  void refuse_shared_macs() {
+    std::map<std::string, std::string> owners;
+    const auto own = [&](const std::string& mac, const std::string& node) {
+      const auto [owner, fresh] = owners.emplace(mac, node);
+      if (!fresh)
+        error(root_, "nodes",
+              fmt::format("MAC address {} of {} is already used by {}", mac, node, owner->second));
+    };
+    for (const auto& node : out_.nodes) {
+      own(node.mac, node.name);
+      for (const auto& port : node.ports) own(port.mac, node.name);
+    }
+  }
+
+  const YamlNode& root_;
+  const YamlNode* section_;  // of `lab:`; null without one
+  const ParsedSpec& parsed_;
+  LabSpec out_;
+  std::vector<SpecError> errors_ = {};
+};
 
 }  // namespace
 
 Result<LabSpec> lab_spec_from_yaml(const std::string& text) {
-  LabSpec spec;
-  Problems problems;
-  try {  // yaml-cpp reports by exception
-    const auto root = YAML::Load(text);
-    if (!root.IsMap()) return fail(Code::invalid, "the spec is not a YAML map");
-    read_spec(root, spec, problems);
-  } catch (const YAML::Exception& e) {
+  const ParsedYaml yaml = parse_yaml(text);
+  if (!yaml.errors.empty()) {
+    const SpecError& first = yaml.errors.front();
     return fail(Code::invalid,
-                fmt::format("line {}, column {}: {}", e.mark.line + 1, e.mark.column + 1, e.msg));
+                fmt::format("line {}, column {}: {}", first.line, first.column, first.message));
   }
-  if (!problems.empty()) return fail(Code::invalid, fmt::format("{}", fmt::join(problems, "\n")));
-  return spec;
+  if (!yaml.root.is_map()) return fail(Code::invalid, "the spec is not a YAML map");
+  const ParsedSpec parsed = parse_spec(text);
+  return LabReader(yaml.root, parsed).read();
 }
 
 Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
@@ -420,35 +314,32 @@ Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
   if (find_node(spec, name)) return fail(Code::conflict, "the lab already has a machine named " + name);
   if (spec.nodes.empty())
     return fail(Code::invalid, "the lab has no machine whose settings a new one could copy");
-  LabNode node;
-  node.name = name;
+  int number = 1;
+  for (const auto& other : spec.nodes) number = std::max(number, other.number + 1);
+  LabNode node = make_machine(spec, name, number);
   node.in_spec = false;
-  for (const auto& other : spec.nodes) node.number = std::max(node.number, other.number);
-  ++node.number;
+  node.ipmi = spec.ipmi;
   // A free number does not imply a free MAC: the spec may have given it to another machine.
   const auto used = [&](const std::string& mac) {
     return std::any_of(spec.nodes.begin(), spec.nodes.end(), [&](auto& n) { return n.mac == mac; });
   };
-  for (int i = node.number; node.mac.empty() || used(node.mac); i += 0x100)
+  for (int i = number; node.mac.empty() || used(node.mac); i += 0x100)
     node.mac = derived_mac(i, port_number(kProvisioning));
-  TRY(node.address, address_in(spec.provisioning_cidr, 10 + static_cast<uint32_t>(node.number)));
-  std::string address = spec.nodes.back().bmc_address;
+  TRY(const Cidr network, parse_cidr(spec.provisioning_cidr));
+  const uint32_t address = network.base + 10 + static_cast<uint32_t>(number);
+  if (!network.hosts(address))
+    return fail(Code::invalid,
+                fmt::format("network {} has no address for machine {}", spec.provisioning_cidr, number));
+  node.address = format_ipv4(address);
   const auto taken = [&](const std::string& a) {
     return std::any_of(spec.nodes.begin(), spec.nodes.end(), [&](auto& n) { return n.bmc_address == a; });
   };
-  while (!address.empty() && taken(address)) {
-    TRY(address, address_after(address));
+  node.bmc_address = spec.nodes.back().bmc_address;
+  while (!node.bmc_address.empty() && taken(node.bmc_address)) {
+    const auto last = parse_ipv4(node.bmc_address);
+    if (!last) return fail(Code::invalid, "'" + node.bmc_address + "' is not an IPv4 address");
+    node.bmc_address = format_ipv4(*last + 1);
   }
-  node.bmc_address = address;
-  node.profile = spec.profile;
-  node.ipmi = spec.ipmi;
-  node.memory_mib = spec.memory_mib;
-  node.smp = spec.smp;
-  node.drives = make_drives(spec.drives, node.number);
-  node.ports = make_ports(node.number, spec.storage_nic, spec.rails);
-  node.gpus = spec.gpus;
-  node.gpu_model = spec.gpu_model;
-  set_identity(node, spec.cluster);
   return node;
 }
 

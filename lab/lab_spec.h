@@ -1,15 +1,13 @@
 // LabSpec: the parts of a cluster.yaml that the virtual cluster needs: names, addresses and the `lab:`
 // section.
 //
-// Parsed leniently, and deliberately not with parse_spec(): a lab starts from any spec whose nodes have a
-// power address (nodes with `adopt` are existing hosts, and are left out); unknown keys outside `lab:` are
-// left to the controller's parser. Inside `lab:` an unknown key is an error. The value is also the content of
-// DIR/lab.json, including machines added later (`muster lab add`). Thread safety: value types, stateless
-// functions.
+// Read with the controller's parse_spec(), of whose errors only those count that concern these parts: a lab
+// starts from any spec whose nodes have a power address (nodes with `adopt` are existing hosts, and are left
+// out), whatever else is unfinished. The value is also the content of DIR/lab.json, including machines added
+// later (`muster lab add`). Thread safety: value types, stateless functions.
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -94,13 +92,5 @@ Result<LabSpec> lab_spec_from_json(const Json& json);
 const LabNode* find_node(const LabSpec& spec, const std::string& name);
 // Returns the networks, other than provisioning, of this lab's machines and of machines added later.
 std::vector<std::string> fast_networks(const LabSpec& spec);
-
-// "10.20.0.0/24" + 11 -> "10.20.0.11".
-Result<std::string> address_in(const std::string& cidr, uint32_t offset);
-// "10.20.1.13" -> "10.20.1.14".
-Result<std::string> address_after(const std::string& address);
-// Assigns addresses to machines without one as the controller does: from .11 upwards, in order of names.
-void assign_addresses(LabSpec& spec, std::set<std::string> taken);
-int prefix_length(const std::string& cidr);  // 24; 0 if there is none
 
 }  // namespace muster::lab

@@ -166,7 +166,7 @@ Json PhyApi::show(const Server& server) const {
   return out;
 }
 
-std::optional<HttpResponse> PhyApi::stranger(const HttpRequest& request) {
+std::optional<HttpResponse> PhyApi::refuse_unknown(const HttpRequest& request) {
   const auto given = request.headers.find("Authorization");
   const std::string right = "Basic " + to_base64(token_ + ":" + secret_);
   if (given != request.headers.end() && constant_time_equal(given->second, right)) return std::nullopt;
@@ -213,7 +213,7 @@ HttpResponse PhyApi::handle(const HttpRequest& request) {
 }
 
 HttpResponse PhyApi::dispatch(const HttpRequest& request) {
-  if (auto refused = stranger(request)) return *refused;
+  if (auto refused = refuse_unknown(request)) return *refused;
   if (auto refused = throttle()) return *refused;
   const std::string& path = request.path;
   const bool ours = path.rfind(kBase, 0) == 0 && path.back() == '/';
@@ -295,7 +295,8 @@ HttpResponse PhyApi::power_control(Server& server, const HttpRequest& request) {
     return accepted(true);
   }
   ++server.ordered;
-  if (!manners_.ignores_orders) server.orders.push_back({*operation, now_() + manners_.power_lag});
+  if (!manners_.ignores_orders)
+    server.orders.push_back({operation->get<std::string>(), now_() + manners_.power_lag});
   const bool lost = manners_.lost_answers > 0;
   manners_.lost_answers -= lost;
   return accepted(lost);
@@ -322,7 +323,7 @@ HttpResponse PhyApi::os_install(Server& server, const HttpRequest& request) {
   for (const Json& key : keys.is_array() ? keys : Json::array()) {
     if (!key.is_string() || key.get<std::string>().rfind("ssh-", 0) != 0)
       return invalid("ssh_public_keys", "invalid");
-    given.push_back(key);
+    given.push_back(key.get<std::string>());
   }
   if (at("allow_password_login") == false && given.empty()) return invalid("ssh_public_keys", "required");
   if (auto refused = locked(server)) return *refused;

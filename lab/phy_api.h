@@ -93,7 +93,7 @@ class PhyApi {
     int installs = 0, ordered = 0;
   };
   HttpResponse dispatch(const HttpRequest& request);
-  std::optional<HttpResponse> stranger(const HttpRequest& request);
+  std::optional<HttpResponse> refuse_unknown(const HttpRequest& request);
   std::optional<HttpResponse> throttle();
   std::optional<HttpResponse> locked(Server& server);
   HttpResponse list(const HttpRequest& request);

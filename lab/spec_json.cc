@@ -84,7 +84,8 @@ Result<LabSpec> lab_spec_from_json(const Json& json) {
     spec.gpus = json.value("gpus", 0);
     spec.gpu_model = json.value("gpu_model", kStandinModel);
     for (const auto& t : json.at("drives"))
-      spec.drives.push_back({t.at("name"), t.at("size_bytes"), t.at("serial_prefix"), t.at("count")});
+      spec.drives.push_back({t.at("name").get<std::string>(), t.at("size_bytes").get<int64_t>(),
+                             t.at("serial_prefix").get<std::string>(), t.at("count").get<int>()});
     for (const auto& n : json.at("nodes")) {
       LabNode node;
       n.at("name").get_to(node.name);
@@ -101,9 +102,11 @@ Result<LabSpec> lab_spec_from_json(const Json& json) {
       n.at("uuid").get_to(node.uuid);
       n.at("serial").get_to(node.serial);
       for (const auto& d : n.at("drives"))
-        node.drives.push_back({d.at("name"), d.at("size_bytes"), d.at("serial"), d.at("boot")});
+        node.drives.push_back({d.at("name").get<std::string>(), d.at("size_bytes").get<int64_t>(),
+                               d.at("serial").get<std::string>(), d.at("boot").get<bool>()});
       for (const auto& p : n.value("ports", Json::array()))
-        node.ports.push_back({p.at("network"), p.at("mac"), p.at("cabled"), p.value("counting", false)});
+        node.ports.push_back({p.at("network").get<std::string>(), p.at("mac").get<std::string>(),
+                              p.at("cabled").get<bool>(), p.value("counting", false)});
       node.gpus = n.value("gpus", 0);
       node.gpu_model = n.value("gpu_model", kStandinModel);
       spec.nodes.push_back(std::move(node));

@@ -12,6 +12,7 @@
 #include "lab/apt_proxy.h"
 #include "lab/child.h"
 #include "lab/controller.h"
+#include "lab/existing.h"
 #include "lab/ipmi_bmc.h"
 #include "lab/kvm_probe.h"
 #include "lab/lab.h"
@@ -76,7 +77,6 @@ class Builder {
       return fail(Code::not_found, fmt::format("the lab needs:\n  {} (package openipmi)", kIpmiSim));
     TRY_(files_and_keys());
     TRY_(accelerator());
-    TRY(const auto claim, claim_namespace(namespace_name(spec_)));
     TRY(const auto space, create_namespace(process_, dir_, namespace_name(spec_)));
     space_ = space.name;
     TRY_(run_all(process_, bridge_commands(spec_, space_)));
@@ -89,7 +89,9 @@ class Builder {
       warn("no package proxy: " + proxy.error().message);
     TRY_(start_serve());
     TRY_(start_controller());
-    return summary();
+    const auto up = summary();
+    TRY_(Files("/").write(dir_.summary(), dump_json(up, 1) + "\n"));
+    return up;
   }
 
  private:
@@ -100,6 +102,7 @@ class Builder {
 
   Status files_and_keys() {
     Files files("/");
+    if (files.exists(dir_.summary())) TRY_(files.remove(dir_.summary()));  // of a lab whose files were kept
     TRY_(files.make_directories(dir_.path("nodes"), 0750));
     TRY_(files.make_directories(dir_.path("apt"), 0755));
     for (const auto& name : options_.add) {
@@ -175,7 +178,8 @@ class Builder {
                        {"address", node.address},
                        {"ports", ports_json(node.ports)},
                        {"in_spec", node.in_spec}});
-    return {{"cluster", spec_.cluster},
+    return {{"already", false},
+            {"cluster", spec_.cluster},
             {"dir", dir_.root()},
             {"namespace", space_},
             {"spec", dir_.path("cluster.yaml")},
@@ -199,6 +203,15 @@ class Builder {
   std::vector<std::string> warnings_;
 };
 
+// The spec may have changed in what is not about machines: its copy with the lab's key is written again.
+Result<Json> already_up(Process& process, const LabDir& dir, const std::string& text) {
+  TRY_(write_credentials(process, dir, text));
+  TRY(const auto stored, Files("/").read(dir.summary()));
+  TRY(auto summary, parse_json(stored));
+  summary["already"] = true;
+  return summary;
+}
+
 }  // namespace
 
 Result<Json> up(Process& process, const UpOptions& options) {
@@ -207,10 +220,21 @@ Result<Json> up(Process& process, const UpOptions& options) {
   auto spec = lab_spec_from_yaml(text);
   if (!spec) return std::move(spec).error().with(options.spec_path);
   TRY(auto dir, LabDir::choose(options.dir, spec->cluster));
-  if (Files("/").exists(dir.space())) {
-    if (control(dir, "GET", "/status", {}, 5 * kSecond).ok())
-      return fail(Code::conflict, "the lab in " + dir.root() + " is up already (see `muster lab status`)");
-    return fail(Code::conflict, "a lab left files in " + dir.root() + ": run `muster lab down` first");
+  TRY(const auto claim, claim_namespace(namespace_name(*spec)));
+  const auto existing = existing_lab(dir, *spec, options);
+  if (existing == Existing::same) return already_up(process, dir, text);
+  if (existing == Existing::other)
+    return fail(Code::conflict, "the lab in " + dir.root() +
+                                    " is up with other machines or options: run `muster lab down` first, or "
+                                    "choose another folder with --dir");
+  if (existing == Existing::partial && !options.replace_partial)
+    return fail(Code::conflict,
+                "the lab in " + dir.root() +
+                    " is only partly up (see `muster lab status`): run `muster lab down` first; "
+                    "`--replace-partial` does that, too");
+  if (existing == Existing::partial) {
+    options.say("the lab in " + dir.root() + " is only partly up: it is taken down and started again");
+    TRY_(down(process, {.dir = dir.root()}));
   }
   auto built = Builder(process, options, dir, *spec, text).build();
   if (built) return built;

@@ -31,22 +31,28 @@ for set in "${@:-build}"; do
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
   done
 done
+# Services must not start because a library or a tool was installed. A run that was killed leaves its policy behind.
+policy=/usr/sbin/policy-rc.d
+mark="# made by deps.sh of muster"
+if grep -qsx "$mark" $policy; then $sudo rm -f $policy; fi
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
 echo "installing ${#missing[@]} packages: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 $sudo apt-get -qq update
-# Services must not start because a library or a tool was installed.
-policy=/usr/sbin/policy-rc.d
 made_policy=0
+log=$(mktemp)
+trap '[[ $made_policy -eq 0 ]] || $sudo rm -f $policy; rm -f "$log"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 if [[ ! -e $policy ]]; then
-  printf '#!/bin/sh\nexit 101\n' | $sudo tee $policy >/dev/null
-  $sudo chmod 755 $policy
   made_policy=1
+  printf '#!/bin/sh\n%s\nexit 101\n' "$mark" | $sudo tee $policy >/dev/null
+  $sudo chmod 755 $policy
 fi
+# What an interrupted installation left half done; apt would refuse to go on.
+[[ -z $(dpkg --audit) ]] || $sudo env DEBIAN_FRONTEND=noninteractive dpkg --configure -a
 status=0
-$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" >/tmp/muster-apt.$$ 2>&1 || status=$?
-[[ $made_policy -eq 0 ]] || $sudo rm -f $policy
-[[ $status -eq 0 ]] || tail -n 30 /tmp/muster-apt.$$ >&2
-rm -f /tmp/muster-apt.$$
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1 || status=$?
+[[ $status -eq 0 ]] || tail -n 30 "$log" >&2
 exit $status

@@ -4,6 +4,8 @@
 scripts/words.py [PATH...]: without paths, every tracked file but those of the folders that are not done yet. Exit 1 with one line per
 place, 0 when there is none. A name in backquotes, such as the user `nobody`, and a literal of one word are code. Tables of style.md quote
 the words that they replace.
+
+In product code names are read, too: of `max_stranger_body` and `kStrangerSeconds` each part. Names of JSON fields are literals.
 """
 import re
 import subprocess
@@ -16,6 +18,11 @@ ALLOWED = ("Maintainer: nobody <nobody@", "runuser -u nobody", "id -u nobody", "
            'node02 "$token" nobody', "Nobody gets in by password",
            # Names of files.
            "$work/mended", "$work/nobody")
+# Parts of names that the table replaces, and names of single things that did not say what they are.
+PARTS = {"stranger", "strangers", "tonight", "night", "nights", "proving", "blame", "blames", "blamed", "guilty", "papers", "mended"}
+# Members that are a JSON field's name.
+FIELDS = {"night"}
+PRODUCT = ("agent/", "base/", "cli/", "controller/", "host/", "kernels/", "lab/", "sys/")
 CODE = (".cc", ".h", ".cu", ".cuh")
 PLAIN = (".yaml", ".sh", ".md", ".json", ".service", ".cmake")
 
@@ -38,6 +45,17 @@ def texts(path, source):
             yield found.start(), text
 
 
+def names(path, source):
+    """(offset, name) of each name of product code with a part that is refused."""
+    if not path.endswith(CODE) or not path.startswith(PRODUCT):
+        return
+    code = TOKEN.sub(lambda text: re.sub(r"[^\n]", " ", text[0]), source)
+    for found in re.finditer(r"[A-Za-z_]\w*", code):
+        parts = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", found[0]).lower().split("_")
+        if found[0] not in FIELDS and PARTS.intersection(parts):
+            yield found.start(), found[0]
+
+
 def places(path):
     source = open(path, encoding="utf-8").read()
     for start, text in texts(path, source):
@@ -48,6 +66,8 @@ def places(path):
             shown = shown.replace(code, " " * len(code))
         for found in WORDS.finditer(shown):
             yield source.count("\n", 0, start + found.start()) + 1, found[0]
+    for start, name in names(path, source):
+        yield source.count("\n", 0, start) + 1, name
 
 
 def main():

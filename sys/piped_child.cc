@@ -106,7 +106,7 @@ Result<std::unique_ptr<PipedChild>> PipedChild::start(RealReactor& reactor,
 }
 
 PipedChild::~PipedChild() {
-  *alive_ = false;
+  alive_.end();
   for (int* fd : {&in_, &out_, &err_, &exit_}) close(*fd);
   if (look_timer_) reactor_.cancel(look_timer_);
   if (ended_) return;
@@ -142,13 +142,13 @@ bool PipedChild::read_some(int& fd, const std::function<void(std::string_view)>&
     close(fd);
     return false;
   }
-  const auto alive = alive_;
+  const auto alive = alive_.watch();
   if (take) take(std::string_view(buffer.data(), static_cast<size_t>(n)));
   return *alive;
 }
 
 void PipedChild::read_out() {
-  const auto alive = alive_;
+  const auto alive = alive_.watch();
   const bool more = read_some(out_, events_.out);
   if (!*alive) return;
   if (more && out_ >= 0) return reactor_.when_ready(out_, RealReactor::Ready::read, [this] { read_out(); });
@@ -220,7 +220,7 @@ void PipedChild::look_for_end() {
   close(in_);
   close(exit_);
   // Reads what the child wrote before it ended; a process that it started may hold the pipe forever.
-  const auto alive = alive_;
+  const auto alive = alive_.watch();
   const auto rest = [&](int& fd, const std::function<void(std::string_view)>& take) {
     for (int i = 0; i < 64 && *alive && fd >= 0; ++i) {
       pollfd there = {fd, POLLIN, 0};

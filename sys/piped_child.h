@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/alive.h"
 #include "base/result.h"
 #include "sys/reactor.h"
 
@@ -67,7 +68,7 @@ class PipedChild {
   size_t sent_ = 0;  // of the first text in the queue
   bool writing_ = false, closing_ = false, ended_ = false;
   Reactor::TimerId look_timer_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace muster

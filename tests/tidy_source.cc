@@ -114,6 +114,19 @@ std::string stripped(const std::string& text, bool literals) {
 }  // namespace
 
 std::string code_of(const std::string& text) { return stripped(text, false); }
+std::string without_records(std::string code) {
+  for (const char* list : {"MUSTER_RECORD(", "MUSTER_WORDS("})
+    for (size_t at = code.find(list); at != std::string::npos; at = code.find(list, at + 1)) {
+      int depth = 0;
+      for (size_t i = code.find('(', at); i < code.size(); ++i) {
+        if (code[i] == '(') ++depth;
+        const bool last = code[i] == ')' && --depth == 0;
+        if (code[i] != '\n') code[i] = last ? ';' : ' ';
+        if (last) break;
+      }
+    }
+  return code;
+}
 std::string without_comments(const std::string& text) { return stripped(text, true); }
 
 }  // namespace muster::tidy

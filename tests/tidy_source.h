@@ -34,6 +34,8 @@ bool is_product(const std::string& path);
 size_t skip_literal(const std::string& text, size_t at);
 // A program without its comments and literals; lines stay lines.
 std::string code_of(const std::string& text);
+// `code` without the lists of fields and words (base/record.h), which look like functions; lines stay lines.
+std::string without_records(std::string code);
 // A program without its comments; literals stay.
 std::string without_comments(const std::string& text);
 

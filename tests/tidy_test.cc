@@ -84,7 +84,7 @@ Complaints long_functions(const Source& source) {
   std::vector<Open> open;
   std::string before;
   size_t line = 1;
-  for (char c : code_of(source.text)) {
+  for (char c : without_records(code_of(source.text))) {
     if (c == '{') open.push_back({line, opens_function(before)});
     if (c == '}' && !open.empty()) {
       if (open.back().function && line - open.back().line > longest)
@@ -131,8 +131,7 @@ Complaints forbidden_code(const Source& source) {
   return bad;
 }
 
-// Json::dump() throws on text that is no UTF-8, and Json::parse() takes any depth: on what others say, either
-// ends the program.
+// One way to text and one from it. Json::parse() throws, which on what others send ends the program.
 Complaints strict_json(const Source& source) {
   static const std::set<std::string> kHere = {"base/json.cc", "base/json_dump.cc"};
   Complaints bad;
@@ -145,6 +144,21 @@ Complaints strict_json(const Source& source) {
     const std::string where = source.path + ":" + std::to_string(number);
     if (std::regex_search(line, dump)) bad.push_back(where + ": use dump_json() of base/json_dump.h");
     if (std::regex_search(line, parse)) bad.push_back(where + ": use parse_json() of base/json.h");
+  }
+  return bad;
+}
+
+// nlohmann's header is half of what a source costs to compile; base/json.h stands in its place.
+Complaints foreign_json(const Source& source) {
+  static const std::set<std::string> kMay = {"base/json.cc", "tests/unit/base/json_test.cc"};
+  static const std::regex include(R"(^\s*#\s*include\s*[<"]nlohmann\b)");
+  Complaints bad;
+  if (kMay.count(source.path)) return bad;
+  size_t number = 0;
+  for (const auto& line : lines_of(source.text)) {
+    ++number;
+    if (std::regex_search(line, include))
+      bad.push_back(source.path + ":" + std::to_string(number) + ": use Json of base/json.h");
   }
   return bad;
 }
@@ -232,6 +246,9 @@ TEST_CASE("tidy: every rule can fail", "[tidy]") {
   CHECK(strict_json({"lab/a.cc", "x.dump(2);\nx->dump();\nJson::parse(x);\nnlohmann::json::parse(x);\n"})
             .size() == 4);
   CHECK(strict_json({"lab/a.cc", "dump_json(x);\nJson::parse(embedded::schema);\n// x.dump()\n"}).empty());
+  CHECK(foreign_json({"base/a.h", "#include <nlohmann/json.hpp>\n"}).size() == 1);
+  CHECK(foreign_json({"base/a.cc", "#  include \"nlohmann/json_fwd.hpp\"\n"}).size() == 1);
+  CHECK(foreign_json({"base/json.cc", "#include <nlohmann/json.hpp>\n"}).empty());
   CHECK(forbidden_text({"a.md", std::string("see /wo") + "rk/x\n"}).size() == 1);
 
   CHECK(orphans({{"CMakeLists.txt", "GLOBS base/*.cc"},
@@ -251,6 +268,7 @@ TEST_CASE("tidy: headers are contracts", "[tidy]") { CHECK(over_tree(without_con
 TEST_CASE("tidy: nothing is said that must not be", "[tidy]") {
   CHECK(over_tree(forbidden_code, is_cpp) == "");
   CHECK(over_tree(strict_json, is_cpp) == "");
+  CHECK(over_tree(foreign_json, is_cpp) == "");
   CHECK(over_tree(forbidden_text, [](const std::string&) { return true; }) == "");
 }
 

@@ -123,7 +123,7 @@ void forget_systemd_boot(const Files& files, Process& process) {
 Result<std::string> query_grub(Process& process, std::vector<std::string> argv) {
   const std::string program = argv[0];
   auto out = run_ok(process, {std::move(argv)});
-  if (!out.ok()) return fail(Code::denied, program + ": " + out.error().message).error();
+  if (!out.ok()) return fail(Code::denied, program + ": " + out.error().message);
   while (!out->empty() && std::isspace(static_cast<unsigned char>(out->back()))) out->pop_back();
   return out;
 }
@@ -163,7 +163,7 @@ Result<std::string> grub_words(const std::string& command_line) {
   std::string out;
   for (std::string word; words >> word;) {
     if (word.find_first_of("'\\\"") != std::string::npos)
-      return fail(Code::denied, "GRUB cannot pass a kernel argument that contains quotes").error();
+      return fail(Code::denied, "GRUB cannot pass a kernel argument that contains quotes");
     out += " '" + word + "'";
   }
   return out;
@@ -249,8 +249,7 @@ Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
 Result<std::string> one_time_loader(const Files& files, Process& process) {
   const std::string secure = files.read(std::string(efi::kFolder) + kSecureBoot).value_or("");
   if (secure.size() == efi::kAttributes + 1 && secure[efi::kAttributes] == 1)
-    return fail(Code::denied, "Secure Boot is on, but the RAM system is not signed and would not start")
-        .error();
+    return fail(Code::denied, "Secure Boot is on, but the RAM system is not signed and would not start");
   if (efi::loader_text(files, "LoaderInfo").rfind("systemd-boot", 0) == 0) {
     TRY_(efi::takes_one_shot(files));
     return std::string("systemd-boot");

@@ -1,6 +1,7 @@
 // Hands over to the RAM system from a system that is not a node of muster: one that a provider has just
-// installed, reached over SSH (controller/power/provider/provider_install.h). `muster-agent hand-over --stdin`
-// prepares this as the order `kexec` does (agent/boot/kexec.h), `--now` carries it out. Thread: blocking.
+// installed, reached over SSH (controller/power/provider/provider_install.h). `muster-agent hand-over
+// --stdin` prepares this as the order `kexec` does (agent/boot/kexec.h), `--now` carries it out. Thread:
+// blocking.
 #pragma once
 
 #include <string>

@@ -19,6 +19,7 @@
 #include "agent/image/boot_network.h"
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 #include "sys/log.h"
 
 namespace muster {
@@ -342,24 +343,26 @@ Status kexec_refusal(int error) {
   }
 }
 
+namespace {
+// Of the process that loads or unloads.
+struct KexecLoad {
+  bool unload = false;
+  std::string kernel = {}, initrd = {}, command_line = {};
+};
+MUSTER_RECORD(KexecLoad, opt(unload), opt(kernel), opt(initrd), opt(command_line))
+}  // namespace
+
 Status load_kexec(const std::string& request) {
   TRY(const Json json, parse_json(request));
-  bool unload = false;
-  std::string kernel, initrd, command_line;
-  JsonReader r(json, "standard input");
-  r.get_or("unload", unload, false);
-  r.get_or("kernel", kernel, std::string());
-  r.get_or("initrd", initrd, std::string());
-  r.get_or("command_line", command_line, std::string());
-  TRY_(r.finish());
+  TRY(const KexecLoad load, read_record<KexecLoad>(json, "standard input"));
   const int no_file = -1;
-  const int kernel_file = unload ? no_file : ::open(kernel.c_str(), O_RDONLY | O_CLOEXEC);
-  const int initrd_file = unload ? no_file : ::open(initrd.c_str(), O_RDONLY | O_CLOEXEC);
-  if (!unload && (kernel_file < 0 || initrd_file < 0))
+  const int kernel_file = load.unload ? no_file : ::open(load.kernel.c_str(), O_RDONLY | O_CLOEXEC);
+  const int initrd_file = load.unload ? no_file : ::open(load.initrd.c_str(), O_RDONLY | O_CLOEXEC);
+  if (!load.unload && (kernel_file < 0 || initrd_file < 0))
     return fail(Code::failed, std::string("opening the kernel and the initrd: ") + strerror(errno));
   const long done =
-      ::syscall(SYS_kexec_file_load, kernel_file, initrd_file, unload ? 0 : command_line.size() + 1,
-                unload ? nullptr : command_line.c_str(), unload ? KEXEC_FILE_UNLOAD : 0);
+      ::syscall(SYS_kexec_file_load, kernel_file, initrd_file, load.unload ? 0 : load.command_line.size() + 1,
+                load.unload ? nullptr : load.command_line.c_str(), load.unload ? KEXEC_FILE_UNLOAD : 0);
   return done == 0 ? Status(Ok{}) : kexec_refusal(errno);
 }
 

@@ -31,8 +31,8 @@ struct KexecDeps {
 // Checks that this system allows kexec. denied gives the reason why not. Nothing else is checked or done.
 Status may_kexec(const Files& files);
 // Returns {"network": the arguments it adds, "kernel": version of the running kernel, "way": "grub, one boot"
-// if the boot loader starts it}. denied: neither may_kexec() nor the boot loader (agent/boot/boot_once.h) allows
-// it, or the network does not. failed, unavailable: may be retried. cancelled: nothing is left loaded.
+// if the boot loader starts it}. denied: neither may_kexec() nor the boot loader (agent/boot/boot_once.h)
+// allows it, or the network does not. failed, unavailable: may be retried. cancelled: nothing is left loaded.
 Result<Json> prepare_kexec(const KexecDeps& deps, const wire::KexecJob& job);
 // Starts the loaded kernel once systemd has stopped everything and unmounted what it can. Ok: systemd has
 // begun, and this system is about to end. On an error, nothing is loaded any more.

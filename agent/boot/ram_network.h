@@ -1,5 +1,6 @@
-// Sets up the RAM system's network from its kernel command line (agent/image/boot_network.h): finds ports by MAC,
-// bonds, tags, addresses, routes. By sysfs and ioctl: no program is run. Thread: process 1 of the RAM system.
+// Sets up the RAM system's network from its kernel command line (agent/image/boot_network.h): finds ports by
+// MAC, bonds, tags, addresses, routes. By sysfs and ioctl: no program is run. Thread: process 1 of the RAM
+// system.
 #pragma once
 
 #include <functional>

@@ -8,6 +8,7 @@
 #include "agent/checks/run_programs.h"
 #include "agent/steps/step_modules.h"
 #include "base/json_dump.h"
+#include "base/ports.h"
 
 namespace muster::checks {
 namespace {
@@ -17,7 +18,6 @@ using steps::object_of;
 using steps::parameter;
 using steps::text_of;
 
-constexpr int kPort = 7540;
 constexpr int kServeSeconds = 900, kWaitSeconds = 180, kLingerSeconds = 90;
 constexpr DurationMs kGroupEndSeconds = 15;  // time to print its result
 constexpr DurationMs kByeSeconds = 30;
@@ -35,7 +35,7 @@ std::vector<std::string> leader_words(const StepContext& context, const Json& pa
                                     "--self",
                                     context.node,
                                     "--port",
-                                    std::to_string(int_of(params, "port", kPort))};
+                                    std::to_string(int_of(params, "port", kGroupPort))};
   if (const std::string address = text_of(params, "address"); !address.empty())
     words.insert(words.end(), {"--bind", address});
   return words;
@@ -141,7 +141,7 @@ Result<Json> serve(StepContext& context, const Json& params) {
                   "--bind",
                   text_of(params, "address"),
                   "--port",
-                  std::to_string(int_of(params, "port", kPort)),
+                  std::to_string(int_of(params, "port", kGroupPort)),
                   "--peers",
                   addresses,
                   "--seconds",
@@ -175,7 +175,7 @@ StepModule accept_group_module() {
        parameter("bye", "bool", false, "make the other nodes stop serving instead of running a load", false),
        parameter("address", "string", false,
                  "address of this node; required if `hosts` does not list this node"),
-       parameter("port", "int", false, "TCP port on all nodes", kPort),
+       parameter("port", "int", false, "TCP port on all nodes", kGroupPort),
        parameter("seconds", "string", false, "time budget in seconds", "1"),
        parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
        parameter("max_bytes", "int", false, "largest message in bytes, for the loads `allreduce` and `nccl`",
@@ -204,7 +204,7 @@ StepModule accept_group_serve_module() {
       {parameter("peers", "list", true,
                  "the leader: {name, address}; only connections from the leader are accepted"),
        parameter("address", "string", true, "address of this node"),
-       parameter("port", "int", false, "TCP port", kPort),
+       parameter("port", "int", false, "TCP port", kGroupPort),
        parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
        parameter("libs", "string", false, "folder with NCCL and its dependencies, for GPU loads"),
        parameter("wait_seconds", "int", false, "how long to wait for the leader", kWaitSeconds),

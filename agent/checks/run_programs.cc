@@ -8,9 +8,12 @@
 
 #include "agent/steps/step_modules.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 #include "base/utf8.h"
 
 namespace muster::checks {
+
+MUSTER_RECORD(Peer, lenient, name, address)
 
 using steps::text_of;
 
@@ -44,13 +47,7 @@ Result<std::vector<Peer>> peers_of(const Json& params, const char* key) {
   std::vector<Peer> out;
   if (!params.contains(key)) return out;
   for (const auto& item : params[key]) {
-    Peer peer;
-    JsonReader r(item, key);
-    r.allow_unknown();
-    r.get("name", peer.name);
-    r.get("address", peer.address);
-    TRY_(r.finish());
-    out.push_back(std::move(peer));
+    TRY(out.emplace_back(), read_record<Peer>(item, key));
   }
   return out;
 }

@@ -33,14 +33,6 @@ Json finish_data(const Status& status, Json result) {
           {"result", std::move(result)}};
 }
 
-// Wraps a callback so that it does nothing once its agent is gone.
-template <typename F>
-auto guarded(const std::shared_ptr<bool>& alive, F callback) {
-  return [alive, callback](auto... arguments) mutable {
-    if (*alive) callback(std::move(arguments)...);
-  };
-}
-
 }  // namespace
 
 Agent::Agent(Reactor& reactor, ControllerLink& link, AgentJournal& journal, WorkRunner& runner,
@@ -51,11 +43,10 @@ Agent::Agent(Reactor& reactor, ControllerLink& link, AgentJournal& journal, Work
       runner_(runner),
       identity_(std::move(identity)),
       options_(options),
-      alive_(std::make_shared<bool>(true)),
       random_(identity_.jitter_seed) {}
 
 Agent::~Agent() {
-  *alive_ = false;
+  alive_.end();
   for (const auto timer : {post_timer_, poll_timer_, deadline_timer_})
     if (timer) reactor_.cancel(timer);
 }
@@ -120,7 +111,7 @@ void Agent::post_now() {
     if (batch.events.size() >= options_.batch_events) break;
     batch.events.push_back(event);
   }
-  link_.post(batch, guarded(alive_, [this](Result<uint64_t> reply) { on_acked(std::move(reply)); }));
+  link_.post(batch, alive_.wrap([this](Result<uint64_t> reply) { on_acked(std::move(reply)); }));
 }
 
 void Agent::on_acked(Result<uint64_t> reply) {
@@ -165,7 +156,7 @@ std::vector<std::string> Agent::have() const {
 }
 
 void Agent::poll_now() {
-  link_.poll(have(), guarded(alive_, [this](Result<wire::PollReply> reply) { on_orders(std::move(reply)); }));
+  link_.poll(have(), alive_.wrap([this](Result<wire::PollReply> reply) { on_orders(std::move(reply)); }));
 }
 
 void Agent::on_orders(Result<wire::PollReply> reply) {
@@ -212,12 +203,12 @@ void Agent::begin(const wire::WorkOrder& order) {
   running_id_ = order.id;
   deadline_passed_ = settling_ = withdrawn_ = departing_ = false;
   if (!departs(order.kind) || gets_ready(order.kind)) arm_deadline(order.deadline);
-  journal_.append({order.id, order.kind_word(), false, {}}, guarded(alive_, [this](Status status) {
-                    // Running an order twice is harmless, so if the journal cannot be written, that is
-                    // reported, but the work goes on.
-                    if (!status.ok()) log("error", "journal: " + status.error().message);
-                    run_order();
-                  }));
+  journal_.append({order.id, order.kind_word(), false, {}}, alive_.wrap([this](Status status) {
+    // Running an order twice is harmless, so if the journal cannot be written, that is
+    // reported, but the work goes on.
+    if (!status.ok()) log("error", "journal: " + status.error().message);
+    run_order();
+  }));
 }
 
 void Agent::run_order() {
@@ -232,10 +223,9 @@ void Agent::run_order() {
   const auto on_event = [this, id](const std::string& kind, Json data) {
     if (current_ && current_->id == id && !settling_) emit(id, kind, std::move(data));
   };
-  runner_.run(*current_, OrderPart::work, guarded(alive_, on_event),
-              guarded(alive_, [this, id, readies](WorkOutcome outcome) {
-                on_done(id, readies, std::move(outcome));
-              }));
+  runner_.run(
+      *current_, OrderPart::work, alive_.wrap(on_event),
+      alive_.wrap([this, id, readies](WorkOutcome outcome) { on_done(id, readies, std::move(outcome)); }));
 }
 
 void Agent::arm_deadline(DurationMs delay) {
@@ -283,7 +273,7 @@ void Agent::settle(const Status& status, Json result) {
   if (deadline_timer_) reactor_.cancel(std::exchange(deadline_timer_, 0));
   Json finish = finish_data(status, std::move(result));
   journal_.append({current_->id, current_->kind_word(), true, finish},
-                  guarded(alive_, [this, finish](Status written) {
+                  alive_.wrap([this, finish](Status written) {
                     if (!written.ok()) log("error", "journal: " + written.error().message);
                     on_settled(finish);
                   }));
@@ -313,8 +303,8 @@ void Agent::depart() {
   const std::string id = current_->id;
   runner_.run(
       *current_, gets_ready(current_->kind) ? OrderPart::leave : OrderPart::work,
-      guarded(alive_, [this, id](const std::string& kind, Json data) { emit(id, kind, std::move(data)); }),
-      guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, false, std::move(outcome)); }));
+      alive_.wrap([this, id](const std::string& kind, Json data) { emit(id, kind, std::move(data)); }),
+      alive_.wrap([this, id](WorkOutcome outcome) { on_done(id, false, std::move(outcome)); }));
 }
 
 // The order was withdrawn after its success was reported: replaces that report by `cancelled`.
@@ -329,11 +319,10 @@ void Agent::unload(const std::string& order) {
   wire::WorkOrder drop;
   drop.id = order;
   drop.kind = ready_kind_;
-  runner_.run(
-      drop, OrderPart::drop,
-      guarded(alive_,
-              [this, order](const std::string& kind, Json data) { emit(order, kind, std::move(data)); }),
-      guarded(alive_, [this, order](WorkOutcome outcome) { on_done(order, false, std::move(outcome)); }));
+  runner_.run(drop, OrderPart::drop, alive_.wrap([this, order](const std::string& kind, Json data) {
+    emit(order, kind, std::move(data));
+  }),
+              alive_.wrap([this, order](WorkOutcome outcome) { on_done(order, false, std::move(outcome)); }));
 }
 
 DurationMs Agent::pause(Backoff& backoff) {

@@ -38,6 +38,7 @@
 
 #include "agent/core/journal.h"
 #include "agent/core/runner.h"
+#include "base/alive.h"
 #include "base/wire.h"
 #include "sys/reactor.h"
 
@@ -134,7 +135,7 @@ class Agent {
   AgentIdentity identity_;
   AgentOptions options_;
 
-  std::shared_ptr<bool> alive_;  // callbacks that outlive the agent do nothing
+  Alive alive_;  // callbacks that outlive the agent do nothing
   uint64_t next_seq_ = 1;
   std::deque<wire::Event> outbox_;  // not acknowledged, in order
   bool posting_ = false;

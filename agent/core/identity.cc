@@ -3,34 +3,22 @@
 #include <map>
 #include <sstream>
 
-#include "base/json.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 
 namespace muster {
+
+MUSTER_RECORD(AgentConfig, lenient, node, url, ca_pin, opt(mode))
 
 Result<AgentConfig> read_config(const Files& files, const std::string& folder) {
   TRY(const auto text, files.read(folder + "/agent.json"));
   TRY(const auto json, parse_json(text));
-  AgentConfig config;
-  std::string mode;
-  JsonReader r(json, "agent.json");
-  r.allow_unknown();
-  r.get("node", config.node);
-  r.get("url", config.url);
-  r.get("ca_pin", config.ca_pin);
-  r.get_or("mode", mode, std::string("installed"));
-  TRY_(r.finish());
-  TRY(config.mode, wire::mode_from_string(mode));
-  return config;
+  return read_record<AgentConfig>(json, "agent.json");
 }
 
 Status write_config(const Files& files, const std::string& folder, const AgentConfig& config) {
   TRY_(files.make_directories(folder, 0700));
-  const Json json = {{"node", config.node},
-                     {"url", config.url},
-                     {"ca_pin", config.ca_pin},
-                     {"mode", std::string(wire::to_string(config.mode))}};
-  return files.write(folder + "/agent.json", dump_json(json, 2) + "\n", 0600);
+  return files.write(folder + "/agent.json", dump_json(record_json(config), 2) + "\n", 0600);
 }
 
 Result<Credentials> read_credentials(const Files& files, const std::string& folder) {

@@ -2,8 +2,8 @@
 //
 // Owned by main (or the simulated node); used by Agent only. Records are appended; the newest record of an
 // order counts. The RAM system keeps it in memory-backed files (it dies with the boot), the installed system
-// in /state/muster. File version: agent/work/file_journal.h; in memory: tests/sim/node.h. Thread: the reactor's
-// thread; `done` never runs inside append().
+// in /state/muster. File version: agent/work/file_journal.h; in memory: tests/sim/node.h. Thread: the
+// reactor's thread; `done` never runs inside append().
 #pragma once
 
 #include <functional>

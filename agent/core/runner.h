@@ -1,10 +1,10 @@
 // WorkRunner: carries out one work order on this machine. The agent owns order, journal and deadlines; the
 // runner owns the work.
 //
-// Owned by main (agent/work/work_runner.cc runs the work in a worker thread) or by the simulated node. One order
-// at a time: run() is not called again before the previous order's `done` was called. Thread: run(), cancel()
-// and both callbacks on the reactor's thread; callbacks never run inside run() or cancel(). Never: stores
-// orders, contacts the controller, decides whether an order runs again.
+// Owned by main (agent/work/work_runner.cc runs the work in a worker thread) or by the simulated node. One
+// order at a time: run() is not called again before the previous order's `done` was called. Thread: run(),
+// cancel() and both callbacks on the reactor's thread; callbacks never run inside run() or cancel(). Never:
+// stores orders, contacts the controller, decides whether an order runs again.
 #pragma once
 
 #include <functional>

@@ -176,23 +176,26 @@ class StepRun {
   std::string stop_reason_;
 };
 
+struct OrderText {
+  bool stop_on_failure = true;
+  std::string mode = "apply";
+  const Json* steps = nullptr;
+};
+MUSTER_RECORD(OrderText, lenient, opt(stop_on_failure), opt(mode), steps)
+
 }  // namespace
 
 Result<StepOrder> step_order_from_json(const Json& params, const StepContext& context) {
   StepOrder order;
-  JsonReader r(params, "order");
-  r.allow_unknown();
-  std::string mode;
-  r.get_or("stop_on_failure", order.stop_on_failure, true);
-  r.get_or("mode", mode, std::string("apply"));
-  const Json& steps = r.raw("steps");
-  TRY_(r.finish());
+  TRY(const OrderText text, read_record<OrderText>(params, "order"));
+  const std::string& mode = text.mode;
+  order.stop_on_failure = text.stop_on_failure;
   if (mode != "apply" && mode != "check")
     return fail(Code::invalid, "order.mode: '" + mode + "' must be apply or check");
   order.write = mode == "apply";
-  if (!steps.is_array()) return fail(Code::invalid, "order.steps: expected a list");
+  if (!text.steps || !text.steps->is_array()) return fail(Code::invalid, "order.steps: expected a list");
   std::set<std::string> ids;
-  for (const auto& json : steps) {
+  for (const auto& json : *text.steps) {
     TRY(auto step, wire::step_from_json(json));
     if (!ids.insert(step.id).second)
       return fail(Code::invalid, "order.steps: '" + step.id + "' is listed twice");

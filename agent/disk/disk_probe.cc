@@ -76,12 +76,12 @@ std::string array_words(const Region& r, uint64_t at) {
 }
 
 void find_md(const Region& r, Found& out) {
+  // Version 0.90 has it in the byte order of its machine, version 1 is always little-endian.
   const auto magic = "\xfc\x4e\x2b\xa9"sv;
-  const auto little = "\xfc\x4e\x2b\xa9"sv;
   const uint64_t sectors = r.size / 512;
   const uint64_t v10 = sectors > 16 ? ((sectors - 16) & ~7ull) * 512 : 0;
   for (const uint64_t at : {uint64_t{0}, uint64_t{4096}, v10})
-    if ((at || r.head.size() > 4096) && r.is(at, little)) {
+    if ((at || r.head.size() > 4096) && r.is(at, magic)) {
       r.add(out, "linux_raid_member", r.text(at + 32, 32), r.uuid(at + 16));
       out.back().detail = array_words(r, at);
     }

@@ -3,38 +3,21 @@
 #include <algorithm>
 
 #include "base/digest.h"
-#include "base/json.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 
 namespace muster {
+
+MUSTER_RECORD(SlotNote, lenient, opt(image), opt(digest), opt(stage), opt(address), opt(order), opt(trial))
+MUSTER_RECORD(ImageMarker, lenient, node, stage, digest, slot, current, approved, fresh, opt(cluster),
+              opt(authority), opt(order), opt(slots), opt(serial))
+
 namespace {
 
 // Returns the slots of a marker that was written by a version that recorded only one slot.
 std::map<std::string, SlotNote> slots_before(const ImageMarker& m) {
   if (m.slot != "a" && m.slot != "b") return {};
   return {{m.slot, {"", m.digest, m.stage == "done" ? kSlotWritten : kSlotWriting, "", m.order}}};
-}
-
-Status read_slots(const Json& json, ImageMarker& m) {
-  if (json.is_null()) {
-    m.slots = slots_before(m);
-    return Ok{};
-  }
-  if (!json.is_object()) return fail(Code::not_found, "muster's marker: slots are not an object");
-  for (const auto& [name, note] : json.items()) {
-    if (name != "a" && name != "b") continue;
-    SlotNote& slot = m.slots[name];
-    JsonReader r(note, "marker.slots");
-    r.allow_unknown();
-    r.get_or("image", slot.image, std::string());
-    r.get_or("digest", slot.digest, std::string());
-    r.get_or("stage", slot.stage, std::string());
-    r.get_or("address", slot.address, std::string());
-    r.get_or("order", slot.order, std::string());
-    r.get_or("trial", slot.trial, false);
-    TRY_(r.finish());
-  }
-  return Ok{};
 }
 
 Result<ImageMarker> read_marker_copy(const BlockDevice& disk, uint64_t offset) {
@@ -48,49 +31,15 @@ Result<ImageMarker> read_marker_copy(const BlockDevice& disk, uint64_t offset) {
   if ("muster-image " + sha256(body) != block.substr(0, line))
     return fail(Code::not_found, "muster's marker is damaged");
   TRY(const Json json, parse_json(body));
-  ImageMarker m;
-  JsonReader r(json, "marker");
-  r.allow_unknown();
-  r.get("node", m.node);
-  r.get("stage", m.stage);
-  r.get("digest", m.digest);
-  r.get("slot", m.slot);
-  r.get("current", m.current);
-  r.get("approved", m.approved);
-  r.get("fresh", m.fresh);
-  r.get_or("cluster", m.cluster, std::string());
-  r.get_or("authority", m.authority, std::string());
-  r.get_or("order", m.order, std::string());
-  int64_t serial = 0;
-  r.get_or("serial", serial, int64_t{0});
-  const Json slots = r.raw("slots");
-  TRY_(r.finish());
-  m.serial = static_cast<uint64_t>(std::max<int64_t>(serial, 0));
-  TRY_(read_slots(slots, m));
+  TRY(auto m, read_record<ImageMarker>(json, "marker"));
+  if (!json.contains("slots")) m.slots = slots_before(m);
+  std::erase_if(m.slots, [](const auto& slot) { return slot.first != "a" && slot.first != "b"; });
+  if (m.serial > INT64_MAX) m.serial = 0;  // negative
   return m;
 }
 
-Json slots_json(const ImageMarker& m) {
-  Json out = Json::object();
-  for (const auto& [name, s] : m.slots)
-    out[name] = {{"image", s.image},     {"digest", s.digest}, {"stage", s.stage},
-                 {"address", s.address}, {"order", s.order},   {"trial", s.trial}};
-  return out;
-}
-
 Result<std::string> block_of(const ImageMarker& m) {
-  const std::string body = dump_json(Json{{"node", m.node},
-                                          {"stage", m.stage},
-                                          {"digest", m.digest},
-                                          {"slot", m.slot},
-                                          {"current", m.current},
-                                          {"approved", m.approved},
-                                          {"fresh", m.fresh},
-                                          {"cluster", m.cluster},
-                                          {"authority", m.authority},
-                                          {"order", m.order},
-                                          {"slots", slots_json(m)},
-                                          {"serial", static_cast<int64_t>(m.serial)}});
+  const std::string body = dump_json(record_json(m));
   std::string block = "muster-image " + sha256(body) + "\n" + body;
   if (block.size() >= kMarkerSize) return fail(Code::invalid, "the marker is too long");
   block.resize(kMarkerSize, '\0');

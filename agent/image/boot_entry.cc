@@ -76,18 +76,18 @@ std::optional<std::string> read_variable(const Files& files, const std::string& 
   return content->substr(kAttributes);
 }
 
-std::string entry_name(int number) { return fmt::format("Boot{:04X}", number); }
+std::string boot_name(int number) { return fmt::format("Boot{:04X}", number); }
 
 Result<int> find_or_make(const Files& files, const std::string& entry) {
   constexpr int kEntries = 0x100;
   int free = -1;
   for (int number = 0; number < kEntries; ++number) {
-    const auto there = read_variable(files, entry_name(number));
+    const auto there = read_variable(files, boot_name(number));
     if (there == entry) return number;
-    if (!there && free < 0 && !files.exists(variable_path(entry_name(number)))) free = number;
+    if (!there && free < 0 && !files.exists(variable_path(boot_name(number)))) free = number;
   }
   if (free < 0) return fail(Code::failed, "the firmware's list of boot entries is full");
-  TRY_(write_variable(files, entry_name(free), entry));
+  TRY_(write_variable(files, boot_name(free), entry));
   return free;
 }
 

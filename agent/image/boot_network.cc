@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/lower.h"
+#include "base/mac.h"
 
 namespace muster {
 namespace {
@@ -28,13 +28,6 @@ const std::set<std::string>& bond_modes() {
 bool is_ipv4(const std::string& text) {
   in_addr ignored;
   return ::inet_pton(AF_INET, text.c_str(), &ignored) == 1;
-}
-
-bool is_mac(const std::string& text) {
-  if (text.size() != 17) return false;
-  for (size_t i = 0; i < text.size(); ++i)
-    if (i % 3 == 2 ? text[i] != ':' : !std::isxdigit(static_cast<unsigned char>(text[i]))) return false;
-  return true;
 }
 
 std::optional<int> number(const std::string& text, int first, int last) {

@@ -14,13 +14,13 @@ namespace {
 
 // Removes leftovers that might still be recognized at their old positions.
 Status clear_old_signatures(const BlockDevice& disk, const GptTable& layout) {
-  constexpr uint64_t kMiB = 1 << 20;
+  constexpr uint64_t mib = 1 << 20;
   TRY_(disk.zero(0, kMarkerOffset));
   TRY_(disk.zero(kMarkersEnd, layout.partitions[0].start - kMarkersEnd));
-  TRY_(disk.zero(disk.size() - kMiB, kMiB));
+  TRY_(disk.zero(disk.size() - mib, mib));
   for (const auto& p : layout.partitions) {
-    TRY_(disk.zero(p.start, kMiB));
-    TRY_(disk.zero(p.start + p.size - kMiB, kMiB));
+    TRY_(disk.zero(p.start, mib));
+    TRY_(disk.zero(p.start + p.size - mib, mib));
   }
   return Ok{};
 }

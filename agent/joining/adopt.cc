@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
+#include "base/record.h"
 
 namespace muster {
+
+MUSTER_RECORD(BootParameters, url, pin, token, node)
+
 namespace {
 
 constexpr const char* kUnit = "/etc/systemd/system/muster-agent.service";
@@ -36,13 +39,7 @@ std::string unit(const std::string& folder) {
 
 Result<BootParameters> join_parameters(const std::string& json) {
   TRY(const Json j, parse_json(json));
-  BootParameters boot;
-  JsonReader r(j, "standard input");
-  r.get("url", boot.url);
-  r.get("pin", boot.pin);
-  r.get("token", boot.token);
-  r.get("node", boot.node);
-  TRY_(r.finish());
+  TRY(auto boot, read_record<BootParameters>(j, "standard input"));
   for (const auto* field : {&boot.url, &boot.pin, &boot.token, &boot.node})
     if (field->empty())
       return fail(Code::invalid, "standard input: url, pin, token and node must not be empty");

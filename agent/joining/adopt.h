@@ -1,8 +1,8 @@
 // Adoption, on the node: installs the agent on a running Linux host that muster did not install.
 //
 // The agent joins with {url, pin, token, node} and becomes a systemd service that survives reboots (called by
-// agent/joining/adopting.h). Nothing else on the host is changed. Rejected before the token is used: a host that
-// already belongs to a different controller or is a different node, and a host without systemd. Thread
+// agent/joining/adopting.h). Nothing else on the host is changed. Rejected before the token is used: a host
+// that already belongs to a different controller or is a different node, and a host without systemd. Thread
 // safety: stateless functions.
 #pragma once
 

@@ -2,9 +2,12 @@
 
 #include "agent/facts/collect_facts.h"
 #include "agent/joining/adopt.h"
-#include "base/json.h"
+#include "base/record.h"
 
 namespace muster {
+
+MUSTER_RECORD(PreviewRequest, node, pin, opt(steps))
+
 namespace {
 
 constexpr char kSecret[] =
@@ -55,19 +58,9 @@ std::string refusal_of(const Files& files, const std::string& folder, const Prev
 
 Result<PreviewRequest> preview_request(const std::string& json) {
   TRY(const Json j, parse_json(json));
-  PreviewRequest request;
-  JsonReader r(j, "standard input");
-  r.get("node", request.node);
-  r.get("pin", request.pin);
-  Json steps = r.raw("steps");
-  TRY_(r.finish());
-  if (steps.is_null()) steps = Json::array();
-  if (!steps.is_array()) return fail(Code::invalid, "standard input: steps: expected a list");
-  for (const Json& one : steps) {
-    TRY(auto step, wire::step_from_json(one));
+  TRY(auto request, read_record<PreviewRequest>(j, "standard input"));
+  for (wire::Step& step : request.steps)
     if (step.params.is_null()) step.params = Json::object();
-    request.steps.push_back(std::move(step));
-  }
   return request;
 }
 

@@ -23,11 +23,15 @@
 #include "agent/work/work_runner.h"
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 #include "base/utf8.h"
 #include "base/version.h"
 #include "sys/log.h"
 
 namespace muster {
+
+MUSTER_RECORD(GpuHolder, lenient, gpu, pid, sparse(mib))
+
 namespace {
 
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
@@ -148,15 +152,9 @@ class Measure {
     const auto reading = parse_json(output->out);
     if (!reading.ok() || !reading->is_object() || !reading->contains("holders")) return;
     input.gpus_looked_at = true;
-    for (const Json& one : (*reading)["holders"]) {
-      GpuHolder holder;
-      JsonReader r(one, "holder");
-      r.get("gpu", holder.gpu);
-      r.get("pid", holder.pid);
-      if (one.is_object() && one.contains("mib")) holder.mib = one.value("mib", uint64_t{0});
-      r.allow_unknown();
-      if (r.finish().ok()) input.holders.push_back(std::move(holder));
-    }
+    for (const Json& one : (*reading)["holders"])
+      if (auto holder = read_record<GpuHolder>(one, "holder"); holder.ok())
+        input.holders.push_back(std::move(*holder));
   }
 
   // Returns only functions that do not change this machine.

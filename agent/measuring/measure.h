@@ -2,10 +2,10 @@
 // the other end of standard input and output (agent/measuring/pipe_link.h), and which leaves nothing behind.
 //
 // Started by the script of controller/hosts/bootstrap.h, from a folder made for it. It removes its own file
-// and unmounts a file system that was mounted for it, sends hello, examines the host (agent/measuring/look_first.h),
-// and takes orders until the pipe closes, the command ends it or stops sending, or a signal arrives. Then
-// every process that it started is killed (agent/measuring/descendants.h). It carries out `inventory` and measuring
-// checks only. Only for a process with a single thread.
+// and unmounts a file system that was mounted for it, sends hello, examines the host
+// (agent/measuring/look_first.h), and takes orders until the pipe closes, the command ends it or stops
+// sending, or a signal arrives. Then every process that it started is killed (agent/measuring/descendants.h).
+// It carries out `inventory` and measuring checks only. Only for a process with a single thread.
 #pragma once
 
 #include <map>

@@ -46,7 +46,7 @@ PipeLink::PipeLink(Reactor& reactor, std::string boot_id, Ports ports)
 }
 
 PipeLink::~PipeLink() {
-  *alive_ = false;
+  alive_.end();
   if (beat_timer_) reactor_.cancel(beat_timer_);
   for (auto& [number, one] : calls_) reactor_.cancel(one.timer);
   for (auto& [number, one] : fetching_) one->set(fail(Code::unavailable, "the link has ended"));
@@ -67,9 +67,7 @@ void PipeLink::end(Error why) {
   for (auto& [number, one] : std::exchange(fetching_, {}))
     one->set(fail(Code::unavailable, "the link has ended"));
   if (incoming_) std::exchange(incoming_, nullptr)->set(fail(Code::unavailable, "the link has ended"));
-  reactor_.post([alive = alive_, this, why = std::move(why)] {
-    if (*alive) ports_.ended(why);
-  });
+  reactor_.post(alive_.wrap([this, why = std::move(why)] { ports_.ended(why); }));
 }
 
 void PipeLink::call(Json request, DurationMs deadline, Answer answer) {
@@ -116,9 +114,7 @@ void PipeLink::send_looked(const Json& facts, const Json& look) {
 
 Result<PipeLink::Packed> PipeLink::fetch(const std::string& sha256, const std::function<bool()>& cancelled) {
   const auto fetching = std::make_shared<Fetching>();
-  reactor_.post([alive = alive_, this, sha256, fetching] {
-    if (*alive) begin_fetch(sha256, fetching);
-  });
+  reactor_.post(alive_.wrap([this, sha256, fetching] { begin_fetch(sha256, fetching); }));
   std::unique_lock lock(fetching->mutex);
   while (!fetching->came.wait_for(lock, kLookAtCancel, [&] { return fetching->result.has_value(); }))
     if (cancelled && cancelled()) return fail(Code::cancelled, "cancelled while fetching a program");

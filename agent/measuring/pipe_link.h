@@ -1,9 +1,9 @@
 // PipeLink: the ControllerLink of an agent that runs over SSH for a limited time (`muster accept --hosts`).
 // Its controller is the command at the other end of a pipe; the protocol is in controller/hosts/host_wire.h.
 //
-// Owned by agent/measuring/measure.cc. Data is passed through functions, so that the owner keeps the pipe itself. Every
-// 10 s the link sends a message to show that this agent is alive; a command that sends nothing for 60 s
-// counts as gone. Orders that do more than measure are replaced by orders that the agent rejects
+// Owned by agent/measuring/measure.cc. Data is passed through functions, so that the owner keeps the pipe
+// itself. Every 10 s the link sends a message to show that this agent is alive; a command that sends nothing
+// for 60 s counts as gone. Orders that do more than measure are replaced by orders that the agent rejects
 // (agent/measuring/measure_orders.h). Thread: the reactor's, except fetch().
 #pragma once
 
@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "agent/core/agent.h"
+#include "base/alive.h"
 #include "sys/reactor.h"
 
 namespace muster {
@@ -84,7 +85,7 @@ class PipeLink : public ControllerLink {
   SteadyMs last_sign_;  // when the command last sent something
   Reactor::TimerId beat_timer_ = 0;
   bool ended_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace muster

@@ -1,7 +1,7 @@
 // StdStreams: non-blocking exchange over standard input and output on the reactor.
 //
-// Owned by agent/measuring/measure.cc. Output that cannot be written yet is queued; the sender must limit its amount.
-// Thread: the reactor's; callbacks never run inside a call.
+// Owned by agent/measuring/measure.cc. Output that cannot be written yet is queued; the sender must limit its
+// amount. Thread: the reactor's; callbacks never run inside a call.
 #pragma once
 
 #include <functional>

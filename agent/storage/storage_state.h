@@ -1,6 +1,6 @@
 // The storage mounted on this node, its use, and the state of its arrays: sent with each request for orders
-// (agent/link/http_link.h), for `muster status`. On the nodes of a MooseFS master and of Ceph monitors, also the
-// health that the engine reports (agent/storage/health.h).
+// (agent/link/http_link.h), for `muster status`. On the nodes of a MooseFS master and of Ceph monitors, also
+// the health that the engine reports (agent/storage/health.h).
 //
 // Cheap: reads /proc and /sys, and calls statvfs() for local file systems. A file system of a remote server
 // is checked by a separate process, at most once a minute, with a timeout of 3 s. If that process cannot be

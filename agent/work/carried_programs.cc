@@ -5,7 +5,12 @@
 #include <algorithm>
 #include <set>
 
+#include "base/record.h"
+
 namespace muster {
+
+MUSTER_RECORD(CarriedProgram, name, sha256, size)
+
 namespace {
 
 constexpr int64_t kLargest = 1 << 30;
@@ -31,12 +36,7 @@ Result<std::vector<CarriedProgram>> carried_programs_of(const Json& order_params
   if (!list.is_array()) return fail(Code::invalid, "order.programs: expected a list");
   std::set<std::string> names;
   for (const Json& one : list) {
-    CarriedProgram program;
-    JsonReader r(one, "order.programs");
-    r.get("name", program.name);
-    r.get("sha256", program.sha256);
-    r.get("size", program.size);
-    TRY_(r.finish());
+    TRY(auto program, read_record<CarriedProgram>(one, "order.programs"));
     if (!is_file_name(program.name))
       return fail(Code::invalid,
                   fmt::format("order.programs: '{}' is not a valid program name", program.name));

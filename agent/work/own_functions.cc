@@ -16,10 +16,17 @@
 #include "agent/image/slot_boot.h"
 #include "agent/image/slot_child.h"
 #include "agent/work/fetched_programs.h"
+#include "base/record.h"
 #include "sys/log.h"
 
 namespace muster {
 namespace {
+
+// Where an order's files come from.
+struct FileSource {
+  std::string base_url = {};
+};
+MUSTER_RECORD(FileSource, lenient, base_url)
 
 Status leave_ram(int how) {
   sync();
@@ -107,12 +114,9 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
   };
   out.programs = [&files](const Json& params, const std::vector<CarriedProgram>& programs,
                           const CancelCheck& cancelled) -> Result<std::map<std::string, std::string>> {
-    JsonReader r(params, "order");
-    r.allow_unknown();
-    std::string base_url;
-    r.get("base_url", base_url);
-    TRY_(r.finish());
-    return fetched_programs(files, [&base_url] { return http_source(base_url); })->ready(programs, cancelled);
+    TRY(const FileSource source, read_record<FileSource>(params, "order"));
+    return fetched_programs(files, [&source] { return http_source(source.base_url); })
+        ->ready(programs, cancelled);
   };
   // The restart may still come after the wait; it then boots the default slot.
   out.leave_slot = [&files, systemctl](const CancelCheck& ended, const CancelCheck& withdrawn) -> Status {

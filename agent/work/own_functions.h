@@ -1,6 +1,6 @@
 // The functions with which a RAM system and an installed system carry out orders about images, slots and
-// restarts (agent/work/work_runner.h). Created by agent/main.cc; `files` and `process` must outlive the result.
-// Thread: the functions run in the worker thread.
+// restarts (agent/work/work_runner.h). Created by agent/main.cc; `files` and `process` must outlive the
+// result. Thread: the functions run in the worker thread.
 #pragma once
 
 #include <functional>

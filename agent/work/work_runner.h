@@ -3,8 +3,8 @@
 // Owned by agent/main.cc. Writing images and rebooting are passed in as functions, because they differ
 // between the RAM system and an installed one. An order whose function is missing is rejected (a RAM-system
 // order sent to an installed agent, for example), as is one of an unknown kind. The result of an inventory is
-// HardwareFacts as JSON; that of steps and checks is defined in agent/core/step_runner.h. Thread: as specified by
-// WorkRunner; the functions run in the worker thread.
+// HardwareFacts as JSON; that of steps and checks is defined in agent/core/step_runner.h. Thread: as
+// specified by WorkRunner; the functions run in the worker thread.
 #pragma once
 
 #include <functional>

@@ -12,6 +12,8 @@
 #include "controller/api/services.h"
 #include "controller/boot/service/boot_service.h"
 #include "controller/bringup/bringup.h"
+#include "controller/executor/executor.h"
+#include "controller/executor/node_changes.h"
 #include "controller/image/service/image_service.h"
 #include "controller/link/discovery.h"
 #include "controller/link/event_log.h"
@@ -111,15 +113,8 @@ NodeObservation observation_of(const HardwareFacts& facts) {
 // Copies the machine's inventory to the node's record: the install plan is made from it, and its BMC is
 // compared with it.
 void inherit(Executor& executor, const std::string& name, const NodeRow& machine, const std::string& uuid) {
-  executor.set_node(name, [machine, uuid](NodeRow& row) {
-    row.state = NodeState::discovered;
-    row.reason.clear();
-    row.facts = machine.facts;
-    row.facts_time = machine.facts_time;
-    row.last_seen = machine.last_seen;
-    row.product_uuid = uuid;
-    row.system_serial = machine.system_serial;
-  });
+  executor.set_node(name, discovered({machine.facts, machine.facts_time, machine.last_seen, machine_of(uuid),
+                                      machine.system_serial}));
 }
 
 Status check_remembered(const NodeRow& old, const std::string& uuid) {
@@ -142,11 +137,11 @@ struct Tried {
 
 // Checks what may have changed while the trial plan was made, which takes a while.
 Status nothing_changed(Services& services, const Tried& tried) {
-  if (services.bringup.executor().active())
+  if (services.executor.active())
     return fail(
         Code::conflict,
         fmt::format("run {} is under way: change the spec after the run has ended (see `muster watch`)",
-                    services.bringup.executor().run_id()));
+                    services.executor.run_id()));
   TRY(const auto newest, services.store.spec(0));
   if (newest.revision != tried.before.revision)
     return fail(
@@ -158,7 +153,7 @@ Status nothing_changed(Services& services, const Tried& tried) {
     return fail(
         Code::conflict,
         "the machine reported a different inventory meanwhile: nothing was done; run the command again");
-  return check_remembered(services.bringup.executor().node_row(tried.node.name), tried.uuid);
+  return check_remembered(services.executor.node_row(tried.node.name), tried.uuid);
 }
 
 void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode& added,
@@ -182,7 +177,7 @@ void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode
                                       fmt::format("revision {}", row.revision))}};
   services.store.write({row}, [call, reply](Status written) {
     if (!written.ok()) return call->error(written.error());
-    call->services.events.add(0, reply["name"], "node",
+    call->services.events.add(0, reply["name"].get<std::string>(), "node",
                               {{"action", "admitted"}, {"revision", reply["revision"]}});
     call->services.spec.changed();
     call->ok(reply);
@@ -264,7 +259,7 @@ void admit_machine(const CallPtr& call) {
   if (!before.ok()) return call->error(before.error());
   if (*before)
     return call->ok({{"name", admission->node.name}, {"unchanged", true}, {"revision", row->revision}});
-  Executor& executor = services.bringup.executor();
+  Executor& executor = services.executor;
   if (executor.active())
     return call->error(
         fail(Code::conflict,
@@ -283,12 +278,12 @@ void admit_machine(const CallPtr& call) {
     return call->error(same.error());
   const auto tried =
       std::make_shared<const Tried>(Tried{admission->node, *machine, facts->system.uuid, *row, *added});
-  const auto admit = [call, tried](Result<Bringup::MadePtr> possible) {
+  const auto admit = [call, tried](Result<MadePlanPtr> possible) {
     if (!possible.ok()) return call->error(possible.error());
     if (!(*possible)->refusals.empty()) return call->json(403, refusals_json((*possible)->refusals));
     if (const auto same = nothing_changed(call->services, *tried); !same.ok())
       return call->error(same.error());
-    inherit(call->services.bringup.executor(), tried->node.name, tried->machine, machine_of(tried->uuid));
+    inherit(call->services.executor, tried->node.name, tried->machine, tried->uuid);
     store_admission(call, tried->before, tried->added, tried->node);
   };
   services.bringup.trial(added->spec, name, observation_of(*facts), admit);

@@ -17,6 +17,8 @@
 #include "controller/api/services.h"
 #include "controller/boot/service/boot_service.h"
 #include "controller/bringup/bringup.h"
+#include "controller/executor/executor.h"
+#include "controller/executor/node_changes.h"
 #include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
 #include "controller/spec/reader/add_node.h"
@@ -170,8 +172,8 @@ Seen observed(Services& services, const std::vector<Adoption>& hosts) {
   return seen;
 }
 
-Bringup::Under planned_under(const Declared& d, const std::vector<Adoption>& hosts, const Seen& seen) {
-  Bringup::Under under;
+Bringup::Proposal planned_under(const Declared& d, const std::vector<Adoption>& hosts, const Seen& seen) {
+  Bringup::Proposal under;
   under.spec = std::make_shared<const SpecRevision>(SpecRevision{d.revision, d.digest, d.spec});
   under.request.kind = RequestKind::adopt;
   for (const auto& one : hosts) under.request.nodes.push_back(one.node.name);
@@ -185,7 +187,7 @@ std::string agent_url(const Services& services, const Spec& spec) {
   return fmt::format("https://{}:{}", address, services.options.tls_port);
 }
 
-std::string plan_answer(const Declared& d, const Bringup::Made& made, const Seen& seen) {
+std::string plan_answer(const Declared& d, const MadePlan& made, const Seen& seen) {
   Json reply = planned_json(*made.plan, made.digest);
   reply["online"] = Json::array();
   for (const auto& [name, observation] : seen)
@@ -216,16 +218,13 @@ void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, cons
 
 // Copies the host's inventory to the node's record, so that planning again gives the approved plan.
 void remember(Services& services, const Adoption& a) {
-  services.bringup.executor().set_node(
-      a.node.name, [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
-                    system = a.facts.system](NodeRow& row) {
-        row.state = NodeState::discovered;
-        row.reason.clear();
-        row.facts = facts;
-        row.facts_time = now;
-        if (machine_of(row.product_uuid).empty()) row.product_uuid = machine_of(system.uuid);
-        row.system_serial = names_one_thing(system.serial) ? system.serial : "";
-      });
+  const auto& system = a.facts.system;
+  Inventory inventory;
+  inventory.facts = dump_ascii(a.facts_json);
+  inventory.time = services.reactor.now();
+  inventory.product_uuid = machine_of(system.uuid);
+  if (names_one_thing(system.serial)) inventory.system_serial = system.serial;
+  services.executor.set_node(a.node.name, discovered(inventory));
 }
 
 // After approval: stores the spec first, then makes the tokens, so that an agent that joins always belongs to
@@ -259,13 +258,13 @@ void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const De
 
 // Stores nothing unless planning again gives the approved plan: in the meantime a different host may have
 // been adopted under the revision number for which this plan was made.
-void approved(const CallPtr& call, const Requested& requested, const Bringup::Made& made) {
+void approved(const CallPtr& call, const Requested& requested, const MadePlan& made) {
   Services& services = call->services;
-  if (services.bringup.executor().active())
+  if (services.executor.active())
     return call->error(
         fail(Code::conflict,
              fmt::format("run {} is under way: adopt hosts after the run has ended (see `muster watch`)",
-                         services.bringup.executor().run_id())));
+                         services.executor.run_id())));
   if (requested.digest != made.digest)
     return call->error(
         fail(Code::conflict,
@@ -305,13 +304,14 @@ void adopt_hosts(const CallPtr& call) {
   auto declared = declaration(services, requested->hosts);
   if (!declared.ok()) return call->error(declared.error());
   const Seen seen = observed(services, requested->hosts);
-  const Bringup::Under under = planned_under(*declared, requested->hosts, seen);
-  Bringup::Show show;
+  const Bringup::Proposal under = planned_under(*declared, requested->hosts, seen);
+  PlanWorker::Render show;
   if (requested->digest.empty())
-    show = [d = std::make_shared<const Declared>(std::move(declared).value()),
-            seen](const Bringup::Made& made) { return plan_answer(*d, made, seen); };
+    show = [d = std::make_shared<const Declared>(std::move(declared).value()), seen](const MadePlan& made) {
+      return plan_answer(*d, made, seen);
+    };
   const auto kept = std::make_shared<const Requested>(std::move(requested).value());
-  services.bringup.plan_under(under, show, [call, kept](Result<Bringup::MadePtr> made) {
+  services.bringup.plan_proposal(under, show, [call, kept](Result<MadePlanPtr> made) {
     if (!made.ok()) return call->error(made.error());
     if (!(*made)->refusals.empty()) return call->json(403, refusals_json((*made)->refusals));
     if (kept->digest.empty()) return call->body(200, std::move((*made)->shown));

@@ -21,14 +21,12 @@ void ArchiveAnswers::next() {
   const auto work = std::move(waiting_.front());
   waiting_.pop_front();
   work->archive = store_.archive();
-  reactor_.offload([work] { work->answer = work->make(*work->archive); },
-                   [this, alive = alive_, work] {
-                     if (!*alive) return;
-                     busy_ = false;
-                     next();
-                     if (!work->answer.ok()) return work->call->error(work->answer.error());
-                     work->call->responder->respond(std::move(work->answer).value());
-                   });
+  reactor_.offload([work] { work->answer = work->make(*work->archive); }, alive_.wrap([this, work] {
+    busy_ = false;
+    next();
+    if (!work->answer.ok()) return work->call->error(work->answer.error());
+    work->call->responder->respond(std::move(work->answer).value());
+  }));
 }
 
 }  // namespace muster::api

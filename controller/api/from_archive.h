@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/alive.h"
 #include "base/result.h"
 #include "controller/api/api.h"
 #include "controller/bringup/run_viewer.h"
@@ -23,7 +24,7 @@ class ArchiveAnswers {
   using Make = std::function<Result<HttpResponse>(RunArchive&)>;
 
   ArchiveAnswers(RealReactor& reactor, Store& store) : reactor_(reactor), store_(store) {}
-  ~ArchiveAnswers() { *alive_ = false; }
+  ~ArchiveAnswers() { alive_.end(); }
   ArchiveAnswers(const ArchiveAnswers&) = delete;
   ArchiveAnswers& operator=(const ArchiveAnswers&) = delete;
 
@@ -46,7 +47,7 @@ class ArchiveAnswers {
   const std::shared_ptr<RunViewer> viewer_ = std::make_shared<RunViewer>();
   std::deque<std::shared_ptr<Work>> waiting_;
   bool busy_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace muster::api

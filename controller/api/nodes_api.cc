@@ -3,6 +3,8 @@
 #include "controller/api/services.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/nodes_view.h"
+#include "controller/executor/executor.h"
+#include "controller/executor/node_changes.h"
 #include "controller/link/discovery.h"
 #include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
@@ -14,8 +16,8 @@ namespace {
 
 NodesView nodes_of(const CallPtr& call) {
   Services& services = call->services;
-  return NodesView({services.options.lab, services.reactor, services.store, services.spec,
-                    services.bringup.executor(), services.storage, services.problems});
+  return NodesView({services.options.lab, services.reactor, services.store, services.spec, services.executor,
+                    services.storage, services.problems});
 }
 
 }  // namespace
@@ -35,7 +37,7 @@ void get_node(const CallPtr& call) {
   const std::string name = call->arg("node");
   if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
   Json node = nodes_of(call).node(name);
-  const auto facts = parse_json(call->services.bringup.executor().node_row(name).facts);
+  const auto facts = parse_json(call->services.executor.node_row(name).facts);
   node["facts"] = facts.ok() ? *facts : Json();
   call->ok(node);
 }
@@ -52,24 +54,13 @@ void quarantine_node(const CallPtr& call) {
   const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
   if (!body.ok() || !body->is_object())
     return call->error(fail(Code::invalid, "expected {reason} or {release: true}"));
-  Executor& executor = call->services.bringup.executor();
   const bool release = body->value("release", false);
   const std::string given = body->value("reason", "");
   const std::string reason = given.empty() ? "by an operator" : "by an operator: " + given;
   if (release)
-    executor.set_node(name, [](NodeRow& row) {
-      if (row.state != NodeState::quarantined) return;
-      row.state = row.facts.empty() ? NodeState::unknown : NodeState::discovered;
-      row.reason.clear();
-    });
-  else if (executor.active() && executor.plan().kind != PlanKind::none)
-    executor.quarantine(name, reason);
-  if (!release)
-    executor.set_node(name, [reason](NodeRow& row) {
-      row.state = NodeState::quarantined;
-      row.reason = reason;
-      row.held_by = HeldBy::an_operator;
-    });
+    call->services.executor.set_node(name, released());
+  else
+    call->services.executor.quarantine(name, reason, HeldBy::an_operator);
   call->services.events.add(0, name, "node",
                             {{"action", release ? "released" : "quarantined"}, {"reason", reason}});
   call->ok(nodes_of(call).node(name));
@@ -83,7 +74,7 @@ void remove_node(const CallPtr& call) {
   const auto spec = call->services.spec.get();
   if (spec.ok() && (*spec)->spec.node(name))
     return call->error(fail(Code::conflict, name + " is in the spec: remove the node from the spec first"));
-  if (!call->services.bringup.executor().forget(name))
+  if (!call->services.executor.forget(name))
     return call->error(fail(Code::conflict, name + " takes part in the active run"));
   call->services.power.forget(name);
   call->services.power.forget_pin(name);

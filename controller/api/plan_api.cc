@@ -12,6 +12,7 @@
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/conclude.h"
 #include "controller/bringup/run_view.h"
+#include "controller/executor/executor.h"
 #include "controller/nodes/states.h"
 #include "controller/plan/json_pieces.h"
 #include "sys/http/http.h"
@@ -122,11 +123,11 @@ void make_plan(const CallPtr& call) {
   // `brief`: the response lacks the plan itself, which grows with the square of the number of nodes.
   const bool brief = call->query("brief", "0") == "1";
   // Converting a large plan to JSON takes long, too, so a worker does it.
-  const auto show = [brief](const Bringup::Made& made) {
+  const auto show = [brief](const MadePlan& made) {
     const Json others = planned_json(*made.plan, made.digest);
     return brief ? body_of(others) : body_with_plan(others, *made.plan);
   };
-  call->services.bringup.plan_and_store(*request, show, [call](Result<Bringup::MadePtr> made) {
+  call->services.bringup.plan_and_store(*request, show, [call](Result<MadePlanPtr> made) {
     if (!made.ok()) return call->error(made.error());
     if (!(*made)->refusals.empty()) return call->json(403, refusals_json((*made)->refusals));
     call->body(200, std::move((*made)->shown));
@@ -163,7 +164,7 @@ void list_runs(const CallPtr& call) {
 }
 
 void get_run(const CallPtr& call) {
-  const Executor& executor = call->services.bringup.executor();
+  const Executor& executor = call->services.executor;
   const auto row = call->services.store.run(run_of(*call));
   if (!row.ok()) return call->error(row.error());
   const auto plan = executor.run_id() == row->id ? executor.shared_plan() : nullptr;
@@ -179,7 +180,7 @@ void get_run(const CallPtr& call) {
 }
 
 void cancel_run(const CallPtr& call) {
-  Executor& executor = call->services.bringup.executor();
+  Executor& executor = call->services.executor;
   if (!executor.active() || executor.run_id() != run_of(*call)) {
     const auto held = call->services.problems.find("run");  // controller/bringup/held_run.h
     return call->error(fail(Code::conflict, held == call->services.problems.end()

@@ -78,7 +78,7 @@ void power_done(const CallPtr& call) {
   if (!call->services.power.by_hand(node))
     return call->error(fail(
         Code::invalid, node + " does not use power driver `manual`: there is no manual task to confirm"));
-  const auto task = call->services.power.hands().said_done(node);
+  const auto task = call->services.power.manual_tasks().said_done(node);
   if (!task.ok()) return call->error(task.error());
   const std::string done(to_string(*task));
   note(call, "done by hand: " + done);

@@ -5,6 +5,7 @@
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/conclude.h"
 #include "controller/bringup/report_forms.h"
+#include "controller/executor/executor.h"
 #include "controller/trust/authority.h"
 
 namespace muster::api {
@@ -41,7 +42,7 @@ void get_report(const CallPtr& call) {
   if (!form) return call->error(fail(Code::invalid, "`format` must be one of html, json, junit, text, flat"));
   const auto row = call->services.store.run(std::strtoll(call->query("run", "0").c_str(), nullptr, 10));
   if (!row.ok()) return call->error(row.error());
-  call->services.archive.answer(call, [run = known_of(call->services.bringup.executor(), *row), form = *form](
+  call->services.archive.answer(call, [run = known_of(call->services.executor, *row), form = *form](
                                           RunArchive& archive) { return render(archive, run, form); });
 }
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "controller/ports/options.h"
+#include "controller/options/options.h"
 
 namespace muster {
 
@@ -18,6 +18,7 @@ class Bringup;
 class CurrentSpec;
 class Discovery;
 class EventLog;
+class Executor;
 class ImageService;
 class LinkHub;
 class PowerService;
@@ -39,7 +40,8 @@ struct Services {
   PowerService& power;
   Vault& vault;
   ImageService& images;
-  Bringup& bringup;  // plans and runs
+  Bringup& bringup;    // plans, and runs from approved ones
+  Executor& executor;  // the active run and the nodes' rows
   RolloutService& rollout;
   api::ArchiveAnswers& archive;
   Discovery& discovery;  // undeclared machines

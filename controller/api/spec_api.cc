@@ -8,6 +8,7 @@
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/current/current_spec.h"
+#include "controller/executor/executor.h"
 #include "controller/link/event_log.h"
 #include "controller/ports/store.h"
 #include "controller/spec/lab_only.h"
@@ -99,14 +100,14 @@ void put_spec(const CallPtr& call) {
   reply["unchanged"] = unchanged;
   if (newest.ok() && !unchanged)
     if (const ParsedSpec before = parse_spec(newest->text); before.errors.empty()) {
-      const Status kept = keeps_addresses(before.spec, parsed.spec, call->services.bringup.executor());
+      const Status kept = keeps_addresses(before.spec, parsed.spec, call->services.executor);
       if (!kept.ok()) return call->error(kept.error());
     }
   reply["revision"] = newest.ok() ? newest->revision : 0;
   if (unchanged || call->query("dry") == "1") return call->ok(reply);
   // During a run, addresses of BMCs, MACs and images are taken from the newest revision: with a changed spec,
   // the run could switch a machine that is not in its plan.
-  if (const Executor& executor = call->services.bringup.executor(); executor.active())
+  if (const Executor& executor = call->services.executor; executor.active())
     return call->error(
         fail(Code::conflict,
              fmt::format("run {} is under way: change the spec after the run has ended (see `muster watch`)",

@@ -28,8 +28,8 @@ Status check_certificate(const HttpRequest& request, const Result<CertificateRow
 Trust trust_of(const HttpRequest& head, const std::string& operator_token,
                const std::function<Result<CertificateRow>(const std::string& serial)>& find) {
   if (shows_token(head, operator_token)) return Trust::known;
-  if (head.peer_serial.empty()) return Trust::stranger;
-  if (!check_certificate(head, find(head.peer_serial)).ok()) return Trust::stranger;
+  if (head.peer_serial.empty()) return Trust::unknown;
+  if (!check_certificate(head, find(head.peer_serial)).ok()) return Trust::unknown;
   return mac_of_unknown(head.peer).empty() ? Trust::known : Trust::guest;
 }
 

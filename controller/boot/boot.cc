@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <sstream>
 
 #include "base/kernel_line.h"
 #include "base/lower.h"
+#include "base/mac.h"
 
 namespace muster {
 namespace {
@@ -46,13 +46,6 @@ bool only(const std::string& s, const char* allowed) {
 }
 
 constexpr const char* kName = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
-
-bool is_mac(const std::string& s) {
-  if (s.size() != 17) return false;
-  for (size_t i = 0; i < s.size(); ++i)
-    if (i % 3 == 2 ? s[i] != ':' : !std::isxdigit(static_cast<unsigned char>(s[i]))) return false;
-  return true;
-}
 
 Result<std::string> host_lines(const BootNetwork& network, const Net& net) {
   std::string out;

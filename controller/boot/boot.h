@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ports.h"
 #include "base/result.h"
 #include "base/time.h"
 
@@ -29,7 +30,7 @@ struct BootNetwork {
   std::string address;       // the controller's on that interface: "10.20.0.1"
   std::string cidr;          // "10.20.0.0/24"
   std::string gateway = {};  // empty: machines get no default route
-  uint16_t http_port = 7480;
+  uint16_t http_port = kBootPort;
   std::vector<BootHost> hosts = {};
   bool unknown_machines =
       false;  // discovery: undeclared machines get an address from the upper quarter of the network
@@ -65,8 +66,8 @@ struct BootDecision {
   // Kernel command line of the RAM system.
   std::string url, pin, token, node, ip, mac;
   int dhcp_prefix = 0;  // instead of `ip`: iPXE inserts the address from DHCP, with this prefix length
-  // If greater than 0: the machine was not reset and has a system to return to (agent/boot/ram_init.h); the RAM
-  // system returns to it if it has not joined within this time.
+  // If greater than 0: the machine was not reset and has a system to return to (agent/boot/ram_init.h); the
+  // RAM system returns to it if it has not joined within this time.
   DurationMs give_up = 0;
   std::string extra = {};  // more kernel arguments, separated by spaces; `panic=` among them replaces ours
 };

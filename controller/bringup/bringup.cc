@@ -50,7 +50,7 @@ Result<PlanRequest> planner_request(const Bringup::Request& request) {
 }
 
 // True if nodes may get a trial boot, whose time limit depends on their last acceptance.
-bool needs_proving_times(const PlanRequest& request) {
+bool needs_accept_times(const PlanRequest& request) {
   return request.kind == RequestKind::reimage || request.kind == RequestKind::rollback || request.reimage;
 }
 
@@ -85,21 +85,21 @@ Result<std::shared_ptr<const Plan>> read_plan(RunArchive& archive, const std::st
 
 Bringup::Bringup(Parts parts)
     : parts_(std::move(parts)),
-      shelf_(parts_.options.playbooks, [this] { return parts_.reactor.now(); }),
+      playbook_cache_(parts_.options.playbooks, [this] { return parts_.reactor.now(); }),
       worker_(parts_.offload),
-      proving_(parts_.store, parts_.offload) {}
+      accept_times_(parts_.store, parts_.offload) {}
 
-Bringup::~Bringup() { *alive_ = false; }
+Bringup::~Bringup() { alive_.end(); }
 
 // ---- playbooks
 
-Result<PlaybookShelf::Shared> Bringup::playbooks(const Spec* spec) {
-  return spec ? shelf_.with(spec->own_playbooks) : shelf_.shipped();
+Result<PlaybookCache::Shared> Bringup::playbooks(const Spec* spec) {
+  return spec ? playbook_cache_.with(spec->own_playbooks) : playbook_cache_.shipped();
 }
 
 SpecNames Bringup::names() {
   SpecNames out;
-  const auto shipped = shelf_.shipped();
+  const auto shipped = playbook_cache_.shipped();
   if (!shipped.ok()) return out;
   const std::string folder = "acceptance/";
   for (const auto& [name, playbook] : (*shipped)->all)
@@ -112,7 +112,7 @@ SpecNames Bringup::names() {
 
 Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) {
   if (spec.own_playbooks.empty()) return std::vector<SpecError>{};
-  TRY(const auto shipped, shelf_.shipped());
+  TRY(const auto shipped, playbook_cache_.shipped());
   auto all = shipped->all;
   return add_own_playbooks(spec.own_playbooks, all);
 }
@@ -121,12 +121,12 @@ Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) {
 
 NodeObservation Bringup::observe(const std::string& name) {
   NodeObservation seen;
-  const LookedAt at = see(name, seen);
+  const LookedAt at = read_node(name, seen);
   add_facts(seen, name, at);
   return seen;
 }
 
-LookedAt Bringup::see(const std::string& name, NodeObservation& seen) {
+LookedAt Bringup::read_node(const std::string& name, NodeObservation& seen) {
   const NodeRow row = parts_.executor.node_row(name);
   seen.state = row.state;
   seen.held_by = row.held_by;
@@ -146,7 +146,7 @@ LookedAt Bringup::see(const std::string& name, NodeObservation& seen) {
 }
 
 // Collects all inputs except the nodes and the request.
-Result<PlanningSnapshot> Bringup::surroundings(SpecPtr revision) {
+Result<PlanningSnapshot> Bringup::cluster_inputs(SpecPtr revision) {
   PlanningSnapshot out;
   out.spec = std::move(revision);
   const Spec& spec = out.spec->spec;
@@ -169,50 +169,50 @@ Result<PlanningSnapshot> Bringup::surroundings(SpecPtr revision) {
 }
 
 Status Bringup::add_gpu_results(PlanningSnapshot& snapshot) {
-  if (proven_by_ != snapshot.spec) {
+  if (gpu_results_of_ != snapshot.spec) {
     TRY(gpu_results_, gpu_results_of(snapshot.spec->spec));
-    proven_by_ = snapshot.spec;
+    gpu_results_of_ = snapshot.spec;
   }
   snapshot.in.gpu_results = gpu_results_;
   return Ok{};
 }
 
-Result<PlanningSnapshot> Bringup::look(const Request& request) {
+Result<PlanningSnapshot> Bringup::snapshot_of(const Request& request) {
   TRY(const auto current, parts_.spec.get());
-  return look(current, request);
+  return snapshot_of(current, request);
 }
 
-Result<PlanningSnapshot> Bringup::look(const Under& under) {
-  TRY(PlanningSnapshot out, look(under.spec, under.request));
-  for (const auto& [node, observation] : under.seen) {
+Result<PlanningSnapshot> Bringup::snapshot_of(const Proposal& proposal) {
+  TRY(PlanningSnapshot out, snapshot_of(proposal.spec, proposal.request));
+  for (const auto& [node, observation] : proposal.seen) {
     out.in.nodes[node] = observation;
     out.looked_at.erase(node);
   }
   return out;
 }
 
-Result<PlanningSnapshot> Bringup::look(SpecPtr spec, const Request& request) {
+Result<PlanningSnapshot> Bringup::snapshot_of(SpecPtr spec, const Request& request) {
   parts_.reactor.label("inputs of a plan");
   // If unreadable rows counted as empty, all nodes would seem never to have been installed.
   if (!parts_.executor.machines())
     return fail(Code::unavailable,
                 "the state of the nodes cannot be read from the store: nothing was planned");
-  TRY(PlanningSnapshot out, surroundings(std::move(spec)));
+  TRY(PlanningSnapshot out, cluster_inputs(std::move(spec)));
   const auto newest = parts_.store.run(0);
   if (!newest.ok() && newest.error().code != Code::not_found) return newest.error();
   out.in.follows = fmt::format("{}/{}", parts_.store.history(), newest.ok() ? newest->id : 0);
   for (const auto& node : out.spec->spec.nodes)
-    out.looked_at[node.name] = see(node.name, out.in.nodes[node.name]);
+    out.looked_at[node.name] = read_node(node.name, out.in.nodes[node.name]);
   TRY(out.in.request, planner_request(request));
   for (const auto& [node, run] : accepted_runs(out.spec->spec, out.in.request))
-    out.in.nodes[node].proving_took = proving_.of(node, run);
+    out.in.nodes[node].accept_took = accept_times_.of(node, run);
   return out;
 }
 
 // Returns the last accepting run of each node that may get a trial boot; empty if the request needs none.
-ProvingTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanRequest& request) const {
-  ProvingTimes::Accepted out;
-  if (!needs_proving_times(request)) return out;
+AcceptTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanRequest& request) const {
+  AcceptTimes::Accepted out;
+  if (!needs_accept_times(request)) return out;
   const std::set<std::string> named(request.nodes.begin(), request.nodes.end());
   for (const auto& node : spec.nodes) {
     if (!named.empty() && !named.count(node.name)) continue;
@@ -221,17 +221,17 @@ ProvingTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanReques
   return out;
 }
 
-void Bringup::find_proving_times(const Request& request, std::function<void()> then) {
+void Bringup::find_accept_times(const Request& request, std::function<void()> then) {
   const auto current = parts_.spec.get();
   const auto requested = planner_request(request);
   if (!current.ok() || !requested.ok()) return then();  // planning reports the error
-  proving_.find(accepted_runs((*current)->spec, *requested), std::move(then));
+  accept_times_.find(accepted_runs((*current)->spec, *requested), std::move(then));
 }
 
-Result<PlanningSnapshot> Bringup::look_to_plan(const Request& request) {
-  TRY(auto out, look(request));
+Result<PlanningSnapshot> Bringup::snapshot_to_plan(const Request& request) {
+  TRY(auto out, snapshot_of(request));
   for (const auto& [node, run] : accepted_runs(out.spec->spec, out.in.request))
-    if (!proving_.looked_for(node, run))
+    if (!accept_times_.looked_for(node, run))
       return fail(Code::conflict,
                   fmt::format("run {} has accepted {} in the meantime: plan again", run, node));
   return out;
@@ -242,7 +242,7 @@ Result<PlanningSnapshot> Bringup::look_to_plan(const Request& request) {
 void Bringup::trial(Spec spec, const std::string& node, const NodeObservation& seen, Done done) {
   const auto look_at_it = [this, spec = std::make_shared<SpecRevision>(SpecRevision{0, "", std::move(spec)}),
                            node, seen]() -> Result<PlanningSnapshot> {
-    TRY(PlanningSnapshot out, surroundings(spec));
+    TRY(PlanningSnapshot out, cluster_inputs(spec));
     out.in.nodes[node] = seen;
     out.in.request.nodes = {node};
     return out;
@@ -250,26 +250,24 @@ void Bringup::trial(Spec spec, const std::string& node, const NodeObservation& s
   worker_.make(look_at_it, {}, std::move(done));
 }
 
-void Bringup::plan_under(const Under& under, Show show, Done done) {
-  worker_.make([this, under] { return look(under); }, std::move(show), std::move(done));
+void Bringup::plan_proposal(const Proposal& proposal, Render render, Done done) {
+  worker_.make([this, proposal] { return snapshot_of(proposal); }, std::move(render), std::move(done));
 }
 
 void Bringup::find_ways(const Request& request, WaysFound done) {
-  find_proving_times(request, [this, request, done = std::move(done)] {
-    auto seen = look(request);
+  find_accept_times(request, [this, request, done = std::move(done)] {
+    auto seen = snapshot_of(request);
     if (!seen.ok()) return done(seen.error());
     const auto ways = std::make_shared<Result<std::vector<NodeWay>>>(
         fail(Code::failed, "the nodes' re-image methods could not be determined: see the controller's log"));
     parts_.offload([ways, snapshot = std::make_shared<const PlanningSnapshot>(
                               std::move(seen).value())] { *ways = ways_of(planner_input(*snapshot)); },
-                   [alive = alive_, ways, done] {
-                     if (*alive) done(std::move(*ways));
-                   });
+                   alive_.wrap([ways, done] { done(std::move(*ways)); }));
   });
 }
 
-Status Bringup::still_holds(const Made& made, const Under& under) {
-  TRY(const auto now, look(under));
+Status Bringup::still_holds(const MadePlan& made, const Proposal& proposal) {
+  TRY(const auto now, snapshot_of(proposal));
   const auto changed = changed_inputs(made.inputs, inputs_of(now));
   if (changed.empty()) return Ok{};
   return fail(Code::conflict,
@@ -297,14 +295,13 @@ void Bringup::prepare_ram_for(const Request& request, std::function<void()> then
   for (const auto& node : (*current)->spec.nodes)
     if (built.count(node.image) && (named.empty() || named.count(node.name))) images.insert(node.image);
   if (images.empty()) return then();
-  parts_.images.prepare_ram(images, [alive = alive_, then = std::move(then)](Status ready) {
-    if (!*alive) return;
+  parts_.images.prepare_ram(images, alive_.wrap([then = std::move(then)](Status ready) {
     if (!ready.ok()) log::warning("RAM systems are not ready", {{"error", ready.error().message}});
     then();
-  });
+  }));
 }
 
-void Bringup::keep(const Request& request, const Made& made) {
+void Bringup::keep(const Request& request, const MadePlan& made) {
   for (auto& [digest, older] : kept_) older.plan.reset();
   kept_[made.digest] = {request, made.inputs, made.plan, ++made_};
   while (kept_.size() > kMostKept)
@@ -312,8 +309,8 @@ void Bringup::keep(const Request& request, const Made& made) {
                                  [](const auto& a, const auto& b) { return a.second.made < b.second.made; }));
 }
 
-void Bringup::plan_and_store(const Request& request, Show show, Done done) {
-  const auto store = [this, request, done](Result<MadePtr> made) {
+void Bringup::plan_and_store(const Request& request, Render render, Done done) {
+  const auto store = [this, request, done](Result<MadePlanPtr> made) {
     if (!made.ok() || !(*made)->refusals.empty() || (*made)->plan->empty()) return done(std::move(made));
     if ((*made)->json.size() > kLongestRow)
       return done(fail(
@@ -330,17 +327,16 @@ void Bringup::plan_and_store(const Request& request, Show show, Done done) {
     std::vector<Write> rows;              // which an initializer list would copy
     rows.emplace_back(std::move(row));
     parts_.store.write(std::move(rows),
-                       [this, alive = alive_, request, done, made = std::move(made).value()](Status written) {
-                         if (!*alive) return;
+                       alive_.wrap([this, request, done, made = std::move(made).value()](Status written) {
                          if (!written.ok()) return done(std::move(written).error());
                          keep(request, *made);
                          done(made);
-                       });
+                       }));
   };
-  const auto plan = [this, request, show = std::move(show), store] {
-    worker_.make([this, request] { return look_to_plan(request); }, show, store);
+  const auto plan = [this, request, show = std::move(render), store] {
+    worker_.make([this, request] { return snapshot_to_plan(request); }, show, store);
   };
-  prepare_ram_for(request, [this, request, plan] { find_proving_times(request, plan); });
+  prepare_ram_for(request, [this, request, plan] { find_accept_times(request, plan); });
 }
 
 // ---- approval
@@ -364,7 +360,7 @@ void Bringup::hold_against_now(const ApprovalPtr& approval, const std::string& s
   if (parts_.executor.active())
     return approval->done(
         fail(Code::conflict, fmt::format("run {} is still active", parts_.executor.run_id())));
-  const auto now = look(approval->kept.request);
+  const auto now = snapshot_of(approval->kept.request);
   if (!now.ok()) return approval->done(now.error());
   const auto changed = changed_inputs(approval->kept.inputs, inputs_of(*now));
   if (changed.empty()) return then();
@@ -375,7 +371,7 @@ void Bringup::hold_against_now(const ApprovalPtr& approval, const std::string& s
 }
 
 void Bringup::plan_again(const ApprovalPtr& approval, const Error& changed) {
-  const auto compare = [this, approval, changed](Result<MadePtr> made) {
+  const auto compare = [this, approval, changed](Result<MadePlanPtr> made) {
     if (!made.ok() && made.error().code == Code::unavailable) return approval->done(made.error());
     if (!made.ok() || (*made)->digest != approval->digest) return approval->done(changed);
     approval->kept.plan = (*made)->plan;
@@ -385,8 +381,8 @@ void Bringup::plan_again(const ApprovalPtr& approval, const Error& changed) {
       kept->second.inputs = std::move((*made)->inputs);
     prepare(approval);
   };
-  find_proving_times(approval->kept.request, [this, request = approval->kept.request, compare] {
-    worker_.make([this, request] { return look_to_plan(request); }, {}, compare);
+  find_accept_times(approval->kept.request, [this, request = approval->kept.request, compare] {
+    worker_.make([this, request] { return snapshot_to_plan(request); }, {}, compare);
   });
 }
 
@@ -414,9 +410,7 @@ void Bringup::read(const ApprovalPtr& approval) {
         approval->read = plan.ok() ? Status(Ok{}) : Status(plan.error());
         if (plan.ok()) approval->kept.plan = std::move(plan).value();
       },
-      [this, alive = alive_, approval] {
-        if (*alive) prepare(approval);
-      });
+      alive_.wrap([this, approval] { prepare(approval); }));
 }
 
 void Bringup::prepare(const ApprovalPtr& approval) {
@@ -425,11 +419,10 @@ void Bringup::prepare(const ApprovalPtr& approval) {
   if (!current.ok()) return approval->done(current.error());
   const auto images = ram_images(*approval->kept.plan, (*current)->spec);
   if (images.empty()) return begin(approval);
-  parts_.images.prepare_ram(images, [this, alive = alive_, approval](Status ready) {
-    if (!*alive) return;
+  parts_.images.prepare_ram(images, alive_.wrap([this, approval](Status ready) {
     if (!ready.ok()) return approval->done(std::move(ready).error().with("the RAM system"));
     begin(approval);
-  });
+  }));
 }
 
 // Checks again: reading the plan and preparing the RAM system may have taken minutes, in which a spec was
@@ -437,10 +430,10 @@ void Bringup::prepare(const ApprovalPtr& approval) {
 void Bringup::begin(const ApprovalPtr& approval) {
   hold_against_now(approval, "while the run was being prepared", [this, approval] {
     parts_.executor.start(approval->kept.plan, approval->digest, approval->by,
-                          [this, alive = alive_, approval](Result<int64_t> run) {
-                            if (*alive && run.ok()) kept_.erase(approval->digest);  // used up
+                          alive_.wrap([this, approval](Result<int64_t> run) {
+                            if (run.ok()) kept_.erase(approval->digest);  // used up
                             approval->done(std::move(run));
-                          });
+                          }));
   });
 }
 

@@ -17,13 +17,14 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
+#include "controller/bringup/accept_times.h"
 #include "controller/bringup/plan_worker.h"
-#include "controller/bringup/playbook_shelf.h"
-#include "controller/bringup/proving_times.h"
+#include "controller/bringup/playbook_cache.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
+#include "controller/options/options.h"
 #include "controller/plan/planner.h"
-#include "controller/ports/options.h"
 #include "controller/ports/store.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "sys/reactor.h"
@@ -56,9 +57,7 @@ class Bringup {
     bool reimage = false;                  // up: accepted nodes with an older build of their image, too
     std::optional<BatchTerms> batch = {};  // reimage: set for a batch of a rollout
   };
-  using Made = MadePlan;
-  using MadePtr = MadePlanPtr;
-  using Show = PlanWorker::Show;
+  using Render = PlanWorker::Render;
   using Done = PlanWorker::Done;
   using Started = std::function<void(Result<int64_t>)>;
   using WaysFound = std::function<void(Result<std::vector<NodeWay>>)>;
@@ -69,7 +68,7 @@ class Bringup {
   Bringup& operator=(const Bringup&) = delete;
 
   // Makes a plan and stores it for approval. The RAM systems that it may boot are prepared first.
-  void plan_and_store(const Request& request, Show show, Done done);
+  void plan_and_store(const Request& request, Render render, Done done);
   void approve(const std::string& digest, const std::string& by, Started done);
 
   // Makes the plan for `node` alone, with inventory `seen`, under a spec that is not stored yet. The plan is
@@ -77,16 +76,16 @@ class Bringup {
   void trial(Spec spec, const std::string& node, const NodeObservation& seen, Done done);
 
   // A request under a spec that may not be stored yet, with observations `seen` of its nodes.
-  struct Under {
+  struct Proposal {
     std::shared_ptr<const SpecRevision> spec;
     Request request;
     std::map<std::string, NodeObservation> seen;
   };
-  // Makes the plan for `under` without storing it. The same request gives the same digest once that spec is
-  // stored and those observations are in the nodes' rows.
-  void plan_under(const Under& under, Show show, Done done);
+  // Makes the plan for `proposal` without storing it. The same request gives the same digest once that spec
+  // is stored and those observations are in the nodes' rows.
+  void plan_proposal(const Proposal& proposal, Render render, Done done);
   // Checks that the inputs of `made` are unchanged; else conflict, which names the changes.
-  Status still_holds(const Made& made, const Under& under);
+  Status still_holds(const MadePlan& made, const Proposal& proposal);
 
   // Returns the revision number for plans under a spec that is not stored yet; the same until a newer spec is
   // stored. `take`: that spec is being stored now, so the next call returns a different number.
@@ -101,7 +100,7 @@ class Bringup {
   Executor& executor() { return parts_.executor; }
   // Returns the shipped playbooks and, with a spec, the spec's own playbooks and overlays. invalid: the first
   // error in the spec's.
-  Result<PlaybookShelf::Shared> playbooks(const Spec* spec);
+  Result<PlaybookCache::Shared> playbooks(const Spec* spec);
   // Returns the names of the shipped playbooks and acceptance profiles, which a spec may use besides its own.
   // Empty if their folder cannot be read; the error then appears in plans.
   SpecNames names();
@@ -126,17 +125,17 @@ class Bringup {
   };
   using ApprovalPtr = std::shared_ptr<Approval>;
 
-  Result<PlanningSnapshot> look(const Request& request);
-  Result<PlanningSnapshot> look(SpecPtr spec, const Request& request);
-  Result<PlanningSnapshot> look(const Under& under);
-  Result<PlanningSnapshot> surroundings(SpecPtr spec);
+  Result<PlanningSnapshot> snapshot_of(const Request& request);
+  Result<PlanningSnapshot> snapshot_of(SpecPtr spec, const Request& request);
+  Result<PlanningSnapshot> snapshot_of(const Proposal& proposal);
+  Result<PlanningSnapshot> cluster_inputs(SpecPtr spec);
   Status add_gpu_results(PlanningSnapshot& snapshot);
-  LookedAt see(const std::string& node, NodeObservation& seen);
-  ProvingTimes::Accepted accepted_runs(const Spec& spec, const PlanRequest& request) const;
-  void find_proving_times(const Request& request, std::function<void()> then);
-  Result<PlanningSnapshot> look_to_plan(const Request& request);
+  LookedAt read_node(const std::string& node, NodeObservation& seen);
+  AcceptTimes::Accepted accepted_runs(const Spec& spec, const PlanRequest& request) const;
+  void find_accept_times(const Request& request, std::function<void()> then);
+  Result<PlanningSnapshot> snapshot_to_plan(const Request& request);
   void prepare_ram_for(const Request& request, std::function<void()> then);
-  void keep(const Request& request, const Made& made);
+  void keep(const Request& request, const MadePlan& made);
   Status carried_out(const std::string& digest) const;
   void hold_against_now(const ApprovalPtr& approval, const std::string& since, std::function<void()> then);
   void plan_again(const ApprovalPtr& approval, const Error& changed);
@@ -146,14 +145,14 @@ class Bringup {
 
   static constexpr DurationMs kOnline = kMinute;
   Parts parts_;
-  PlaybookShelf shelf_;
+  PlaybookCache playbook_cache_;
   PlanWorker worker_;
-  ProvingTimes proving_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  AcceptTimes accept_times_;
+  Alive alive_;
   int64_t coming_revision_ = 0;       // reserved in the store, not written; 0: none
   std::map<std::string, Kept> kept_;  // by digest
   uint64_t made_ = 0;
-  SpecPtr proven_by_;  // spec of gpu_results_, which may be megabytes: read once per spec
+  SpecPtr gpu_results_of_;  // spec of gpu_results_, which may be megabytes: read once per spec
   std::optional<GpuResults> gpu_results_;
 };
 

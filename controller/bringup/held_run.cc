@@ -21,7 +21,7 @@ HeldRun::HeldRun(Reactor& reactor, Store& store, CurrentSpec& spec, Executor& ex
                  std::map<std::string, std::string>& problems, bool lab)
     : reactor_(reactor), store_(store), spec_(spec), executor_(executor), problems_(problems), lab_(lab) {}
 
-HeldRun::~HeldRun() { *alive_ = false; }
+HeldRun::~HeldRun() { alive_.end(); }
 
 void HeldRun::begin() { try_now(); }
 
@@ -61,9 +61,9 @@ void HeldRun::hold(const std::string& why, bool again_by_itself) {
   if (logged != why) log::error("a run is held", {{"why", why}});
   logged = why;
   if (!again_by_itself) return;
-  reactor_.after(kAgain, [this, alive = alive_] {
-    if (*alive && held_) try_now();
-  });
+  reactor_.after(kAgain, alive_.wrap([this] {
+    if (held_) try_now();
+  }));
 }
 
 // The spec may have changed since the run was planned. A node that it no longer declares has no known BMC, so

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "base/alive.h"
 #include "base/result.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
@@ -48,7 +49,7 @@ class HeldRun {
   Executor& executor_;
   std::map<std::string, std::string>& problems_;
   const bool lab_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
   bool held_ = false;
 };
 

@@ -15,7 +15,7 @@ Error not_planned() {
 
 }  // namespace
 
-Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWorker::Show& show) {
+Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWorker::Render& show) {
   auto made = std::make_shared<MadePlan>();
   made->inputs = inputs_of(snapshot);
   TRY(auto outcome, make_plan(planner_input(snapshot)));
@@ -28,7 +28,7 @@ Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWor
   return MadePlanPtr(std::move(made));
 }
 
-void PlanWorker::make(Look look, Show show, Done done) {
+void PlanWorker::make(Look look, Render show, Done done) {
   if (waiting_.size() >= kMostWaiting)
     return done(
         fail(Code::unavailable,
@@ -45,7 +45,7 @@ void PlanWorker::next() {
     Result<PlanningSnapshot> snapshot = not_planned();
     contain_exceptions("reading the inputs of a plan", [&] { snapshot = job.look(); });
     if (snapshot.ok()) return start(std::move(job), std::move(snapshot).value());
-    const auto alive = alive_;
+    const auto alive = alive_.watch();
     contain_exceptions("returning a plan", [&] { job.done(std::move(snapshot).error()); });
     if (!*alive) return;
   }
@@ -56,7 +56,7 @@ void PlanWorker::start(Job job, PlanningSnapshot snapshot) {
   auto made = std::make_shared<Result<MadePlanPtr>>(not_planned());
   offload_([snapshot = std::make_shared<const PlanningSnapshot>(std::move(snapshot)),
             show = std::move(job.show), made] { *made = make_plan_of(*snapshot, show); },
-           [this, alive = alive_, made, done = std::move(job.done)] {
+           [this, alive = alive_.watch(), made, done = std::move(job.done)] {
              if (!*alive) return;
              busy_ = false;
              contain_exceptions("returning a plan", [&] { done(std::move(*made)); });

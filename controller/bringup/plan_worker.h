@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
 #include "base/result.h"
 #include "controller/bringup/planned_inputs.h"
 #include "controller/bringup/planning_snapshot.h"
@@ -35,23 +36,23 @@ class PlanWorker {
   // Runs `work` on another thread, then `done` on the reactor's, even if `work` threw.
   using Offload = std::function<void(Task work, Task done)>;
   using Look = std::function<Result<PlanningSnapshot>()>;
-  using Show = std::function<std::string(const MadePlan&)>;  // on the worker's thread; may be null
+  using Render = std::function<std::string(const MadePlan&)>;  // on the worker's thread; may be null
   using Done = std::function<void(Result<MadePlanPtr>)>;
 
   explicit PlanWorker(Offload offload) : offload_(std::move(offload)) {}
-  ~PlanWorker() { *alive_ = false; }  // `done` is not called after this
+  ~PlanWorker() { alive_.end(); }  // `done` is not called after this
   PlanWorker(const PlanWorker&) = delete;
   PlanWorker& operator=(const PlanWorker&) = delete;
 
   // Queues a plan. unavailable: too many are waiting. A plan is made even if its requester has given up.
-  void make(Look look, Show show, Done done);
+  void make(Look look, Render show, Done done);
 
   static constexpr size_t kMostWaiting = 16;
 
  private:
   struct Job {
     Look look;
-    Show show;
+    Render show;
     Done done;
   };
   void next();
@@ -60,10 +61,10 @@ class PlanWorker {
   Offload offload_;
   std::deque<Job> waiting_;
   bool busy_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 // Makes the plan; runs on the worker thread.
-Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWorker::Show& show);
+Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWorker::Render& show);
 
 }  // namespace muster

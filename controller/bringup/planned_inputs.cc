@@ -75,7 +75,7 @@ InputFields fields_of(const GpuResults& results) {
 // The node's fields as the planner gets them: without facts that are no longer valid.
 InputFields fields_of(const NodeObservation& seen, const LookedAt* at) {
   const auto& [facts, machine, mode, online, state, image_digest, config_digest, product_uuid, doubtful,
-               held_by, reason, on_trial, slot, proving_took] = seen;
+               held_by, reason, on_trial, slot, accept_took] = seen;
   std::string now, ever;
   if (at) {
     const auto& [text, written] = *at;
@@ -99,7 +99,7 @@ InputFields fields_of(const NodeObservation& seen, const LookedAt* at) {
           {"reason", short_of(reason)},
           {"trial", yes(on_trial)},
           {"slot", slot},
-          {"proving", std::to_string(proving_took)}};
+          {"proving", std::to_string(accept_took)}};
 }
 
 void add_nodes(const PlanningSnapshot& snapshot, PlannedInputs& out) {

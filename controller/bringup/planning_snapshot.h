@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/facts_text.h"
-#include "controller/bringup/playbook_shelf.h"
+#include "controller/bringup/playbook_cache.h"
 #include "controller/current/current_spec.h"
 #include "controller/plan/planner_input.h"
 
@@ -23,7 +23,7 @@ struct LookedAt {
 
 struct PlanningSnapshot {
   std::shared_ptr<const SpecRevision> spec;
-  PlaybookShelf::Shared playbooks;
+  PlaybookCache::Shared playbooks;
   std::map<std::string, LookedAt> looked_at;  // by node; of others, `in` has the facts already
   PlannerInput in;                            // the rest
 };

@@ -47,7 +47,7 @@ int ceph_can_miss(const StorageSpec& s) { return s.copies - min_copies(s); }
 void add_ceph_context(const EngineInput& in, const StorageSpec& s, Json& item) {
   const std::string fsid = ceph_fsid(in.spec.cluster, s.name);
   const Json mons = monitors(item["members"]);
-  for (auto& disk : item["disks"]) disk["uuid"] = ceph_osd_uuid(fsid, disk["serial"]);
+  for (auto& disk : item["disks"]) disk["uuid"] = ceph_osd_uuid(fsid, disk["serial"].get<std::string>());
   const bool is_mon =
       std::any_of(mons.begin(), mons.end(), [&](const Json& m) { return m["name"] == in.node.name; });
   const auto& machines = in.machines;

@@ -38,7 +38,7 @@ Json other_masters(const EngineInput& in, const StorageSpec& s) {
 }
 
 void add_moosefs_context(const EngineInput& in, const StorageSpec& s, Json& item) {
-  const std::string leader = item["leader"]["name"];
+  const std::string leader = item["leader"]["name"].get<std::string>();
   item.update({{"take_over", !s.server.empty()},
                {"accept_old", in.with_content && in.forced.count(leader) > 0},
                {"other_masters", leader == in.node.name ? other_masters(in, s) : Json::array()}});

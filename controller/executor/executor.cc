@@ -35,13 +35,12 @@ Executor::Executor(Reactor& reactor, ExecutorPorts ports, ExecutorHooks hooks, E
       ports_(ports),
       hooks_(std::move(hooks)),
       timing_(timing),
-      alive_(std::make_shared<bool>(true)),
       journal_(reactor, ports.store),
       book_(reactor, ports.store, journal_, timing.silent_after),
       plan_(std::make_shared<const Plan>()) {}
 
 Executor::~Executor() {
-  *alive_ = false;
+  alive_.end();
   if (sign_timer_) reactor_.cancel(sign_timer_);
   for (const auto& [name, node] : nodes_) stop_timer(*node);
 }
@@ -86,12 +85,11 @@ void Executor::kick() {
 
 void Executor::post_look() {
   if (std::exchange(look_posted_, true)) return;
-  reactor_.post([this, alive = alive_] {
-    if (!*alive) return;
+  reactor_.post(alive_.wrap([this] {
     reactor_.label("run: next actions");
     look_posted_ = false;
     if (active() && !ending_) look();
-  });
+  }));
 }
 
 // In the order of the plan. What becomes possible for a later node is noticed in this pass, for an earlier
@@ -244,7 +242,7 @@ void Executor::contained(const std::string& node, Work work) {
 
 template <typename In>
 auto Executor::answers(Node& node) {
-  return [this, alive = alive_, name = node.run.name, epoch = node.run.epoch](auto... what) {
+  return [this, alive = alive_.watch(), name = node.run.name, epoch = node.run.epoch](auto... what) {
     if (!*alive) return;
     Node* found = find(name);
     if (!found || found->run.epoch != epoch) return;
@@ -268,7 +266,7 @@ void Executor::call(Node& node, effect::Call what) {
     case Call::cycle:
       return ports_.power.netboot(name, answers<input::Cycled>(node));
     case Call::reinstall: {
-      Json order = *node.run.reinstall;
+      Json order = *node.run.control.reinstall;
       order["approval"] = run_.plan_digest;
       return ports_.power.reinstall(name, order, answers<input::Cycled>(node));
     }
@@ -333,8 +331,8 @@ void Executor::quarantine_other(const std::string& name, const std::string& reas
 }
 
 void Executor::set_wait(Node& node, Wait wait) {
-  if (note_wait(node.run, std::move(wait)) && !node.run.wait.reason.empty())
-    observe(node.run.name, "wait", to_json(node.run.wait, ahead()));
+  if (note_wait(node.run, std::move(wait)) && !node.run.shown.wait.reason.empty())
+    observe(node.run.name, "wait", to_json(node.run.shown.wait, ahead()));
 }
 
 void Executor::write(const std::string& node, Rows rows, std::function<void()> then) {

@@ -43,6 +43,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
 #include "base/json.h"
 #include "controller/executor/journal_writer.h"
 #include "controller/executor/node_book.h"
@@ -88,8 +89,9 @@ class Executor : private Others {
   Status resume(int64_t run, std::shared_ptr<const Plan> plan = nullptr);
   // Cancels the run: nothing new starts, offers are withdrawn, it ends as cancelled.
   void cancel(const std::string& reason);
-  // Quarantines one node, as if it had failed with that reason; also one that could return to its old system.
-  void quarantine(const std::string& node, const std::string& reason);
+  // Quarantines one node, in the active run as if it had failed with that reason; also one that could return
+  // to its old system. `by`: an operator's quarantine lasts until released().
+  void quarantine(const std::string& node, const std::string& reason, HeldBy by = HeldBy::run);
 
   // From the agent link, which passes each event only once (it drops repeated ones).
   void on_hello(const Hello& hello);
@@ -116,7 +118,8 @@ class Executor : private Others {
     book_.load();
     return book_.rows();
   }
-  // `change` may run later, once the row can be read, so it must capture by value; nothing is written before.
+  // `change`: one of node_changes.h, else for tests. It may run later, once the row can be read, so it must
+  // capture by value; nothing is written before.
   void set_node(const std::string& node, const std::function<void(NodeRow&)>& change);
   // The system that the node's agent runs, as far as known.
   std::optional<wire::Mode> mode_of(const std::string& node) { return book_.agent(node).mode; }
@@ -218,7 +221,7 @@ class Executor : private Others {
   ExecutorPorts ports_;
   ExecutorHooks hooks_;
   ExecutorTiming timing_;
-  std::shared_ptr<bool> alive_;
+  Alive alive_;
   JournalWriter journal_;
   mutable NodeBook book_;  // mutable: it reads the store's rows on demand
   std::shared_ptr<const Plan> plan_;

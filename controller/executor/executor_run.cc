@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "controller/executor/executor.h"
+#include "controller/executor/node_changes.h"
 #include "controller/run/recovery.h"
 #include "sys/contain.h"
 #include "sys/log.h"
@@ -170,15 +171,17 @@ void Executor::cancel(const std::string& reason) {
   finish_run(RunState::cancelled, reason);
 }
 
-void Executor::quarantine(const std::string& node, const std::string& reason) {
+void Executor::quarantine(const std::string& node, const std::string& reason, HeldBy by) {
   Node* found = active() ? find(node) : nullptr;
-  if (found && !found->run.over()) return feed(*found, input::GiveUp{reason, true});
-  // It succeeded while other nodes have not finished: the run's conclusion must not override the quarantine.
-  if (found && found->run.stage == Stage::done) write(node, {quarantined_row(*found, reason)});
-  set_node(node, [reason](NodeRow& row) {
-    row.state = NodeState::quarantined;
-    row.reason = reason;
-  });
+  if (found && !found->run.over()) {
+    feed(*found, input::GiveUp{reason, true});
+    // The run's own row says that a run holds the node, which the next plan would include again.
+    if (by == HeldBy::run) return;
+  } else if (found && found->run.stage == Stage::done) {
+    // Other nodes have not finished: the run's conclusion must not override the quarantine.
+    write(node, {quarantined_row(*found, reason)});
+  }
+  set_node(node, quarantined(reason, by));
 }
 
 JournalRow Executor::quarantined_row(Node& node, const std::string& reason) {
@@ -206,7 +209,8 @@ void Executor::finish_run(RunState state, const std::string& reason) {
 void Executor::request_conclusion(RunRow last, const std::string& reason) {
   last.ended = reactor_.now();
   // The run may be cancelled before the answer arrives.
-  const auto answered = [this, alive = alive_, last, reason, out = taken_out_](Conclusion conclusion) {
+  const auto answered = [this, alive = alive_.watch(), last, reason,
+                         out = taken_out_](Conclusion conclusion) {
     if (!*alive || run_.id != last.id || ended_) return;
     if (out == taken_out_) return end_run(last, reason, std::move(conclusion));
     ending_ = false;  // no longer the concluded run

@@ -67,13 +67,14 @@ SteadyMs Executor::alone_since() const {
   std::set<std::string> expected;
   const auto expect = [&](const std::string& name) {
     const Node* node = find(name);
-    if (!gone(name) && !(node && (node->run.awaiting_ram || node->run.departed))) expected.insert(name);
+    if (!gone(name) && !(node && (node->run.attempt.awaiting_ram || node->run.attempt.departed)))
+      expected.insert(name);
   };
   for (const size_t at : heeded_) {
     const NodeRun& run = order_[at]->run;
     expect(run.name);
-    if (run.weighing)
-      for (const auto& other : run.weighing->probe.others) expect(other.name);
+    if (run.attempt.weighing)
+      for (const auto& other : run.attempt.weighing->probe.others) expect(other.name);
     if (expected.size() >= 2) return last;
   }
   return {};
@@ -129,7 +130,7 @@ Json Executor::why(const std::string& name) const {
   if (!node) return out;
   const NodeRun& run = node->run;
   out.update(shown(*node));
-  if (run.reason.empty()) out["reason"] = run.wait.reason.empty() ? row.reason : run.wait.reason;
+  if (run.reason.empty()) out["reason"] = run.shown.wait.reason.empty() ? row.reason : run.shown.wait.reason;
   if (run.acts())
     if (const auto others = took_.median(run.action().kind)) out["others_took_ms"] = *others;
   return out;

@@ -16,10 +16,9 @@ constexpr int kInOneTask = 4;
 
 }  // namespace
 
-JournalWriter::JournalWriter(Reactor& reactor, Store& store)
-    : reactor_(reactor), store_(store), alive_(std::make_shared<bool>(true)) {}
+JournalWriter::JournalWriter(Reactor& reactor, Store& store) : reactor_(reactor), store_(store) {}
 
-JournalWriter::~JournalWriter() { *alive_ = false; }
+JournalWriter::~JournalWriter() { alive_.end(); }
 
 void JournalWriter::write(const std::string& node, Rows rows, std::function<void()> then) {
   waiting_.push_back({node, std::move(rows), std::move(then)});
@@ -70,8 +69,7 @@ void JournalWriter::flush() {
 void JournalWriter::commit(std::shared_ptr<Pieces> pieces) {
   Rows rows;
   for (const Piece& piece : *pieces) rows.insert(rows.end(), piece.rows.begin(), piece.rows.end());
-  store_.write(std::move(rows), [this, alive = alive_, pieces](Status status) {
-    if (!*alive) return;
+  store_.write(std::move(rows), alive_.wrap([this, pieces](Status status) {
     if (!status.ok()) return one_by_one(pieces, std::make_shared<Pieces>());
     for (const Piece& piece : *pieces) written(piece.node);
     writing_ = false;
@@ -79,13 +77,13 @@ void JournalWriter::commit(std::shared_ptr<Pieces> pieces) {
     for (Piece& piece : *pieces)
       if (piece.then) due_.push_back(std::move(piece.then));
     run_due();
-  });
+  }));
 }
 
 // Runs the continuations in order, also across several commits.
 void JournalWriter::run_due() {
   if (due_posted_) return;
-  const auto alive = alive_;
+  const auto alive = alive_.watch();
   for (int i = 0; i < kInOneTask && !due_.empty(); ++i) {
     const auto then = std::move(due_.front());
     due_.pop_front();
@@ -116,8 +114,7 @@ void JournalWriter::one_by_one(std::shared_ptr<Pieces> left, std::shared_ptr<Pie
   }
   auto piece = std::make_shared<Piece>(std::move(left->front()));
   left->pop_front();
-  store_.write(piece->rows, [this, alive = alive_, left, kept, piece](Status status) {
-    if (!*alive) return;
+  store_.write(piece->rows, alive_.wrap([this, left, kept, piece](Status status) {
     if (status.ok() && piece->then) due_.push_back(std::move(piece->then));
     if (status.ok()) {
       written(piece->node);
@@ -127,7 +124,7 @@ void JournalWriter::one_by_one(std::shared_ptr<Pieces> left, std::shared_ptr<Pie
     }
     one_by_one(left, kept);
     run_due();
-  });
+  }));
 }
 
 void JournalWriter::refused(const std::string& node, const Error& error) {
@@ -137,12 +134,11 @@ void JournalWriter::refused(const std::string& node, const Error& error) {
     log::error("the store cannot be written; retrying every second",
                {{"node", node}, {"error", error.message}});
   if (std::exchange(timer_runs_, true)) return;
-  reactor_.after(kSecond, [this, alive = alive_] {
-    if (!*alive) return;
+  reactor_.after(kSecond, alive_.wrap([this] {
     timer_runs_ = false;
     try_again_ = true;
     flush();
-  });
+  }));
 }
 
 void JournalWriter::written(const std::string& node) {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
 #include "controller/ports/store.h"
 #include "sys/reactor.h"
 
@@ -57,7 +58,7 @@ class JournalWriter {
 
   Reactor& reactor_;
   Store& store_;
-  std::shared_ptr<bool> alive_;
+  Alive alive_;
   Pieces waiting_;  // in order, without those that are being written
   bool writing_ = false, timer_runs_ = false, try_again_ = false;
   std::deque<std::function<void()>> due_;  // their rows are durable: callbacks to run

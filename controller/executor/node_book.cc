@@ -27,11 +27,10 @@ NodeBook::NodeBook(Reactor& reactor, Store& store, JournalWriter& journal, Durat
     : reactor_(reactor),
       store_(store),
       journal_(journal),
-      alive_(std::make_shared<bool>(true)),
       silent_after_(silent_after),
       began_(reactor.steady()) {}
 
-NodeBook::~NodeBook() { *alive_ = false; }
+NodeBook::~NodeBook() { alive_.end(); }
 
 KnownAgent& NodeBook::agent(const std::string& node) {
   auto& entry = agents_[node];
@@ -113,7 +112,7 @@ bool NodeBook::hello(const Hello& hello, JournalWriter::Rows& rows) {
 // process has priority. A row of a restored database is not used.
 void NodeBook::restore_row(const std::string& node, KnownAgent& agent) const {
   const auto found = rows_.find(node);
-  if (found == rows_.end() || agent.contact || unproven(found->second)) return;
+  if (found == rows_.end() || agent.contact || older_than_restore(found->second)) return;
   const NodeRow& row = found->second;
   if (const auto mode = wire::mode_from_string(row.mode); mode.ok()) agent.mode = *mode;
   agent.boot_id = row.boot_id;
@@ -121,7 +120,7 @@ void NodeBook::restore_row(const std::string& node, KnownAgent& agent) const {
 }
 
 // True if the row is from before the database was restored, and was not confirmed since.
-bool NodeBook::unproven(const NodeRow& row) const {
+bool NodeBook::older_than_restore(const NodeRow& row) const {
   const TimeMs restored = store_.restored();
   return restored > 0 && row.last_seen <= restored;
 }
@@ -150,14 +149,13 @@ void NodeBook::load() const {
 // changes wait until the rows can be read.
 void NodeBook::read_later() {
   if (std::exchange(reading_, true)) return;
-  reactor_.after(kSecond, [this, alive = alive_] {
-    if (!*alive) return;
+  reactor_.after(kSecond, alive_.wrap([this] {
     reading_ = false;
     load();
     if (!loaded_) return read_later();
     for (const auto& [node, change] : std::exchange(held_, {}))
       journal_.write(node, {changed_row(node, change)});
-  });
+  }));
 }
 
 NodeRow NodeBook::row(const std::string& node) const {
@@ -174,7 +172,7 @@ std::optional<DurationMs> NodeBook::silent_for(const std::string& node) const {
   if (const KnownAgent* agent = find(node); agent && agent->contact)
     return reactor_.steady() - agent->contact;
   const NodeRow known = row(node);
-  if (known.last_seen == 0 || unproven(known)) return std::nullopt;
+  if (known.last_seen == 0 || older_than_restore(known)) return std::nullopt;
   // If the clock was set back, the contact may be in the future; in fact it was before this process began.
   return std::max<DurationMs>(reactor_.now() - known.last_seen, reactor_.steady() - began_);
 }
@@ -190,7 +188,7 @@ bool NodeBook::outdated(const std::string& node) const {
   load();
   if (const KnownAgent* agent = find(node); agent && agent->greeted) return false;
   const auto found = rows_.find(node);
-  return found == rows_.end() || unproven(found->second);
+  return found == rows_.end() || older_than_restore(found->second);
 }
 
 bool NodeBook::ever_seen(const std::string& node) const {

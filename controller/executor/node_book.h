@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/alive.h"
 #include "base/machine_uuid.h"
 #include "controller/executor/journal_writer.h"
 #include "controller/plan/plan.h"
@@ -89,14 +90,14 @@ class NodeBook {
 
  private:
   void restore_row(const std::string& node, KnownAgent& agent) const;
-  bool unproven(const NodeRow& row) const;
+  bool older_than_restore(const NodeRow& row) const;
   Write changed_row(const std::string& node, const Change& change);
   void read_later();
 
   Reactor& reactor_;
   Store& store_;
   JournalWriter& journal_;
-  std::shared_ptr<bool> alive_;
+  Alive alive_;
   std::map<std::string, std::unique_ptr<KnownAgent>> agents_;
   // A cache of the store, hence mutable: filling it has no visible effect.
   mutable std::map<std::string, NodeRow> rows_;

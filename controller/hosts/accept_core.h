@@ -18,7 +18,7 @@
 #include "controller/image/service/image_service.h"
 #include "controller/link/link_hub.h"
 #include "controller/link/storage_reports.h"
-#include "controller/ports/options.h"
+#include "controller/options/options.h"
 #include "controller/ports/store.h"
 #include "controller/trust/vault.h"
 #include "sys/lock_file.h"

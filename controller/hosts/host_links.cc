@@ -11,7 +11,7 @@ HostLinks::HostLinks(Reactor& reactor, Open open, Events events, HostLinkTiming 
     : reactor_(reactor), open_(std::move(open)), events_(std::move(events)), timing_(timing) {}
 
 HostLinks::~HostLinks() {
-  *alive_ = false;
+  alive_.end();
   for (auto& [host, link] : links_) stop_timer(link);
 }
 
@@ -21,9 +21,7 @@ void HostLinks::add(HostWireOptions options) {
   const std::string host = options.host;
   links_[host].options = std::move(options);
   waiting_.push_back(host);
-  reactor_.post([this, alive = alive_] {
-    if (*alive) fill();
-  });
+  reactor_.post(alive_.wrap([this] { fill(); }));
 }
 
 void HostLinks::fill() {
@@ -49,7 +47,7 @@ HostLinks::Link* HostLinks::current(const std::string& host, uint64_t opened) {
 }
 
 HostWireEvents HostLinks::events_for(const std::string& host, uint64_t opened) {
-  const auto now = [this, alive = alive_, host, opened]() -> Link* {
+  const auto now = [this, alive = alive_.watch(), host, opened]() -> Link* {
     return *alive ? current(host, opened) : nullptr;
   };
   HostWireEvents out;
@@ -131,11 +129,10 @@ void HostLinks::bury(Link& link) {
 void HostLinks::set_timer(Link& link, DurationMs delay, std::function<void()> then) {
   stop_timer(link);
   Link* const self = &link;  // elements of a map keep their addresses
-  link.timer = reactor_.after(delay, [this, self, alive = alive_, then = std::move(then)] {
-    if (!*alive) return;
+  link.timer = reactor_.after(delay, alive_.wrap([this, self, then = std::move(then)] {
     self->timer = 0;
     then();
-  });
+  }));
 }
 
 void HostLinks::stop_timer(Link& link) {
@@ -151,7 +148,7 @@ void HostLinks::part(Link& link) {
   if (!link.wire) return;
   const uint64_t id = ++opened_;
   HostWire& wire = *(leaving_[id] = std::move(link.wire));
-  wire.leave([this, alive = alive_, id] {
+  wire.leave([this, alive = alive_.watch(), id] {
     if (!*alive) return;
     // The wire must not be destroyed inside its own call.
     reactor_.post([this, alive, id] {
@@ -166,9 +163,7 @@ void HostLinks::leave(const std::string& host) {
   const auto found = links_.find(host);
   if (found == links_.end() || found->second.left) return;
   part(found->second);
-  reactor_.post([this, alive = alive_] {
-    if (*alive) fill();
-  });
+  reactor_.post(alive_.wrap([this] { fill(); }));
 }
 
 void HostLinks::leave_all(std::function<void()> done) {
@@ -176,11 +171,10 @@ void HostLinks::leave_all(std::function<void()> done) {
   waiting_.resize(next_waiting_);
   for (auto& [host, link] : links_)
     if (!link.left) part(link);
-  leave_timer_ = reactor_.after(kLeave, [this, alive = alive_] {
-    if (!*alive) return;
+  leave_timer_ = reactor_.after(kLeave, alive_.wrap([this] {
     leaving_.clear();  // which ends their commands
     all_left();
-  });
+  }));
   if (leaving_.empty()) all_left();
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
 #include "controller/hosts/host_wire.h"
 
 namespace muster {
@@ -90,7 +91,7 @@ class HostLinks {
   std::map<uint64_t, std::unique_ptr<HostWire>> leaving_;  // until their commands have ended
   std::function<void()> on_all_left_;
   Reactor::TimerId leave_timer_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace muster

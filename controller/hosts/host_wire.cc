@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/alive.h"
 #include "base/json_dump.h"
 #include "controller/hosts/bootstrap.h"
 #include "controller/hosts/lost_reason.h"
@@ -30,12 +31,10 @@ class RealHostWire : public HostWire {
         [packed, path = options_.agent] {
           *packed = process_pack_cache().get(path, [&path] { return Files().read(path); });
         },
-        [this, alive = alive_, packed] {
-          if (*alive) begin(*packed);
-        });
+        alive_.wrap([this, packed] { begin(*packed); }));
   }
   ~RealHostWire() override {
-    *alive_ = false;
+    alive_.end();
     if (timer_) reactor_.cancel(timer_);
   }
 
@@ -63,12 +62,11 @@ class RealHostWire : public HostWire {
 
   void gone() {
     stage_ = Stage::leaves;
-    reactor_.post([this, alive = alive_] {
-      if (!*alive) return;
+    reactor_.post(alive_.wrap([this] {
       if (timer_) reactor_.cancel(std::exchange(timer_, 0));
       child_.reset();
       if (left_) std::exchange(left_, nullptr)();
-    });
+    }));
   }
 
   // Called once. The command gets a moment to end by itself: a shell in the middle of the script removes what
@@ -85,13 +83,13 @@ class RealHostWire : public HostWire {
 
   // Posted, not called at once: `lost` may destroy this object.
   void report_lost() {
-    reactor_.post([this, alive = alive_] {
-      if (!*alive || stage_ != Stage::lost) return;
+    reactor_.post(alive_.wrap([this] {
+      if (stage_ != Stage::lost) return;
       if (timer_) reactor_.cancel(std::exchange(timer_, 0));
       child_.reset();
       const auto on_lost = events_.lost;
       if (on_lost) on_lost(why_);
-    });
+    }));
   }
 
   void begin(const Result<PackedProgram>& packed) {
@@ -152,7 +150,7 @@ class RealHostWire : public HostWire {
 
   void receive(std::string_view bytes) {
     last_sign_ = reactor_.steady();
-    const auto alive = alive_;
+    const auto alive = alive_.watch();
     while (!bytes.empty() && *alive && stage_ != Stage::lost && stage_ != Stage::leaves) {
       const size_t end = bytes.find('\n');
       line_.append(bytes.substr(0, end));
@@ -201,15 +199,14 @@ class RealHostWire : public HostWire {
         return send_program(number, message->program);
       case HostMessage::Kind::poll:
         return events.poll(std::move(message->have), std::move(message->present),
-                           [this, alive = alive_, number](const wire::PollReply& reply) {
-                             if (*alive) answer(number, {{"orders", to_json(reply)}});
-                           });
+                           alive_.wrap([this, number](const wire::PollReply& reply) {
+                             answer(number, {{"orders", to_json(reply)}});
+                           }));
       case HostMessage::Kind::post:
         return events.post(std::move(message->batch),
-                           [this, alive = alive_, number](const Result<uint64_t>& taken) {
-                             if (!*alive) return;
+                           alive_.wrap([this, number](const Result<uint64_t>& taken) {
                              taken.ok() ? answer(number, {{"ack", *taken}}) : refuse(number, taken.error());
-                           });
+                           }));
     }
   }
 
@@ -220,13 +217,13 @@ class RealHostWire : public HostWire {
         [packed, sha256, read = options_.program] {
           *packed = process_pack_cache().get(sha256, [&] { return read(sha256); });
         },
-        [this, alive = alive_, number, packed] {
-          if (!*alive || !child_ || stage_ != Stage::talks) return;
+        alive_.wrap([this, number, packed] {
+          if (!child_ || stage_ != Stage::talks) return;
           if (!packed->ok()) return refuse(number, packed->error());
           const PackedProgram& program = **packed;
           answer(number, {{"bytes", program.bytes->size()}, {"raw", program.size}});
           child_->send(program.bytes);
-        });
+        }));
   }
 
   RealReactor& reactor_;
@@ -242,7 +239,7 @@ class RealHostWire : public HostWire {
   SteadyMs last_sign_;
   Reactor::TimerId timer_ = 0;
   std::function<void()> left_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace

@@ -10,12 +10,12 @@ namespace {
 constexpr size_t kLineBytes = 300;
 
 // Checked in this order: a line from ssh may be followed by a less specific one.
-struct Words {
+struct ReasonWords {
   const char* part;
   Code code;
   const char* text;  // shown instead of the line that was found; empty: the line is shown
 };
-constexpr std::array<Words, 15> kWords = {{
+constexpr std::array<ReasonWords, 15> kWords = {{
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", Code::denied,
      "its host key differs from the one in known_hosts: a different machine answered, or the host was "
      "reinstalled"},
@@ -69,7 +69,7 @@ Error lost_reason(const EndedCommand& ended) {
   std::string line = last_line(ended.err);
   if (ended.agent_ran)
     return fail(Code::unavailable, "the connection was lost" + (line.empty() ? "" : ": " + line));
-  for (const Words& words : kWords) {
+  for (const ReasonWords& words : kWords) {
     const std::string found = line_with(ended.err + "\n" + ended.last_out, words.part);
     if (!found.empty()) return fail(words.code, *words.text ? words.text : found);
   }

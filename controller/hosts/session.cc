@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/alive.h"
 #include "base/digest.h"
 #include "controller/bringup/report_forms.h"
 #include "controller/hosts/accept_core.h"
@@ -51,7 +52,7 @@ class Session : public AcceptSession {
  public:
   Session(RealReactor& reactor, SessionOptions options, Events events)
       : reactor_(reactor), options_(std::move(options)), events_(std::move(events)) {}
-  ~Session() override { *alive_ = false; }
+  ~Session() override { alive_.end(); }
 
   Status prepare();
   void start() override;
@@ -82,9 +83,9 @@ class Session : public AcceptSession {
   void greet();
   void greeted(bool late);
   void plan();
-  void planned(Result<Bringup::MadePtr> made);
+  void planned(Result<MadePlanPtr> made);
   void refused(const std::vector<Refusal>& refusals);
-  void approve(const Bringup::Made& made);
+  void approve(const MadePlan& made);
   void ended(const RunRow& run);
   void end(Status with);
   void finish();
@@ -94,18 +95,10 @@ class Session : public AcceptSession {
   AddedToRun added() const;
   HostOutcome outcome_of_host(const Host& host) const;
 
-  // Wraps a callback so that it is called only while this session exists.
-  template <typename Call>
-  auto if_alive(Call call) {
-    return [alive = alive_, call](auto&&... arguments) {
-      if (*alive) call(std::forward<decltype(arguments)>(arguments)...);
-    };
-  }
-
   RealReactor& reactor_;
   const SessionOptions options_;
   const Events events_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
   std::unique_ptr<AcceptCore> core_;
   std::shared_ptr<const ProgramFiles> programs_;
   std::optional<KnownMachines> machines_;
@@ -220,7 +213,7 @@ void Session::refuse(const std::string& name, HostVerdict verdict, const std::st
   if (host.out || phase_ == Phase::ending || phase_ == Phase::done) return;
   host.out = HostOutcome{name, verdict, reason, host.hello.how, host.hello.why_user};
   if (events_.out) events_.out(*host.out);
-  reactor_.post(if_alive([this] { settle(); }));
+  reactor_.post(alive_.wrap([this] { settle(); }));
 }
 
 void Session::fail_in_run(const std::string& name, const std::string& reason) {
@@ -293,11 +286,11 @@ void Session::write_spec() {
   row.text = made->text;
   row.digest = sha256(row.text);
   row.note = "generated from a list of hosts";
-  core_->store->write({row}, if_alive([this](Status written) {
-                        if (!written.ok()) return end(written.error());
-                        core_->spec.changed();
-                        greet();
-                      }));
+  core_->store->write({row}, alive_.wrap([this](Status written) {
+    if (!written.ok()) return end(written.error());
+    core_->spec.changed();
+    greet();
+  }));
 }
 
 // Their inventories become the nodes', and the first poll of each agent is awaited: a plan is made only for
@@ -315,7 +308,7 @@ void Session::greet() {
                                if (row.state == NodeState::unknown) row.state = NodeState::discovered;
                              });
   }
-  greet_timer_ = reactor_.after(options_.first_words, if_alive([this] { greeted(true); }));
+  greet_timer_ = reactor_.after(options_.first_words, alive_.wrap([this] { greeted(true); }));
   greeted(false);
 }
 
@@ -340,14 +333,14 @@ void Session::plan() {
   request.kind = RequestKind::accept;
   request.nodes = names;
   request.profile = options_.profile;
-  core_->bringup->plan_and_store(
-      request, {}, if_alive([this](Result<Bringup::MadePtr> made) { planned(std::move(made)); }));
+  core_->bringup->plan_and_store(request, {},
+                                 alive_.wrap([this](Result<MadePlanPtr> made) { planned(std::move(made)); }));
 }
 
-void Session::planned(Result<Bringup::MadePtr> made) {
+void Session::planned(Result<MadePlanPtr> made) {
   if (phase_ != Phase::planning) return;
   if (!made.ok()) return end(made.error());
-  const Bringup::Made& plan = **made;
+  const MadePlan& plan = **made;
   if (!plan.refusals.empty()) return refused(plan.refusals);
   if (plan.plan->empty())
     return end(fail(Code::failed, "the profile " + options_.profile + " measures nothing on these hosts"));
@@ -368,15 +361,15 @@ void Session::refused(const std::vector<Refusal>& refusals) {
   plan();
 }
 
-void Session::approve(const Bringup::Made& made) {
-  core_->bringup->approve(made.digest, options_.by, if_alive([this](Result<int64_t> run) {
-                            if (phase_ != Phase::planning) return;
-                            if (!run.ok() && run.error().code == Code::conflict) return plan();
-                            if (!run.ok()) return end(run.error());
-                            outcome_.run = *run;
-                            phase_ = Phase::running;
-                            if (cancelled_) core_->executor.cancel("interrupted");
-                          }));
+void Session::approve(const MadePlan& made) {
+  core_->bringup->approve(made.digest, options_.by, alive_.wrap([this](Result<int64_t> run) {
+    if (phase_ != Phase::planning) return;
+    if (!run.ok() && run.error().code == Code::conflict) return plan();
+    if (!run.ok()) return end(run.error());
+    outcome_.run = *run;
+    phase_ = Phase::running;
+    if (cancelled_) core_->executor.cancel("interrupted");
+  }));
 }
 
 // ---- the end ----
@@ -408,7 +401,7 @@ void Session::ended(const RunRow& run) {
         if (auto files = report_folder(*work->archive, work->run); files.ok())
           work->files = std::move(files).value();
       },
-      if_alive([this, work] {
+      alive_.wrap([this, work] {
         outcome_.report = std::move(work->files);
         if (!work->report.ok()) return end(work->report.error());
         outcome_.title = title(*work->report);
@@ -439,7 +432,7 @@ void Session::end(Status with) {
   outcome_.ended = std::move(with);
   outcome_.cancelled = cancelled_;
   if (outcome_.notes.empty()) outcome_.notes = notes_;
-  links_->leave_all(if_alive([this] { finish(); }));
+  links_->leave_all(alive_.wrap([this] { finish(); }));
 }
 
 HostOutcome Session::outcome_of_host(const Host& host) const {

@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "controller/hosts/host_links.h"
 #include "controller/hosts/outcome.h"
-#include "controller/ports/options.h"
+#include "controller/options/options.h"
 #include "controller/report/drift.h"
 #include "sys/reactor.h"
 

@@ -2,22 +2,30 @@
 
 #include <vector>
 
-#include "base/json.h"
+#include "base/record.h"
 
 namespace muster {
+
+MUSTER_RECORD(HostLooked, lenient, facts, look)
+MUSTER_RECORD(HostHello, lenient, version, boot_id, incarnation, machine, hostname, root, how, opt(why_user),
+              folder, agent_version)
+
 namespace {
+
+struct Poll {
+  std::vector<std::string> have = {};
+  std::string boot = {};
+};
+MUSTER_RECORD(Poll, lenient, have, boot)
 
 constexpr size_t kDigits = 64, kMostOrders = 1000;
 
 Error no_message(const std::string& what) { return fail(Code::invalid, "the host sent " + what); }
 
 Status read_poll(const Json& json, HostMessage& out) {
-  JsonReader r(json, "poll");
-  r.allow_unknown();
-  std::vector<std::string> have;
-  r.get("have", have);
-  r.get("boot", out.present.boot_id);
-  TRY_(r.finish());
+  TRY(const Poll poll, read_record<Poll>(json, "poll"));
+  const auto& have = poll.have;
+  out.present.boot_id = poll.boot;
   if (have.size() > kMostOrders) return fail(Code::invalid, "poll.have: too many orders");
   out.have = {have.begin(), have.end()};
   // The agent of a running host is always in this mode, whatever it reports.
@@ -34,11 +42,7 @@ Status read_program(const Json& json, HostMessage& out) {
 }
 
 Status read_looked(const Json& json, HostMessage& out) {
-  JsonReader r(json, "looked");
-  r.allow_unknown();
-  out.looked.facts = r.raw("facts");
-  out.looked.look = r.raw("look");
-  TRY_(r.finish());
+  TRY(out.looked, read_record<HostLooked>(json, "looked"));
   if (out.looked.facts.is_object() && out.looked.look.is_object()) return Ok{};
   return fail(Code::invalid, "looked: `facts` and `look` must be objects");
 }
@@ -83,24 +87,12 @@ Result<HostMessage> host_message_of(const std::string& line) {
 Result<HostHello> host_hello_of(const std::string& text) {
   const auto json = parse_json(text);
   if (!json.ok()) return no_message("an invalid hello");
-  HostHello hello;
-  JsonReader r(*json, "hello");
-  r.allow_unknown();
-  r.get("version", hello.version);
-  r.get("boot_id", hello.boot_id);
-  r.get("incarnation", hello.incarnation);
-  r.get("machine", hello.machine);
-  r.get("hostname", hello.hostname);
-  r.get("root", hello.root);
-  r.get("how", hello.how);
-  r.get_or("why_user", hello.why_user, std::string());
-  r.get("folder", hello.folder);
-  r.get("agent_version", hello.agent_version);
-  if (const Status read = r.finish(); !read.ok())
-    return no_message("an invalid hello: " + read.error().message);
+  auto read = read_record<HostHello>(*json, "hello");
+  if (!read.ok()) return no_message("an invalid hello: " + read.error().message);
+  const HostHello& hello = *read;
   if (hello.version != 1)
     return no_message("a hello of the unsupported version " + std::to_string(hello.version));
-  return hello;
+  return read;
 }
 
 Error refusal_of(const std::string& text) {

@@ -11,6 +11,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 #include "base/version.h"
 #include "controller/image/folder.h"
 #include "controller/image/ram.h"
@@ -154,35 +155,36 @@ Json head_json(const ImageManifest& m, Json ram, const std::string& folder) {
           {"build", std::move(build)}};
 }
 
+// With what every version wrote: the format, and the version of muster.
+struct HeadText {
+  Json format = {};
+  std::string muster = {};
+  int ram_version = 0;
+  Head head = {};
+};
+MUSTER_RECORD(Head, name, digest, ram, build)
+MUSTER_RECORD(HeadText, format, muster, ram_version, flat(head))
+
 Result<Head> parse_head(const std::string& text) {
   TRY(const Json json, parse_json(text));
   if (!json.is_object() || !json.contains("format")) return fail(Code::invalid, "it has no format version");
   if (json["format"] != kTransferFormat)
     return fail(Code::invalid, fmt::format("format {} is unknown; this muster reads format {}",
                                            dump_json(json["format"]), kTransferFormat));
-  Head head;
-  int ram_version = 0;
-  std::string made_by;
-  JsonReader r(json, kHead);
-  r.raw("format");
-  r.get("muster", made_by);
-  r.get("name", head.name);
-  r.get("digest", head.digest);
-  r.get("ram_version", ram_version);
-  r.get("ram", head.ram);
-  r.get("build", head.build);
-  TRY_(r.finish());
+  TRY(auto read, read_record<HeadText>(json, kHead));
+  Head& head = read.head;
   if (!valid_image_name(head.name)) return fail(Code::invalid, "not an image name: \"" + head.name + "\"");
   // It becomes a folder's name.
   if (head.digest.size() != 71 || head.digest.compare(0, 7, "sha256:") != 0 ||
       head.digest.find_first_not_of("0123456789abcdef", 7) != std::string::npos)
     return fail(Code::invalid, "its digest is not a SHA-256");
   if (!head.ram.is_object()) return fail(Code::invalid, "the RAM system's tree must be a map");
-  if (ram_version != ram_tree_version())
+  if (head.build.is_null()) return fail(Code::invalid, "`build` is missing");
+  if (read.ram_version != ram_tree_version())
     return fail(Code::invalid, fmt::format("its RAM system has version {} (from muster {}), but this muster "
                                            "needs version {}: rebuild the image",
-                                           ram_version, made_by, ram_tree_version()));
-  return head;
+                                           read.ram_version, read.muster, ram_tree_version()));
+  return std::move(head);
 }
 
 Result<Head> read_head(const std::string& path, Process& process) {

@@ -1,6 +1,6 @@
 // Discovery of undeclared machines. While it is on, they may netboot into the RAM system
-// (controller/boot/service/boot_service.h) and get an order for their inventory, once per boot. They get no other
-// order, and are in no plan until an operator admits them.
+// (controller/boot/service/boot_service.h) and get an order for their inventory, once per boot. They get no
+// other order, and are in no plan until an operator admits them.
 //
 // Off after every start of the controller; on() has a time limit. A machine that was seen stays in the store,
 // as the row of "unknown-<MAC>" in state "unadmitted". Everything that a hostile machine could make grow has

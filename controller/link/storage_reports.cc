@@ -24,6 +24,11 @@ Json mount_at(const Json& all, const std::string& path) {
   return nullptr;
 }
 
+// True if the node has too many mounts and did not report all of them.
+bool was_cut(const Json& all) {
+  return std::any_of(all.begin(), all.end(), [](const Json& one) { return is_true_at(one, "cut"); });
+}
+
 // What must be mounted at a section's mount point. An empty source means any device of the node itself: only
 // the node can resolve links to devices.
 struct Right {
@@ -135,7 +140,7 @@ class EnginesWord {
 void add_sizes(const Json& node, bool each_its_own, Json& section) {
   for (const char* key : {"size_bytes", "used_bytes"}) {
     if (!node.contains(key)) continue;
-    const uint64_t before = section.value(key, uint64_t{0}), now = node[key];
+    const uint64_t before = section.value(key, uint64_t{0}), now = node[key].get<uint64_t>();
     section[key] = each_its_own ? before + now : std::max(before, now);
   }
 }

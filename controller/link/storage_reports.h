@@ -1,6 +1,6 @@
 // What agents report about the storage mounted on their nodes, which is compared with the spec's sections,
-// and about the nodes' state in the scheduler (agent/storage/storage_state.h). Kept in memory only: agents repeat it
-// with their next request. Thread: the reactor's.
+// and about the nodes' state in the scheduler (agent/storage/storage_state.h). Kept in memory only: agents
+// repeat it with their next request. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ struct SchedulerState {
 
 class StorageReports {
  public:
-  // Stores a node's report. `text`: see agent/storage/storage_state.h. Empty text (from an agent of an older version,
-  // or a RAM system), text that is not a list, and text that is too long remove the node's entry.
+  // Stores a node's report. `text`: see agent/storage/storage_state.h. Empty text (from an agent of an older
+  // version, or a RAM system), text that is not a list, and text that is too long remove the node's entry.
   void update(const std::string& node, const std::string& text);
 
   SchedulerState scheduler(const std::string& node) const;

@@ -140,7 +140,7 @@ NodeSet& ClusterContext::set_of(std::vector<const NodeSpec*> members) {
   if (set->gpu_nodes.size() > 1) set->gpu_fleet = set->gpu_nodes;
   for (const auto& m : set->machines) set->has_gpus = set->has_gpus || m["gpus"] > 0;
   for (const auto& m : set->gpu_nodes) {
-    const int64_t gpus = m["gpus"];
+    const int64_t gpus = m["gpus"].get<int64_t>();
     set->gpus_of_each = set->gpus_of_each == 0 ? gpus : std::min(set->gpus_of_each, gpus);
   }
   set->members = std::move(members);

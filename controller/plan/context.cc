@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ports.h"
 #include "controller/plan/closed_port.h"
 #include "controller/plan/interconnect.h"
 #include "controller/plan/label_lines.h"
@@ -66,8 +67,11 @@ Json users_of(const Spec& spec) {
 // address, and TFTP. All other traffic uses ports that are open between nodes anyway.
 Json controller_rules(const ContextInput& in) {
   if (in.node.address != in.controller_address) return Json::array();
-  return {{{"port", 67}, {"proto", "udp"}, {"comment", "DHCP"}},
-          {{"from", in.spec.network.provisioning.cidr}, {"port", 69}, {"proto", "udp"}, {"comment", "TFTP"}}};
+  return {{{"port", kDhcpPort}, {"proto", "udp"}, {"comment", "DHCP"}},
+          {{"from", in.spec.network.provisioning.cidr},
+           {"port", kTftpPort},
+           {"proto", "udp"},
+           {"comment", "TFTP"}}};
 }
 
 Json closed_port_of(const ContextInput& in) {
@@ -102,8 +106,7 @@ NodeContext::NodeContext(const ContextInput& in) : in_(in) {
   for (const auto& [key, value] : spec.vars) vars[key] = value;
   for (const auto& [key, value] : in.node.vars) vars[key] = value;
   values_ = {{"cluster", spec.cluster},
-             {"controller",
-              {{"address", in.controller_address}, {"url", "https://" + in.controller_address + ":7443"}}},
+             {"controller", {{"address", in.controller_address}, {"url", tls_url(in.controller_address)}}},
              {"node",
               {{"name", in.node.name},
                {"address", in.node.address},

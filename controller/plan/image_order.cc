@@ -1,5 +1,7 @@
 #include "controller/plan/image_order.h"
 
+#include "base/ports.h"
+
 namespace muster {
 namespace {
 
@@ -34,7 +36,7 @@ std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d) {
   job.image = d.spec->image;
   job.digest = image->digest;
   job.manifest_path = image->manifest_path;
-  job.base_url = "http://" + p.address + ":7480";
+  job.base_url = boot_url(p.address);
   job.disk_serial = disk.serial;
   job.disk_wwid = disk.wwid;
   job.disk_model = disk.model;
@@ -49,7 +51,7 @@ std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d) {
   job.gateway = p.spec.network.gateway;
   job.dns = p.spec.network.dns;
   job.search = p.spec.network.search;
-  job.controller_url = "https://" + p.address + ":7443";
+  job.controller_url = tls_url(p.address);
   add_kernel_options(p, d, job);
   job.root_size = variable(p, d, "root_size", "");
   return job;

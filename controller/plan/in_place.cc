@@ -131,12 +131,12 @@ const char* limits_of(const Planning& p) { return p.in.request.batch ? "rollout"
 
 // Refuses a trial that is shorter than the acceptance: it would roll back every system, even a good one.
 void refuse_short_trial(Planning& p, const Draft& d) {
-  if (d.slot.empty() || d.seen->proving_took <= p.spec.limits.trial) return;
+  if (d.slot.empty() || d.seen->accept_took <= p.spec.limits.trial) return;
   p.refuse(d.spec->name, "trial-short",
            fmt::format(
                "{0}.trial is {1}, but the last configuration and acceptance of the node took {2}: every new "
                "system would be rolled back before it is committed; raise {0}.trial{3}",
-               limits_of(p), to_human(p.spec.limits.trial), to_human(d.seen->proving_took),
+               limits_of(p), to_human(p.spec.limits.trial), to_human(d.seen->accept_took),
                p.rolls_back() || p.in.request.batch ? "" : ", or use `--through-ram`"));
 }
 

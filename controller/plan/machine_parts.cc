@@ -11,6 +11,7 @@
 #include "base/lower.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
+#include "base/record.h"
 
 namespace muster {
 namespace {
@@ -115,12 +116,6 @@ class Joined {
   std::vector<size_t> root_;
 };
 
-void read_set(JsonReader& reader, const char* key, std::set<std::string>& out) {
-  std::vector<std::string> list;
-  reader.get_or(key, list, {});
-  out.insert(list.begin(), list.end());
-}
-
 }  // namespace
 
 MachineParts machine_parts(const HardwareFacts& facts, const std::string& machine_id) {
@@ -188,25 +183,12 @@ std::vector<OneMachine> names_of_one_machine(const std::vector<NamedMachine>& ma
   return out;
 }
 
-Json to_json(const MachineParts& parts) {
-  return {{"uuid", parts.uuid},
-          {"gpus", parts.gpus},
-          {"drives", parts.drives},
-          {"ports", parts.ports},
-          {"machine_id", parts.machine_id}};
-}
+MUSTER_RECORD(MachineParts, lenient, opt(uuid), opt(gpus), opt(drives), opt(ports), opt(machine_id))
+
+Json to_json(const MachineParts& parts) { return record_json(parts); }
 
 Result<MachineParts> machine_parts_from_json(const Json& json) {
-  MachineParts out;
-  JsonReader reader(json, "machine");
-  reader.allow_unknown();
-  reader.get_or("uuid", out.uuid, {});
-  read_set(reader, "gpus", out.gpus);
-  read_set(reader, "drives", out.drives);
-  read_set(reader, "ports", out.ports);
-  reader.get_or("machine_id", out.machine_id, {});
-  TRY_(reader.finish());
-  return out;
+  return read_record<MachineParts>(json, "machine");
 }
 
 }  // namespace muster

@@ -1,5 +1,7 @@
 #include "controller/plan/order_programs.h"
 
+#include "base/ports.h"
+
 namespace muster {
 namespace {
 
@@ -67,7 +69,7 @@ void name_programs(const Planning& p, const Draft& d, const std::vector<PlannedS
   }
   if (named.empty()) return;
   params.set_own("programs", std::move(named));
-  if (!p.address.empty()) params.set_own("base_url", "http://" + p.address + ":7480");
+  if (!p.address.empty()) params.set_own("base_url", boot_url(p.address));
 }
 
 }  // namespace muster

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
-#include "base/words.h"
+#include "base/record.h"
 #include "controller/plan/json_pieces.h"
 
 namespace muster {
 namespace {
 
+constexpr int kVersion = 1;
 constexpr Words<ActionKind, 12> kActionWords = {{{ActionKind::netboot, "netboot"},
                                                  {ActionKind::inventory, "inventory"},
                                                  {ActionKind::image, "image"},
@@ -34,127 +35,48 @@ constexpr Words<PlanKind, 12> kPlanWords = {{{PlanKind::discover, "discover"},
                                              {PlanKind::drain, "drain"},
                                              {PlanKind::undrain, "undrain"},
                                              {PlanKind::none, "none"}}};
+}  // namespace
+MUSTER_WORDS(ActionKind, kActionWords)
+MUSTER_WORDS(PlanKind, kPlanWords)
+
+MUSTER_RECORD(Dependency, action, hard)
+MUSTER_RECORD(Action, id, node, kind, phase, title, opt(after), as(timeout, "timeout_ms"), max_attempts,
+              repeatable, sparse(behind), sparse(when_failed))
+MUSTER_RECORD(Destruction, node, group, serial, wwid, model, size_bytes, kernel_name, content, content_hash,
+              why, sparse(every_disk))
+MUSTER_RECORD(PlanLimits, parallel_imaging, parallel_netboot, as(power_stagger, "power_stagger_ms"),
+              failure_budget, opt(netboot, "netboot_ms"))
+MUSTER_RECORD(Plan, kind, cluster, sparse(follows), spec_revision, opt(profile), simulated, images, limits,
+              nodes, sparse(serving), unchanged, sparse(left_out), sparse(left_out_rules), sparse(barriers),
+              opt(destroys), notes, config_digests)
+
+namespace {
+
+struct StoredAction {
+  Action action = {};
+  const Json* params = nullptr;
+};
+struct StoredPlan {
+  int version = 0;
+  Plan plan = {};
+  const Json* actions = nullptr;
+};
+MUSTER_RECORD(StoredAction, flat(action), params)
+MUSTER_RECORD(StoredPlan, version, flat(plan), actions)
 
 // Everything except its parameters.
-Json action_head(const Action& a) {
-  Json after = Json::array();
-  for (const auto& d : a.after) after.push_back({{"action", d.action}, {"hard", d.hard}});
-  Json out = {{"id", a.id},
-              {"node", a.node},
-              {"kind", to_string(a.kind)},
-              {"phase", a.phase},
-              {"title", a.title},
-              {"after", after},
-              {"timeout_ms", a.timeout},
-              {"max_attempts", a.max_attempts},
-              {"repeatable", a.repeatable}};
-  if (a.behind >= 0) out["behind"] = a.behind;
-  if (a.when_failed) out["when_failed"] = true;
-  return out;
-}
+Json action_head(const Action& action) { return record_json(action); }
 
 Result<Action> action_from_json(const Json& json, const std::string& path, TextPool& texts) {
-  JsonReader r(json, path);
-  Action a;
-  std::string kind;
-  r.get("id", a.id);
-  r.get("node", a.node);
-  r.get("kind", kind);
-  r.get("phase", a.phase);
-  r.get("title", a.title);
-  a.params = ActionParams::with_texts(r.raw("params"), texts);
-  const Json after = r.raw("after");
-  r.get("timeout_ms", a.timeout);
-  r.get("max_attempts", a.max_attempts);
-  r.get("repeatable", a.repeatable);
-  r.get_or("behind", a.behind, -1);
-  r.get_or("when_failed", a.when_failed, false);
-  TRY_(r.finish());
-  TRY(a.kind, action_kind_from_string(kind));
-  for (const auto& item : after) {
-    JsonReader d(item, path + ".after");
-    Dependency dependency;
-    d.get("action", dependency.action);
-    d.get("hard", dependency.hard);
-    TRY_(d.finish());
-    a.after.push_back(std::move(dependency));
-  }
-  return a;
-}
-
-Json destruction_json(const Destruction& d) {
-  Json out = {{"node", d.node},
-              {"group", d.group},
-              {"serial", d.serial},
-              {"wwid", d.wwid},
-              {"model", d.model},
-              {"size_bytes", d.size_bytes},
-              {"kernel_name", d.kernel_name},
-              {"content", d.content},
-              {"content_hash", d.content_hash},
-              {"why", d.why}};
-  if (d.every_disk) out["every_disk"] = true;
-  return out;
-}
-
-Result<Destruction> destruction_from_json(const Json& json, const std::string& path) {
-  JsonReader r(json, path);
-  Destruction d;
-  r.get("node", d.node);
-  r.get("group", d.group);
-  r.get("serial", d.serial);
-  r.get("wwid", d.wwid);
-  r.get("model", d.model);
-  r.get("size_bytes", d.size_bytes);
-  r.get("kernel_name", d.kernel_name);
-  r.get("content", d.content);
-  r.get("content_hash", d.content_hash);
-  r.get("why", d.why);
-  r.get_or("every_disk", d.every_disk, false);
-  TRY_(r.finish());
-  return d;
-}
-
-Json limits_json(const PlanLimits& l) {
-  return {{"parallel_imaging", l.parallel_imaging},
-          {"parallel_netboot", l.parallel_netboot},
-          {"power_stagger_ms", l.power_stagger},
-          {"failure_budget", l.failure_budget},
-          {"netboot_ms", l.netboot}};
-}
-
-Status read_limits(const Json& json, PlanLimits& l) {
-  JsonReader r(json, "plan.limits");
-  r.get("parallel_imaging", l.parallel_imaging);
-  r.get("parallel_netboot", l.parallel_netboot);
-  r.get("power_stagger_ms", l.power_stagger);
-  r.get("failure_budget", l.failure_budget);
-  r.get_or("netboot_ms", l.netboot, l.netboot);  // plans of earlier versions lack it
-  return r.finish();
+  TRY(auto read, read_record<StoredAction>(json, path));
+  read.action.params = ActionParams::with_texts(read.params ? *read.params : Json(), texts);
+  return std::move(read.action);
 }
 
 // Everything except the actions.
-Json plan_head(const Plan& p) {
-  Json destroys = Json::array();
-  for (const auto& d : p.destroys) destroys.push_back(destruction_json(d));
-  Json out = {{"version", 1},
-              {"kind", to_string(p.kind)},
-              {"cluster", p.cluster},
-              {"spec_revision", p.spec_revision},
-              {"profile", p.profile},
-              {"simulated", p.simulated},
-              {"images", p.images},
-              {"limits", limits_json(p.limits)},
-              {"nodes", p.nodes},
-              {"unchanged", p.unchanged},
-              {"destroys", destroys},
-              {"notes", p.notes},
-              {"config_digests", p.config_digests}};
-  if (!p.follows.empty()) out["follows"] = p.follows;
-  if (!p.left_out.empty()) out["left_out"] = p.left_out;
-  if (!p.left_out_rules.empty()) out["left_out_rules"] = p.left_out_rules;
-  if (!p.serving.empty()) out["serving"] = p.serving;
-  if (!p.barriers.empty()) out["barriers"] = p.barriers;
+Json plan_head(const Plan& plan) {
+  Json out = record_json(plan);
+  out["version"] = kVersion;
   return out;
 }
 
@@ -280,43 +202,17 @@ std::string plan_text(const Plan& p) {
 }
 
 Result<Plan> plan_from_json(const Json& json) {
-  JsonReader r(json, "plan");
-  Plan p;
-  int version = 0;
-  std::string kind;
-  r.get("version", version);
-  r.get("kind", kind);
-  r.get("cluster", p.cluster);
-  r.get("spec_revision", p.spec_revision);
-  r.get_or("profile", p.profile, {});
-  r.get_or("follows", p.follows, {});
-  r.get("simulated", p.simulated);
-  r.get("images", p.images);
-  const Json& limits = r.raw("limits");
-  r.get("nodes", p.nodes);
-  r.get("unchanged", p.unchanged);
-  r.get_or("left_out", p.left_out, {});
-  r.get_or("left_out_rules", p.left_out_rules, {});
-  r.get_or("serving", p.serving, {});
-  r.get_or("barriers", p.barriers, {});
-  const Json& actions = r.raw("actions");
-  const Json& destroys = r.raw("destroys");
-  r.get("notes", p.notes);
-  r.get("config_digests", p.config_digests);
-  TRY_(r.finish());
-  if (version != 1) return fail(Code::invalid, fmt::format("plan: version {} is not supported", version));
-  TRY(p.kind, plan_kind_from_string(kind));
-  TRY_(read_limits(limits, p.limits));
+  TRY(auto read, read_record<StoredPlan>(json, "plan"));
+  if (read.version != kVersion)
+    return fail(Code::invalid, fmt::format("plan: version {} is not supported", read.version));
+  if (!read.actions) return std::move(read.plan);
+  if (!read.actions->is_array()) return fail(Code::invalid, "plan.actions: expected a list");
   TextPool texts;
-  for (size_t i = 0; i < actions.size(); ++i) {
-    TRY(auto action, action_from_json(actions[i], fmt::format("plan.actions[{}]", i), texts));
-    p.actions.push_back(std::move(action));
+  for (const Json& one : *read.actions) {
+    const std::string path = fmt::format("plan.actions[{}]", read.plan.actions.size());
+    TRY(read.plan.actions.emplace_back(), action_from_json(one, path, texts));
   }
-  for (size_t i = 0; i < destroys.size(); ++i) {
-    TRY(auto destruction, destruction_from_json(destroys[i], fmt::format("plan.destroys[{}]", i)));
-    p.destroys.push_back(std::move(destruction));
-  }
-  return p;
+  return std::move(read.plan);
 }
 
 std::string plan_digest(const Plan& plan) {

@@ -47,7 +47,7 @@ struct NodeObservation {
   bool on_trial = false;
   std::string slot;  // root slot that it runs from, as its agent reported; "": not known
   // How long its configuration and acceptance took when it was last accepted; 0: unknown.
-  DurationMs proving_took = 0;
+  DurationMs accept_took = 0;
 };
 
 // `up` covers four kinds of plan: discover, wake, install, apply. The planner chooses.

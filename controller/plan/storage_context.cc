@@ -76,7 +76,7 @@ Json shared_section(const ContextInput& in, const StorageSpec& s, List list) {
   const NodeSpec& first = *shared.leader;
   const Json leader = {{"name", first.name}, {"address", network.address(first)}};
   const bool member = is_member(s, in.node), leads = first.name == in.node.name;
-  const RightMount right = engine.mount({in.spec.cluster, s, leader["address"], leads});
+  const RightMount right = engine.mount({in.spec.cluster, s, leader["address"].get<std::string>(), leads});
   Json out = {{"name", s.name},
               {"engine", s.engine},
               {"external", false},

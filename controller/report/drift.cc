@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "base/record.h"
 #include "base/some_of.h"
 #include "base/utf8.h"
-#include "base/words.h"
 #include "controller/report/markup.h"
 
 namespace muster {
@@ -23,6 +23,9 @@ constexpr Words<Agreement, 6> kWords = {{{Agreement::equal, "equal"},
                                          {Agreement::split, "no majority"},
                                          {Agreement::few, "too few"},
                                          {Agreement::unseen, "not looked at"}}};
+}  // namespace
+MUSTER_WORDS(Agreement, kWords)
+namespace {
 
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
@@ -58,14 +61,30 @@ DriftProperty property_of(const std::string& name, const std::vector<const HostP
 
 // ---- its JSON form
 
-Json values_json(const DriftProperty& property) {
-  Json out = Json::array();
-  for (const DriftValue& one : property.values) {
-    Json& entry = out.emplace_back(Json{{"value", one.value}, {"count", one.hosts.size()}});
-    if (&one != property.majority()) entry["hosts"] = one.hosts;
-  }
-  return out;
-}
+struct ValueText {
+  std::string value = {};
+  size_t count = 0;
+  std::vector<std::string> hosts = {};
+};
+struct PropertyText {
+  std::string name = {};
+  Agreement agreement = Agreement::unseen;
+  std::optional<std::string> majority = {};
+  std::vector<ValueText> values = {};
+  std::vector<std::string> outliers = {}, not_looked_at = {};
+};
+struct GroupText {
+  std::string group = {};
+  std::vector<std::string> hosts = {};
+  std::vector<PropertyText> properties = {};
+};
+struct DriftText {
+  std::vector<GroupText> groups = {};
+};
+MUSTER_RECORD(ValueText, value, count, sparse(hosts))
+MUSTER_RECORD(PropertyText, name, agreement, sparse(majority), values, outliers, not_looked_at)
+MUSTER_RECORD(GroupText, group, hosts, properties)
+MUSTER_RECORD(DriftText, groups)
 
 // Returns the hosts in the group that are in no other list.
 std::vector<std::string> rest_of(const std::vector<std::string>& group, const DriftProperty& property) {
@@ -76,30 +95,9 @@ std::vector<std::string> rest_of(const std::vector<std::string>& group, const Dr
   return {rest.begin(), rest.end()};
 }
 
-Result<DriftProperty> read_property(const Json& json, const std::vector<std::string>& group) {
-  DriftProperty out;
-  std::string agreement, majority;
-  std::vector<std::string> outliers;  // derived
-  JsonReader r(json, "drift.property");
-  r.get("name", out.name);
-  r.get("agreement", agreement);
-  r.get_or("majority", majority, {});
-  r.get("outliers", outliers);
-  r.get("not_looked_at", out.not_looked_at);
-  const Json& values = r.raw("values");
-  TRY_(r.finish());
-  const auto known = value_of(kWords, agreement);
-  if (!known || !values.is_array()) return fail(Code::invalid, "drift.property: unexpected shape");
-  out.agreement = *known;
-  for (const Json& value : values) {
-    DriftValue& one = out.values.emplace_back();
-    size_t count = 0;
-    JsonReader v(value, "drift.value");
-    v.get("value", one.value);
-    v.get("count", count);
-    v.get_or("hosts", one.hosts, {});
-    TRY_(v.finish());
-  }
+DriftProperty property_from(PropertyText& text, const std::vector<std::string>& group) {
+  DriftProperty out{std::move(text.name), text.agreement, {}, std::move(text.not_looked_at)};
+  for (ValueText& one : text.values) out.values.push_back({std::move(one.value), std::move(one.hosts)});
   if (out.majority() && out.values.front().hosts.empty()) out.values.front().hosts = rest_of(group, out);
   return out;
 }
@@ -110,6 +108,16 @@ std::vector<std::string> outliers_of(const DriftProperty& property) {
   for (size_t i = 1; i < property.values.size(); ++i)
     out.insert(out.end(), property.values[i].hosts.begin(), property.values[i].hosts.end());
   std::sort(out.begin(), out.end());
+  return out;
+}
+
+PropertyText text_of(const DriftProperty& property) {
+  const DriftValue* majority = property.majority();
+  PropertyText out{property.name, property.agreement, {}, {}, outliers_of(property), property.not_looked_at};
+  if (majority) out.majority = majority->value;
+  for (const DriftValue& one : property.values)
+    out.values.push_back(
+        {one.value, one.hosts.size(), &one == majority ? std::vector<std::string>() : one.hosts});
   return out;
 }
 
@@ -242,42 +250,28 @@ Drift drift_of_run(const std::vector<HostProperties>& hosts) {
 }
 
 Json to_json(const Drift& drift) {
-  Json groups = Json::array();
+  DriftText out;
   for (const DriftGroup& group : drift) {
-    Json properties = Json::array();
-    for (const DriftProperty& property : group.properties) {
-      Json& entry = properties.emplace_back(Json{{"name", property.name},
-                                                 {"agreement", to_string(property.agreement)},
-                                                 {"values", values_json(property)},
-                                                 {"outliers", outliers_of(property)},
-                                                 {"not_looked_at", property.not_looked_at}});
-      if (const DriftValue* majority = property.majority()) entry["majority"] = majority->value;
-    }
-    groups.push_back({{"group", group.name}, {"hosts", group.hosts}, {"properties", std::move(properties)}});
+    GroupText& text = out.groups.emplace_back(GroupText{group.name, group.hosts});
+    for (const DriftProperty& property : group.properties) text.properties.push_back(text_of(property));
   }
-  return {{"groups", std::move(groups)}};
+  return record_json(out);
 }
 
 Result<Drift> drift_from_json(const Json& json) {
-  JsonReader top(json, "drift");
-  const Json& groups = top.raw("groups");
-  TRY_(top.finish());
-  if (!groups.is_array()) return fail(Code::invalid, "drift.groups: expected a list");
+  TRY(auto read, read_record<DriftText>(json, "drift"));
   Drift out;
-  for (const Json& one : groups) {
-    DriftGroup& group = out.emplace_back();
-    JsonReader r(one, "drift.group");
-    r.get("group", group.name);
-    r.get("hosts", group.hosts);
-    const Json& properties = r.raw("properties");
-    TRY_(r.finish());
-    if (!properties.is_array()) return fail(Code::invalid, "drift.properties: expected a list");
-    for (const Json& property : properties) {
-      TRY(DriftProperty read, read_property(property, group.hosts));
-      group.properties.push_back(std::move(read));
-    }
+  for (GroupText& text : read.groups) {
+    DriftGroup& group = out.emplace_back(DriftGroup{std::move(text.group), std::move(text.hosts), {}});
+    for (PropertyText& property : text.properties)
+      group.properties.push_back(property_from(property, group.hosts));
   }
   return out;
+}
+
+Status read_own(const Json& json, Drift& out) {
+  TRY(out, drift_from_json(json));
+  return Ok{};
 }
 
 std::string render_drift(const Drift& drift) {

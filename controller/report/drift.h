@@ -74,6 +74,7 @@ Drift drift_of_run(const std::vector<HostProperties>& hosts);
 Json to_json(const Drift& drift);
 // Strict, like all readers of reports: Code::invalid for anything malformed.
 Result<Drift> drift_from_json(const Json& json);
+Status read_own(const Json& json, Drift& out);
 // Renders for a terminal: a line per property that differs or was not read everywhere; the rest is counted.
 std::string render_drift(const Drift& drift);
 

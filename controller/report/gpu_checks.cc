@@ -109,13 +109,13 @@ void add_remedy(std::vector<Check>& checks, const MeasuredStep& step) {
 // Failures that are not the fault of the node that started the test. A node without a GPU in the test
 // (`only_starts`) does not have to reach the test's limits either.
 void hold_back(std::vector<Check>& checks, const MeasuredStep& step, bool named) {
-  const bool stranger = only_starts(step);
+  const bool starter = only_starts(step);
   for (auto& check : checks) {
     const bool open = check.verdict == Verdict::fail || check.verdict == Verdict::skipped;
     const bool data = check.name == step.group + "/data";
     if (!check.mandatory || !open || check.name.rfind(step.group + "/", 0) != 0) continue;
     if (data) check.verdict = Verdict::degraded;
-    if (stranger) check.mandatory = data && !named;
+    if (starter) check.mandatory = data && !named;
   }
 }
 
@@ -181,9 +181,9 @@ bool has_run(const MeasuredStep& step) {
   const std::string outcome = outcome_of(step);
   if (outcome != "measured") return outcome == "corrupt";
   if (!step.expect.is_object() || step.expect.empty()) return true;
-  const auto& expected = step.expect.items();
-  return std::any_of(expected.begin(), expected.end(),
-                     [&](const auto& one) { return metric_value(step.result, one.key()).has_value(); });
+  for (const auto& [metric, limit] : step.expect.items())
+    if (metric_value(step.result, metric)) return true;
+  return false;
 }
 
 std::string unsupported(const MeasuredStep& step) {

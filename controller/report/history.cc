@@ -5,9 +5,14 @@
 #include <algorithm>
 
 #include "base/json_dump.h"
+#include "base/record.h"
 #include "controller/report/measured.h"
 
 namespace muster {
+
+MUSTER_RECORD(PastValue, value, like, opt(good), opt(degraded), opt(reason), opt(faulty_parts, "blame"),
+              opt(run))
+
 namespace {
 
 constexpr const char* kCarried = "carried_from_run";
@@ -27,19 +32,15 @@ Json entry(const NodeReport& node, const Check& check) {
   return out;
 }
 
-Result<PastValue> read_entry(const Json& json, int64_t run, History::Key& key) {
-  PastValue out;
-  JsonReader r(json, "measured");
-  r.get("check", key.first);
-  r.get("subject", key.second);
-  r.get("value", out.value);
-  r.get("like", out.like);
-  r.get_or("good", out.good, false);
-  r.get_or("degraded", out.degraded, false);
-  r.get_or("reason", out.reason, {});
-  r.get_or("blame", out.faulty_parts, {});
-  r.get_or("run", out.run, run);
-  TRY_(r.finish());
+struct EntryText {
+  std::string check = {}, subject = {};
+  PastValue value = {};
+};
+MUSTER_RECORD(EntryText, check, subject, flat(value))
+
+Result<EntryText> read_entry(const Json& json, int64_t run) {
+  TRY(auto out, read_record<EntryText>(json, "measured"));
+  if (out.value.run == 0) out.value.run = run;  // not carried over
   return out;
 }
 
@@ -94,9 +95,8 @@ Status add_history(History& history, int64_t run, const std::string& text) {
     return fail(Code::corrupt, fmt::format("the measurements of run {} cannot be read", run));
   for (const auto& [node, list] : json->items())
     for (const Json& item : list) {
-      History::Key key;
-      TRY(auto value, read_entry(item, run, key));
-      history.nodes[node][key].push_back(std::move(value));
+      TRY(auto entry, read_entry(item, run));
+      history.nodes[node][{entry.check, entry.subject}].push_back(std::move(entry.value));
     }
   return Ok{};
 }

@@ -42,42 +42,11 @@ bool holds(const Check& check) {
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::pass:
-      return "pass";
-    case Verdict::degraded:
-      return "degraded";
-    case Verdict::fail:
-      return "fail";
-    case Verdict::not_applicable:
-      return "not_applicable";
-    case Verdict::skipped:
-      return "skipped";
-    case Verdict::not_looked_at:
-      return "not_looked_at";
-  }
-  return "skipped";
-}
+std::string_view to_string(Verdict verdict) { return word_of(kVerdictWords, verdict); }
+std::string_view to_string(NodeVerdict verdict) { return word_of(kNodeVerdictWords, verdict); }
 
 bool is_finding(Verdict verdict) {
   return verdict == Verdict::degraded || verdict == Verdict::fail || verdict == Verdict::skipped;
-}
-
-std::string_view to_string(NodeVerdict verdict) {
-  switch (verdict) {
-    case NodeVerdict::accepted:
-      return "accepted";
-    case NodeVerdict::degraded:
-      return "degraded";
-    case NodeVerdict::returned:
-      return "returned";
-    case NodeVerdict::quarantined:
-      return "quarantined";
-    case NodeVerdict::failed:
-      return "failed";
-  }
-  return "failed";
 }
 
 std::string reason_of(const Check& check) { return named(check) + why(check); }

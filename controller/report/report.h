@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "base/words.h"
 #include "controller/report/drift.h"
 
 namespace muster {
@@ -25,6 +26,12 @@ namespace muster {
 // not_looked_at: the check needs rights that the agent lacks (a plain user cannot read the kernel's log). It
 // is not a pass and proves nothing; it does not affect its node's verdict, and the title counts such checks.
 enum class Verdict { pass, degraded, fail, not_applicable, skipped, not_looked_at };
+inline constexpr Words<Verdict, 6> kVerdictWords = {{{Verdict::pass, "pass"},
+                                                     {Verdict::degraded, "degraded"},
+                                                     {Verdict::fail, "fail"},
+                                                     {Verdict::not_applicable, "not_applicable"},
+                                                     {Verdict::skipped, "skipped"},
+                                                     {Verdict::not_looked_at, "not_looked_at"}}};
 std::string_view to_string(Verdict verdict);
 // True for degraded, failed and skipped: what prevents a clean result.
 bool is_finding(Verdict verdict);
@@ -83,6 +90,11 @@ struct DiskRecord {
 // should be; the node works. returned: the new system was not kept, and the node works again in its previous
 // one; its checks are those of the system that was not kept.
 enum class NodeVerdict { accepted, degraded, returned, quarantined, failed };
+inline constexpr Words<NodeVerdict, 5> kNodeVerdictWords = {{{NodeVerdict::accepted, "accepted"},
+                                                             {NodeVerdict::degraded, "degraded"},
+                                                             {NodeVerdict::returned, "returned"},
+                                                             {NodeVerdict::quarantined, "quarantined"},
+                                                             {NodeVerdict::failed, "failed"}}};
 std::string_view to_string(NodeVerdict verdict);
 
 struct NodeReport {

@@ -36,9 +36,7 @@ std::string likeness(const MeasuredStep& step) {
 bool is_for_whole_nodes(const Json& expectation, const MeasuredStep& step) {
   if (!step.share) return false;
   if (is_of_all_cores(expectation)) return true;
-  const auto& all = step.expect.items();
-  return by_quota(step) &&
-         std::any_of(all.begin(), all.end(), [](const auto& one) { return is_of_all_cores(one.value()); });
+  return by_quota(step) && std::any_of(step.expect.begin(), step.expect.end(), is_of_all_cores);
 }
 
 bool is_underivable(const std::string& name, const MeasuredStep& step) {

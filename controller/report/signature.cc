@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
-#include "base/json.h"
+#include "base/record.h"
 
 namespace muster {
+
+MUSTER_RECORD(SignedReport, digest, public_key, value)
+
 namespace {
 
 constexpr std::string_view kEnd = "\n}\n";
@@ -32,6 +35,12 @@ std::string block_of(const SignedReport& s) {
       kBlock, s.digest, s.public_key, s.value, kEnd);
 }
 
+struct SignatureText {
+  std::string algorithm = {};
+  SignedReport report = {};
+};
+MUSTER_RECORD(SignatureText, algorithm, flat(report))
+
 }  // namespace
 
 std::string sign_block(const std::string& body, const std::string& public_key, const std::string& value) {
@@ -41,16 +50,11 @@ std::string sign_block(const std::string& body, const std::string& public_key, c
 Result<SignedReport> split_signature(const std::string& text) {
   const size_t at = text.rfind(kBlock);
   if (at == std::string::npos) return changed("there is no signature at the end of the report");
-  SignedReport out;
   const auto json = parse_json("{" + text.substr(at + 1));
   if (!json.ok()) return changed("the signature block is not well-formed");
-  JsonReader r((*json)["signature"], "signature");
-  std::string algorithm;
-  r.get("algorithm", algorithm);
-  r.get("digest", out.digest);
-  r.get("public_key", out.public_key);
-  r.get("value", out.value);
-  if (const auto read = r.finish(); !read.ok()) return changed(read.error().message);
+  auto read = read_record<SignatureText>(json->value("signature", Json()), "signature");
+  if (!read.ok()) return changed(read.error().message);
+  SignedReport out = std::move(read->report);
   // Writing the parsed block must give the same text: no byte of the block can vary.
   if (block_of(out) != text.substr(at)) return changed("the signature block was changed");
   if (const auto pem = key_pem(out.public_key); !pem.ok())

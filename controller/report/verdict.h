@@ -47,8 +47,8 @@ struct MeasuredStep {
   // True if the node failed by itself: tests that it started do not count against the other nodes in them.
   bool own_affair = false;
   Json expect = nullptr;  // from the acceptance profile, see check_expectations()
-  // The kernel's measurement (kernels/common/kernels.h: "outcome", "metrics", "blame", "detail"), or several of them
-  // from one step: {"parts": [{"subject", "like"?, "result"}]}.
+  // The kernel's measurement (kernels/common/kernels.h: "outcome", "metrics", "blame", "detail"), or several
+  // of them from one step: {"parts": [{"subject", "like"?, "result"}]}.
   Json result = nullptr;
 };
 

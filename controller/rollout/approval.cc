@@ -11,30 +11,11 @@
 namespace muster::rollout {
 namespace {
 
-Json images_json(const std::map<std::string, ApprovedImage>& images) {
-  Json out = Json::object();
-  for (const auto& [name, image] : images)
-    out[name] = {{"digest", image.digest}, {"built_from", image.built_from}};
+Json shown(const Approval& approval) {
+  Json out = record_json(approval);
+  out.erase("by");
+  out.erase("time");
   return out;
-}
-
-Json shown(const Approval& a) {
-  return {{"spec_revision", a.spec_revision},
-          {"spec_digest", a.spec_digest},
-          {"roles", a.roles},
-          {"images", images_json(a.images)},
-          {"rebuilt_images", a.rebuilt_images}};
-}
-
-Status read_images(const Json& json, std::map<std::string, ApprovedImage>& out) {
-  if (!json.is_object()) return fail(Code::invalid, "approval.images: expected an object");
-  for (const auto& [name, image] : json.items()) {
-    JsonReader r(image, "approval.images");
-    r.get("digest", out[name].digest);
-    r.get("built_from", out[name].built_from);
-    TRY_(r.finish());
-  }
-  return Ok{};
 }
 
 std::string other_image(const Approval& approved, const std::string& name, const ApprovedImage& now) {
@@ -169,25 +150,8 @@ std::string beyond(const Approval& now, const Plan& plan, const BatchNodes& batc
   return "";
 }
 
-Json to_json(const Approval& a) {
-  Json out = shown(a);
-  out["by"] = a.by;
-  out["time"] = a.time;
-  return out;
-}
+Json to_json(const Approval& approval) { return record_json(approval); }
 
-Result<Approval> approval_from_json(const Json& json) {
-  Approval out;
-  JsonReader r(json, "approval");
-  r.get("by", out.by);
-  r.get("time", out.time);
-  r.get("spec_revision", out.spec_revision);
-  r.get("spec_digest", out.spec_digest);
-  r.get("roles", out.roles);
-  r.get("rebuilt_images", out.rebuilt_images);
-  TRY_(read_images(r.raw("images"), out.images));
-  TRY_(r.finish());
-  return out;
-}
+Result<Approval> approval_from_json(const Json& json) { return read_record<Approval>(json, "approval"); }
 
 }  // namespace muster::rollout

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/record.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "controller/plan/plan.h"
@@ -62,6 +62,8 @@ struct BatchNodes {
 // servers allow nodes to mount. It never covers a destroyed disk.
 std::string beyond(const Approval& now, const Plan& plan, const BatchNodes& batch);
 
+MUSTER_RECORD(ApprovedImage, digest, built_from)
+MUSTER_RECORD(Approval, by, time, spec_revision, spec_digest, roles, images, rebuilt_images)
 Json to_json(const Approval& approval);
 Result<Approval> approval_from_json(const Json& json);  // Code::invalid if malformed
 

@@ -60,7 +60,7 @@ bool take(Choice& c, size_t at) {
 
 // Idle nodes come before busy ones, and are never in the same batch. Of the busy ones, those that were
 // returned to service unchanged the fewest times come first: otherwise nodes with jobs that never end would
-// be chosen every night, and no others.
+// be chosen in every window, and no others.
 void take_idle_or_busy(Choice& c, const std::vector<size_t>& some) {
   std::vector<size_t> busy;
   for (const size_t at : some)
@@ -115,7 +115,7 @@ std::vector<size_t> ordinary(Choice& c) {
   return out;
 }
 
-// True if no more ordinary nodes can be taken tonight.
+// True if no more ordinary nodes can be taken in this window.
 bool special_may_go(const Choice& c) {
   for (size_t at = 0; at < c.view.nodes.size(); ++at)
     if (c.s.can[at] && c.node(at).special == Special::no) return false;

@@ -43,13 +43,13 @@ constexpr Words<WaitFor, 8> kWaitForWords = {{{WaitFor::nothing, ""},
                                               {WaitFor::other_run, "other-run"},
                                               {WaitFor::resume, "resume"},
                                               {WaitFor::window, "window"},
-                                              {WaitFor::night, "night"},
+                                              {WaitFor::next_window, "night"},
                                               {WaitFor::healing, "healing"},
                                               {WaitFor::nodes, "nodes"}}};
 
 // What the rollout waits for if no node can be chosen.
 struct Waiting {
-  bool healing = false, nodes = false, night = false, no_canary = false;
+  bool healing = false, nodes = false, window = false, no_canary = false;
 };
 
 Waiting waiting_for(const Survey& s) {
@@ -57,12 +57,13 @@ Waiting waiting_for(const Survey& s) {
   for (const Reason reason : s.reason) {
     w.healing = w.healing || reason == Reason::healing;
     w.nodes = w.nodes || reason == Reason::unavailable || reason == Reason::section;
-    w.night = w.night || is_of_this_night(reason);
+    w.window = w.window || is_of_this_window(reason);
     w.no_canary = w.no_canary || reason == Reason::no_canary;
   }
-  // Nodes that wait for a canary wait for what it waits for; canaries postponed tonight are counted above.
+  // Nodes that wait for a canary wait for what it waits for; canaries that wait for the next window are
+  // counted above.
   for (const ImageProof& image : s.images)
-    w.nodes = w.nodes || (!image.is_proven() && image.another_night == 0 && image.away > 0);
+    w.nodes = w.nodes || (!image.is_proven() && image.next_window == 0 && image.away > 0);
   return w;
 }
 
@@ -80,7 +81,7 @@ void answer_without_batch(Answer& a, const Survey& s, const Row& row) {
   const Waiting w = waiting_for(s);
   if (w.healing) return wait(a, WaitFor::healing);
   if (w.nodes) return wait(a, WaitFor::nodes);
-  if (w.night) return wait(a, WaitFor::night);
+  if (w.window) return wait(a, WaitFor::next_window);
   if (w.no_canary && row.done.empty()) return stop(a, StopReason::no_canary);
   a.what = Do::done;
 }

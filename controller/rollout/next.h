@@ -8,7 +8,7 @@
 //     not special. An image for which there is no such node is not rolled out;
 //   - a special node (Node::special) is taken alone, when no other node is waiting for its turn;
 //   - idle nodes and busy ones are not mixed: an idle one would wait for the others' jobs;
-//   - a node that failed is not taken again; one returned to service unchanged, not in the same night;
+//   - a node that failed is not taken again; one returned to service unchanged, not in the same window;
 //   - nothing begins after a failed canary, above the failure budget, during a pause, outside the window,
 //     during another run, or when images or policy are not those approved.
 // `away` is: silent, on trial, in maintenance, or in a state other than `accepted` and `degraded`.
@@ -40,7 +40,7 @@ enum class Reason {
   not_installed,  // never seen, or never installed
   silent,
   on_trial,
-  // Until another night:
+  // Until another window:
   jobs,       // its jobs did not end in time
   cancelled,  // its run was cancelled
   refused,    // refused by the planner
@@ -88,13 +88,13 @@ struct Batch {
 enum class Do { run, wait, stop, done };
 enum class WaitFor {
   nothing,
-  run,        // the rollout's own run: apply its result (judged()), then call again
-  other_run,  // an operator's run
-  resume,     // an operator must resume the paused rollout
-  window,     // the window must open
-  night,      // the next night: all remaining nodes were returned to service unchanged in this one
-  healing,    // a group must heal
-  nodes       // nodes that are away: max_unavailable, a group or a canary waits for them
+  run,          // the rollout's own run: apply its result (judged()), then call again
+  other_run,    // an operator's run
+  resume,       // an operator must resume the paused rollout
+  window,       // the window must open
+  next_window,  // the next window: all remaining nodes were returned to service unchanged in this one
+  healing,      // a group must heal
+  nodes         // nodes that are away: max_unavailable, a group or a canary waits for them
 };
 std::string_view to_string(WaitFor what);
 

@@ -36,7 +36,7 @@ struct Failure {
   bool canary = false;
   bool returned = false;  // in service again in its old slot; false: quarantined or unknown
 };
-// A node that was returned to service unchanged. It is tried again on a later night.
+// A node that was returned to service unchanged. It is tried again in a later window.
 struct Postponed {
   std::string reason;
   int64_t run = 0, night = 0;  // of the last attempt
@@ -56,8 +56,8 @@ struct Row {
   std::string target;  // View::target when it was approved
   Stage stage = Stage::canary;
   StopReason stop = StopReason::none;  // of stage `stopped`
-  bool paused = false;                 // by an operator, or because its run was cancelled; outlasts the night
-  int64_t batches = 0;                 // batches begun so far
+  bool paused = false;  // by an operator, or because its run was cancelled; outlasts the window
+  int64_t batches = 0;  // batches begun so far
   std::optional<Underway> batch;
   std::map<std::string, int> proven;           // image digest -> canaries that were accepted with it
   std::map<std::string, Failure> failed;       // by node, as are `postponed` and `done`
@@ -88,7 +88,7 @@ struct RunEnd {
 
 // Returns the first row of a rollout.
 Row begun(int64_t id, const std::string& target);
-// Returns the row after another `start`, on the same or a later night: a rollout that was done is checked
+// Returns the row after another `start`, in the same or a later window: a rollout that was done is checked
 // again, counts are kept. Code::conflict: stopped, or a different target: a new rollout is required.
 Result<Row> started_again(Row row, const std::string& target);
 // Returns the row with the batch of a `run` answer, which is about to begin.
@@ -98,7 +98,7 @@ Result<Row> with_run(Row row, int64_t run);
 // Returns the row without its batch, whose run was never started, so that nothing happened to its nodes.
 // Code::conflict: there is no batch, or it has a run.
 Result<Row> without_batch(Row row);
-// Returns the row after the planner refused these nodes (node -> reason): they are left out for this night.
+// Returns the row after the planner refused these nodes (node -> reason): they are left out for this window.
 Row refused_in(Row row, const std::map<std::string, std::string>& reasons, int64_t night);
 // Returns the row after the batch's run ended. A node of the batch that `end` lacks counts as failed; a
 // cancelled run pauses the rollout. Code::conflict: no batch is under way, or it has a different run.

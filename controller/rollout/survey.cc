@@ -64,7 +64,7 @@ void judge_node(Survey& s, const View& view, size_t at) {
   const Node& node = view.nodes[at];
   Reason& reason = s.reason[at];
   if (reason == Reason::failed) return;
-  const Reason of_tonight = reason;
+  const Reason of_this_window = reason;
   reason = Reason::none;
   if (node.way == Way::none)
     reason = Reason::no_way;
@@ -75,7 +75,7 @@ void judge_node(Survey& s, const View& view, size_t at) {
   else if (node.image_now.empty())
     reason = Reason::unknown_image;
   else
-    reason = of_tonight;
+    reason = of_this_window;
   s.can[at] = reason == Reason::none;
 }
 
@@ -86,15 +86,15 @@ void count_canary(ImageProof& image, const Node& node, Reason reason) {
     image.running = image.running || !is_away(node);
   else if (reason == Reason::none)
     ++image.now;
-  else if (is_of_this_night(reason))
-    ++image.another_night;
+  else if (is_of_this_window(reason))
+    ++image.next_window;
   else if (is_away(node))
     ++image.away;
 }
 
 }  // namespace
 
-bool is_of_this_night(Reason reason) {
+bool is_of_this_window(Reason reason) {
   return reason == Reason::jobs || reason == Reason::cancelled || reason == Reason::refused;
 }
 

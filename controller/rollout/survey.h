@@ -12,10 +12,10 @@ namespace muster::rollout {
 // The progress of an image's canaries.
 struct ImageProof {
   const std::string* digest = nullptr;
-  int wanted = 1;         // Policy::canary
-  int proven = 0;         // canaries accepted in this rollout
-  int now = 0;            // nodes that can be its canary now
-  int another_night = 0;  // possible canaries that were returned to service unchanged tonight
+  int wanted = 1;       // Policy::canary
+  int proven = 0;       // canaries accepted in this rollout
+  int now = 0;          // nodes that can be its canary now
+  int next_window = 0;  // possible canaries that were returned to service unchanged in this window
   int away = 0;
   int under_way = 0;     // canaries in the batch under way
   bool running = false;  // a possible canary is already in service with it
@@ -23,9 +23,9 @@ struct ImageProof {
   // If no further node in service can be a canary, fewer than the policy requires are enough, but at least
   // one is required: a canary of this rollout, or a node that was re-imaged outside it.
   bool is_proven() const {
-    return proven >= wanted || (now + another_night + under_way == 0 && (proven > 0 || running));
+    return proven >= wanted || (now + next_window + under_way == 0 && (proven > 0 || running));
   }
-  bool is_possible() const { return is_proven() || now + another_night + under_way + away > 0; }
+  bool is_possible() const { return is_proven() || now + next_window + under_way + away > 0; }
 };
 
 struct Survey {
@@ -41,8 +41,8 @@ struct Survey {
   int room = 0;                    // max_unavailable minus the nodes that are away; may be negative
 };
 
-// True if the node was returned to service unchanged tonight, and is tried again on another night.
-bool is_of_this_night(Reason reason);
+// True if the node was returned to service unchanged in this window, and is tried again in another window.
+bool is_of_this_window(Reason reason);
 bool in_scope(const View& view, const Node& node);
 bool is_away(const Node& node);
 // True if the node's failure affects no other node, and the node can be rolled back without manual work.

@@ -12,7 +12,7 @@ namespace muster {
 void NodeTurn::on(const input::Contact& contact) {
   // A restart order on offer no longer applies once it turns out that the system was committed.
   const bool stays = s.action().kind == ActionKind::return_slot && committed();
-  if (contact.after_silence || !s.offered || stays) consider();
+  if (contact.after_silence || !a.offered || stays) consider();
 }
 
 void NodeTurn::on(const input::Greeting& greeting) { hello_during(greeting.hello, greeting.new_boot); }
@@ -20,26 +20,26 @@ void NodeTurn::on(const input::Greeting& greeting) { hello_during(greeting.hello
 void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
   const Action& action = s.action();
   const bool ram = hello.mode == wire::Mode::ram;
-  const bool since = hello.boot_id != s.boot_before;
-  if (s.stopping) {
-    if (s.awaiting_ram && ram && since) {  // booted by an earlier power cycle
+  const bool since = hello.boot_id != s.latest.boot_before;
+  if (a.stop.pending) {
+    if (a.awaiting_ram && ram && since) {  // booted by an earlier power cycle
       withdraw_stop();
       return got_ram();
     }
     if (new_boot) end_stop("was restarted in the meantime");  // the order was for the system that ran before
     return;
   }
-  if (s.awaiting_ram) {
+  if (a.awaiting_ram) {
     if (ram && since) return got_ram();
-    if (s.person && s.stage == Stage::powering && since && new_boot)
-      s.wait.observed = "it booted from its disk, not from the network";
+    if (s.control.person && s.stage == Stage::powering && since && new_boot)
+      s.shown.wait.observed = "it booted from its disk, not from the network";
     // It restarted, whether or not it received the order; the system that the order was for no longer runs.
-    if (s.in_band && !ram && since && new_boot && (s.power_certain || !s.boot_before.empty()))
-      return lose_attempt(s.power_certain
+    if (s.control.in_band && !ram && since && new_boot && (a.power.certain || !s.latest.boot_before.empty()))
+      return lose_attempt(a.power.certain
                               ? "the RAM system did not reach the controller; the old system is back"
                               : "it restarted into its old system before it handed over to the RAM system",
                           true);
-    if (!ram && since && new_boot && s.power_certain)
+    if (!ram && since && new_boot && a.power.certain)
       return lose_attempt("it booted its installed system instead of the RAM system", true);
     return consider();
   }
@@ -53,30 +53,30 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
                         true);
   }
   if (action.kind == ActionKind::reboot && !ram && since) return succeed({{"boot_id", hello.boot_id}});
-  if (mode_needed(action.kind) == wire::Mode::ram && ram && new_boot && s.offered)
+  if (mode_needed(action.kind) == wire::Mode::ram && ram && new_boot && a.offered)
     return lose_attempt("the RAM system was restarted", false);
-  if (action.kind == ActionKind::boot_disk && ram && new_boot && s.departed)
+  if (action.kind == ActionKind::boot_disk && ram && new_boot && a.departed)
     return lose_attempt("it booted the RAM system again instead of its disk", false);
   consider();
 }
 
 void NodeTurn::got_ram() {
-  if (s.person && s.stage == Stage::powering) {
+  if (s.control.person && s.stage == Stage::powering) {
     add(effect::Call::forget);
     add(effect::Enter{lane_of(s)});
   }
   ++s.epoch;
   withdraw_leave();
-  s.awaiting_ram = s.with_netboot = false;
+  a.awaiting_ram = a.with_netboot = false;
   // The RAM system was reached. The next netboot, and the next token, require another power cycle by a plan.
   add(effect::Call::disarm);
-  s.power_error.clear();
+  a.power.error.clear();
   if (s.action().kind == ActionKind::netboot) return succeed({{"boot_id", agent.boot_id}});
   add(effect::Leave{Limits::Lane::netboot});
   agent.silent_since = w.now;
   add(effect::CountSilenceFrom{agent.silent_since});
-  s.deadline = w.now + time_for(s.action());
-  s.alone_from = {};  // that time does not count
+  a.deadline = w.now + time_for(s.action());
+  a.alone.from = {};  // that time does not count
   s.stage = Stage::awaiting;
   consider();
   add(effect::Kick{});
@@ -85,8 +85,8 @@ void NodeTurn::got_ram() {
 void NodeTurn::on(const input::Said& said) { on_event(said.event); }
 
 void NodeTurn::on_event(const wire::Event& event) {
-  if (s.leaving && event.order == leave_order().id) return on_left(event);
-  if (!s.offered || event.order != own_order()) return;  // the event is from an attempt that no longer counts
+  if (a.leaving && event.order == leave_order().id) return on_left(event);
+  if (!a.offered || event.order != own_order()) return;  // the event is from an attempt that no longer counts
   if (event.kind == "started" && w.log.of(s.action().id).state == ActionState::intent)
     transition(ActionState::started, Json::object());
   if (event.kind == "progress") on_progress(event.data);
@@ -97,15 +97,15 @@ void NodeTurn::on_event(const wire::Event& event) {
 
 void NodeTurn::on_progress(const Json& data) {
   const double done = number_of(data, "done");
-  if (!s.first_at || done < s.done || text_of(data, "unit") != s.unit) {
-    s.first_at = w.now;
-    s.first_done = done;
+  if (!a.progress.first_at || done < a.progress.done || text_of(data, "unit") != s.shown.unit) {
+    a.progress.first_at = w.now;
+    a.progress.first_done = done;
   }
-  s.done = done;
-  s.total = number_of(data, "total");
-  s.unit = text_of(data, "unit");
-  s.text = text_of(data, "text");
-  s.last_at = w.now;
+  a.progress.done = done;
+  a.progress.total = number_of(data, "total");
+  s.shown.unit = text_of(data, "unit");
+  a.progress.text = text_of(data, "text");
+  a.progress.last_at = w.now;
   Json seen = data.is_object() ? data : Json::object();
   seen["action"] = s.action().id;
   publish("progress", std::move(seen));
@@ -136,13 +136,13 @@ void NodeTurn::on_finished(const wire::Event& event) {
   if (!good && action.kind != ActionKind::check) return fail_attempt(error, std::move(result));
   if (action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot) {
     withdraw();
-    s.departed = true;
+    a.departed = true;
     return consider();
   }
   std::vector<effect::Draft> rows;
   if (action.kind == ActionKind::inventory)
     if (auto taken = accept_inventory(result, rows); !taken.ok()) return fail_attempt(taken.error(), Json());
-  if (!s.follow.is_null()) return void(follow_up(result));
+  if (!s.verdicts.follow.is_null()) return void(follow_up(result));
   if (action.kind == ActionKind::check) {
     Status verdict = Ok{};
     if (w.hooks.judge)

@@ -19,29 +19,15 @@ void NodeTurn::end_attempt() {
     withdraw_leave();
   }
   if (s.stage == Stage::powering) add(effect::Call::forget);
-  if (s.cutting) add(effect::Call::restore);
-  if (s.awaiting_ram) add(effect::Call::disarm);
+  if (a.slot.cutting) add(effect::Call::restore);
+  if (a.awaiting_ram) add(effect::Call::disarm);
   if (s.acts() && s.action().kind != ActionKind::netboot) add(effect::Leave{Lane::netboot});
-  s.awaiting_ram = s.power_certain = s.with_netboot = s.departed = false;
-  s.sent = s.cycled = s.cutting = false;
-  s.left_system = {};
-  s.power_requested = s.power_answered = s.looked = s.stop_requested = {};
-  s.stayed_off = 0;
-  s.power.reset();
-  s.off_since = {};
-  s.power_error.clear();
-  s.retry = 0;
-  s.weighing.reset();
-  s.alone_from = {};
-  s.given_back = 0;
-  s.done = s.total = s.first_done = 0;
-  s.first_at = s.last_at = {};
-  s.text.clear();
+  a = {};
 }
 
 void NodeTurn::succeed(Json result, std::vector<effect::Draft> extra) {
   const Action& action = s.action();
-  add(effect::Took{action.kind, w.now - s.started});
+  add(effect::Took{action.kind, w.now - s.latest.started});
   end_attempt();
   add(effect::Leave{Lane::netboot});
   add(effect::Leave{Limits::lane_of(action.kind)});
@@ -53,18 +39,19 @@ void NodeTurn::succeed(Json result, std::vector<effect::Draft> extra) {
     auto rows = settled(result);
     std::move(rows.begin(), rows.end(), std::back_inserter(extra));
   }
-  transition_then(Next::advance, ActionState::succeeded, {{"result", std::move(result)}}, std::move(extra));
+  transition_then(after_row::Advance{}, ActionState::succeeded, {{"result", std::move(result)}},
+                  std::move(extra));
 }
 
 void NodeTurn::advance_to_next() {
   const Action& action = s.action();
   add(effect::Proven{action.id});
-  for (const auto& [other, why] : std::exchange(s.without, {}))
+  for (const auto& [other, why] : std::exchange(s.verdicts.without, {}))
     add(effect::Quarantine{other, fmt::format("{} failed on {} with this node, and succeeded without it: {}",
                                               action.title, s.name, why)});
-  s.excused.clear();
-  s.results.clear();
-  s.follow = nullptr;
+  s.verdicts.excused.clear();
+  s.verdicts.results.clear();
+  s.verdicts.follow = nullptr;
   set_wait({});
   ++s.index;
   // If the last action is skipped, the node's own row must still be written.
@@ -125,14 +112,14 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
 
 bool NodeTurn::tries_left() const {
   if (s.action().kind == ActionKind::boot_slot) return false;  // its agent must never get this order twice
-  int counted = s.attempt;
-  for (const auto& [name, times] : s.excused) counted -= times;
+  int counted = s.latest.number;
+  for (const auto& [name, times] : s.verdicts.excused) counted -= times;
   return counted < s.action().max_attempts;
 }
 
 void NodeTurn::end_failed(const Error& error, Json result, const ProbeVerdict& verdict) {
   const std::string& excuse = verdict.reason;
-  if (!excuse.empty()) ++s.excused[verdict.node];
+  if (!excuse.empty()) ++s.verdicts.excused[verdict.node];
   const bool retry = may_pass(error.code) && (!excuse.empty() || tries_left());
   if (!retry && follow_up(result)) return;
   // The order was carried out; only the answer is missing.
@@ -143,30 +130,33 @@ void NodeTurn::end_failed(const Error& error, Json result, const ProbeVerdict& v
                {"result", std::move(result)},
                {"retry", retry}};
   if (!excuse.empty()) data["excused"] = excuse, data["excused_by"] = verdict.node;
-  if (!s.without.empty()) data["without"] = s.without;
-  s.next_reason = error.message;
+  if (!s.verdicts.without.empty()) data["without"] = s.verdicts.without;
   end_attempt();
-  transition_then(retry ? Next::retry : Next::give_up, ActionState::failed, std::move(data));
+  AfterRow next = after_row::GiveUp{error.message};
+  if (retry) next = after_row::Retry{error.message};
+  transition_then(std::move(next), ActionState::failed, std::move(data));
 }
 
-void NodeTurn::pause_and_retry() {
+void NodeTurn::pause_and_retry(const std::string& reason) {
   pause(5 * kSecond,
-        {"a short pause after a failure", "the next attempt", s.next_reason, "retry", w.now,
-         w.now + 5 * kSecond},
-        Next::begin);
+        {"a short pause after a failure", "the next attempt", reason, "retry", w.now, w.now + 5 * kSecond},
+        AfterPause::begin);
 }
 
 // The outcome cannot be determined: the action is repeated (every action that gets here is repeatable).
 void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
   const Action& action = s.action();
   const bool retry = tries_left() && action.repeatable;
-  s.next_netboot = with_netboot && action.kind != ActionKind::netboot;
-  s.next_reason = retry || action.max_attempts == 1
-                      ? reason
-                      : fmt::format("{} (attempt {} of {})", reason, s.attempt, action.max_attempts);
+  const bool netboots = with_netboot && action.kind != ActionKind::netboot;
+  const std::string why =
+      retry || action.max_attempts == 1
+          ? reason
+          : fmt::format("{} (attempt {} of {})", reason, s.latest.number, action.max_attempts);
   end_attempt();
-  transition_then(retry ? Next::begin : Next::give_up, ActionState::unknown,
-                  {{"message", s.next_reason}, {"with_netboot", s.next_netboot}, {"retry", retry}});
+  AfterRow next = after_row::GiveUp{why};
+  if (retry) next = after_row::Begin{netboots};
+  transition_then(std::move(next), ActionState::unknown,
+                  {{"message", why}, {"with_netboot", netboots}, {"retry", retry}});
 }
 
 // A node that can return to a working system does so. If that fails too, the reason states both failures.
@@ -194,7 +184,7 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
       }}};
   s.reason = why;
   s.left_at = w.now;
-  s.attempt = s.acts() ? w.log.of(s.action().id).attempt : 0;
+  s.latest.number = s.acts() ? w.log.of(s.action().id).attempt : 0;
   s.stage = Stage::quarantined;
   set_wait({});
   publish("node", {{"state", to_string(NodeState::quarantined)}, {"reason", why}});

@@ -31,14 +31,14 @@ void NodeTurn::fail_attempt(const Error& error, Json result) {
   if (!may_pass(error.code) || probe.others.empty()) return end_failed(error, std::move(result), {});
   withdraw();
   ++s.epoch;  // a pending reading of its power no longer matters
-  s.weighing = {error, std::make_shared<const Json>(std::move(result)), std::move(probe)};
+  a.weighing = {error, std::make_shared<const Json>(std::move(result)), std::move(probe)};
   weigh();
 }
 
 // Returns the nodes that the failed steps of this attempt are about, without nodes that left before it began.
 FailedProbe NodeTurn::failed_probe(const Json& result) const {
   FailedProbe probe;
-  probe.started = s.started;
+  probe.started = s.latest.started;
   probe.failed = w.now;
   probe.watched = w.began;
   const Json params = s.action().params.without_shared();
@@ -48,7 +48,8 @@ FailedProbe NodeTurn::failed_probe(const Json& result) const {
   const RingsOfOrder rings = w.rings.of(s.action().params);
   const auto declared = neighbours_in(params, rings);
   const auto about = involved(params, rings, s.name, [&](const std::string& name) {
-    return s.without.count(name) > 0 || (w.others.gone(name) && !w.others.gone_since(name, s.started)) ||
+    return s.verdicts.without.count(name) > 0 ||
+           (w.others.gone(name) && !w.others.gone_since(name, s.latest.started)) ||
            (declared.count(name) && w.others.never_seen(name));
   });
   std::set<std::string> names;
@@ -57,7 +58,7 @@ FailedProbe NodeTurn::failed_probe(const Json& result) const {
     const auto found = about.find(step.value("id", ""));
     if (found != about.end()) {
       names.insert(found->second.names.begin(), found->second.names.end());
-      if (s.without.empty() && !found->second.after_next.empty()) probe.next = found->second.next;
+      if (s.verdicts.without.empty() && !found->second.after_next.empty()) probe.next = found->second.next;
     }
     if (params.value("stop_on_failure", true)) break;  // later steps did not run
   }
@@ -69,11 +70,11 @@ FailedProbe NodeTurn::failed_probe(const Json& result) const {
 
 // While all agents are silent no node is held responsible: the controller itself may be cut off.
 void NodeTurn::weigh() {
-  FailedProbe& probe = s.weighing->probe;
-  const Error error = s.weighing->error;
-  const DurationMs given_back = s.given_back;
-  if (const SteadyMs since = alone(); since) return wait_alone(since, Next::weigh);
-  if (s.given_back > given_back) probe.listens = w.now;
+  FailedProbe& probe = a.weighing->probe;
+  const Error error = a.weighing->error;
+  const DurationMs given_back = a.alone.given_back;
+  if (const SteadyMs since = alone(); since) return wait_alone(since, AfterPause::weigh);
+  if (a.alone.given_back > given_back) probe.listens = w.now;
   probe.now = w.now;
   probe.tries_left = tries_left();
   for (auto& other : probe.others) {
@@ -81,8 +82,8 @@ void NodeTurn::weigh() {
     other.gone = w.others.gone(other.name);
     other.contact = seen.contact;  // not `silent_since`, which may be moved forward
     other.returned = seen.returned;
-    const auto excuses = s.excused.find(other.name);
-    other.excuses = excuses == s.excused.end() ? 0 : excuses->second;
+    const auto excuses = s.verdicts.excused.find(other.name);
+    other.excuses = excuses == s.verdicts.excused.end() ? 0 : excuses->second;
   }
   const ProbeVerdict verdict = judge_probe(probe, w.timing);
   switch (verdict.what) {
@@ -90,20 +91,20 @@ void NodeTurn::weigh() {
       return pause(std::min<DurationMs>(2 * kSecond, verdict.until - probe.now),
                    {"checking whether " + verdict.node + " is reachable", "a message from " + verdict.node,
                     error.message, "retry, or quarantine of " + verdict.node, probe.failed, verdict.until},
-                   Next::weigh);
+                   AfterPause::weigh);
     case ProbeVerdict::What::quarantine:
       add(effect::Quarantine{verdict.node, fmt::format("{} while {} ran a step with this node: {}",
                                                        verdict.reason, s.name, error.message)});
       add(effect::Absent{verdict.node});
       s.stage = Stage::pausing;  // until the faulty node is quarantined
-      s.next = Next::weigh;
+      s.next = AfterPause::weigh;
       return add(effect::GoOn{});
     case ProbeVerdict::What::repeat:
-      s.without[verdict.node] = error.message;
+      s.verdicts.without[verdict.node] = error.message;
       [[fallthrough]];
     case ProbeVerdict::What::excuse:
     case ProbeVerdict::What::stands:
-      return end_failed(error, *s.weighing->result, verdict);
+      return end_failed(error, *a.weighing->result, verdict);
   }
 }
 
@@ -112,21 +113,21 @@ void NodeTurn::weigh() {
 // limit of attempts, so after a crash the results are read from there, and the same order comes next.
 bool NodeTurn::follow_up(const Json& result) {
   if (!w.hooks.follow_up || s.action().kind != ActionKind::check) return false;
-  s.results.push_back(result);
-  auto next = w.hooks.follow_up(s.action(), s.results);
-  if (!next && s.results.size() == 1) return s.results.clear(), false;
-  s.without.clear();  // nodes that were left out before are examined as well
+  s.verdicts.results.push_back(result);
+  auto next = w.hooks.follow_up(s.action(), s.verdicts.results);
+  if (!next && s.verdicts.results.size() == 1) return s.verdicts.results.clear(), false;
+  s.verdicts.without.clear();  // nodes that were left out before are examined as well
   if (!next || next->order.is_null()) {
-    succeed(next ? std::move(next->result) : s.results.front());
+    succeed(next ? std::move(next->result) : s.verdicts.results.front());
     return true;
   }
-  ++s.excused[""];  // no node is at fault
-  const std::string why =
-      next->why.empty() ? fmt::format("isolating the faulty node, round {}", s.results.size()) : next->why;
+  ++s.verdicts.excused[""];  // no node is at fault
+  const std::string why = next->why.empty()
+                              ? fmt::format("isolating the faulty node, round {}", s.verdicts.results.size())
+                              : next->why;
   end_attempt();
-  s.follow = std::move(next->order);
-  s.next_netboot = false;
-  transition_then(Next::begin, ActionState::failed,
+  s.verdicts.follow = std::move(next->order);
+  transition_then(after_row::Begin{}, ActionState::failed,
                   {{"code", "failed"},
                    {"message", why},
                    {"result", result},

@@ -62,8 +62,8 @@ std::string order_id(const RunRow& run, const std::string& action, int attempt) 
 
 bool expects(const NodeRun& node, const RunRow& run, const std::string& order) {
   if (node.over() || !node.acts()) return false;
-  const std::string own = order_id(run, node.action().id, node.attempt);
-  return order == own || (node.awaiting_ram && node.in_band && order == own + "-kexec");
+  const std::string own = order_id(run, node.action().id, node.latest.number);
+  return order == own || (node.attempt.awaiting_ram && node.control.in_band && order == own + "-kexec");
 }
 
 std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power) {
@@ -71,9 +71,9 @@ std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power
   for (const auto& name : plan.nodes) {
     NodeRun& node = nodes[name];
     node.name = name;
-    node.person = power.by_hand(name);
-    node.in_band = !power.netboots(name);
-    node.rented = node.in_band && power.switches(name);
+    node.control.person = power.by_hand(name);
+    node.control.in_band = !power.netboots(name);
+    node.control.rented = node.control.in_band && power.switches(name);
   }
   for (const auto& name : plan.serving)
     if (const auto node = nodes.find(name); node != nodes.end()) node->second.only_serves = true;
@@ -84,8 +84,8 @@ std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power
     if (action.kind != ActionKind::netboot || !action.params.is_object()) continue;
     const auto named = action.params.own().find("reinstall");
     if (named == action.params.own().end()) continue;
-    node->second.reinstall = &*named;
-    node->second.in_band = false;
+    node->second.control.reinstall = &*named;
+    node->second.control.in_band = false;
   }
   return nodes;
 }
@@ -93,13 +93,13 @@ std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power
 Lane lane_of(const NodeRun& node) {
   const ActionKind kind = node.action().kind;
   const bool switched = kind == ActionKind::netboot || kind == ActionKind::wake;
-  return node.person && switched ? Lane::free : Limits::lane_of(kind);
+  return node.control.person && switched ? Lane::free : Limits::lane_of(kind);
 }
 
 bool note_wait(NodeRun& node, Wait wait) {
-  const bool news = node.wait.reason != wait.reason || node.wait.awaited != wait.awaited;
-  if (!news) wait.since = node.wait.since ? node.wait.since : wait.since;
-  node.wait = std::move(wait);
+  const bool news = node.shown.wait.reason != wait.reason || node.shown.wait.awaited != wait.awaited;
+  if (!news) wait.since = node.shown.wait.since ? node.shown.wait.since : wait.since;
+  node.shown.wait = std::move(wait);
   return news;
 }
 
@@ -137,26 +137,22 @@ NodeTurn::NodeTurn(NodeRun state, const Around& around)
     : s(std::move(state)), w(around), agent(around.others.agent_of(s.name)) {}
 
 void NodeTurn::set_wait(Wait wait) {
-  if (note_wait(s, std::move(wait)) && !s.wait.reason.empty())
-    publish("wait", to_json(s.wait, w.wall - w.now.ms));
-}
-
-void NodeTurn::set_timer(DurationMs delay, Next next) {
-  s.next = next;
-  add(effect::SetTimer{delay});
+  if (note_wait(s, std::move(wait)) && !s.shown.wait.reason.empty())
+    publish("wait", to_json(s.shown.wait, w.wall - w.now.ms));
 }
 
 // The wait is shown on request but not published: it is usually over in a moment.
-void NodeTurn::await_store(Next next) {
+void NodeTurn::await_store(AfterRow next) {
   s.stage = Stage::committing;
-  s.next = next;
+  s.next = std::move(next);
   note_wait(s, {"recording the result", "the store", "", "continue", w.now, {}});
 }
 
-void NodeTurn::pause(DurationMs delay, Wait wait, Next next) {
+void NodeTurn::pause(DurationMs delay, Wait wait, AfterPause next) {
   s.stage = Stage::pausing;
+  s.next = next;
   set_wait(std::move(wait));
-  set_timer(delay, next);
+  set_timer(delay);
 }
 
 JournalRow NodeTurn::row(const std::string& event, Json data) const {
@@ -172,7 +168,7 @@ JournalRow NodeTurn::row(const std::string& event, Json data) const {
 void NodeTurn::step_row(Json data) {
   JournalRow step = row("step", data);
   step.action = s.action().id;
-  step.attempt = s.attempt;
+  step.attempt = s.latest.number;
   add(effect::Commit{{std::move(step)}});
   publish("step", std::move(data));
 }
@@ -180,13 +176,13 @@ void NodeTurn::step_row(Json data) {
 void NodeTurn::transition(ActionState to, Json data, std::vector<effect::Draft> extra) {
   JournalRow first = row(std::string(to_string(to)), std::move(data));
   first.action = s.action().id;
-  first.attempt = s.attempt;
+  first.attempt = s.latest.number;
   extra.insert(extra.begin(), std::move(first));
   add(effect::Commit{std::move(extra)});
 }
 
-void NodeTurn::transition_then(Next next, ActionState to, Json data, std::vector<effect::Draft> extra) {
-  await_store(next);
+void NodeTurn::transition_then(AfterRow next, ActionState to, Json data, std::vector<effect::Draft> extra) {
+  await_store(std::move(next));
   transition(to, std::move(data), std::move(extra));
   std::get<effect::Commit>(effects.back()).awaited = true;
 }
@@ -197,56 +193,50 @@ void NodeTurn::on(const input::Begin&) { begin(false); }
 
 // Happens only after a crash between the last result and the node's own row, or to a node without actions.
 void NodeTurn::on(const input::Settle&) {
-  await_store(Next::close);
+  await_store(after_row::Close{});
   add(effect::Commit{settled(), true});
 }
 
-void NodeTurn::on(const input::Durable&) { go_on(); }
+void NodeTurn::on(const input::Durable&) {
+  std::visit([this](const auto& next) { go_on(next); }, AfterRow(std::get<AfterRow>(s.next)));
+}
 
-void NodeTurn::on(const input::Timer&) { s.stage == Stage::awaiting ? consider() : go_on(); }
+void NodeTurn::on(const input::Timer&) {
+  if (s.stage == Stage::awaiting) return consider();
+  if (s.stage == Stage::powering) return manual_task_expired();
+  go_on(std::get<AfterPause>(s.next));
+}
 
-void NodeTurn::go_on() {
-  switch (s.next) {
-    case Next::consider:
-      return consider();
-    case Next::effect:
-      return start_effect();
-    case Next::begin:
-      return begin(s.next_netboot);
-    case Next::retry:
-      return pause_and_retry();
-    case Next::give_up:
-      return give_up(s.next_reason);
-    case Next::advance:
-      return advance_to_next();
-    case Next::close:
-      set_wait({});
-      s.stage = Stage::done;
-      return add(effect::Kick{});
-    case Next::netboot:
+void NodeTurn::go_on(AfterPause next) {
+  switch (next) {
+    case AfterPause::begin:
+      return begin(false);
+    case AfterPause::netboot:
       return netboot();
-    case Next::switch_on:
+    case AfterPause::switch_on:
       return switch_on();
-    case Next::await_stop:
+    case AfterPause::await_stop:
       return await_stop();
-    case Next::power_off:
+    case AfterPause::power_off:
       return power_off();
-    case Next::power_on:
-      s.cutting = false;
+    case AfterPause::power_on:
+      a.slot.cutting = false;
       s.stage = Stage::powering;
       return add(effect::Call::switch_on);
-    case Next::cut:
+    case AfterPause::cut:
       s.stage = Stage::powering;
       return add(effect::Call::switch_off);
-    case Next::turn_back:
-      return turn_back();
-    case Next::rearm:
+    case AfterPause::rearm:
       return rearm();
-    case Next::weigh:
+    case AfterPause::weigh:
       return weigh();
-    case Next::manual_task_expired:
-      return manual_task_expired();
   }
+}
+
+void NodeTurn::close() {
+  set_wait({});
+  s.stage = Stage::done;
+  add(effect::Kick{});
 }
 
 void NodeTurn::begin(bool with_netboot) {
@@ -254,13 +244,12 @@ void NodeTurn::begin(bool with_netboot) {
   s.begun = true;
   end_attempt();
   add(effect::Enter{lane_of(s)});
-  s.attempt = w.log.of(action.id).attempt + 1;
-  s.started = w.now;
+  s.latest.number = w.log.of(action.id).attempt + 1;
+  s.latest.started = w.now;
   // The order's own time limit begins when the RAM system is running.
-  s.deadline = s.started + (with_netboot ? w.plan.limits.netboot : time_for(action));
-  s.boot_before = agent.boot_id;
-  s.with_netboot = with_netboot;
-  s.next_netboot = false;
+  a.deadline = s.latest.started + (with_netboot ? w.plan.limits.netboot : time_for(action));
+  s.latest.boot_before = agent.boot_id;
+  a.with_netboot = with_netboot;
   std::vector<effect::Draft> extra;
   const PlanKind kind = w.plan.kind;
   const bool installs =
@@ -274,20 +263,20 @@ void NodeTurn::begin(bool with_netboot) {
   // In the same transaction: a later step of this attempt must not mistake a token of the previous power-on
   // for one of this power-on.
   if (with_netboot || action.kind == ActionKind::netboot) extra.push_back(DeleteJoinTokens{s.name});
-  Json data = {{"boot_before", s.boot_before}, {"with_netboot", with_netboot}};
-  if (!s.without.empty()) data["without"] = s.without;
-  transition_then(Next::effect, ActionState::intent, std::move(data), std::move(extra));
+  Json data = {{"boot_before", s.latest.boot_before}, {"with_netboot", with_netboot}};
+  if (!s.verdicts.without.empty()) data["without"] = s.verdicts.without;
+  transition_then(after_row::Effect{}, ActionState::intent, std::move(data), std::move(extra));
 }
 
 void NodeTurn::start_effect() {
   const ActionKind kind = s.action().kind;
-  if (kind == ActionKind::netboot || s.with_netboot) return netboot();
+  if (kind == ActionKind::netboot || a.with_netboot) return netboot();
   if (kind == ActionKind::power_off) return power_off();
   s.stage = Stage::awaiting;
   if (kind == ActionKind::wake) return consider();
   // An agent that was silent before gets the full time from now on.
-  if (agent.silent_since < s.started - w.timing.silent_after) {
-    agent.silent_since = s.started;
+  if (agent.silent_since < s.latest.started - w.timing.silent_after) {
+    agent.silent_since = s.latest.started;
     add(effect::CountSilenceFrom{agent.silent_since});
   }
   consider();
@@ -300,32 +289,32 @@ DurationMs NodeTurn::time_for(const Action& action) const {
 Situation NodeTurn::situation() const {
   Situation now;
   now.kind = s.action().kind;
-  now.in_band = s.in_band;
-  now.rented = s.rented;
-  now.by_hand = s.person.has_value();
-  now.awaiting_ram = s.awaiting_ram;
-  now.power_certain = s.power_certain;
-  now.power_requested = s.power_requested;
-  now.power_answered = s.power_answered;
-  now.stayed_off = s.stayed_off;
+  now.in_band = s.control.in_band;
+  now.rented = s.control.rented;
+  now.by_hand = s.control.person.has_value();
+  now.awaiting_ram = a.awaiting_ram;
+  now.power_certain = a.power.certain;
+  now.power_requested = a.power.requested;
+  now.power_answered = a.power.answered;
+  now.stayed_off = a.power.stayed_off;
   now.now = w.now;
-  now.started = s.started;
-  now.deadline = s.deadline;
+  now.started = s.latest.started;
+  now.deadline = a.deadline;
   now.mode = agent.mode;
   now.silent_since = agent.silent_since;
   now.contact = agent.spoke;
-  now.same_system = !s.boot_before.empty() && agent.boot_id == s.boot_before;
-  now.departed = s.departed;
+  now.same_system = !s.latest.boot_before.empty() && agent.boot_id == s.latest.boot_before;
+  now.departed = a.departed;
   // An inventory right after a netboot is that of the RAM system that this plan started.
   const bool of_ram =
       now.kind == ActionKind::inventory && s.index > 0 && s.way()[s.index - 1]->kind == ActionKind::netboot;
   now.may_netboot = of_ram || now.kind == ActionKind::netboot || now.kind == ActionKind::image ||
                     now.kind == ActionKind::boot_disk;
-  now.power = s.power;
-  now.power_error = s.power_error;
-  now.looked = s.looked;
-  now.off_since = s.off_since;
-  if (w.hooks.panic) now.panic = w.hooks.panic(s.name, s.started);
+  now.power = a.power.seen;
+  now.power_error = a.power.error;
+  now.looked = a.power.looked;
+  now.off_since = a.power.off_since;
+  if (w.hooks.panic) now.panic = w.hooks.panic(s.name, s.latest.started);
   now.may_go_back = may_go_back();
   if (is_for_slot(now.kind)) describe_slot(now);
   return now;
@@ -336,23 +325,23 @@ Situation NodeTurn::situation() const {
 // its time does not run. Checked before the attempt's deadline.
 SteadyMs NodeTurn::alone() {
   SteadyMs since = w.others.alone_since();
-  const DurationMs left = w.timing.alone_most - s.given_back;
+  const DurationMs left = w.timing.alone_most - a.alone.given_back;
   if (since && (w.now >= since + w.timing.alone_for || left <= 0)) since = {};
-  if (s.alone_from && w.now - s.alone_from >= left) since = {};
-  if (since && !s.alone_from) s.alone_from = w.now;
-  if (since || !s.alone_from) return since;
-  const DurationMs gone = std::min({w.now - std::exchange(s.alone_from, {}), w.timing.alone_for, left});
-  s.given_back += gone;
-  s.deadline += gone;
+  if (a.alone.from && w.now - a.alone.from >= left) since = {};
+  if (since && !a.alone.from) a.alone.from = w.now;
+  if (since || !a.alone.from) return since;
+  const DurationMs gone = std::min({w.now - std::exchange(a.alone.from, {}), w.timing.alone_for, left});
+  a.alone.given_back += gone;
+  a.deadline += gone;
   return {};
 }
 
 // Decides nothing while all agents are silent; then continues with `next`.
-void NodeTurn::wait_alone(SteadyMs since, Next next) {
+void NodeTurn::wait_alone(SteadyMs since, AfterPause next) {
   const SteadyMs until = since + w.timing.alone_for;
   pause(std::min<DurationMs>(2 * kSecond, until - w.now),
         {"all agents are silent: the controller itself may be cut off", "a message from any agent",
-         s.weighing ? s.weighing->error.message : s.power_error, "the silence is attributed to the node",
+         a.weighing ? a.weighing->error.message : a.power.error, "the silence is attributed to the node",
          since, until},
         next);
 }
@@ -363,7 +352,7 @@ void NodeTurn::consider() {
   if (is_for_slot(s.action().kind) ? slot_reached() : trial_over()) return;
   const SteadyMs alone_since = alone();
   Situation now = situation();
-  if (w.now - agent.silent_since >= w.timing.silent_after || w.now >= s.deadline)
+  if (w.now - agent.silent_since >= w.timing.silent_after || w.now >= a.deadline)
     now.alone_since = alone_since;
   Decision decision = advance(now, w.timing);
   switch (decision.what) {
@@ -374,7 +363,7 @@ void NodeTurn::consider() {
     case Decision::What::switch_on:
       return power_on();
     case Decision::What::netboot:
-      s.stayed_off += s.power == PowerState::off;
+      a.power.stayed_off += a.power.seen == PowerState::off;
       return netboot();
     case Decision::What::again:
       return lose_attempt(decision.reason, decision.with_netboot);
@@ -384,8 +373,8 @@ void NodeTurn::consider() {
       offer();
       const SteadyMs silent = agent.silent_since + w.timing.silent_after;
       decision.wait = {s.action().title, "the agent's result",
-                       s.text,           "if the agent is silent, the power state is read",
-                       s.started,        std::min(silent, s.deadline)};
+                       a.progress.text,  "if the agent is silent, the power state is read",
+                       s.latest.started, std::min(silent, a.deadline)};
       break;
     }
     case Decision::What::wait:
@@ -395,17 +384,17 @@ void NodeTurn::consider() {
   const SteadyMs until =
       decision.check_at > w.now ? std::min(decision.check_at, decision.wait.until) : decision.wait.until;
   set_wait(std::move(decision.wait));
-  set_timer(until - w.now, Next::consider);
+  set_timer(until - w.now);
 }
 
-std::string NodeTurn::own_order() const { return order_id(w.run, s.action().id, s.attempt); }
+std::string NodeTurn::own_order() const { return order_id(w.run, s.action().id, s.latest.number); }
 
 wire::WorkOrder NodeTurn::order_for() const {
   const Action& action = s.action();
   wire::WorkOrder order;
   order.id = own_order();
   order.kind = order_kind(action.kind);
-  order.params = s.follow.is_null() ? action.params.without_shared() : s.follow;
+  order.params = s.verdicts.follow.is_null() ? action.params.without_shared() : s.verdicts.follow;
   // The order to restart and the inventory after it get no params: the action's params are for the row.
   if (action.kind == ActionKind::return_slot || action.phase == "return") order.params = Json::object();
   order.deadline = action.timeout;
@@ -413,22 +402,24 @@ wire::WorkOrder NodeTurn::order_for() const {
 }
 
 void NodeTurn::offer() {
-  if (std::exchange(s.offered, true)) return;
+  if (std::exchange(a.offered, true)) return;
   if (s.action().kind == ActionKind::boot_disk) add(effect::Call::disarm);
   // The action ends with a later boot: the node may have restarted since the action began.
-  if (is_for_slot(s.action().kind) && !std::exchange(s.sent, true)) s.boot_before = agent.boot_id;
+  if (is_for_slot(s.action().kind) && !std::exchange(a.slot.sent, true)) s.latest.boot_before = agent.boot_id;
   wire::WorkOrder order = order_for();
-  const bool planned = s.follow.is_null();
+  const bool planned = s.verdicts.follow.is_null();
   RingsOfOrder rings = take_rings(order.params);
   if (planned) rings = w.rings.of(s.action().params);
   std::optional<std::set<std::string>> declared;  // a long list, not needed if all nodes have been seen
   const auto never_seen = [&](const std::string& name) {
     if (name.empty() || !w.others.never_seen(name)) return false;
-    if (!declared) declared = neighbours_in(planned ? s.action().params.without_shared() : s.follow, rings);
+    if (!declared)
+      declared = neighbours_in(planned ? s.action().params.without_shared() : s.verdicts.follow, rings);
     return declared->count(name) > 0;
   };
   for (const auto& step : narrow_order(order.params, rings, s.name, [&](const std::string& name) {
-         return (w.others.gone(name) && name != s.name) || s.without.count(name) > 0 || never_seen(name);
+         return (w.others.gone(name) && name != s.name) || s.verdicts.without.count(name) > 0 ||
+                never_seen(name);
        }))
     step_row({{"step", step},
               {"name", step},
@@ -439,7 +430,7 @@ void NodeTurn::offer() {
 }
 
 void NodeTurn::withdraw() {
-  if (std::exchange(s.offered, false)) add(effect::Withdraw{own_order()});
+  if (std::exchange(a.offered, false)) add(effect::Withdraw{own_order()});
 }
 
 }  // namespace muster

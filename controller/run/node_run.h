@@ -43,93 +43,155 @@ struct Weighing {
   FailedProbe probe;
 };
 
-struct NodeRun {
-  enum class Stage {
-    pending,     // its next action has not begun
-    committing,  // a row is being written to the store
-    powering,    // a call of the power or the boot service is pending
-    looking,     // the power state is being read
-    awaiting,    // consider() decides
-    pausing,     // before a retry
-    done,
-    quarantined,
-    not_started,
-  };
-  // What to do when the row is durable, or when the timer fires.
-  enum class Next {
-    consider,
-    effect,   // the intent is durable
-    begin,    // another attempt
-    retry,    // a short pause, then another attempt
-    give_up,  // for `next_reason`
-    advance,  // the success is durable
-    close,    // the node's own row is durable
-    netboot,
-    switch_on,
-    await_stop,
-    power_off,
-    power_on,
-    cut,        // cut its power again: the last call had no answer
-    turn_back,  // its return to the old system is recorded
-    rearm,
-    weigh,
-    manual_task_expired,
-  };
+// What belongs to one attempt of one action, and to nothing after it: a new attempt is `attempt = {}`.
+struct Attempt {
+  SteadyMs deadline = {};
+  bool with_netboot = false;  // its action's order comes after a power cycle into the RAM system
+  bool awaiting_ram = false;  // the RAM system was ordered, and its agent has not sent a hello since
+  bool offered = false;       // the action's order is on offer
+  bool leaving = false;       // the order to hand over to the RAM system is on offer
+  bool departed = false;      // its agent reported that it restarts
+  // Calls and readings of its power.
+  struct Power {
+    bool certain = false;  // the call had its effect
+    SteadyMs requested = {}, answered = {}, looked = {};
+    int stayed_off = 0;              // power cycles repeated because power was off after them
+    std::optional<PowerState> seen;  // none: not read since the last call
+    SteadyMs off_since = {};         // every reading since then showed it off
+    std::string error;
+    DurationMs retry = 0;
+  } power;
+  // Its installed system is shutting down, and the power cycle waits for that; once per attempt.
+  struct Stop {
+    bool pending = false;
+    SteadyMs requested = {};
+  } stop;
+  struct ByHand {
+    std::string task;     // of the person
+    SteadyMs since = {};  // when it was requested, perhaps before a restart of the controller
+  } by_hand;
+  // Of boot_slot and return_slot.
+  struct Slot {
+    bool sent = false;     // its order may have reached its agent, perhaps before a restart of the controller
+    bool cycled = false;   // its power was cycled
+    bool cutting = false;  // it may be off because of that, and was not powered on again yet
+    SteadyMs left = {};    // when its agent reported that it is leaving the system
+  } slot;
+  std::optional<Weighing> weighing;
+  // Silences of all agents, in which the node's time does not run.
+  struct Alone {
+    SteadyMs from = {};  // of the present one; none: an agent reports
+    DurationMs given_back = 0;
+  } alone;
+  // As its agent last reported it.
+  struct Progress {
+    double done = 0, total = 0, first_done = 0;
+    SteadyMs first_at = {}, last_at = {};
+    std::string text;
+  } progress;
+};
 
-  std::string name;
-  std::vector<const Action*> actions;
-  // The actions that replace the remaining ones after one failed for good: they return it to its old system.
-  std::vector<const Action*> rescue;
-  bool returning = false;     // it executes `rescue`, or has completed it: see returned()
-  std::string failed_action;  // the action whose failure is the reason
-  size_t index = 0;
-  Stage stage = Stage::pending;
-  Next next = Next::consider;
-  bool next_netboot = false;
-  std::string next_reason;
-  uint64_t epoch = 0;
-  bool begun = false;
-  // The current attempt.
-  int attempt = 0;
-  bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
-  // For boot_slot and return_slot. `sent`: its order may have reached its agent, perhaps before a restart of
-  // the controller. `cycled`: its power was cycled in this attempt. `cutting`: it may be off because of that,
-  // and was not powered on again yet.
-  bool sent = false, cycled = false, cutting = false;
-  SteadyMs left_system = {};  // when its agent reported that it is leaving the system
-  // Nothing can boot it from the network, so its own agent hands over to the RAM system. `leaving`: the order
-  // to do so is on offer.
-  bool in_band = false, leaving = false;
+// Of the latest attempt, until the next one begins: the rows of its end, and messages of its agent in the
+// pause that follows, refer to it.
+struct LatestAttempt {
+  int number = 0;
+  SteadyMs started = {};
+  std::string boot_before;  // boot id of its agent when the attempt began
+};
+
+// How its power is controlled.
+struct PowerControl {
+  bool in_band = false;  // nothing can boot it from the network: its own agent hands over to the RAM system
+  bool rented = false;   // its provider switches its power, but cannot boot it from the network
   const Json* reinstall = nullptr;  // in the plan: its provider reinstalls it, instead of a power cycle
   std::optional<Person> person;     // the person who switches its power, if muster cannot
-  std::string task;                 // the pending manual task
-  SteadyMs requested_since = {};
-  std::string boot_before;  // boot id of its agent when the attempt began
-  SteadyMs power_requested = {}, power_answered = {}, started = {}, deadline = {}, looked = {};
-  bool stopping = false;         // its installed system is shutting down, and the power cycle waits for that
-  SteadyMs stop_requested = {};  // once per attempt
-  int stayed_off = 0;            // power cycles repeated because power was off after them
-  std::optional<PowerState> power;
-  SteadyMs off_since = {};  // every reading since then showed it off
-  std::string power_error;
-  DurationMs retry = 0;
-  std::optional<Weighing> weighing;
-  SteadyMs alone_from = {};   // all agents have been silent since; the node's time does not run meanwhile
-  DurationMs given_back = 0;  // time added to the attempt for such silences
-  // Of the current action, over its attempts.
+};
+
+// What the attempts of the current action led to.
+struct Verdicts {
   std::map<std::string, int> excused;  // how many attempts did not count, by the node at fault
   // The nodes left out of this attempt as a second opinion, and why.
   std::map<std::string, std::string> without;
   std::vector<Json> results;  // of a check with further orders: its own result, then one of each order
   Json follow;                // params of the next order; null: the action's own
-  SteadyMs left_at = {};      // quarantined or stood down
-  // For display.
+};
+
+// What operators see, and nothing is decided by.
+struct Shown {
   Wait wait;
-  double done = 0, total = 0, first_done = 0;
-  SteadyMs first_at = {}, last_at = {};
-  std::string unit, text, reason;
-  bool rented = false;       // its provider switches its power, but cannot boot it from the network
+  std::string unit;  // of the last progress
+};
+
+// What is next when the row is durable.
+namespace after_row {
+struct Effect {};  // the intent is durable
+struct Begin {     // another attempt
+  bool with_netboot = false;
+};
+struct Retry {  // a short pause, then another attempt
+  std::string reason;
+};
+struct GiveUp {
+  std::string reason;
+};
+struct Advance {};   // the success is durable
+struct Close {};     // the node's own row is durable
+struct TurnBack {};  // its return to the old system is recorded
+}  // namespace after_row
+using AfterRow = std::variant<after_row::Effect, after_row::Begin, after_row::Retry, after_row::GiveUp,
+                              after_row::Advance, after_row::Close, after_row::TurnBack>;
+
+// What is next when the pause is over.
+enum class AfterPause {
+  begin,
+  netboot,
+  switch_on,
+  await_stop,
+  power_off,
+  power_on,
+  cut,  // cut its power again: the last call had no answer
+  rearm,
+  weigh,
+};
+
+struct NodeRun {
+  enum class Stage {
+    pending,     // its next action has not begun
+    committing,  // a row is being written to the store; `next` is an AfterRow
+    powering,    // a call of the power or the boot service is pending; a timer is a manual task's
+    looking,     // the power state is being read
+    awaiting,    // consider() decides, also when the timer fires
+    pausing,     // before a retry; `next` is an AfterPause
+    done,
+    quarantined,
+    not_started,
+  };
+  using Next = std::variant<std::monostate, AfterRow, AfterPause>;
+
+  // From the plan and the spec.
+  std::string name;
+  std::vector<const Action*> actions;
+  // The actions that replace the remaining ones after one failed for good: they return it to its old system.
+  std::vector<const Action*> rescue;
+  PowerControl control;
   bool only_serves = false;  // it only serves its storage to others, and keeps its state
+
+  // Where it is.
+  bool returning = false;  // it executes `rescue`, or has completed it: see returned()
+  size_t index = 0;
+  bool begun = false;
+  Stage stage = Stage::pending;
+  Next next;
+  uint64_t epoch = 0;
+  LatestAttempt latest;
+  Attempt attempt;
+  Verdicts verdicts;
+
+  // How it ended, or why it returns.
+  std::string reason;
+  std::string failed_action;  // the action whose failure is the reason
+  SteadyMs left_at = {};      // quarantined or stood down
+  Shown shown;
 
   const std::vector<const Action*>& way() const { return returning ? rescue : actions; }
   const Action& action() const { return *way()[index]; }

@@ -21,6 +21,7 @@ struct NodeTurn {
   NodeTurn(NodeRun state, const Around& around);
 
   NodeRun s;
+  Attempt& a = s.attempt;
   const Around& w;
   KnownAgent agent;  // its own
   std::vector<Effect> effects;
@@ -30,7 +31,16 @@ struct NodeTurn {
   void on(const input::Settle&);
   void on(const input::Durable&);
   void on(const input::Timer&);
-  void go_on();  // continues with `next`
+  // Continues with `next`.
+  void go_on(const after_row::Effect&) { start_effect(); }
+  void go_on(const after_row::Begin& again) { begin(again.with_netboot); }
+  void go_on(const after_row::Retry& retry) { pause_and_retry(retry.reason); }
+  void go_on(const after_row::GiveUp& given) { give_up(given.reason); }
+  void go_on(const after_row::Advance&) { advance_to_next(); }
+  void go_on(const after_row::Close&) { close(); }
+  void go_on(const after_row::TurnBack&) { turn_back(); }
+  void go_on(AfterPause next);
+  void close();
   void begin(bool with_netboot);
   void start_effect();
   void offer();
@@ -38,8 +48,8 @@ struct NodeTurn {
   void consider();
   Situation situation() const;
   SteadyMs alone();
-  void wait_alone(SteadyMs since, NodeRun::Next next);
-  std::string switched_by() const { return switcher(s.rented); }
+  void wait_alone(SteadyMs since, AfterPause next);
+  std::string switched_by() const { return switcher(s.control.rented); }
   wire::WorkOrder order_for() const;
   std::string own_order() const;
   DurationMs time_for(const Action& action) const;
@@ -132,7 +142,7 @@ struct NodeTurn {
   std::vector<effect::Draft> settled(const Json& last = nullptr);
   bool tries_left() const;
   void end_failed(const Error& error, Json result, const ProbeVerdict& verdict);
-  void pause_and_retry();
+  void pause_and_retry(const std::string& reason);
   void lose_attempt(const std::string& reason, bool with_netboot);
   void give_up(const std::string& reason, bool for_good = false);
   void stand_down(const std::string& reason);
@@ -144,20 +154,19 @@ struct NodeTurn {
   bool follow_up(const Json& result);
 
   // plumbing
-  using Next = NodeRun::Next;
   using Stage = NodeRun::Stage;
   void add(Effect effect) { effects.push_back(std::move(effect)); }
   void publish(const std::string& kind, Json data) { add(effect::Publish{kind, std::move(data)}); }
   void set_wait(Wait wait);
-  void await_store(Next next);
-  void pause(DurationMs delay, Wait wait, Next next);
-  void set_timer(DurationMs delay, Next next);
+  void await_store(AfterRow next);
+  void pause(DurationMs delay, Wait wait, AfterPause next);
+  void set_timer(DurationMs delay) { add(effect::SetTimer{delay}); }
   JournalRow row(const std::string& event, Json data) const;  // a journal row of the node
   void step_row(Json data);                                   // writes a row of the attempt, and publishes it
   // Writes one journal row of the current action, and `extra` with it.
   void transition(ActionState to, Json data, std::vector<effect::Draft> extra = {});
   // The same, and continues with `next` when the row is durable.
-  void transition_then(Next next, ActionState to, Json data, std::vector<effect::Draft> extra = {});
+  void transition_then(AfterRow next, ActionState to, Json data, std::vector<effect::Draft> extra = {});
 };
 
 // True if an error with this code may go away without a change by an operator, so that a retry makes sense.

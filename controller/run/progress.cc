@@ -41,21 +41,24 @@ Json node_progress(const NodeRun& node, DurationMs ahead) {
     out["action"] = action.id;
     out["phase"] = action.phase;
     out["title"] = action.title;
-    out["attempt"] = node.attempt;
-    out["since"] = node.started.ms + ahead;
+    out["attempt"] = node.latest.number;
+    out["since"] = node.latest.started.ms + ahead;
   }
-  if (node.total > 0) out["percent"] = std::min(100.0, 100.0 * node.done / node.total);
-  if (!node.unit.empty()) out["unit"] = node.unit;
-  if (!node.text.empty()) out["text"] = node.text;
-  if (node.last_at > node.first_at && node.done > node.first_done) {
-    const double rate =
-        (node.done - node.first_done) * 1000.0 / static_cast<double>(node.last_at - node.first_at);
+  if (node.attempt.progress.total > 0)
+    out["percent"] = std::min(100.0, 100.0 * node.attempt.progress.done / node.attempt.progress.total);
+  if (!node.shown.unit.empty()) out["unit"] = node.shown.unit;
+  if (!node.attempt.progress.text.empty()) out["text"] = node.attempt.progress.text;
+  if (node.attempt.progress.last_at > node.attempt.progress.first_at &&
+      node.attempt.progress.done > node.attempt.progress.first_done) {
+    const double rate = (node.attempt.progress.done - node.attempt.progress.first_done) * 1000.0 /
+                        static_cast<double>(node.attempt.progress.last_at - node.attempt.progress.first_at);
     out["rate"] = rate;
-    if (node.total > node.done)
-      out["eta_ms"] = static_cast<int64_t>((node.total - node.done) / rate * 1000.0);
+    if (node.attempt.progress.total > node.attempt.progress.done)
+      out["eta_ms"] =
+          static_cast<int64_t>((node.attempt.progress.total - node.attempt.progress.done) / rate * 1000.0);
   }
-  if (node.person && node.stage == NodeRun::Stage::powering) out["by_hand"] = true;
-  if (!node.wait.reason.empty()) out["wait"] = to_json(node.wait, ahead);
+  if (node.control.person && node.stage == NodeRun::Stage::powering) out["by_hand"] = true;
+  if (!node.shown.wait.reason.empty()) out["wait"] = to_json(node.shown.wait, ahead);
   return out;
 }
 

@@ -78,11 +78,12 @@ void restore(NodeRun& node, const Recovery& recovery, const ExecutorHooks& hooks
   if (!node.acts()) return;
   const std::string& action = node.action().id;
   if (const auto found = recovery.excused.find(action); found != recovery.excused.end())
-    node.excused = found->second;
+    node.verdicts.excused = found->second;
   if (const auto found = recovery.results.find(action); found != recovery.results.end())
-    node.results = found->second;
-  if (!hooks.follow_up || node.results.empty()) return;
-  if (const auto next = hooks.follow_up(node.action(), node.results)) node.follow = next->order;
+    node.verdicts.results = found->second;
+  if (!hooks.follow_up || node.verdicts.results.empty()) return;
+  if (const auto next = hooks.follow_up(node.action(), node.verdicts.results))
+    node.verdicts.follow = next->order;
 }
 
 void NodeTurn::on(const input::Resume&) { resume(); }
@@ -93,12 +94,12 @@ void NodeTurn::resume() {
   if (!s.acts()) return;
   const Action& action = s.action();
   const ActionRecord record = w.log.of(action.id);
-  s.attempt = record.attempt;
+  s.latest.number = record.attempt;
   if (record.state == ActionState::fresh) return;
   for (const Json* data : {&record.intent_data, &record.result})
     if (data->is_object() && data->contains("without") && (*data)["without"].is_object())
       for (const auto& [name, why] : (*data)["without"].items())
-        s.without[name] = why.is_string() ? why.get<std::string>() : "";
+        s.verdicts.without[name] = why.is_string() ? why.get<std::string>() : "";
   if (record.state == ActionState::failed || record.state == ActionState::unknown) {
     const bool again = tries_left() && record.result.value("retry", true);
     if (again) return begin(record.result.value("with_netboot", false));
@@ -106,30 +107,31 @@ void NodeTurn::resume() {
   }
   // If the clock was set in the meantime, it may have begun in the future, or years ago: its elapsed time is
   // limited to between none and all of its time.
-  const DurationMs whole = time_for(action), spent = whole + (s.person ? s.person->within : 0);
-  s.started = w.now - std::clamp<DurationMs>(w.wall - record.intent_time, 0, spent);
-  s.boot_before = text_of(record.intent_data, "boot_before");
-  s.with_netboot = record.intent_data.value("with_netboot", false);
+  const DurationMs whole = time_for(action),
+                   spent = whole + (s.control.person ? s.control.person->within : 0);
+  s.latest.started = w.now - std::clamp<DurationMs>(w.wall - record.intent_time, 0, spent);
+  s.latest.boot_before = text_of(record.intent_data, "boot_before");
+  a.with_netboot = record.intent_data.value("with_netboot", false);
   // The journal does not record when its power came on: it has the firmware's full time from now on.
-  const bool boots = s.with_netboot || action.kind == ActionKind::netboot;
-  s.deadline =
-      boots ? w.now + w.plan.limits.netboot : std::max(s.started + whole, w.now + w.timing.after_resume);
+  const bool boots = a.with_netboot || action.kind == ActionKind::netboot;
+  a.deadline = boots ? w.now + w.plan.limits.netboot
+                     : std::max(s.latest.started + whole, w.now + w.timing.after_resume);
   add(effect::Enter{lane_of(s)});
   agent.silent_since = w.now;
   add(effect::CountSilenceFrom{agent.silent_since});
   s.stage = Stage::awaiting;
-  const bool new_boot = !agent.boot_id.empty() && agent.boot_id != s.boot_before;
+  const bool new_boot = !agent.boot_id.empty() && agent.boot_id != s.latest.boot_before;
   if (action.kind == ActionKind::power_off) return power_off();
   if (boots) {
     if (agent.mode == wire::Mode::ram && new_boot) return got_ram();
-    if (!s.person) add(effect::Enter{Limits::Lane::netboot});
-    s.awaiting_ram = true;
-    s.power_certain = s.person && record.state == ActionState::started;  // it was switched already
-    s.requested_since = s.started;
-    s.power_requested = s.power_answered = w.now;
+    if (!s.control.person) add(effect::Enter{Limits::Lane::netboot});
+    a.awaiting_ram = true;
+    a.power.certain = s.control.person && record.state == ActionState::started;  // it was switched already
+    a.by_hand.since = s.latest.started;
+    a.power.requested = a.power.answered = w.now;
     s.stage = Stage::powering;
     set_wait({"the controller restarted during a power cycle", "the boot service", "",
-              s.in_band ? "the order is sent again" : "the power state is read", w.now,
+              s.control.in_band ? "the order is sent again" : "the power state is read", w.now,
               w.now + w.timing.power_call});
     return rearm();
   }
@@ -139,10 +141,10 @@ void NodeTurn::resume() {
        w.others.row_of(s.name).image_digest == text_of(action.params.own(), "digest")))
     return succeed({{"boot_id", agent.boot_id}});
   if (is_for_slot(action.kind)) {
-    s.sent = true;  // possibly before the restart
-    if (new_boot && !s.boot_before.empty()) s.departed = true, s.left_system = w.now;
+    a.slot.sent = true;  // possibly before the restart
+    if (new_boot && !s.latest.boot_before.empty()) a.departed = true, a.slot.left = w.now;
   }
-  set_timer(0, Next::consider);  // when the other nodes are restored as well
+  set_timer(0);  // when the other nodes are restored as well
 }
 
 void NodeTurn::rearm() {

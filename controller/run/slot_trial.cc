@@ -130,7 +130,7 @@ bool NodeTurn::trial_over() {
   if (!ram && (same || agent.slot == slot)) return false;
   if (!has_slot) return false;  // restarted; the slot is reported with its next request for orders
   const Hello found{s.name, *agent.mode, agent.boot_id, w.others.row_of(s.name).image_digest, agent.slot};
-  const std::string panic = w.hooks.panic ? w.hooks.panic(s.name, s.started) : "";
+  const std::string panic = w.hooks.panic ? w.hooks.panic(s.name, s.latest.started) : "";
   const std::string what =
       s.returning
           ? fmt::format("it runs {} again", system_of(found))
@@ -143,14 +143,14 @@ bool NodeTurn::trial_over() {
 
 // An agent with a different boot id than before the order decides the attempt, except while its power is
 // being cut: the system that still responds is about to go down.
-bool NodeTurn::answer_counts() const { return (s.sent || s.cycled) && !s.cutting; }
+bool NodeTurn::answer_counts() const { return (a.slot.sent || a.slot.cycled) && !a.slot.cutting; }
 
 void NodeTurn::hello_from_slot(const Hello& hello) {
-  if (!answer_counts() || hello.boot_id == s.boot_before) return consider();
+  if (!answer_counts() || hello.boot_id == s.latest.boot_before) return consider();
   if (reports_system(hello)) return came_back(hello);
   // Its slot is reported with its next request for orders. It did restart, so it must not get the order
   // again.
-  if (!std::exchange(s.departed, true)) s.left_system = w.now;
+  if (!std::exchange(a.departed, true)) a.slot.left = w.now;
   withdraw();
   consider();
 }
@@ -164,10 +164,10 @@ void NodeTurn::came_back(const Hello& hello) {
     return succeed({{"boot_id", hello.boot_id}, {"slot", slot}, {"trial", hello.trial}});
   const bool tries = action.kind == ActionKind::boot_slot;
   std::string why = "it came back in " + system_of(hello);
-  if (s.cycled) why = "it hung: its power was cycled, and it is back in " + system_of(hello);
-  if (!s.cycled && s.stayed_off > 0) why += ", after it lost power";
+  if (a.slot.cycled) why = "it hung: its power was cycled, and it is back in " + system_of(hello);
+  if (!a.slot.cycled && a.power.stayed_off > 0) why += ", after it lost power";
   why += tries ? fmt::format(": the trial of slot {} ended", slot) : fmt::format(" instead of slot {}", slot);
-  if (const std::string panic = w.hooks.panic ? w.hooks.panic(s.name, s.started) : ""; !panic.empty())
+  if (const std::string panic = w.hooks.panic ? w.hooks.panic(s.name, s.latest.started) : ""; !panic.empty())
     why += "; its console: " + panic;
   fail_attempt(fail(tries ? Code::conflict : Code::failed, why), Json());
 }
@@ -180,16 +180,16 @@ bool NodeTurn::slot_reached() {
     return true;
   }
   const bool reachable = agent.contact && w.now - agent.contact < w.timing.silent_after;
-  if (!reachable || !agent.greeted || !agent.mode || s.cutting) return false;
+  if (!reachable || !agent.greeted || !agent.mode || a.slot.cutting) return false;
   const Action& action = s.action();
   const Hello known{s.name,     *agent.mode, agent.boot_id, w.others.row_of(s.name).image_digest,
                     agent.slot, agent.trial};
-  if (answer_counts() && agent.boot_id != s.boot_before && agent.spoke > s.power_answered &&
+  if (answer_counts() && agent.boot_id != s.latest.boot_before && agent.spoke > a.power.answered &&
       reports_system(known)) {
     came_back(known);
     return true;
   }
-  if (action.kind != ActionKind::return_slot || s.departed || s.cycled) return false;
+  if (action.kind != ActionKind::return_slot || a.departed || a.slot.cycled) return false;
   const bool there = known.mode == wire::Mode::installed &&
                      known.slot == text_of(action.params.own(), "slot") &&
                      known.image_digest == text_of(action.params.own(), "digest");
@@ -198,15 +198,15 @@ bool NodeTurn::slot_reached() {
   const ActionRecord record = boot ? w.log.of(boot->id) : ActionRecord{};
   const bool open = record.attempt > 0 && record.state == ActionState::abandoned &&
                     !(record.result.is_object() && record.result.contains("code"));
-  if (!there || (open && agent.spoke < s.started + w.timing.leave_shows)) return false;
+  if (!there || (open && agent.spoke < s.latest.started + w.timing.leave_shows)) return false;
   succeed({{"boot_id", agent.boot_id}, {"slot", known.slot}, {"restarted", false}});
   return true;
 }
 
 void NodeTurn::describe_slot(Situation& now) const {
-  now.cycled = s.cycled;
-  now.left = s.left_system;
-  now.may_cut = s.sent;
+  now.cycled = a.slot.cycled;
+  now.left = a.slot.left;
+  now.may_cut = a.slot.sent;
   const Action* boot = trial();
   if (now.kind != ActionKind::return_slot) return;
   const ActionRecord record = boot ? w.log.of(boot->id) : ActionRecord{};
@@ -217,7 +217,7 @@ void NodeTurn::describe_slot(Situation& now) const {
   // A silent node may be at work in the right system. If it responds, events may arrive before its slot is
   // reported.
   const bool reachable = agent.contact && w.now - agent.contact < w.timing.silent_after;
-  const bool no_slot = agent.slot.empty() && w.now < s.started + w.timing.leave_shows;
+  const bool no_slot = agent.slot.empty() && w.now < s.latest.started + w.timing.leave_shows;
   const bool right = agent.slot == text_of(s.action().params.own(), "slot");
   now.in_doubt = !reachable || (agent.mode != wire::Mode::ram && (no_slot || right));
 }
@@ -225,16 +225,16 @@ void NodeTurn::describe_slot(Situation& now) const {
 void NodeTurn::on_slot_finished(bool good, const Error& error) {
   const bool back = s.action().kind == ActionKind::return_slot;
   if (!good) {
-    const bool switchable = !s.person && (!s.in_band || s.rented);
-    if (!back || !switchable || s.cycled || !situation().may_cut) return fail_attempt(error, Json());
+    const bool switchable = !s.control.person && (!s.control.in_band || s.control.rented);
+    if (!back || !switchable || a.slot.cycled || !situation().may_cut) return fail_attempt(error, Json());
     return cut_power("the node did not restart as ordered: " + error.message);
   }
   if (back)
     withdraw();
-  else if (std::exchange(s.offered, false))
+  else if (std::exchange(a.offered, false))
     add(effect::LetGo{own_order()});  // its agent would cancel the restart of a withdrawn order
-  s.departed = true;
-  s.left_system = w.now;
+  a.departed = true;
+  a.slot.left = w.now;
   consider();
 }
 
@@ -243,8 +243,8 @@ void NodeTurn::on_slot_finished(bool good, const Error& error) {
 void NodeTurn::cut_power(const std::string& why) {
   withdraw();
   ++s.epoch;
-  s.cycled = s.cutting = true;
-  s.deadline = w.now + w.plan.limits.netboot;
+  a.slot.cycled = a.slot.cutting = true;
+  a.deadline = w.now + w.plan.limits.netboot;
   s.stage = Stage::powering;
   add(effect::StopTimer{});
   publish("power", {{"action", "power cycle into the default slot: " + why}});
@@ -257,23 +257,23 @@ void NodeTurn::on_cut(const Status& off) {
   if (off.ok()) {
     const SteadyMs at = w.limits.next_power_on(w.now);
     add(effect::ReservePowerOn{});
-    s.deadline += at - w.now;
+    a.deadline += at - w.now;
     return pause(at - w.now,
                  {"power on", switched_by() + "'s answer", "it is off", "the power state is read", w.now,
                   at + w.timing.power_call},
-                 Next::power_on);
+                 AfterPause::power_on);
   }
   const Error& error = off.error();
-  s.power_error = error.message;
+  a.power.error = error.message;
   const bool may_be_off = error.code == Code::timeout;
-  if ((!may_be_off && error.code != Code::unavailable) || w.now >= s.deadline) {
-    s.cutting = may_be_off;
+  if ((!may_be_off && error.code != Code::unavailable) || w.now >= a.deadline) {
+    a.slot.cutting = may_be_off;
     return fail_attempt(fail(Code::conflict, "power: " + error.message), Json());
   }
   pause(w.timing.look_again,
         {"power cycle into the default slot", switched_by() + "'s answer", error.message,
          "the call is repeated", w.now, w.now + w.timing.look_again},
-        Next::cut);
+        AfterPause::cut);
 }
 
 // ---- the way back ----
@@ -297,26 +297,26 @@ void NodeTurn::go_back(const std::string& why) {
   publish("node", {{"state", "returning"}, {"reason", why}});
   std::vector<effect::Draft> rows{row("returning", {{"reason", why}, {"action", failed}}),
                                   effect::Change{[why](NodeRow& changed) { changed.reason = why; }}};
-  s.attempt = s.acts() ? w.log.of(failed).attempt : 0;
+  s.latest.number = s.acts() ? w.log.of(failed).attempt : 0;
   if (open)
-    transition_then(Next::turn_back, ActionState::abandoned, {{"message", why}}, std::move(rows));
+    transition_then(after_row::TurnBack{}, ActionState::abandoned, {{"message", why}}, std::move(rows));
   else
-    await_store(Next::turn_back), add(effect::Commit{std::move(rows), true});
+    await_store(after_row::TurnBack{}), add(effect::Commit{std::move(rows), true});
   s.reason = why;
   s.failed_action = failed;
   s.left_at = w.now;
   s.returning = true;
   s.index = 0;
-  s.attempt = 0;
+  s.latest.number = 0;
   add(effect::Kick{});
 }
 
 void NodeTurn::turn_back() {
   pass_needless(s, w.log);
-  s.excused.clear();
-  s.results.clear();
-  s.without.clear();
-  s.follow = nullptr;
+  s.verdicts.excused.clear();
+  s.verdicts.results.clear();
+  s.verdicts.without.clear();
+  s.verdicts.follow = nullptr;
   set_wait({});
   s.stage = Stage::pending;
   add(effect::Kick{});

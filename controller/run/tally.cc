@@ -9,10 +9,10 @@ Standing standing_of(const NodeRun& node) {
   now.over = node.over();
   now.works = node.stage == Stage::done;
   now.returning = node.returning;
-  now.by_hand = node.person && node.stage == Stage::powering;
+  now.by_hand = node.control.person && node.stage == Stage::powering;
   now.failed = node.stage == Stage::quarantined || node.returning;
   now.pending = node.stage == Stage::pending;
-  now.heeded = node.offered || node.weighing;
+  now.heeded = node.attempt.offered || node.attempt.weighing;
   return now;
 }
 

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <regex>
+
+#include "base/scan.h"
 
 namespace muster {
 namespace {
@@ -54,13 +55,19 @@ const std::map<std::string, std::string>& words() {
   return all;
 }
 
+bool is_label(const std::string& name) {
+  Scan scan(name);
+  if (!scan.skip(1, is_lower)) return false;
+  scan.take([](char c) { return is_lower_or_digit(c) || c == '-'; });
+  return scan.ended() && name.back() != '-';
+}
+
 }  // namespace
 
 std::string wrong_host_name(const std::string& name) {
-  static const std::regex form("^[a-z]([a-z0-9-]*[a-z0-9])?$");
   if (name.size() > kLongest)
     return fmt::format("'{}' has {} characters; a host name has at most {}", name, name.size(), kLongest);
-  if (!std::regex_match(name, form))
+  if (!is_label(name))
     return fmt::format(
         "'{}' is not a host name: it must be a lower-case letter followed by lower-case letters, digits and "
         "'-'",

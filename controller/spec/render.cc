@@ -145,7 +145,7 @@ Result<Json> Templates::list(const Json& items, const FindName& find) {
     auto rendered = render(items[i], find);
     if (!rendered.ok()) return std::move(rendered).error().with(fmt::format("[{}]", i));
     if (items[i].is_string() && rendered->is_array())
-      out.insert(out.end(), rendered->begin(), rendered->end());
+      for (const Json& one : *rendered) out.push_back(one);
     else
       out.push_back(std::move(rendered).value());
   }

@@ -104,6 +104,30 @@ ParsedYaml parse_yaml(const std::string& text) {
   return out;
 }
 
+const YamlNode* yaml_child(const YamlNode* map, const char* key) {
+  return map && map->is_map() ? map->find(key) : nullptr;
+}
+
+std::string yaml_text(const YamlNode* map, const char* key, const std::string& fallback) {
+  const YamlNode* value = yaml_child(map, key);
+  return value && value->is_text() ? value->text : fallback;
+}
+
+int64_t yaml_integer(const YamlNode* map, const char* key, int64_t fallback) {
+  const YamlNode* value = yaml_child(map, key);
+  return value && yaml_is_integer(*value) ? std::strtoll(value->text.c_str(), nullptr, 10) : fallback;
+}
+
+int yaml_int(const YamlNode* map, const char* key, int fallback) {
+  const int64_t value = yaml_integer(map, key, fallback);
+  return value == static_cast<int>(value) ? static_cast<int>(value) : fallback;
+}
+
+bool yaml_bool(const YamlNode* map, const char* key, bool fallback) {
+  const YamlNode* value = yaml_child(map, key);
+  return value && yaml_is_boolean(*value) ? yaml_boolean(*value) : fallback;
+}
+
 bool yaml_is_integer(const YamlNode& node) {
   if (!node.is_text() || !node.plain || node.text.empty() || node.text.size() > 18) return false;
   const size_t start = node.text[0] == '-' ? 1 : 0;

@@ -41,6 +41,13 @@ ParsedYaml parse_yaml(const std::string& text);
 
 // A value as JSON: plain numbers and booleans keep their type, the rest is text.
 Json to_json(const YamlNode& node);
+// Values of a map; one that is absent or of the wrong kind, which the schema check reports, is the fallback.
+// `map` may be null.
+const YamlNode* yaml_child(const YamlNode* map, const char* key);
+std::string yaml_text(const YamlNode* map, const char* key, const std::string& fallback = "");
+int64_t yaml_integer(const YamlNode* map, const char* key, int64_t fallback);
+int yaml_int(const YamlNode* map, const char* key, int fallback);  // also the fallback if it does not fit
+bool yaml_bool(const YamlNode* map, const char* key, bool fallback);
 // How plain scalars are read.
 bool yaml_is_integer(const YamlNode& node);
 bool yaml_is_number(const YamlNode& node);

@@ -9,9 +9,13 @@
 
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 #include "controller/nodes/states.h"
 
 namespace muster {
+
+MUSTER_RECORD(Mark::Reading, start, next, commits)
+
 namespace {
 
 constexpr size_t kBytes = 256;  // constant size, padded with spaces
@@ -75,18 +79,12 @@ std::optional<Mark::Reading> Mark::read() const {
   if (got != static_cast<ssize_t>(sizeof bytes)) return std::nullopt;
   const auto json = parse_json(std::string(bytes, sizeof bytes));
   if (!json.ok()) return std::nullopt;
-  Reading out;
-  JsonReader r(*json, "mark");
-  r.get("start", out.start);
-  r.get("next", out.next);
-  r.get("commits", out.commits);
-  if (!r.finish().ok()) return std::nullopt;
-  return out;
+  const auto reading = read_record<Reading>(*json, "mark");
+  return reading.ok() ? std::optional(*reading) : std::nullopt;
 }
 
 Status Mark::write(const Reading& reading, bool sync) {
-  std::string text =
-      dump_json(Json{{"start", reading.start}, {"next", reading.next}, {"commits", reading.commits}});
+  std::string text = dump_json(record_json(reading));
   text.resize(kBytes - 1, ' ');
   text += '\n';
   if (::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/alive.h"
 #include "controller/ports/prefix.h"
 #include "controller/store/mark.h"
 #include "controller/store/rows.h"
@@ -133,7 +134,7 @@ class SqliteStore : public Store {
     thread_ = std::thread([this] { write_loop(); });
   }
   ~SqliteStore() override {
-    *alive_ = false;
+    alive_.end();
     {
       const std::lock_guard hold(mutex_);
       stopping_ = true;
@@ -213,7 +214,7 @@ class SqliteStore : public Store {
       // shared: a Task must be copyable.
       auto answer = std::make_shared<std::pair<std::vector<Batch>, std::vector<Status>>>(std::move(group),
                                                                                          std::move(results));
-      post_([answer, alive = alive_] {
+      post_([answer, alive = alive_.watch()] {
         for (size_t i = 0; i < answer->first.size(); ++i)
           // Each callback is contained: if one throws, the others in the group must still get their results.
           if (*alive && answer->first[i].done)
@@ -240,7 +241,7 @@ class SqliteStore : public Store {
   Start start_;  // mark and commits: used by the writer thread
   bool complained_ = false;
   std::function<void(Reactor::Task)> post_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // reactor's thread
+  Alive alive_;  // reactor's thread
   int64_t reserved_run_ = 0, reserved_spec_ = 0;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -20,8 +20,9 @@ namespace muster {
 Result<std::string> make_ssh_key();
 Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment);
 
-// True for the names of muster's own keys (controller/power/provider/provider_install.h): operators can neither
-// set nor delete them, nor name them in a spec or a playbook, which would send them to a node or a BMC.
+// True for the names of muster's own keys (controller/power/provider/provider_install.h): operators can
+// neither set nor delete them, nor name them in a spec or a playbook, which would send them to a node or a
+// BMC.
 bool is_reserved_secret(const std::string& name);
 
 class Vault {

@@ -2,23 +2,22 @@
 // measurement as JSON on stdout.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
 #include <optional>
 #include <string>
 
+#include "base/command_line.h"
 #include "kernels/common/kernels.h"
 
 namespace muster::kernels {
 
 // Adds the --inject-flip option to a subcommand; its text is stored in `flip`.
-void add_flip(CLI::App& kernel, std::string& flip);
+void add_flip(Verb& kernel, std::string& flip);
 
 // Parses the command line and runs one kernel. `app` has a subcommand per kernel; `run` receives the name of
 // the one that was given and the parsed `flip`. Returns the exit status: 2 for bad usage, else exit_status().
 using RunKernel = std::function<Measurement(const std::string& kernel, const std::optional<Flip>& flip)>;
-int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, const RunKernel& run);
+int run_program(Verb& app, int argc, char** argv, const std::string& flip, const RunKernel& run);
 
 // Prints the measurement and exits at once, even if other threads are blocked. If several threads call it,
 // only the first call has an effect.

@@ -23,11 +23,11 @@ struct CountersOptions {
 // Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected,
 // network_errors, link_down, cpu_throttled; from lines in the kernel log: gpu_xids, machine_checks,
 // drive_errors (detail.kernel_log; Xids that do not indicate broken hardware: detail.kernel_log_noted, by
-// class); with a GPU driver, those of kernels/counters/gpu_counters.h. With RDMA ports also, as rates per hour since
-// the saved counters: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries, rdma_link_downs,
-// rdma_overruns, rdma_rnr_errors, rdma_retransmissions. A counter that cannot be read has no metric; one that
-// only root may read is listed with the reason in detail.not_looked_at: {METRIC: "needs root:
-// ..."}.
+// class); with a GPU driver, those of kernels/counters/gpu_counters.h. With RDMA ports also, as rates per
+// hour since the saved counters: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries,
+// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. A counter that cannot be read has no
+// metric; one that only root may read is listed with the reason in detail.not_looked_at: {METRIC: "needs
+// root: ..."}.
 Measurement run_counters(const Files& files, const CountersOptions& options);
 
 // --- kernel_log.cc

@@ -37,8 +37,8 @@ const Parts& parts_of(const NvmlCounts& counts, std::string_view metric) {
   const auto found = counts.find(std::string(metric));
   return found == counts.end() ? none : found->second;
 }
-std::optional<uint64_t> count_of(const NvmlCounts& counts, const std::string& metric,
-                                 const std::string& part) {
+std::optional<uint64_t> gpu_count_of(const NvmlCounts& counts, const std::string& metric,
+                                     const std::string& part) {
   const Parts& parts = parts_of(counts, metric);
   const auto found = parts.find(part);
   return found == parts.end() ? std::nullopt : std::optional<uint64_t>(found->second);
@@ -85,7 +85,7 @@ class Movement {
       if (is_on_a_board(gpu) && !active.count(gpu))
         gap = gpu + " reports no link, although its board connects every link";
     for (const auto& [part, up] : parts_of(before_, "nvlink_active"))
-      if (!count_of(now_.counts, "nvlink_active", part)) gap = part + " no longer reports its state";
+      if (!gpu_count_of(now_.counts, "nvlink_active", part)) gap = part + " no longer reports its state";
     report("nvlink_inactive", inactive, gap, "links");
     if (active.empty()) return;
     const auto fewest = std::min_element(active.begin(), active.end(),
@@ -97,10 +97,12 @@ class Movement {
     uint64_t gpus = 0;
     std::string gap;
     for (const auto& [gpu, present] : parts_of(now_.counts, "gpu_present")) {
-      const auto was = count_of(before_, "gpu_reasons", gpu), is = count_of(now_.counts, "gpu_reasons", gpu);
+      const auto was = gpu_count_of(before_, "gpu_reasons", gpu),
+                 is = gpu_count_of(now_.counts, "gpu_reasons", gpu);
       uint64_t time = 0;
       if (what.time) {
-        const auto earlier = count_of(before_, what.time, gpu), later = count_of(now_.counts, what.time, gpu);
+        const auto earlier = gpu_count_of(before_, what.time, gpu),
+                   later = gpu_count_of(now_.counts, what.time, gpu);
         if (earlier && later) time = moved_by(*earlier, *later);
       }
       const bool seen = ((was.value_or(0) | is.value_or(0)) & what.bit) != 0;
@@ -113,7 +115,7 @@ class Movement {
   void lost() {
     uint64_t gpus = 0;
     for (const auto& [gpu, present] : parts_of(before_, "gpu_present"))
-      if (!count_of(now_.counts, "gpu_present", gpu)) gpus += note("gpus_lost", gpu, 1);
+      if (!gpu_count_of(now_.counts, "gpu_present", gpu)) gpus += note("gpus_lost", gpu, 1);
     report("gpus_lost", gpus, "", "GPUs");
   }
 
@@ -159,14 +161,14 @@ class Movement {
                        [&](const auto& one) { return is_on_a_board(one.first); });
   }
   bool should_be_active(const std::string& part) const {
-    if (count_of(before_, "nvlink_active", part).value_or(0) > 0) return true;
+    if (gpu_count_of(before_, "nvlink_active", part).value_or(0) > 0) return true;
     const std::string gpu = gpu_of(part), link = part.substr(gpu.size());
     const auto model = now_.models.find(gpu);
     if (model == now_.models.end()) return false;
     size_t alike = 0, up = 0;
     for (const auto& [other, name] : now_.models)
       if (name == model->second)
-        ++alike, up += count_of(now_.counts, "nvlink_active", other + link).value_or(0) > 0;
+        ++alike, up += gpu_count_of(now_.counts, "nvlink_active", other + link).value_or(0) > 0;
     if (is_on_a_board(gpu)) return true;
     return alike >= kFewestAlike && 2 * up > alike;
   }

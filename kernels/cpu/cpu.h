@@ -1,4 +1,5 @@
-// Measurements of processors and memory, and what the machine should reach. As kernels/common/kernels.h says of all.
+// Measurements of processors and memory, and what the machine should reach. As kernels/common/kernels.h says
+// of all.
 #pragma once
 
 #include <cstddef>

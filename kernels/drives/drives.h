@@ -43,12 +43,12 @@ struct FioOptions {
 Measurement run_fio(const Files& files, Process& process, const FioOptions& options);
 
 // --- under.cc
-struct Under {                           // what a file system is stored on
+struct BackingDrives {                   // what a file system is stored on
   std::vector<std::string> drives = {};  // serials of whole disks, else kernel names; sorted
   std::string level = {};                // RAID level of an md array ("raid5"); empty: no md array
 };
 // Returns the drives that back this block device ("/dev/md127"); empty if it is not a block device.
-Under drives_under(const Files& files, const std::string& device);
+BackingDrives drives_under(const Files& files, const std::string& device);
 
 // --- checksum.cc
 struct ChecksumOptions {

@@ -29,7 +29,7 @@ namespace muster::kernels {
 namespace {
 
 constexpr const char* kByHand = "by-hand-";
-constexpr uint64_t kBlock = 1 << 20;
+constexpr uint64_t kFioBlock = 1 << 20;
 constexpr uint64_t kMostJobs = 64;
 
 // Jobs that write and read at the same time, each in its own part of the file.
@@ -37,12 +37,12 @@ struct Jobs {
   uint64_t count = 1, bytes_each = 0;
   uint64_t bytes() const { return count * bytes_each; }
 };
-Jobs jobs_of(const FioOptions& options, const Under& under) {
+Jobs jobs_of(const FioOptions& options, const BackingDrives& under) {
   const uint64_t wanted = static_cast<uint64_t>(std::max(options.jobs_per_drive, 0)) * under.drives.size();
-  const uint64_t most = std::min(options.size_bytes / kBlock, kMostJobs);
+  const uint64_t most = std::min(options.size_bytes / kFioBlock, kMostJobs);
   const uint64_t count = std::min(wanted, most);
   if (count < 2) return {1, options.size_bytes};
-  return {count, options.size_bytes / count / kBlock * kBlock};
+  return {count, options.size_bytes / count / kFioBlock * kFioBlock};
 }
 
 Command fio_command(const FioOptions& options, const Jobs& jobs, const std::string& file, bool direct) {
@@ -95,8 +95,8 @@ Result<Json> parse_output(const std::string& text) {
 }
 
 double number(const Json& job, const char* direction, const char* key) {
-  const auto pointer = Json::json_pointer(fmt::format("/{}/{}", direction, key));
-  return job.contains(pointer) && job[pointer].is_number() ? job[pointer].get<double>() : 0;
+  const Json value = job.value(Json::json_pointer(fmt::format("/{}/{}", direction, key)), Json());
+  return value.is_number() ? value.get<double>() : 0;
 }
 
 void read_jobs(const Json& report, uint64_t size_bytes, Measurement& out) {
@@ -217,7 +217,7 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
     return give_up(out, Outcome::refused, room.error().message);
   if (auto made = create(files, file, options.size_bytes); !made)
     return with_faulty_part(give_up(out, Outcome::failed, made.error().message), options);
-  const Under under = drives_under(files, mounted_source(files, options.mount.path));
+  const BackingDrives under = drives_under(files, mounted_source(files, options.mount.path));
   if (!under.drives.empty()) out.detail["drives"] = under.drives;
   if (!under.level.empty()) out.detail["level"] = under.level;
   const Jobs jobs = jobs_of(options, under);

@@ -12,7 +12,7 @@
 
 namespace muster::kernels {
 
-Under drives_under(const Files& files, const std::string& device) {
+BackingDrives drives_under(const Files& files, const std::string& device) {
   std::error_code error;
   const auto real = std::filesystem::canonical(files.real(device), error);
   if (error) return {};

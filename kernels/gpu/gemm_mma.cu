@@ -1,7 +1,8 @@
 // Matrix product with mma.sync: bf16 for compute capability 8.0 and later, fp8 (e4m3) for 8.9 and later.
 //
 // How to run:  muster-accept-gpu gemm --kernel own; muster-accept-gpu sdc --kernel own
-// Reference:   golden_product() (kernels/gpu/logic/gpu_logic.h); tests/unit/kernels/gpu_tiles_test.cc runs the same
+// Reference:   golden_product() (kernels/gpu/logic/gpu_logic.h); tests/unit/kernels/gpu_tiles_test.cc runs
+// the same
 //              index functions on the host for all threads of a block, and compares with a plain product.
 // Structure:   128 x 128 tile per block of eight warps, each 64 x 32. Operand tiles of 128 rows x 128 bytes
 //              are copied by cp.async into three stages of swizzled shared memory, and by ldmatrix into

@@ -1,6 +1,6 @@
 // Acceptance kernels for GPUs: matrix products, silent data corruption, memory, copies, collectives.
-// muster-accept-gpu (kernels/gpu/main.cc) runs one per process and prints its Measurement (kernels/common/kernels.h)
-// as JSON, one part per GPU.
+// muster-accept-gpu (kernels/gpu/main.cc) runs one per process and prints its Measurement
+// (kernels/common/kernels.h) as JSON, one part per GPU.
 //
 // Linking and calling these functions does not require a GPU: without driver, GPU or library the outcome is
 // `unavailable` with the reason, never a pass. This header uses no CUDA types. Threads: each function blocks

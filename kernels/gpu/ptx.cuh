@@ -1,5 +1,5 @@
-// PTX instructions that CUDA C++ cannot express, with the compute capability that each requires, and a thread's
-// share of a digest. Device code only.
+// PTX instructions that CUDA C++ cannot express, with the compute capability that each requires, and a
+// thread's share of a digest. Device code only.
 #pragma once
 
 #include "kernels/gpu/device.h"

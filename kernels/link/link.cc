@@ -23,6 +23,7 @@
 
 #include "kernels/link/link.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 #include "kernels/common/connection.h"
 #include "kernels/common/kernels.h"
 #include "kernels/common/turns.h"
@@ -73,22 +74,7 @@ struct Received {
   double seconds = 0;
   double mbps() const { return seconds > 0 ? static_cast<double>(bytes) / seconds / 1e6 : 0; }
 };
-Json to_json(const Received& r) {
-  return {{"bytes", r.bytes},
-          {"wrong_chunks", r.wrong_chunks},
-          {"first_wrong", r.first_wrong},
-          {"seconds", r.seconds}};
-}
-Result<Received> received_from_json(const Json& json) {
-  Received out;
-  JsonReader r(json, "result");
-  r.get("bytes", out.bytes);
-  r.get("wrong_chunks", out.wrong_chunks);
-  r.get("first_wrong", out.first_wrong);
-  r.get("seconds", out.seconds);
-  TRY_(r.finish());
-  return out;
-}
+MUSTER_RECORD(Received, bytes, wrong_chunks, first_wrong, seconds)
 
 void verify(const char* bytes, size_t length, uint64_t offset, Received& out) {
   const char* expected = pattern().data() + offset % kPeriod;
@@ -148,7 +134,7 @@ Result<uint64_t> serve(Connection& link, const Flip* flip, Turns& turns) {
       case end: {
         TRY(const Received received, receive_stream(link, header, nullptr));
         wrong += received.wrong_chunks;
-        const std::string text = dump_json(to_json(received));
+        const std::string text = dump_json(record_json(received));
         TRY_(link.send(result, 0, text.data(), text.size()));
         break;
       }
@@ -195,7 +181,7 @@ Result<ClientResult> measure_over(int fd, const LinkOptions& options) {
   TRY_(send_stream(link, each, flip && flip->part == 0 ? flip : nullptr));
   TRY(const Header reply, link.receive(result));
   TRY(const Json report, parse_json({link.body(), reply.length}));
-  TRY(out.sent, received_from_json(report));
+  TRY(out.sent, read_record<Received>(report, "result"));
   TRY_(link.send(go, static_cast<uint64_t>(each * 1000)));
   TRY(const Header first, link.receive());
   TRY(out.received, receive_stream(link, first, flip && flip->part == 1 ? flip : nullptr));
@@ -258,8 +244,8 @@ Measurement run_link(const Files& files, const LinkOptions& options) {
   out.metrics["receive_mbps"] = {measured->received.mbps(), "MB/s"};
   out.metrics["rtt_ms"] = {median(measured->rtt), "ms"};
   out.metrics["rtt_p99_ms"] = {percentile(measured->rtt, 0.99), "ms"};
-  out.detail["sent"] = to_json(measured->sent);
-  out.detail["received"] = to_json(measured->received);
+  out.detail["sent"] = record_json(measured->sent);
+  out.detail["received"] = record_json(measured->received);
   out.detail["retransmits"] = measured->retransmits;
   out.detail["pings"] = measured->rtt.size();
   if (options.turn.turn != Turn::none) out.detail["turn"] = turn_name(measured->turn);

@@ -1,6 +1,6 @@
 // Shared by the RDMA kernels: the RDMA ports of this machine, the pairing of ports of two machines, and
-// perftest's command line and output. Used by kernels/rdma/rdma.cc (measurements) and kernels/counters/counters.cc (names
-// of ports).
+// perftest's command line and output. Used by kernels/rdma/rdma.cc (measurements) and
+// kernels/counters/counters.cc (names of ports).
 //
 // Thread safety: stateless functions; each call reads the files again.
 #pragma once

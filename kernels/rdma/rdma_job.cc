@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/json_dump.h"
+#include "base/record.h"
 #include "host/rails.h"
 
 namespace muster::kernels::rdma {
@@ -15,7 +16,16 @@ namespace {
 
 constexpr int kMostSeconds = 3600, kMostIterations = 1000000;
 
+struct JobText {
+  bool latency = false;
+  Job job = {};
+};
+MUSTER_RECORD(JobText, lenient, latency, flat(job))
+
 }  // namespace
+
+MUSTER_RECORD(Job::Item, label, rail)
+MUSTER_RECORD(Job, seconds, iterations, gpu, items)
 
 NodeLock::NodeLock(const Files& files)
     : fd_(::open(files.real(kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {}
@@ -81,30 +91,15 @@ Json to_json(const Job& job, const char* op, bool labels_of_partner, const std::
 }
 
 Result<Job> job_from_json(const Json& json) {
-  Job job;
-  bool latency = false;
-  JsonReader r(json, "job");
-  r.allow_unknown();
-  r.get("latency", latency);
-  r.get("seconds", job.seconds);
-  r.get("iterations", job.iterations);
-  r.get("gpu", job.gpu);
-  const Json& items = r.raw("items");
-  TRY_(r.finish());
-  job.test = latency ? PerfTest::latency : PerfTest::bandwidth;
+  TRY(auto read, read_record<JobText>(json, "job"));
+  Job& job = read.job;
+  job.test = read.latency ? PerfTest::latency : PerfTest::bandwidth;
   if (job.seconds < 1 || job.seconds > kMostSeconds || job.iterations < 10 ||
-      job.iterations > kMostIterations || !items.is_array() || items.size() > kMostRails)
+      job.iterations > kMostIterations || job.items.size() > kMostRails)
     return fail(Code::invalid, "a value in the job is out of range");
-  for (const auto& one : items) {
-    Job::Item item;
-    JsonReader i(one, "job.items");
-    i.get("label", item.label);
-    i.get("rail", item.rail);
-    TRY_(i.finish());
+  for (const Job::Item& item : job.items)
     if (item.rail >= kMostRails) return fail(Code::invalid, "a rail number is out of range");
-    job.items.push_back(std::move(item));
-  }
-  return job;
+  return std::move(job);
 }
 
 Status say(Connection& link, uint32_t type, const Json& json) {

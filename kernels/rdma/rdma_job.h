@@ -1,6 +1,6 @@
-// The messages between two nodes that measure RDMA (kernels/rdma/rdma.cc): the abilities of each node, and which
-// test to run on which rails. Messages from the partner are untrusted and strictly parsed. Thread safety:
-// value types and stateless functions; a NodeLock belongs to one thread.
+// The messages between two nodes that measure RDMA (kernels/rdma/rdma.cc): the abilities of each node, and
+// which test to run on which rails. Messages from the partner are untrusted and strictly parsed. Thread
+// safety: value types and stateless functions; a NodeLock belongs to one thread.
 #pragma once
 
 #include <string>

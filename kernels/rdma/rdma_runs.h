@@ -1,5 +1,5 @@
-// Runs perftest on all rails of one job (kernels/rdma/rdma.cc). Threads: used by one thread; starts one thread per
-// rail, which finish() and the destructor join.
+// Runs perftest on all rails of one job (kernels/rdma/rdma.cc). Threads: used by one thread; starts one
+// thread per rail, which finish() and the destructor join.
 #pragma once
 
 #include <atomic>

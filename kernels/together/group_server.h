@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ports.h"
 #include "kernels/common/kernels.h"
 #include "kernels/together/loads.h"
 #include "kernels/together/socket.h"
@@ -18,7 +19,7 @@ namespace muster::together {
 
 struct ServeOptions {
   std::string bind = {};  // numeric address; members connect to it
-  uint16_t port = 7540;
+  uint16_t port = kGroupPort;
   std::vector<std::string> peers = {};  // numeric addresses
   double seconds = 600;                 // hard time limit
   double wait_seconds = 180;            // how long to wait for the first leader

@@ -5,12 +5,12 @@
 //     muster-accept group ... --bye                     stops the servers
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/command_line.h"
+#include "base/ports.h"
 #include "kernels/together/group_leader.h"
 #include "kernels/together/group_server.h"
 
@@ -20,11 +20,11 @@ struct GroupArguments {
   LeadOptions lead = {};
   ServeOptions serve = {};
   std::vector<std::string> members = {};  // NAME=ADDRESS
-  uint16_t port = 7540;
+  uint16_t port = kGroupPort;
   bool bye = false;
 };
 
-void declare_group(CLI::App& app, GroupArguments& arguments);
+void declare_group(Verb& app, GroupArguments& arguments);
 // Runs the subcommand `verb`; returns nothing if it is not one of these.
 std::optional<kernels::Measurement> run_group(const std::string& verb, GroupArguments& arguments);
 

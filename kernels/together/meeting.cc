@@ -22,8 +22,8 @@ namespace {
 
 using kernels::seconds_now;
 
-constexpr double kTryAgain = 0.1, kStrangerSeconds = 10;
-constexpr size_t kMostStrangers = 64;
+constexpr double kTryAgain = 0.1, kUnidentifiedSeconds = 10;
+constexpr size_t kMostUnidentified = 64;
 constexpr uint32_t kHelloMagic = 0x4d555448, kVersion = 1;
 
 struct Hello {
@@ -121,7 +121,7 @@ class Forming {
     for (auto& one : candidates_)
       if (watched[++at].revents != 0) advance(one);
     for (auto& one : candidates_)
-      if (one.rank < 0 && seconds_now() - one.since > kStrangerSeconds) one.done = true;
+      if (one.rank < 0 && seconds_now() - one.since > kUnidentifiedSeconds) one.done = true;
     candidates_.remove_if([](const Candidate& one) { return one.done; });
     if (watched.front().revents != 0) accept_all();
   }
@@ -130,9 +130,9 @@ class Forming {
     while (true) {
       Socket socket = accept_one(listening_.socket);
       if (socket.fd() < 0) return;
-      const auto strangers = std::count_if(candidates_.begin(), candidates_.end(),
-                                           [](const Candidate& one) { return one.rank < 0; });
-      if (static_cast<size_t>(strangers) >= kMostStrangers + size())  // drop the oldest, to make room
+      const auto unidentified = std::count_if(candidates_.begin(), candidates_.end(),
+                                              [](const Candidate& one) { return one.rank < 0; });
+      if (static_cast<size_t>(unidentified) >= kMostUnidentified + size())  // drop the oldest, to make room
         candidates_.erase(std::find_if(candidates_.begin(), candidates_.end(),
                                        [](const Candidate& one) { return one.rank < 0; }));
       candidates_.emplace_back();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/ports.h"
 #include "base/result.h"
 #include "kernels/together/loads.h"
 #include "kernels/together/mesh.h"
@@ -31,7 +32,7 @@ struct Work {
   std::vector<Member> members = {};  // by rank; the same list for every member
   std::string load = "allreduce";    // allreduce, training, nccl, gpu-training
   LoadOptions options = {};          // without node-specific folders and programs
-  uint16_t nccl_port = 7541;         // on the first member
+  uint16_t nccl_port = kNcclPort;    // on the first member
   double meet_seconds = 30;          // how long to wait until all members are connected
   double deadline_seconds = 180;     // in total; a rank that is not done by then is killed
 };

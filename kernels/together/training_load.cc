@@ -138,7 +138,7 @@ class Study {
   }
 
  private:
-  Work& work() { return study_.work; }
+  SequenceCounts& work() { return study_.work; }
   size_t ranks() const { return static_cast<size_t>(group_.size()); }
 
   Result<Side> side_by_side(int n) {

@@ -11,7 +11,7 @@
 
 namespace muster::together {
 
-struct Work {  // numbers of sequences
+struct SequenceCounts {  // numbers of sequences
   uint64_t strong = 0, weak_per_node = 0, split = 0;
 };
 
@@ -24,7 +24,7 @@ struct TrainingEntry {
 
 struct TrainingStudy {
   training::Shape shape = {};
-  Work work = {};
+  SequenceCounts work = {};
   std::vector<std::string> hosts = {};  // by rank
   bool simulated = false;               // energy comes from a simulated meter
   std::vector<TrainingEntry> entries = {};

@@ -96,7 +96,7 @@ struct TlsServerOptions {
 };
 
 enum class Trust {
-  stranger,
+  unknown,
   guest,  // unauthenticated, but may send bodies as large as authenticated clients
   known,
 };
@@ -109,12 +109,12 @@ struct HttpServerOptions {
   TlsServerOptions tls_options = {};
   int threads = 2;
   size_t max_body = 8 << 20;
-  size_t max_stranger_body = 64 << 10;
+  size_t max_unknown_body = 64 << 10;
   size_t max_bodies =
       256 << 20;  // limit, in bytes, for all bodies being received; beyond it: 503. Unauthenticated clients
                   // may use a quarter of it
-  size_t max_strangers_per_address = 64;
-  size_t max_strangers = 4096;
+  size_t max_unknown_per_address = 64;
+  size_t max_unknown_clients = 4096;
   // Returns how far the sender is trusted, from the header (no body yet) and the certificate. Runs on the
   // server's threads. Null: no client is authenticated, except that those on a Unix socket always are.
   std::function<Trust(const HttpRequest&)> trust = {};

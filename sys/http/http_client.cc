@@ -1,5 +1,5 @@
-// The client half of sys/http/http.h: requests written by hand over a blocking socket (sys/http/http_line.h), Beast
-// for parsing answers.
+// The client half of sys/http/http.h: requests written by hand over a blocking socket (sys/http/http_line.h),
+// Beast for parsing answers.
 //
 // No event loop: one call is one exchange, and every wait in it is bounded by the call's deadline.
 #include <fmt/format.h>

@@ -112,7 +112,7 @@ void Connection::close() {
   file_.close();
   release_body();
   std::lock_guard lock(core_->mutex);
-  if (core_->connections.erase(shared_from_this()) > 0 && !known_) core_->forget_stranger(remote_);
+  if (core_->connections.erase(shared_from_this()) > 0 && !known_) core_->forget_unknown(remote_);
 }
 
 void Connection::deadline(DurationMs ms) {
@@ -138,7 +138,7 @@ void Connection::note_peer() {
 void Connection::note_known() {
   if (std::exchange(known_, true)) return;
   std::lock_guard lock(core_->mutex);
-  core_->forget_stranger(remote_);
+  core_->forget_unknown(remote_);
 }
 
 bool Connection::reserve_body(uint64_t length) {
@@ -228,11 +228,10 @@ void Connection::check_header() {
   if (message.count(http::field::transfer_encoding) > 0) return refuse(411, "Content-Length is required");
   if (message.count(http::field::content_length) > 1 || message.count(http::field::host) > 1)
     return refuse(400, "Content-Length and Host may be given only once");
-  const Trust trust =
-      known_ || !core_->options.trust ? Trust::stranger : core_->options.trust(head_request());
+  const Trust trust = known_ || !core_->options.trust ? Trust::unknown : core_->options.trust(head_request());
   if (trust == Trust::known) note_known();
   const uint64_t length = parser_->content_length().value_or(0);
-  if (!known_ && trust != Trust::guest && length > core_->options.max_stranger_body)
+  if (!known_ && trust != Trust::guest && length > core_->options.max_unknown_body)
     return refuse(413, "the body is too large for an unauthenticated client");
   if (length > 0 && !reserve_body(length))
     return refuse(503, "too many bodies are being received; try again later");

@@ -36,27 +36,27 @@ struct Core {
   std::mutex mutex;
   bool stopping = false;
   std::set<std::shared_ptr<Connection>> connections;
-  std::map<std::string, size_t> strangers_of;  // address -> unauthenticated connections
-  size_t strangers = 0;                        // all of them
-  size_t bodies = 0;                           // bytes being received, by Content-Length
+  std::map<std::string, size_t> unknown_clients_of;  // address -> unauthenticated connections
+  size_t unknown_clients = 0;                        // all of them
+  size_t bodies = 0;                                 // bytes being received, by Content-Length
 
   // The mutex must be held. False: the limit of unauthenticated connections is reached.
-  bool admit_stranger(const std::string& address) {
+  bool admit_unknown(const std::string& address) {
     if (!options.unix_path.empty()) return true;
-    size_t& here = strangers_of[address];
-    if (strangers >= options.max_strangers || here >= options.max_strangers_per_address) {
-      if (here == 0) strangers_of.erase(address);
+    size_t& here = unknown_clients_of[address];
+    if (unknown_clients >= options.max_unknown_clients || here >= options.max_unknown_per_address) {
+      if (here == 0) unknown_clients_of.erase(address);
       return false;
     }
     ++here;
-    ++strangers;
+    ++unknown_clients;
     return true;
   }
-  void forget_stranger(const std::string& address) {
-    const auto found = strangers_of.find(address);
-    if (found == strangers_of.end()) return;
-    --strangers;
-    if (--found->second == 0) strangers_of.erase(found);
+  void forget_unknown(const std::string& address) {
+    const auto found = unknown_clients_of.find(address);
+    if (found == unknown_clients_of.end()) return;
+    --unknown_clients;
+    if (--found->second == 0) unknown_clients_of.erase(found);
   }
 
   // Posts work from other threads. Work is dropped once the server stops: it would never run, and would keep

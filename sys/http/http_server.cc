@@ -1,5 +1,5 @@
-// The server half of sys/http/http.h: Asio for sockets, Beast for parsing requests, and our own code for writing
-// responses (sys/http/http_connection.h).
+// The server half of sys/http/http.h: Asio for sockets, Beast for parsing requests, and our own code for
+// writing responses (sys/http/http_connection.h).
 //
 // One io_context, a fixed pool of threads, one strand per connection. This file has TLS, threads, and the
 // admission of connections.
@@ -153,7 +153,7 @@ class AsioServer : public HttpServer {
     {
       std::lock_guard lock(core_->mutex);
       if (core_->stopping || core_->connections.size() >= kMaxConnections) return;
-      if (!core_->admit_stranger(remote_of(address))) return;
+      if (!core_->admit_unknown(remote_of(address))) return;
       core_->connections.insert(connection);
     }
     connection->start();

@@ -1,5 +1,5 @@
-// One suite for all step modules: what every module promises in agent/core/step.h. A module without a sample here
-// fails the suite.
+// One suite for all step modules: what every module promises in agent/core/step.h. A module without a sample
+// here fails the suite.
 #include <unistd.h>
 
 #include <functional>

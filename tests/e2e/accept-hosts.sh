@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # running hosts are accepted over ssh, as root and as a plain user: each planted fault is named, no healthy host is, and nothing is left there
-# stands on: agent/{carried_programs,collect_facts,look_first,measure,node_share}* agent/checks base cli/{accept_hosts,destination,host_addresses,hosts_file}*
-# stands on: controller/hosts controller/plan/{hosts_spec,machine_parts}* controller/report/drift* kernels/* kernels/{together,training} lab/hosts*
-# stands on: playbooks/acceptance/{lab,lab-compare,beside-jobs}.yaml
+# stands on: agent/checks agent/facts/{collect_facts,node_share}* agent/measuring/{look_first,measure}* agent/work/carried_programs* base
+# stands on: cli/{accept_hosts,destination,host_addresses,hosts_file}* controller/hosts controller/plan/machine_parts* controller/report/drift* host
+# stands on: kernels/* kernels/cpu/{dgemm,expected_machine,sdc,stream}* kernels/{common,counters,drives,link,rdma,together,training} lab/hosts*
+# stands on: playbooks/acceptance/beside-jobs.yaml playbooks/acceptance/lab-compare.yaml playbooks/acceptance/lab.yaml sys
 source "$(dirname "$0")/lib.sh"
 [[ $EUID -eq 0 ]] || die "namespaces need root"
 dir=/var/tmp/muster-hosts   # as in README: with its roots, which are kept

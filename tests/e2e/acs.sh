@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # PCIe ACS: on by the kernel before, off after the playbook, off again after a reboot; one machine
-# stands on: agent/steps/gpu/acs* agent/steps/services controller/engines/local* controller/power/redfish*
-# stands on: playbooks/{acs,base,firewall,ssh,storage-local}.yaml
+# stands on: agent/steps/gpu/acs* agent/steps/services controller/engines/local_engine* controller/power/redfish* playbooks/acs.yaml
+# stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 
 # The lab's root ports sit behind an emulated IOMMU and have no GPUs below them, so the bridges are named in the spec.

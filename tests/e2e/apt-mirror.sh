@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # the spec's package mirror (network.apt): the image is built from it, and a node's own packages come from it and from nowhere else
-# stands on: agent/steps/packages controller/image/{bake,customize,layers,recipe}*
-# stands on: controller/spec/{apt_origin,reader_apt,reader_services}* images/debian-12.yaml lab/apt_proxy* controller/engines/local*
-# stands on: controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: agent/steps/packages controller/engines/local_engine* controller/image/service/bake* controller/image/{customize,layers,recipe}*
+# stands on: controller/power/redfish* controller/spec/apt_origin* controller/spec/reader/{reader_apt,reader_services}* images/debian-12.yaml
+# stands on: lab/apt_proxy* playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 # The lab's package proxy is a mirror, too: of the first plain-HTTP mirror of this computer. docs/lab.md
 mirror=http://10.20.0.1:3142/debian

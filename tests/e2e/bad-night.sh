@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # images that fail acceptance and that panic: the canary is back by itself, the rollout stops, others are untouched, the next start says why not
-# stands on: agent/* agent/{disk,image} agent/steps/* agent/steps/system controller/{bringup,image,plan,rollout,run}
-# stands on: controller/engines/local* controller/power/{power,redfish}* playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: agent/* agent/steps/system agent/steps/{accounts,command,group,not_applicable,stack_modules,step_modules,two_phase,wait_for}*
+# stands on: agent/storage/storage_state* agent/{boot,core,disk,facts,image,joining,link,measuring,work} controller/engines/local_engine*
+# stands on: controller/hosts/hosts_spec* controller/ports/{power,run_ports}* controller/power/redfish* controller/power/service/power_service*
+# stands on: controller/spec/hardware* controller/{bringup,current,executor,image,plan,rollout,run} playbooks/base.yaml playbooks/firewall.yaml
+# stands on: playbooks/ssh.yaml playbooks/storage-local.yaml
 # weakened by: BAD_NIGHTS
 source "$(dirname "$0")/lib.sh"
 cases=${BAD_NIGHTS:-acceptance panic}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # a BMC that answers 503 for a while is waited for; one that never powers on is quarantined, the others accepted, exit 3
-# stands on: controller/power/{bmc_json,logins,power,redfish,waiter,wrap}* controller/run lab/{bmc,fault,rack}* controller/engines/local*
-# stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: controller/engines/local_engine* controller/ports/{power,run_ports}* controller/power/service/power_service*
+# stands on: controller/power/{bmc_json,logins,redfish,waiter,wrap}* controller/{executor,run} lab/{bmc,fault,rack}* playbooks/base.yaml
+# stands on: playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 3 >"$work/cluster.yaml"
 lab_up

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # the emulated BMC satisfies third-party clients: python3-sushy and redfishtool, every profile, a FAKE machine behind it
-# stands on: base cli/lab_verb* lab/*
+# stands on: base cli/lab_verb* host lab lab/* sys
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 muster=${MUSTER_BUILD:-build}/muster

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # CephFS on three machines (Debian 13) over a storage network: cross-node checksum, node loss with a verified read, drain without a degraded group, removal
 # stands on: agent/steps/network/{networks,port_choice}* agent/storage/{ceph,health,metadata,parts,shared}*
-# stands on: controller/engines/{ceph,engine,local}* controller/link/storage_reports*
+# stands on: controller/engines/{ceph_engine,engine,local_engine,sections}* controller/link/storage_reports*
 # stands on: controller/plan/{drain,interconnect,storage_context,storage_leaders}* controller/power/redfish* images/debian-13.yaml
-# stands on: playbooks/{base,firewall,mpi,networks,ssh,storage-ceph,storage-local}.yaml playbooks/acceptance/lab.yaml
+# stands on: playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml playbooks/networks.yaml playbooks/ssh.yaml
+# stands on: playbooks/storage-ceph.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 playbooks="base, ssh, firewall, networks, storage-local, storage-ceph, mpi"
 spec_from_quickstart \

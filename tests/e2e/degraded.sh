@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # one node's link at a third and another's slow drive: accepted, degraded with the link named, degraded with the drive named; the report is signed
-# stands on: cli/{report_verb,verify_report}* controller/bringup/acceptance* controller/locate controller/plan/acceptance_steps*
-# stands on: controller/report kernels lab/fault* controller/engines/local* controller/power/redfish*
-# stands on: playbooks/{base,firewall,ssh,storage-local}.yaml playbooks/acceptance/lab-compare.yaml
+# stands on: cli/{report_verb,verify_report}* controller/bringup/acceptance* controller/engines/local_engine* controller/plan/acceptance_steps*
+# stands on: controller/power/redfish* controller/{locate,report} kernels/* kernels/{common,counters,cpu,drives,link,rdma,together,training}
+# stands on: lab/fault* playbooks/acceptance/lab-compare.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
+# stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 # No shared storage and no acceptance while installing: neither is what this test is about.
 small_spec 3 >"$work/cluster.yaml"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # two nodes with a mirror each mount what a third serves as the site would: accepted; the server goes, named at once and nothing hangs; it is back, all goes on
-# stands on: agent/steps/disk agent/storage/{external,health,nfs,parts,shared}* controller/engines/{engine,external,local}*
-# stands on: controller/link/storage_reports* controller/plan/external_storage* controller/power/redfish*
-# stands on: controller/spec/reader/reader_external* playbooks/{base,firewall,ssh,storage-external,storage-local,storage-nfs}.yaml
+# stands on: agent/steps/disk agent/storage/{external,health,nfs,parts,shared}* controller/engines/{engine,external_engine,local_engine,sections}*
+# stands on: controller/link/storage_reports* controller/plan/external_storage* controller/power/redfish* controller/spec/reader/reader_external*
+# stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-external.yaml playbooks/storage-local.yaml
+# stands on: playbooks/storage-nfs.yaml
 source "$(dirname "$0")/lib.sh"
 basics="base, ssh, firewall, storage-local, storage-external"
 key=$(sed -n 's/^  ops: //p' lab/quickstart.yaml)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # the installed kernel panics at its first boot from disk: one machine restarts by itself, one stands still until the deadline and is started again; both accepted
-# stands on: agent/image/boot_entry* controller/boot controller/power/{power,waiter}* controller/run lab/{boot_faults,fault,qemu}*
-# stands on: controller/engines/local* controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: agent/image/boot_entry* controller/engines/local_engine* controller/ports/{power,run_ports}* controller/power/service/power_service*
+# stands on: controller/power/{redfish,waiter}* controller/{boot,executor,run} lab/{boot_faults,fault,qemu_args,qemu_machine}* playbooks/base.yaml
+# stands on: playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 2 's/^limits: .*/limits: { netboot: 6 min, boot: 7 min }/' >"$work/cluster.yaml"
 # node02 with panic=0: a kernel that panicked stays as it is, as one that hangs does.

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # docs/first-cluster.md walked: the commands of its rehearsal and of sections 4 to 7, read from the page, show what the page says
-# stands on: agent/steps/system cli controller/{api,bringup,plan,report,run,spec} docs/first-cluster.md docs/specs/one-server.yaml
-# stands on: images/debian-12.yaml lab/{attach,down,up}* controller/engines/local* controller/power/redfish*
-# stands on: playbooks/{base,firewall,ssh,storage-local}.yaml playbooks/acceptance/lab.yaml
+# stands on: agent/steps/accounts* agent/steps/system cli
+# stands on: controller/api
+# stands on: controller/engines/local_engine* controller/hosts/hosts_spec* controller/ports/run_ports* controller/power/redfish*
+# stands on: controller/rollout/service controller/{bringup,current,executor,plan,report,run,spec} docs/first-cluster.md lab/one-server.yaml
+# stands on: images/debian-12.yaml lab/{attach,down,up}* playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
+# stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 page=docs/first-cluster.md
 # The commands of a section, with the names that "Rehearse it" gives.
@@ -13,7 +16,7 @@ mkdir -p "$walk" "$work/bin"
 ln -s "$(realpath "$muster")" "$work/bin/muster"
 printf '#!/bin/sh\nexec "$@"\n' >"$work/bin/sudo"
 chmod +x "$work/bin/sudo"
-ln -s "$PWD/docs" "$walk/docs"
+ln -s "$PWD/lab" "$walk/lab"
 export PATH=$work/bin:$PATH
 # One command, its questions answered with yes at a terminal: `up` asks nowhere else.
 at_terminal() {  # at_terminal SECONDS COMMAND-LINE
@@ -41,9 +44,8 @@ done
 # The rehearsal's preparation, as one script; packages are there already, and the lab goes down at the very end.
 commands "Rehearse it" | grep -vE 'scripts/deps\.sh|lab down|lab up' >"$work/prepare.sh"
 (cd "$walk" && bash -eu "$work/prepare.sh")
-echo "  ok: the spec is changed as the page says"
+echo "  ok: the spec is copied as the page says"
 cp "$walk/cluster.yaml" "$work/cluster.yaml"
-check "no placeholder of a real cluster is left" nowhere_in -E 'Micron|SAMSUNG|gateway' "$work/cluster.yaml"
 lab_up   # the page's command, and images of earlier tests
 unset MUSTER_SOCKET   # "`muster` finds the lab's controller by itself", here and in all that follows
 check "muster finds the lab's controller" sh -c "$muster status >/dev/null"

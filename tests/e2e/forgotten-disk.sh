@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # disks that look empty at their ends (zapped tables, zeroed beginnings, stripes): refused as OS and data disk (exit 4), never written
-# stands on: agent/facts/collect_facts* agent/disk controller/plan controller/engines/local* controller/power/redfish*
-# stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: agent/disk agent/facts/collect_facts* controller/engines/local_engine* controller/hosts/hosts_spec* controller/plan
+# stands on: controller/power/redfish* controller/spec/hardware* playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
+# stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 old='old, size: 1 GiB, serial_prefix: LABOLD, count: 12'
 spec() {  # spec OS-SERIAL DATA-SERIAL

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # a node with the distribution's full kernel and firmware (kernel: full, recipe debian-12-metal), as metal gets it: netbooted, imaged, configured; with declared network services
-# stands on: agent/{kernel_modules,ram_init}* agent/steps/{network,packages,system} controller/image
-# stands on: controller/plan/network_services* controller/spec/reader/reader_services* images/debian-12-metal.yaml
-# stands on: controller/engines/local* controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: agent/boot/{kernel_modules,ram_init}* agent/steps/{accounts,tcp}* agent/steps/{network,packages,system} controller/engines/local_engine*
+# stands on: controller/image controller/plan/network_services* controller/power/redfish* controller/spec/reader/reader_services*
+# stands on: images/debian-12-metal.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 # Nothing answers at these addresses: the test looks at the node's settings.
 services='  dns: [ 10.20.0.1 ]\n  search: [ lab.example ]\n  ntp: [ 10.20.0.1 ]\n  proxy: http://10.20.0.1:3142\ntime_zone: Europe/Berlin\n'

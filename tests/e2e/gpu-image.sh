@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # the GPU image for real (on demand: 3 GB of packages): driver, CUDA, NCCL, Slurm, Apptainer baked; built again in seconds; a node boots it
-# stands on: agent/steps/{packages,services,system} controller/image controller/engines/local* controller/power/redfish*
-# stands on: images/debian-13.yaml playbooks/{apptainer,base,firewall,gpu,hpc,mpi,scheduler,ssh,storage-local}.yaml
+# stands on: agent/steps/accounts* agent/steps/{packages,services,system} controller/engines/local_engine* controller/image controller/power/redfish*
+# stands on: images/debian-13.yaml playbooks/apptainer.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/gpu.yaml playbooks/hpc.yaml
+# stands on: playbooks/mpi.yaml playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 # Slurm and Open MPI are installed with their playbooks; the node runs those that a machine of its own can pass.
 baked="base, ssh, firewall, storage-local, mpi, scheduler, gpu, hpc, apptainer"

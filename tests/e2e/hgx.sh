@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # the reference cluster in small, five machines in four roles, SIMULATED GPUs: quick, then standard, accepted; then one rail, one drive, one GPU: each named
-# stands on: agent/* agent/{checks,image} agent/steps/* agent/steps/{disk,files,gpu,network,packages,services,system}
-# stands on: agent/storage/{health,metadata,mfscli,moosefs,nfs,parts,shared}* base cli hardware images/debian-13.yaml kernels lab/*
-# stands on: lab/stub-gpu controller/* controller/{api,boot,bringup,image,link,locate,nodes,plan,report,run,spec,store,trust}
-# stands on: controller/engines/{engine,local,moosefs,nfs}* controller/power/{power,redfish}*
-# stands on: playbooks/{apptainer,base,firewall,gpu-vendor,interconnect,mpi,networks,scheduler,ssh,storage-local,storage-nfs,storage-shared,tuning}.yaml
-# stands on: playbooks/acceptance/{quick,standard}.yaml docs/first-cluster.md
+# stands on: agent/* agent/storage/{health,metadata,mfscli,moosefs,nfs,parts,shared,storage_state}*
+# stands on: agent/{boot,checks,core,facts,image,joining,link,measuring,steps,work} base cli controller/*
+# stands on: controller/engines/{engine,local_engine,moosefs_engine,nfs_engine,sections}* controller/hosts/hosts_spec*
+# stands on: controller/options controller/ports/{power,prefix,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
+# stands on: controller/rollout/service controller/{api,boot,bringup,current,executor,image,link,locate,nodes,plan,report,run,spec,store,trust}
+# stands on: docs/first-cluster.md hardware host images/debian-13.yaml kernels/* kernels/{common,counters,cpu,drives,link,rdma,together,training} lab
+# stands on: lab/* lab/stub-gpu playbooks/acceptance/quick.yaml playbooks/acceptance/standard.yaml playbooks/apptainer.yaml playbooks/base.yaml
+# stands on: playbooks/firewall.yaml playbooks/gpu-vendor.yaml playbooks/interconnect.yaml playbooks/mpi.yaml playbooks/networks.yaml
+# stands on: playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml playbooks/storage-nfs.yaml playbooks/storage-shared.yaml
+# stands on: playbooks/tuning.yaml sys
 source "$(dirname "$0")/lib.sh"
 for tool in gpg gcc dpkg-deb python3; do command -v $tool >/dev/null || die "there is no $tool here"; done
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # a machine without a BMC is re-installed through the system it runs, by kexec or one boot of its loader; what cannot be is refused, or comes back as it was
-# stands on: agent/{adopt,agent,boot_network,boot_once,hand_over,kexec,ram_init,ram_network}* agent/image/boot_entry* cli/adopt*
-# stands on: controller/boot/{boot_service,kexec_order,ram_options}* controller/power/in_band* controller/run controller/ssh
-# stands on: controller/engines/local* controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: agent/boot/{boot_once,hand_over,kexec,ram_init,ram_network}* agent/core/agent* agent/image/{boot_entry,boot_network}*
+# stands on: agent/joining/adopt* cli/{adopt_host,adopt_verb}* controller/boot/service/{boot_service,kexec_order,ram_options}*
+# stands on: controller/engines/local_engine* controller/ports/run_ports* controller/power/{in_band,redfish}* controller/{executor,run,ssh}
+# stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 2 >"$work/cluster.yaml"
 # A RAM system that reaches no controller gives up after half of limits.netboot; the rest has to do for the way there and back: shutdown,

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # MooseFS: the master's machine dies, the spec names another: the files are there; the old one comes back, begins nothing, and follows
-# stands on: agent/storage/{health,metadata,mfscli,moosefs,parts,shared}* controller/engines/{engine,moosefs}*
-# stands on: controller/plan/storage_leaders* controller/power/redfish* playbooks/{base,firewall,ssh,storage-shared}.yaml
+# stands on: agent/storage/{health,metadata,mfscli,moosefs,parts,shared}* controller/engines/{engine,moosefs_engine,sections}*
+# stands on: controller/plan/storage_leaders* controller/power/redfish* playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
+# stands on: playbooks/storage-shared.yaml
 source "$(dirname "$0")/lib.sh"
 # The quickstart's three machines without the local arrays and MPI: this is about the shared file system.
 spec_from_quickstart -e 's/\[ base, .*mpi \]/[ base, ssh, firewall, storage-shared ]/' -e '/^ *fast:/d; /name: fast/d; /^  scratch:/d; /^acceptance:/d' \

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # the .deb packages under a real systemd: in a guest, whose own controller brings up another machine; upgraded, removed
-# stands on: CMakeLists.txt cmake/{package,version}.cmake
-# stands on: agent/* cli docs/first-cluster.md schema scripts/{package,package-lib}.sh systemd controller/*
-# stands on: controller/{api,boot,bringup,link,nodes,run,store,trust} controller/image/{image,transfer}* controller/power/redfish*
-# stands on: playbooks/{base,ssh}.yaml
+# stands on: CMakeLists.txt agent/* agent/image/boot_network* agent/storage/storage_state* agent/{boot,core,facts,joining,link,measuring,work} cli
+# stands on: cmake/package.cmake cmake/version.cmake controller/* controller/image/service/image_service* controller/image/{image,transfer}*
+# stands on: controller/options controller/ports/{prefix,run_ports,store}* controller/power/redfish* controller/rollout/service
+# stands on: controller/{api,boot,bringup,current,executor,link,nodes,run,store,trust} docs/first-cluster.md playbooks/base.yaml playbooks/ssh.yaml
+# stands on: schema scripts/package-lib.sh scripts/package.sh systemd
 source "$(dirname "$0")/lib.sh"
 # The same programs as of the commit before, one second older than these, for the upgrade; then the build folder is as it was. Only their
 # version is compiled. Which commit these are of they say themselves: HEAD may have another one that changed no program.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # PCIe error counters that are not zero: acceptance counts from where they stood, and names the port that moved
-# stands on: kernels/{counters,pcie}* lab/{fault,pcie_error,rack_pcie}* controller/engines/local* controller/power/redfish*
-# stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: controller/engines/local_engine* controller/power/redfish* kernels/counters/{counters,pcie}* lab/{fault,pcie_error,rack_pcie}*
+# stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 1 >"$work/cluster.yaml"
 lab_up

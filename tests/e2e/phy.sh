@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # two rented machines behind a provider's API: blank to accepted through the provider's own Debian; installed once, whatever is lost or killed
-# stands on: agent/{boot_network,hand_over,kexec,ram_init,ram_network}* cli/power*
-# stands on: controller/boot/{boot_service,kexec_order,ram_options}* controller/power/sakura
-# stands on: controller/power/{in_band,power,logins,reinstall,waiter,wrap}* controller/run controller/spec/{address,reader_nodes}* controller/ssh controller/trust/vault*
-# stands on: lab/{phy_api,rack_provider}* controller/engines/local* playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: agent/boot/{hand_over,kexec,ram_init,ram_network}* agent/image/boot_network* cli/{power_test,power_verb}*
+# stands on: controller/boot/service/{boot_service,kexec_order,ram_options}* controller/engines/local_engine*
+# stands on: controller/ports/{power,reinstall,run_ports}* controller/power/service/power_service* controller/power/{in_band,logins,waiter,wrap}*
+# stands on: controller/power/{provider,sakura} controller/spec/address* controller/spec/reader/reader_nodes* controller/trust/vault*
+# stands on: controller/{executor,run,ssh} lab/{phy_api,rack_provider}* playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
+# stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR/../..
 source scripts/chroot-lib.sh

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # a port that counts errors while two machines are measured: degraded, the port named by its MAC, and what was counted before is no finding; a cable that goes is counted
-# stands on: agent/steps/network controller/report kernels/{counters,own_port}* lab/{fault,lab_ports,qemu_args,rack_network}*
-# stands on: controller/engines/local* controller/power/redfish* playbooks/{base,firewall,networks,ssh,storage-local}.yaml
-# stands on: playbooks/acceptance/lab-compare.yaml
+# stands on: agent/steps/network agent/steps/tcp* controller/engines/local_engine* controller/power/redfish* controller/report
+# stands on: kernels/counters/counters* kernels/link/own_port* lab/{fault,lab_ports,qemu_args,rack_network}* playbooks/acceptance/lab-compare.yaml
+# stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/networks.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 # The full kernel: Debian's cloud kernel has no driver for the adapter that counts.
 small_spec 2 's/firewall, storage-local \]/firewall, networks, storage-local ]/' 's/kernel: cloud/kernel: full/' \

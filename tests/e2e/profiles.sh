@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # quick, standard and burn as they are shipped, with the lab's limits, on machines that mount MooseFS, NFS and Ceph
-# stands on: agent/checks agent/storage/{ceph,mfscli,moosefs,nfs,parts,shared}* controller/engines/{ceph,engine,local,moosefs,nfs}*
-# stands on: controller/report controller/plan/{acceptance_steps,simulated}* controller/power/redfish*
-# stands on: controller/spec/{drive_models,reader_acceptance,reader_lab}* hardware images/debian-13.yaml kernels
-# stands on: playbooks/{base,firewall,mpi,ssh,storage-ceph,storage-local,storage-nfs,storage-shared}.yaml
-# stands on: playbooks/acceptance/{burn,quick,standard}.yaml
+# stands on: agent/checks agent/storage/{ceph,mfscli,moosefs,nfs,parts,shared}*
+# stands on: controller/engines/{ceph_engine,engine,local_engine,moosefs_engine,nfs_engine,sections}* controller/plan/{acceptance_steps,simulated}*
+# stands on: controller/power/redfish* controller/report controller/spec/drive_models* controller/spec/reader/{reader_acceptance,reader_lab}* hardware
+# stands on: images/debian-13.yaml kernels/* kernels/{common,counters,cpu,drives,link,rdma,together,training} playbooks/acceptance/burn.yaml
+# stands on: playbooks/acceptance/quick.yaml playbooks/acceptance/standard.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml
+# stands on: playbooks/ssh.yaml playbooks/storage-ceph.yaml playbooks/storage-local.yaml playbooks/storage-nfs.yaml playbooks/storage-shared.yaml
 source "$(dirname "$0")/lib.sh"
 playbooks="base, ssh, firewall, storage-local, storage-shared, storage-nfs, storage-ceph, mpi"
 spec_from_quickstart \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # raid5, raid6 and raid10 on one machine's drives: made, mounted, there after a restart, readable without the drives they may lose, each lost drive named
-# stands on: agent/steps/disk controller/plan/disk_selection* controller/engines/local* controller/power/redfish*
-# stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: agent/steps/disk controller/engines/local_engine* controller/plan/disk_selection* controller/power/redfish* playbooks/base.yaml
+# stands on: playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 groups="five six ten"
 declare -A level=([five]=raid5 [six]=raid6 [ten]=raid10) count=([five]=3 [six]=4 [ten]=4)

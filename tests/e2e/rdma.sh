@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # RDMA in software between three machines with the full kernel: measured by the real perftest; a device that is gone, before and meanwhile, is named
-# stands on: agent/steps/network/rdma_ports* controller/plan/acceptance_steps* controller/report kernels/{connection,counters,rdma}*
-# stands on: controller/engines/local* controller/power/redfish* playbooks/{base,firewall,interconnect,mpi,ssh,storage-local}.yaml
-# stands on: playbooks/acceptance/lab.yaml
+# stands on: agent/steps/network/rdma_ports* controller/engines/local_engine* controller/plan/acceptance_steps* controller/power/redfish*
+# stands on: controller/report kernels/common/connection* kernels/counters/counters* kernels/rdma playbooks/acceptance/lab.yaml playbooks/base.yaml
+# stands on: playbooks/firewall.yaml playbooks/interconnect.yaml playbooks/mpi.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 # No acceptance while installing, no shared storage: this test has profiles of its own below.
 small_spec 3 's/storage-local \]/storage-local, mpi, interconnect ]/' 's/kernel: cloud/kernel: full/' 's/^lab:/vars: { soft_roce: "yes" }\nlab:/' >"$work/cluster.yaml"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # two machines with two rails of RoCE (soft-RoCE on each): RoCE v2 GIDs, MTU, nccl.conf, and perftest's traffic on the rail it was given and no other
-# stands on: agent/steps/network controller/plan/interconnect* controller/spec/reader/reader_rails* controller/engines/local*
-# stands on: controller/power/redfish* playbooks/{base,firewall,interconnect,mpi,networks,ssh,storage-local}.yaml
+# stands on: agent/steps/network agent/steps/tcp* controller/engines/local_engine* controller/plan/interconnect* controller/power/redfish*
+# stands on: controller/spec/reader/reader_rails* playbooks/base.yaml playbooks/firewall.yaml playbooks/interconnect.yaml playbooks/mpi.yaml
+# stands on: playbooks/networks.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 2 's/firewall, storage-local \]/firewall, networks, storage-local, mpi, interconnect ]/' 's/kernel: cloud/kernel: full/' \
   's/^users:/  rails: { count: 2, cidr: "10.100.{rail}.0\/24", mtu: 9000, kind: ethernet }\nusers:/' \

@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # three machines from blank to accepted; a second `up` changes nothing; no secret anywhere; nothing left behind
-# stands on: agent/* agent/{checks,disk,image} agent/steps/* agent/steps/{disk,files,network,packages,services,system}
-# stands on: agent/storage/{health,metadata,mfscli,moosefs,parts,shared}* base cli controller/*
-# stands on: controller/{api,boot,bringup,image,link,locate,nodes,plan,report,run,spec,store,trust}
-# stands on: controller/engines/{engine,local,moosefs}* controller/power/{bmc_json,logins,power,redfish,waiter,wrap}* hardware
-# stands on: images/debian-12.yaml kernels lab/* schema systemd playbooks/{base,firewall,mpi,ssh,storage-local,storage-shared}.yaml
-# stands on: playbooks/acceptance/lab.yaml
+# stands on: agent/* agent/steps/* agent/steps/{disk,files,network,packages,services,system}
+# stands on: agent/storage/{health,metadata,mfscli,moosefs,parts,shared,storage_state}*
+# stands on: agent/{boot,checks,core,disk,facts,image,joining,link,measuring,work} base cli controller/*
+# stands on: controller/engines/{engine,local_engine,moosefs_engine,sections}* controller/hosts/hosts_spec*
+# stands on: controller/options controller/ports/{power,prefix,run_ports,store}* controller/power/service/power_service*
+# stands on: controller/power/{bmc_json,logins,redfish,waiter,wrap}* controller/rollout/service
+# stands on: controller/{api,boot,bringup,current,executor,image,link,locate,nodes,plan,report,run,spec,store,trust} hardware host
+# stands on: images/debian-12.yaml kernels/* kernels/{common,counters,cpu,drives,link,rdma,together,training} lab lab/* playbooks/acceptance/lab.yaml
+# stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
+# stands on: playbooks/storage-shared.yaml schema sys systemd
 source "$(dirname "$0")/lib.sh"
 cp lab/quickstart.yaml "$work/cluster.yaml"
 

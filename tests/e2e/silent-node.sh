@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # a node that reboots, is cut off or lost its power is waited for and powered on by `up`, never re-imaged unasked
-# stands on: agent/core/agent* controller/{bringup,link,nodes,plan,run} controller/power/{power,redfish,waiter}*
-# stands on: controller/engines/local* playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: agent/core/agent* controller/engines/local_engine* controller/hosts/hosts_spec* controller/ports/{power,run_ports}*
+# stands on: controller/power/service/power_service* controller/power/{redfish,waiter}* controller/rollout/service controller/spec/hardware*
+# stands on: controller/{bringup,current,executor,link,nodes,plan,run} playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
+# stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 2 >"$work/cluster.yaml"
 lab_up

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # the software stack on four machines: Slurm with PMIx, monitoring, NFS and MooseFS with node loss, drain and removal, firewall
-# stands on: agent/* agent/steps/* agent/steps/{disk,files,network,packages,services,system}
-# stands on: agent/storage/{health,metadata,mfscli,moosefs,nfs,parts,shared}* base cli kernels controller/*
-# stands on: controller/{api,bringup,link,nodes,plan,report,run,spec,store} controller/engines/{engine,local,moosefs,nfs}*
-# stands on: controller/power/{power,redfish}*
-# stands on: playbooks/{base,firewall,hpc,monitoring,mpi,scheduler,ssh,storage-local,storage-nfs,storage-shared}.yaml
+# stands on: agent/* agent/image/boot_network* agent/steps/* agent/steps/{disk,files,network,packages,services,system}
+# stands on: agent/storage/{health,metadata,mfscli,moosefs,nfs,parts,shared,storage_state}* agent/{boot,core,facts,joining,link,measuring,work} base
+# stands on: cli controller/* controller/engines/{engine,local_engine,moosefs_engine,nfs_engine,sections}* controller/hosts/hosts_spec*
+# stands on: controller/options controller/ports/{power,prefix,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
+# stands on: controller/rollout/service controller/{api,bringup,current,executor,link,nodes,plan,report,run,spec,store} host kernels/*
+# stands on: kernels/{common,counters,cpu,drives,link,rdma,together,training} playbooks/base.yaml playbooks/firewall.yaml playbooks/hpc.yaml
+# stands on: playbooks/monitoring.yaml playbooks/mpi.yaml playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
+# stands on: playbooks/storage-nfs.yaml playbooks/storage-shared.yaml sys
 # weakened by: STACK_NODES
 source "$(dirname "$0")/lib.sh"
 playbooks="base, ssh, firewall, storage-local, storage-shared, storage-nfs, mpi, hpc, scheduler, monitoring"

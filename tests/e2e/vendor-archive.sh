@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # playbook gpu-vendor with a private archive of stub packages: its key, exact versions, holds, a mixed set refused, a module that DKMS builds
 # No vendor archive is reachable here. Versions, holds and refusals are apt's own doing, the module is DKMS'; the stubs do nothing else.
-# stands on: agent/steps/packages controller/image/{bake,layers}* images/debian-13.yaml controller/engines/local*
-# stands on: controller/power/redfish* playbooks/{base,firewall,gpu-vendor,ssh,storage-local}.yaml
+# stands on: agent/steps/packages controller/engines/local_engine* controller/image/layers* controller/image/service/bake* controller/power/redfish*
+# stands on: images/debian-13.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/gpu-vendor.yaml playbooks/ssh.yaml
+# stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 command -v gpg >/dev/null || die "apt-get install gnupg"
 driver=595.10.01 newer=595.20.02 port=8099

@@ -123,7 +123,7 @@ Output FakeMachine::ip(const std::vector<std::string>& argv) {
     }
     const Json& list = line == "ip -j -4 rule show" ? port.rules : port.routes;
     if (line == "ip -j -4 rule show" || line == "ip -j -4 route show table all")
-      out.insert(out.end(), list.begin(), list.end());
+      for (const Json& one : list) out.push_back(one);
   }
   if (line.rfind("ip -j", 0) != 0) return bad("unknown");
   return good(dump_json(out));

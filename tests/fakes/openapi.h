@@ -28,7 +28,7 @@ class OpenApi {
     for (const auto& [query, value] : request.query) check_query(*operation, name, query, value);
     for (const Json& one : operation->value("parameters", Json::array())) {
       const Json& parameter = resolve(one);
-      const std::string key = parameter.at("name");
+      const std::string key = parameter.at("name").get<std::string>();
       if (parameter.at("in") != "header" || !parameter.value("required", false)) continue;
       const auto given = request.headers.find(key);
       if (given == request.headers.end())

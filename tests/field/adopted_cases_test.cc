@@ -225,7 +225,7 @@ FIELD_CASE("cloud-init-etc-hosts: its module leaves the file alone") {
   host.machine.put("/etc/cloud/cloud.cfg", field_input("cloud-init-etc-hosts", "cloud.cfg"));
   host.machine.put("/etc/cloud/cloud.cfg.d/90-provider.cfg", "manage_etc_hosts: true\n");
   const Json names = {{"path", "/etc/hosts"}, {"content", "127.0.0.1 localhost\n10.20.0.31 gate01\n"}};
-  host.machine.put("/etc/hosts", names["content"]);
+  host.machine.put("/etc/hosts", names["content"].get<std::string>());
   CHECK(host.check("file", names) == Holds::no);  // right today, gone after a boot
   REQUIRE(host.apply("file", names).ok());
   CHECK(host.check("file", names) == Holds::yes);

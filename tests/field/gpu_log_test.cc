@@ -45,7 +45,7 @@ double count(const Measurement& reported, const std::string& metric) {
 double xids(const std::string& name, const std::string& file = "input.txt") {
   return count(looked(field_input(name, file)), "gpu_xids");
 }
-std::string part(const Measurement& reported) { return reported.detail["part"]; }
+std::string part(const Measurement& reported) { return reported.detail["part"].get<std::string>(); }
 size_t noted(const Measurement& reported, const std::string& group) {
   const Json all = reported.detail.value("kernel_log_noted", Json::object());
   return all.contains(group) ? all[group].size() : 0;

@@ -68,7 +68,7 @@ Memory memory_of(const std::string& name, int64_t less_mib = 0) {
   spec.nodes.resize(1);
   spec.nodes[0].name = "node01";
   const std::map<std::string, const HardwareFacts*> machines = {{"node01", &*arrived}};
-  out.real_memory = ClusterContext(spec, machines).of("").set->machines.at(0).at("memory_mib");
+  out.real_memory = ClusterContext(spec, machines).of("").set->machines.at(0).at("memory_mib").get<int64_t>();
   return out;
 }
 

@@ -57,8 +57,10 @@ Ran run(const std::string& arguments, const Environment& environment = {}) {
   argv.insert(argv.begin(), kProgram);
   return run_program(argv, environment);
 }
-std::string outcome(const Ran& ran) { return ran.json["outcome"]; }
-double metric(const Json& json, const std::string& name) { return json["metrics"][name]["value"]; }
+std::string outcome(const Ran& ran) { return ran.json["outcome"].get<std::string>(); }
+double metric(const Json& json, const std::string& name) {
+  return json["metrics"][name]["value"].get<double>();
+}
 std::string uuid(int gpu) { return fmt::format("GPU-00000000-0000-0000-0000-0000000000{:02x}", gpu); }
 bool blames(const Ran& ran, const std::string& words) {
   for (const auto& who : ran.json["blame"])

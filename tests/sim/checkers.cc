@@ -128,7 +128,8 @@ void Checkers::on_order_end(const std::string& node, const std::string& order, b
 void Checkers::on_disk_write(const std::string& node, const std::string& serial, const std::string& content) {
   for (const Action* a : actions_of(node)) {
     if (a->kind != ActionKind::image || a->params.value("disk_serial", "") != serial) continue;
-    const bool bound = a->params.value("content_hash", "") == content || a->params.value("allow_ours", false);
+    const bool bound =
+        a->params.value("content_hash", "") == content || a->params.value("allow_ours", false).get<bool>();
     if (!bound)
       world_.violated(
           "S1", node + ": disk " + serial + " is written although it holds something else than approved");

@@ -41,7 +41,7 @@ struct WantedPartition {
   std::string name, type;
   uint64_t size = 0;  // bytes; 0: the rest
 };
-struct WantedPartition {
+struct WantedPartitions {
   std::vector<WantedPartition> partitions;
   std::vector<WantedDisk> disks;
 };
@@ -72,8 +72,8 @@ Result<WantedPartition> wanted_partition(const Json& element) {
   return out;
 }
 
-Result<WantedPartition> wanted_partition(const Json& params) {
-  WantedPartition out;
+Result<WantedPartitions> wanted_partitions(const Json& params) {
+  WantedPartitions out;
   const Json& list = params.at("partitions");
   if (!list.is_array() || list.empty() || list.size() > 128)
     return fail(Code::invalid, "partition: 'partitions' must list 1 to 128 partitions");
@@ -93,7 +93,7 @@ Result<WantedPartition> wanted_partition(const Json& params) {
 }
 
 // Returns the positions of the partitions on a disk of this size: one after the other, in whole mebibytes.
-Result<std::vector<GptPartition>> layout(const WantedPartition& want, const WantedDisk& disk) {
+Result<std::vector<GptPartition>> layout(const WantedPartitions& want, const WantedDisk& disk) {
   std::vector<GptPartition> out;
   const uint64_t end = disk.size_bytes / kMiB * kMiB - std::min(disk.size_bytes / kMiB * kMiB, kMargin);
   uint64_t at = kMargin;
@@ -116,7 +116,7 @@ bool same_layout(const GptTable& table, const std::vector<GptPartition>& want) {
 }
 
 struct PartitionTarget {
-  const WantedDisk* wanted_partition = nullptr;
+  const WantedDisk* wanted = nullptr;
   DiskFacts disk;
   std::vector<GptPartition> layout;
   bool ours = false;         // the disk has exactly this table
@@ -130,7 +130,7 @@ std::string intent_of(const Files& files, const WantedDisk& disk) {
   return intent_path(files, "partition-" + sha256(key_of(disk)).substr(7, 16));
 }
 
-Result<std::vector<PartitionTarget>> look(const Files& files, const WantedPartition& want) {
+Result<std::vector<PartitionTarget>> look(const Files& files, const WantedPartitions& want) {
   TRY(const auto disks, resolve_disks(files, want.disks));
   std::vector<PartitionTarget> out;
   for (size_t i = 0; i < disks.size(); ++i) {
@@ -169,7 +169,7 @@ std::string words_of(const PartitionTarget& t) {
 }
 
 Result<CheckResult> check_partition(StepContext& context, const Json& params) {
-  TRY(const WantedPartition want, wanted_partition(params));
+  TRY(const WantedPartitions want, wanted_partitions(params));
   TRY(const auto targets, look(context.files, want));
   Diff diff;
   for (const auto& t : targets) {
@@ -224,7 +224,7 @@ Status make_table(StepContext& context, const PartitionTarget& t, BlockDevice de
 }
 
 // Checks the table on the disk, and waits until the kernel's view of it matches.
-Status confirm(StepContext& context, const WantedPartition& want) {
+Status confirm(StepContext& context, const WantedPartitions& want) {
   std::string lacking;
   for (int attempt = 0; attempt < 50; ++attempt) {
     TRY(const auto targets, look(context.files, want));
@@ -242,7 +242,7 @@ Status confirm(StepContext& context, const WantedPartition& want) {
 }
 
 Status apply_partition(StepContext& context, const Json& params) {
-  TRY(const WantedPartition want, wanted_partition(params));
+  TRY(const WantedPartitions want, wanted_partitions(params));
   TRY(const auto targets, look(context.files, want));
   // Every disk must be approved for writing before the first byte is written to any of them.
   std::vector<std::pair<const PartitionTarget*, BlockDevice>> held;

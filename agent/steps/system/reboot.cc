@@ -19,8 +19,8 @@ namespace muster::steps {
 namespace {
 
 constexpr const char* kNotes = "/run/muster/reboot";
-// {"boot_id", "reasons"} of the restart made by the current order; agent/work/work_runner.cc removes it when the
-// order ends.
+// {"boot_id", "reasons"} of the restart made by the current order; agent/work/work_runner.cc removes it when
+// the order ends.
 constexpr const char* kRecord = kRebootRecord;
 
 std::string boot_id(const Files& files) { return files.read_line("/proc/sys/kernel/random/boot_id"); }

@@ -20,13 +20,6 @@ constexpr int kUnknownScripts =
     1024;  // scripts sent while discovery is on, at most: the token of each is a row in the store
 constexpr char kUnknown[] = "unknown-";
 
-bool is_mac(const std::string& text) {
-  if (text.size() != 17) return false;
-  for (size_t i = 0; i < text.size(); ++i)
-    if (i % 3 == 2 ? text[i] != ':' : !std::isxdigit(static_cast<unsigned char>(text[i]))) return false;
-  return true;
-}
-
 // Makes text from an unknown machine safe for messages: short, only characters of names.
 std::string plain_word(const std::string& text) {
   constexpr size_t kLongest = 64;

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "controller/boot/boot.h"
-#include "controller/ports/options.h"
+#include "controller/options/options.h"
 #include "controller/spec/spec.h"
 #include "sys/reactor.h"
 

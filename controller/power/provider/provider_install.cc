@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 #include "base/utf8.h"
 #include "sys/log.h"
 
@@ -54,39 +55,14 @@ std::string node_of_install_record(const std::string& secret) {
   return secret.rfind(kRecord, 0) == 0 ? secret.substr(std::strlen(kRecord)) : "";
 }
 
-std::string to_text(const InstallRecord& r) {
-  return dump_json({{"server", r.server},
-                    {"image", r.image},
-                    {"os", r.os},
-                    {"address", r.address},
-                    {"user", r.user},
-                    {"old_host_key", r.old_host_key},
-                    {"old_boot_id", r.old_boot_id},
-                    {"key", r.key},
-                    {"stage", r.stage},
-                    {"requested", r.requested},
-                    {"locked", r.locked},
-                    {"approval", r.approval}});
-}
+MUSTER_RECORD(InstallRecord, server, image, os, address, user, old_host_key, opt(old_boot_id), key, stage,
+              requested, locked, opt(approval))
+
+std::string to_text(const InstallRecord& record) { return dump_json(record_json(record)); }
 
 Result<InstallRecord> install_record_from(const std::string& text) {
   TRY(const Json json, parse_json(text));
-  JsonReader r(json, "installation");
-  InstallRecord out;
-  r.get("server", out.server);
-  r.get("image", out.image);
-  r.get("os", out.os);
-  r.get("address", out.address);
-  r.get("user", out.user);
-  r.get("old_host_key", out.old_host_key);
-  r.get_or("old_boot_id", out.old_boot_id, {});  // older records lack it
-  r.get("key", out.key);
-  r.get("stage", out.stage);
-  r.get("requested", out.requested);
-  r.get("locked", out.locked);
-  r.get_or("approval", out.approval, {});  // older records lack it
-  TRY_(r.finish());
-  return out;
+  return read_record<InstallRecord>(json, "installation");
 }
 
 Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, DurationMs since_request,
@@ -159,7 +135,7 @@ struct ProviderInstall::Job {
 
 ProviderInstall::ProviderInstall(Reactor& reactor, Hooks hooks, const Times& times)
     : reactor_(reactor), hooks_(std::move(hooks)), times_(times) {}
-ProviderInstall::~ProviderInstall() { *alive_ = false; }
+ProviderInstall::~ProviderInstall() { alive_.end(); }
 
 bool ProviderInstall::gone(const JobPtr& job) const {
   const auto found = jobs_.find(job->node);
@@ -171,24 +147,24 @@ void ProviderInstall::call(const JobPtr& job, std::function<Result<T>()> work,
                            std::function<void(Result<T>)> then) {
   auto result = std::make_shared<Result<T>>(fail(Code::failed, "the call did not run"));
   hooks_.offload([result, work = std::move(work)] { *result = work(); },
-                 [this, alive = alive_, job, result, then = std::move(then)] {
-                   if (*alive && !gone(job)) then(std::move(*result));
-                 });
+                 alive_.wrap([this, job, result, then = std::move(then)] {
+                   if (!gone(job)) then(std::move(*result));
+                 }));
 }
 
 void ProviderInstall::later(const JobPtr& job, DurationMs delay, std::function<void()> then) {
-  reactor_.after(delay, [this, alive = alive_, job, then = std::move(then)] {
-    if (*alive && !gone(job)) then();
-  });
+  reactor_.after(delay, alive_.wrap([this, job, then = std::move(then)] {
+    if (!gone(job)) then();
+  }));
 }
 
 // Stores the record and continues only when it is durable.
 void ProviderInstall::keep(const JobPtr& job, std::function<void()> then) {
-  hooks_.save(job->node, to_text(job->record), [this, alive = alive_, job, then](Status saved) {
-    if (!*alive || gone(job)) return;
+  hooks_.save(job->node, to_text(job->record), alive_.wrap([this, job, then](Status saved) {
+    if (gone(job)) return;
     if (saved.ok()) return then();
     end(job, fail(Code::unavailable, "the installation cannot be recorded: " + saved.error().message), false);
-  });
+  }));
 }
 
 void ProviderInstall::end(const JobPtr& job, Status result, bool forget_record) {
@@ -263,9 +239,9 @@ void ProviderInstall::install(const std::string& node, const Json& order, Done d
   job->done = std::move(done);
   job->phase = reactor_.steady();
   jobs_[node] = job;
-  reactor_.post([this, alive = alive_, job] {
-    if (*alive && !gone(job)) resume(job);
-  });
+  reactor_.post(alive_.wrap([this, job] {
+    if (!gone(job)) resume(job);
+  }));
 }
 
 // If there is a record, the machine's state shows how far the installation got; otherwise none was ordered.
@@ -444,12 +420,12 @@ void ProviderInstall::provider_is_done(const JobPtr& job) {
   job->phase = reactor_.steady();
   keep(job, [this, job] {
     hooks_.note(job->node, "the provider has finished; waiting for the new system");
-    hooks_.power_on(job->node, [this, alive = alive_, job](Status on) {
-      if (!*alive || gone(job)) return;
+    hooks_.power_on(job->node, alive_.wrap([this, job](Status on) {
+      if (gone(job)) return;
       if (!on.ok() && (on.error().code == Code::denied || on.error().code == Code::invalid))
         return end(job, on, false);
       await_system(job);
-    });
+    }));
   });
 }
 
@@ -475,8 +451,8 @@ void ProviderInstall::await_system(const JobPtr& job) {
 }
 
 void ProviderInstall::hand_over(const JobPtr& job) {
-  hooks_.leave_order(job->node, [this, alive = alive_, job](const Result<Json>& order) {
-    if (!*alive || gone(job)) return;
+  hooks_.leave_order(job->node, alive_.wrap([this, job](const Result<Json>& order) {
+    if (gone(job)) return;
     if (!order.ok()) return end(job, order.error(), false);
     const DurationMs since = std::max(reactor_.steady() - job->phase, reactor_.now() - job->record.requested);
     job->leave = std::make_shared<Permit>();
@@ -493,7 +469,7 @@ void ProviderInstall::hand_over(const JobPtr& job) {
           if (left.ok() || left.error().code == Code::denied) return end(job, left, false);
           end(job, fail(Code::failed, left.error().message), false);
         });
-  });
+  }));
 }
 
 }  // namespace muster

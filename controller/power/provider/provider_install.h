@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "controller/ports/reinstall.h"
@@ -128,7 +129,7 @@ class ProviderInstall {
   Reactor& reactor_;
   const Hooks hooks_;
   const Times times_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
   std::map<std::string, JobPtr> jobs_;
 };
 

@@ -131,11 +131,11 @@ Status PhyAccount::connect(DurationMs deadline) {
     client.base = "https://" + options_.api;
     if (pin_.empty()) {  // connects without sending the token, so that an unverified peer does not get it
       client.insecure_first_use = true;
-      TRY(auto stranger, make_http_client(client));
+      TRY(auto unpinned, make_http_client(client));
       HttpRequest hello;
       hello.target = kBase;
-      TRY_(stranger->request(std::move(hello), deadline));
-      pin_ = stranger->peer_fingerprint();
+      TRY_(unpinned->request(std::move(hello), deadline));
+      pin_ = unpinned->peer_fingerprint();
       client.insecure_first_use = false;
     }
     client.pin_sha256 = pin_;

@@ -28,7 +28,7 @@ std::string panic_in(const std::string& line) {
 Consoles::Consoles(Reactor& reactor, std::string state, Hooks hooks, std::string program)
     : reactor_(reactor), folder_(std::move(state) + "/consoles"), hooks_(std::move(hooks)) {
   reader_ = std::make_unique<SolReader>(
-      [this, alive = alive_](const std::string& node, const std::string& bytes) {
+      [this, alive = alive_.watch()](const std::string& node, const std::string& bytes) {
         reactor_.post([this, alive, node, bytes] {
           if (*alive) receive(node, bytes);
         });
@@ -38,7 +38,7 @@ Consoles::Consoles(Reactor& reactor, std::string state, Hooks hooks, std::string
 }
 
 Consoles::~Consoles() {
-  *alive_ = false;
+  alive_.end();
   reactor_.cancel(timer_);
 }
 
@@ -48,9 +48,7 @@ void Consoles::tick() {
     listening_ = !wanted.empty();
     reader_->want(std::move(wanted));
   }
-  timer_ = reactor_.after(kLook, [this, alive = alive_] {
-    if (*alive) tick();
-  });
+  timer_ = reactor_.after(kLook, alive_.wrap([this] { tick(); }));
 }
 
 std::string Consoles::panic_since(const std::string& node, SteadyMs since) const {

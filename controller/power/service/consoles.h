@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
 #include "controller/power/service/token_mask.h"
 #include "controller/power/sol.h"
 #include "sys/reactor.h"
@@ -52,7 +53,7 @@ class Consoles {
   Reactor& reactor_;
   const std::string folder_;
   const Hooks hooks_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
   std::map<std::string, Console> consoles_;
   bool listening_ = false;
   bool folder_made_ = false;

@@ -28,7 +28,7 @@ PowerService::PowerService(RealReactor& reactor, std::string state, Lookup looku
     : reactor_(reactor),
       files_(std::move(state)),
       lookup_(std::move(lookup)),
-      hands_(reactor),
+      manual_tasks_(reactor),
       times_(times) {
   wait_by(real_waiter());
   const auto known = parse_json(files_.read(kPins).value_or("{}"));
@@ -52,7 +52,7 @@ std::optional<Person> PowerService::by_hand(const std::string& node) const {
 bool PowerService::request_manual(const std::string& node, ByHand::Task task, const Done& done) {
   if (!by_hand(node)) return false;
   if (const Status may = task == ByHand::Task::on ? Status(Ok{}) : may_switch_(node); may.ok())
-    hands_.request(node, task, done);
+    manual_tasks_.request(node, task, done);
   else
     reactor_.post([done, may] { done(may); });
   return true;
@@ -66,7 +66,7 @@ void PowerService::netboot(const std::string& node, Done done) {
 
 void PowerService::forget(const std::string& node) {
   if (forget_install_) forget_install_(node);
-  hands_.forget(node);
+  manual_tasks_.forget(node);
   const auto newest = netboots_.find(node);
   if (newest == netboots_.end()) return;
   if (const auto wanted = newest->second.lock()) *wanted = false;

@@ -52,8 +52,8 @@ class PowerService : public PowerPort {
     may_switch_ = std::move(may_switch);
   }
 
-  // Sets the functions that carry out reinstall() (controller/power/provider/provider_install.h) and that stop
-  // it.
+  // Sets the functions that carry out reinstall() (controller/power/provider/provider_install.h) and that
+  // stop it.
   void installer(std::function<void(const std::string& node, const Json& order, Done)> install,
                  std::function<void(const std::string& node)> forget) {
     install_ = std::move(install);
@@ -71,7 +71,7 @@ class PowerService : public PowerPort {
   void reinstall(const std::string& node, const Json& order, Done done) override;
   std::optional<Person> by_hand(const std::string& node) const override;
   // The manual tasks. The guard is called first, as for a BMC.
-  ByHand& hands() { return hands_; }
+  ByHand& manual_tasks() { return manual_tasks_; }
   // Only for operators' requests.
   void shut_down(const std::string& node, Done done);
   void boot_once_network(const std::string& node, Done done);
@@ -113,7 +113,7 @@ class PowerService : public PowerPort {
   RealReactor& reactor_;
   Files files_;
   Lookup lookup_;
-  ByHand hands_;
+  ByHand manual_tasks_;
   std::function<Status(const std::string&)> may_switch_ = [](const std::string&) { return Status(Ok{}); };
   std::function<void(const std::string&, const Json&, Done)> install_;
   std::function<void(const std::string&)> forget_install_;

@@ -2,8 +2,8 @@
 // column numbers, then the sum.
 #include <algorithm>
 #include <optional>
-#include <regex>
 
+#include "base/scan.h"
 #include "controller/report/import/import_lines.h"
 
 namespace muster {
@@ -41,10 +41,17 @@ void finish(const Test& test, const std::string& model, Imported& out) {
 // "Process 0 (host): device 0: ..."; nullopt for other lines, including the title "Device to Device Latency
 // ... (ns)".
 std::optional<std::string> device_of(const std::string& line) {
-  static const std::regex start(R"(^(?:Process \d{1,6} \([^)]{1,200}\): )?[Dd]evice \d{1,6}: )");
-  std::smatch found;
-  if (!std::regex_search(line, found, start, std::regex_constants::match_continuous)) return {};
-  const std::string model = found.suffix();
+  constexpr size_t kLongestNumber = 6, kLongestHost = 200;
+  Scan scan(line);
+  const auto number = [&] { return !scan.take(is_digit, kLongestNumber).empty(); };
+  if (scan.skip("Process ")) {
+    const auto host = [](char c) { return c != ')'; };
+    if (!number() || !scan.skip(" (") || scan.take(host, kLongestHost).empty() || !scan.skip("): "))
+      return {};
+  }
+  if (!scan.skip("Device ") && !scan.skip("device ")) return {};
+  if (!number() || !scan.skip(": ")) return {};
+  const std::string model(scan.rest());
   return model.substr(0, model.rfind(" ("));
 }
 

@@ -58,13 +58,13 @@ std::map<std::string, std::string> reasons_of(const View& view, const std::vecto
     if (one.group >= 0) reason += ": " + view.groups[static_cast<size_t>(one.group)].name;
     if (one.reason == Reason::no_way) reason += ": " + view.nodes[one.node].way_reason;
     const auto back = row.postponed.find(view.nodes[one.node].name);
-    if (is_of_this_night(one.reason) && back != row.postponed.end()) reason += ": " + back->second.reason;
+    if (is_of_this_window(one.reason) && back != row.postponed.end()) reason += ": " + back->second.reason;
   }
   return out;
 }
 
-// In a window longer than this, a start begins the next night, and does not wait for the end of the window.
-constexpr DurationMs kAnotherNight = 20 * 60 * kMinute;
+// In a window longer than this, a later start begins the next one before this one's end.
+constexpr DurationMs kAnotherWindow = 20 * 60 * kMinute;
 
 bool is_another_spec(const Error& error) {
   return error.code == Code::invalid || error.code == Code::not_found;
@@ -79,15 +79,8 @@ Row row_for(const std::optional<Record>& record, const std::string& target) {
 }  // namespace
 
 RolloutService::~RolloutService() {
-  *alive_ = false;
+  alive_.end();
   if (timer_) reactor_.cancel(timer_);
-}
-
-template <typename Function>
-auto RolloutService::guarded(Function work) {
-  return [alive = alive_, work = std::move(work)](auto&&... answer) mutable {
-    if (*alive) work(std::forward<decltype(answer)>(answer)...);
-  };
 }
 
 // ---- turns
@@ -146,7 +139,7 @@ void RolloutService::rest() {
     turn();
   }
   if (busy_ || !std::exchange(again_, false)) return;
-  reactor_.post(guarded([this] { step(); }));
+  reactor_.post(alive_.wrap([this] { step(); }));
 }
 
 void RolloutService::later(const std::string& why) {
@@ -154,10 +147,10 @@ void RolloutService::later(const std::string& why) {
     log::warning("the rollout's next step will be retried", {{"why", why}});
   trouble_ = why;
   if (!timer_)
-    timer_ = reactor_.after(kAgain, guarded([this] {
-                              timer_ = 0;
-                              step();
-                            }));
+    timer_ = reactor_.after(kAgain, alive_.wrap([this] {
+      timer_ = 0;
+      step();
+    }));
   rest();
 }
 
@@ -165,7 +158,7 @@ void RolloutService::save(Record next, Work then) {
   busy_ = true;
   RolloutRow row{next.id, reactor_.now(), to_text(next)};
   store_.write({std::move(row)},
-               guarded([this, next = std::move(next), then = std::move(then)](Status written) mutable {
+               alive_.wrap([this, next = std::move(next), then = std::move(then)](Status written) mutable {
                  if (!written.ok())
                    return later("the rollout's record cannot be written: " + written.error().message);
                  record_ = std::move(next);
@@ -184,14 +177,14 @@ void RolloutService::save_for(Record next, const Done& done) {
     old.ended = reactor_.now();
     rows.insert(rows.begin(), RolloutRow{old.id, reactor_.now(), to_text(old)});
   }
-  store_.write(std::move(rows), guarded([this, next = std::move(next), done](Status written) mutable {
-                 if (written.ok()) {
-                   record_ = std::move(next);
-                   port_.changed(*record_);
-                 }
-                 done(written.ok() ? Result<Json>(record_shown(*record_)) : Result<Json>(written.error()));
-                 go_on();
-               }));
+  store_.write(std::move(rows), alive_.wrap([this, next = std::move(next), done](Status written) mutable {
+    if (written.ok()) {
+      record_ = std::move(next);
+      port_.changed(*record_);
+    }
+    done(written.ok() ? Result<Json>(record_shown(*record_)) : Result<Json>(written.error()));
+    go_on();
+  }));
 }
 
 bool RolloutService::going_on() const {
@@ -226,7 +219,7 @@ void RolloutService::finish_batch(const Underway& batch) {
   const auto over = port_.ended(batch.run);
   if (!over.ok()) return later(over.error().message);
   if (!*over) return later("");  // the end of a held run (held_run.h) is not announced
-  port_.read_end(batch.run, guarded([this](Result<RunEnd> end) { judge(std::move(end)); }));
+  port_.read_end(batch.run, alive_.wrap([this](Result<RunEnd> end) { judge(std::move(end)); }));
 }
 
 void RolloutService::judge(Result<RunEnd> end) {
@@ -264,12 +257,12 @@ void RolloutService::choose() {
 
 void RolloutService::find_ways(std::shared_ptr<SeenCluster> seen) {
   const auto nodes = to_find_ways_of(seen->view);
-  port_.find_ways(nodes, guarded([this, seen](Result<std::vector<NodeWay>> ways) {
-                    if (!ways.ok()) return later(ways.error().message);
-                    ways_ = std::move(ways).value();
-                    put_ways(seen->view, ways_);
-                    act(*seen, next(seen->view, *record_->row));
-                  }));
+  port_.find_ways(nodes, alive_.wrap([this, seen](Result<std::vector<NodeWay>> ways) {
+    if (!ways.ok()) return later(ways.error().message);
+    ways_ = std::move(ways).value();
+    put_ways(seen->view, ways_);
+    act(*seen, next(seen->view, *record_->row));
+  }));
 }
 
 void RolloutService::act(const SeenCluster& seen, const Answer& answer) {
@@ -278,7 +271,7 @@ void RolloutService::act(const SeenCluster& seen, const Answer& answer) {
   Record next = *record_;
   next.row = with_answer(std::move(*next.row), answer);
   const bool over = next.row->stage != record_->row->stage || next.row->stop != record_->row->stop;
-  const bool for_now = answer.wait == WaitFor::night || answer.wait == WaitFor::resume ||
+  const bool for_now = answer.wait == WaitFor::next_window || answer.wait == WaitFor::resume ||
                        (answer.what == Do::wait && !seen.view.window_open);
   if (over) next.ended = reactor_.now();
   if (over || for_now) next.left = reasons_of(seen.view, answer.left, *next.row);
@@ -292,9 +285,9 @@ void RolloutService::act(const SeenCluster& seen, const Answer& answer) {
 void RolloutService::order(const SeenCluster& seen, const Answer& answer) {
   const BatchOrder batch{names_of(seen.view, answer.batch.nodes), names_of(seen.view, answer.batch.prefetch),
                          answer.batch.failure_budget};
-  port_.plan(batch, guarded([this, seen, answer](Result<PlannedBatch> made) {
-               planned(seen, answer, std::move(made));
-             }));
+  port_.plan(batch, alive_.wrap([this, seen, answer](Result<PlannedBatch> made) {
+    planned(seen, answer, std::move(made));
+  }));
 }
 
 void RolloutService::planned(const SeenCluster& seen, const Answer& answer, Result<PlannedBatch> made) {
@@ -338,7 +331,7 @@ void RolloutService::begin_run(const SeenCluster& seen, const Answer& answer, co
   const std::string by = fmt::format("{}, approved by {}", run_tag(next.id, number), next.approval.by);
   save(std::move(next), [this, digest, by, number] {
     port_.start(digest, by,
-                guarded([this, number](Result<int64_t> run) { started(number, std::move(run)); }));
+                alive_.wrap([this, number](Result<int64_t> run) { started(number, std::move(run)); }));
   });
 }
 
@@ -382,11 +375,11 @@ void RolloutService::plan(Done done) {
   if (!looked.ok()) return done(looked.error());
   const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
   const auto nodes = to_find_ways_of(seen->view);
-  port_.find_ways(nodes, guarded([this, seen, done = std::move(done)](Result<std::vector<NodeWay>> ways) {
-                    if (!ways.ok()) return done(ways.error());
-                    put_ways(seen->view, *ways);
-                    done(plan_shown(*seen));
-                  }));
+  port_.find_ways(nodes, alive_.wrap([this, seen, done = std::move(done)](Result<std::vector<NodeWay>> ways) {
+    if (!ways.ok()) return done(ways.error());
+    put_ways(seen->view, *ways);
+    done(plan_shown(*seen));
+  }));
 }
 
 Json RolloutService::plan_shown(SeenCluster& seen) const {
@@ -432,7 +425,7 @@ void RolloutService::start(Done done) {
     if (!next.ok()) return answer(next.error());
     const TimeMs now = reactor_.now(), until = record_->window_until;
     const bool already = next->id == record_->id && going_on() &&
-                         now < std::min(until, until - seen->rollout.window + kAnotherNight);
+                         now < std::min(until, until - seen->rollout.window + kAnotherWindow);
     if (!already)
       return save_for(std::move(next).value(), [answer](Result<Json> shown) {
         if (shown.ok()) (*shown)["begun"] = true;

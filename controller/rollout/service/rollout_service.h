@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
 #include "base/json.h"
 #include "controller/ports/store.h"
 #include "controller/rollout/next.h"
@@ -88,14 +89,11 @@ class RolloutService {
   void go_on();
   void rest();
   void later(const std::string& why);
-  // Wraps `work` so that it does nothing once this object is destroyed.
-  template <typename Function>
-  auto guarded(Function work);
 
   Reactor& reactor_;
   Store& store_;
   RolloutPort& port_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
   bool begun_ = false, loaded_ = false;
   std::optional<rollout::Record> record_;
   bool busy_ = false, again_ = false;

@@ -119,7 +119,7 @@ Result<Bringup::Request> RolloutWorld::request_for(const BatchOrder& order) {
 void RolloutWorld::plan(const BatchOrder& order, std::function<void(Result<PlannedBatch>)> done) {
   const auto request = request_for(order);
   if (!request.ok()) return done(request.error());
-  parts_.bringup.plan_and_store(*request, {}, [done = std::move(done)](Result<Bringup::MadePtr> made) {
+  parts_.bringup.plan_and_store(*request, {}, [done = std::move(done)](Result<MadePlanPtr> made) {
     if (!made.ok()) return done(made.error());
     done(PlannedBatch{(*made)->digest, (*made)->plan, (*made)->refusals});
   });
@@ -154,9 +154,7 @@ void RolloutWorld::read_end(int64_t run, std::function<void(Result<RunEnd>)> don
         auto read = read_run(*archive, row, RunRows::turns);
         *end = read.ok() ? end_of(*read, *nodes) : Result<RunEnd>(read.error());
       },
-      [alive = alive_, end, done = std::move(done)] {
-        if (*alive) done(std::move(*end));
-      });
+      alive_.wrap([end, done = std::move(done)] { done(std::move(*end)); }));
 }
 
 void RolloutWorld::changed(const Record& record) { parts_.changed(record); }

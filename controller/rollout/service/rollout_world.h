@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alive.h"
 #include "controller/bringup/bringup.h"
 #include "controller/link/storage_reports.h"
 #include "controller/rollout/service/rollout_port.h"
@@ -28,7 +29,7 @@ class RolloutWorld : public RolloutPort {
     PlanWorker::Offload offload;
   };
   explicit RolloutWorld(Parts parts) : parts_(std::move(parts)) {}
-  ~RolloutWorld() override { *alive_ = false; }
+  ~RolloutWorld() override { alive_.end(); }
 
   Result<SeenCluster> look() override;
   void find_ways(const std::vector<std::string>& nodes,
@@ -51,7 +52,7 @@ class RolloutWorld : public RolloutPort {
   Result<Bringup::Request> request_for(const BatchOrder& order);
 
   Parts parts_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
   SpecPtr served_by_;  // the revision that serving_ was made from
   rollout::Serving serving_;
 };

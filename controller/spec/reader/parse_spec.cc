@@ -43,20 +43,6 @@ ParsedSpec parse_spec(const std::string& text, const SpecNames& names) {
 
 // ---- access ----
 
-const YamlNode* SpecReader::child(const YamlNode* map, const char* key) {
-  return map && map->is_map() ? map->find(key) : nullptr;
-}
-
-std::string SpecReader::text(const YamlNode* map, const char* key) {
-  const YamlNode* value = child(map, key);
-  return value && value->is_text() ? value->text : "";
-}
-
-int64_t SpecReader::integer(const YamlNode* map, const char* key, int64_t fallback) {
-  const YamlNode* value = child(map, key);
-  return value && yaml_is_integer(*value) ? std::strtoll(value->text.c_str(), nullptr, 10) : fallback;
-}
-
 void SpecReader::error(const YamlNode& at, const std::string& path, std::string message) {
   errors_.push_back({at.line, at.column, path, std::move(message)});
 }
@@ -100,10 +86,12 @@ ParsedSpec SpecReader::read() {
   assign_addresses();
   assign_rails();
   read_storage();
+  std::vector<std::string> in_file;
+  for (const NodeSpec& node : spec_.nodes) in_file.push_back(node.name);
   std::sort(spec_.nodes.begin(), spec_.nodes.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   read_rollout();
-  return {std::move(spec_), std::move(errors_)};
+  return {std::move(spec_), std::move(errors_), std::move(in_file)};
 }
 
 Subnet SpecReader::read_subnet(const YamlNode* network, const char* name, std::optional<Cidr>& cidr) {

@@ -10,7 +10,8 @@ namespace muster {
 
 struct ParsedSpec {
   Spec spec;
-  std::vector<SpecError> errors;  // empty: usable
+  std::vector<SpecError> errors;        // empty: usable
+  std::vector<std::string> names = {};  // of the nodes, in the order of the file
 };
 // Names that exist outside the file, in addition to the spec's own playbooks; with an empty list they are not
 // checked.

@@ -36,9 +36,11 @@ class SpecReader {
 
  private:
   // Access to values; one of the wrong kind counts as absent.
-  static std::string text(const YamlNode* map, const char* key);
-  static const YamlNode* child(const YamlNode* map, const char* key);
-  static int64_t integer(const YamlNode* map, const char* key, int64_t fallback);
+  static std::string text(const YamlNode* map, const char* key) { return yaml_text(map, key); }
+  static const YamlNode* child(const YamlNode* map, const char* key) { return yaml_child(map, key); }
+  static int64_t integer(const YamlNode* map, const char* key, int64_t fallback) {
+    return yaml_integer(map, key, fallback);
+  }
   void error(const YamlNode& at, const std::string& path, std::string message);
   // For values that are checked once per name in a range: reports only the first error.
   void error_once(const YamlNode& at, const std::string& path, std::string message);

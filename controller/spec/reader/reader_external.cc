@@ -3,8 +3,7 @@
 // by the agent.
 #include <fmt/format.h>
 
-#include <regex>
-
+#include "base/scan.h"
 #include "controller/engines/engine.h"
 #include "controller/engines/sections.h"
 #include "controller/spec/reader/reader.h"
@@ -12,21 +11,67 @@
 namespace muster {
 namespace {
 
-struct Form {
-  const char *pattern, *words;
-};
+bool is_word(char c) { return is_alphanumeric(c) || c == '_' || c == '.' || c == '-'; }
+
+// The rest is a path: "/", "/export/a".
+bool is_path(Scan scan) {
+  if (!scan.skip("/")) return false;
+  scan.take([](char c) { return is_word(c) || c == '/' || c == '+' || c == '@'; });
+  return scan.ended();
+}
+
+bool skip_name(Scan& scan, bool (*is)(char)) {
+  if (!scan.skip(1, is_alphanumeric)) return false;
+  scan.take(is);
+  return true;
+}
+
+// "10.0.0.5:/export", "[fd00::1]:/export"
+bool is_nfs_source(Scan scan) {
+  if (scan.skip("[")) {
+    if (scan.take([](char c) { return is_hex(c) || c == ':' || c == '.'; }).empty() || !scan.skip("]"))
+      return false;
+  } else if (!skip_name(scan, is_word)) {
+    return false;
+  }
+  return scan.skip(":") && is_path(scan);
+}
+
+bool skip_uuid(Scan& scan) {
+  const auto is_digit_of_it = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); };
+  if (!scan.skip(8, is_digit_of_it)) return false;
+  for (int i = 0; i < 3; ++i)
+    if (!scan.skip("-") || !scan.skip(4, is_digit_of_it)) return false;
+  return scan.skip("-") && scan.skip(12, is_digit_of_it);
+}
+
+// "hpc@11111111-2222-8333-a444-555555555555.scratch=/path"
+bool is_ceph_source(Scan scan) {
+  return skip_name(scan, is_word) && scan.skip("@") && skip_uuid(scan) && scan.skip(".") &&
+         !scan.take(is_word).empty() && scan.skip("=") && is_path(scan);
+}
+
+// "10.0.0.5@o2ib:10.0.0.6@o2ib:/scratch/path". NIDs contain colons, so they end at the first slash.
+bool is_lustre_source(std::string_view source) {
+  const size_t slash = source.find('/');
+  if (slash == source.npos || !source.substr(0, slash).ends_with(':')) return false;
+  Scan nids(source.substr(0, slash - 1)), path(source.substr(slash + 1));
+  if (!skip_name(nids, [](char c) { return is_word(c) || c == ',' || c == '@' || c == ':'; })) return false;
+  if (!nids.ended()) return false;
+  if (path.take([](char c) { return is_alphanumeric(c) || c == '_' || c == '-'; }).empty()) return false;
+  return path.ended() || is_path(path);
+}
 
 // Source formats must be those in which the kernel shows a mount: that is how the mount is recognised.
-Form form_of(const std::string& fstype) {
-  if (fstype == "nfs4")
-    return {R"(^([A-Za-z0-9][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\]):/[A-Za-z0-9_./+@-]*$)",
-            "SERVER:/PATH, such as 10.0.0.5:/export"};
-  if (fstype == "ceph")
-    return {
-        R"(^[A-Za-z0-9][A-Za-z0-9_.-]*@[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[A-Za-z0-9_.-]+=/[A-Za-z0-9_./+@-]*$)",
-        "USER@FSID.FILESYSTEM=/PATH"};
-  return {R"(^[A-Za-z0-9][A-Za-z0-9_.,@:-]*:/[A-Za-z0-9_-]+(/[A-Za-z0-9_./+@-]*)?$)",
-          "NID[:NID...]:/FILESYSTEM[/PATH], such as 10.0.0.5@o2ib:/scratch"};
+bool is_source(const std::string& fstype, const std::string& source) {
+  if (fstype == "nfs4") return is_nfs_source(Scan(source));
+  return fstype == "ceph" ? is_ceph_source(Scan(source)) : is_lustre_source(source);
+}
+
+const char* form_of(const std::string& fstype) {
+  if (fstype == "nfs4") return "SERVER:/PATH, such as 10.0.0.5:/export";
+  if (fstype == "ceph") return "USER@FSID.FILESYSTEM=/PATH";
+  return "NID[:NID...]:/FILESYSTEM[/PATH], such as 10.0.0.5@o2ib:/scratch";
 }
 
 bool has_word(const std::string& options, const std::string& word) {
@@ -49,11 +94,10 @@ void SpecReader::read_external(const YamlEntry& entry, const std::string& path, 
 
 void SpecReader::check_source(const YamlNode& at, const std::string& path, const StorageSpec& storage) {
   if (storage.fstype != "nfs4" && storage.fstype != "ceph" && storage.fstype != "lustre") return;
-  const Form form = form_of(storage.fstype);
-  if (storage.source.size() > 512 || !std::regex_match(storage.source, std::regex(form.pattern)))
+  if (storage.source.size() > 512 || !is_source(storage.fstype, storage.source))
     error(at, path + ".source",
           fmt::format("'{}' is not a valid {} source: it must be {}", storage.source.substr(0, 80),
-                      storage.fstype, form.words));
+                      storage.fstype, form_of(storage.fstype)));
 }
 
 void SpecReader::check_options(const YamlNode& at, const std::string& path, const StorageSpec& storage) {

@@ -2,9 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 
-#include "base/lower.h"
+#include "base/mac.h"
 #include "base/placeholders.h"
 #include "controller/spec/host_name.h"
 #include "controller/spec/reader/reader.h"
@@ -12,14 +11,6 @@
 namespace muster {
 
 namespace {
-
-// "52:54:00:AA:00:01" -> lower case; empty if it is not a MAC address.
-std::string normal_mac(std::string mac) {
-  static const std::regex form("^[0-9a-f]{2}(:[0-9a-f]{2}){5}$");
-  mac = lower(mac);
-  std::replace(mac.begin(), mac.end(), '-', ':');
-  return mac.size() == 17 && std::regex_match(mac, form) ? mac : "";
-}
 
 bool same_selector(const DiskMatch& a, const DiskMatch& b) {
   return a.serial == b.serial && a.wwid == b.wwid && a.model == b.model && a.transport == b.transport &&
@@ -397,6 +388,7 @@ void SpecReader::read_mac(const ValuePlace& mac, const InRange& name, std::strin
   if (!text) return;
   const ValuePlace own = own_value(mac, name.index);
   out = normal_mac(*text);
+  if (!is_mac(out)) out.clear();
   if (out.empty())
     error_once(*own.at, own.path, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:01", *text));
   else if (!is_station_address(out))

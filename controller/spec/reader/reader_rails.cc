@@ -5,9 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "base/lower.h"
+#include "base/mac.h"
+#include "base/scan.h"
 #include "controller/spec/reader/reader.h"
 #include "controller/spec/units.h"
 
@@ -18,20 +19,29 @@ constexpr int kDatagramMtu = 4092;  // maximum MTU of IPoIB in datagram mode, wh
 constexpr const char* kAutomatic = "auto";
 constexpr const char* kNone = "none";
 
-bool is_mac(const std::string& text) {
-  static const std::regex form("^[0-9a-f]{2}(:[0-9a-f]{2}){5}$");
-  return text.size() == 17 && std::regex_match(text, form);
+// "0000:1a:00.0", or "1a:00.0" of domain 0000.
+bool is_pci_address(const std::string& text) {
+  Scan scan(text);
+  if (text.find(':') != text.rfind(':') && (scan.take(is_hex, 8).size() < 4 || !scan.skip(":"))) return false;
+  return scan.skip(2, is_hex) && scan.skip(":") && scan.skip(2, is_hex) && scan.skip(".") &&
+         scan.skip(1, [](char c) { return c >= '0' && c <= '7'; }) && scan.ended();
+}
+
+bool is_interface_name(const std::string& text) {
+  constexpr size_t kLongest = 15;
+  Scan scan(text);
+  if (text.size() > kLongest || !scan.skip(1, is_letter)) return false;
+  scan.take([](char c) { return is_alphanumeric(c) || c == '_' || c == '.' || c == '-'; });
+  return scan.ended();
 }
 
 // Returns a port in the form that the node uses: lower case, PCI address with domain; empty if not a port.
 std::string normal_port(std::string text) {
-  static const std::regex pci("^([0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]$"),
-      name("^[A-Za-z][A-Za-z0-9_.-]{0,14}$");
   if (text.size() > 20) return "";
   const std::string low = lower(text);
-  if (std::regex_match(low, pci)) return low.size() == 7 ? "0000:" + low : low;
+  if (is_pci_address(low)) return low.size() == 7 ? "0000:" + low : low;
   if (is_mac(low)) return low;
-  return std::regex_match(text, name) ? text : "";
+  return is_interface_name(text) ? text : "";
 }
 
 // Inserts the rail's number into "10.40.{rail}.0/24"; {rail+100} is the number plus 100.

@@ -7,7 +7,7 @@ docs/first-cluster.md that it walks, names. Where a sed takes something out this
 import re
 from pathlib import Path
 
-PRODUCT = ("agent", "base", "cli", "controller", "hardware", "images", "kernels", "lab", "playbooks", "schema", "systemd")
+PRODUCT = ("agent", "base", "cli", "controller", "hardware", "host", "images", "kernels", "lab", "playbooks", "schema", "sys", "systemd")
 # Product that no end-to-end test runs, and why. `run.sh status` prints it. It makes no test old.
 UNTESTED = {
     "kernels/gpu": "needs a GPU",
@@ -17,7 +17,7 @@ UNTESTED = {
     "images/debian-13-metal.yaml": "no end-to-end test installs Debian 13 with firmware; full-kernel does Debian 12",
     "playbooks/tools.yaml": "no end-to-end test installs it",
 }
-AGES_NOTHING = ("base",)   # everything stands on it: short, bmc, reimage, adopt and stack name it, and are run for it
+AGES_NOTHING = ("base", "host", "sys")   # everything stands on it: short, bmc, reimage, adopt and stack name it, and are run for it
 DRIVER_FILES = {"ssh": "controller/power/in_band*", "sakura-phy": "controller/power/sakura/*"}
 PAGE = "docs/first-cluster.md"
 

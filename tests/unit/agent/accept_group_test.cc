@@ -120,7 +120,7 @@ TEST_CASE("accept_group in pairs: each by itself, with the algorithm that shows 
   b.process.answers = {{kTwo, prints("measured", 2)},
                        {"node04=10.0.0.4,node03=10.0.0.3", prints("failed", 0, 1)}};
   b.params.update({{"load", "nccl"}, {"libs", "/shared/nccl"}, {"options", {{"gpus", "8"}}}});
-  // Said to be an array: nlohmann makes an object of a list of pairs of strings.
+  // Said to be an array: Json makes an object of a list of pairs of strings.
   b.params["pairs"] = Json::array({{"node01", "node02"}, {"node04", "node03"}, {"node05", "node01"}});
   const Json out = b.measure().value();
   REQUIRE(out["parts"].size() == 2);  // node05 is gone

@@ -110,7 +110,7 @@ TEST_CASE("GPU kernels run in their own program; without it the answer is that n
   REQUIRE(missing.ok());
   CHECK((*missing)["outcome"] == "unavailable");
   CHECK((*missing)["detail"]["missing"] == "muster-accept-gpu");
-  const std::string why = (*missing)["error"];
+  const std::string why = (*missing)["error"].get<std::string>();
   CHECK(why.find("muster-accept-gpu is not on this node") == 0);
   bench.process.answers["gemm"] = prints(result("gpu-gemm"));
   CHECK(measure(bench.context, params).value() == result("gpu-gemm"));

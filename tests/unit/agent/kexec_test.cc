@@ -69,9 +69,9 @@ struct System : Process {
     if (refuses)
       return Output{4, "", "the running kernel rejected the new kernel: Operation not permitted\n"};
     const Files machine("/");
-    kernel = machine.read(request["kernel"]).value_or("");
-    initrd = machine.read(request["initrd"]).value_or("");
-    loaded = request["command_line"];
+    kernel = machine.read(request["kernel"].get<std::string>()).value_or("");
+    initrd = machine.read(request["initrd"].get<std::string>()).value_or("");
+    loaded = request["command_line"].get<std::string>();
     return Output{0, "", ""};
   }
   wire::KexecJob job() const {

@@ -51,7 +51,7 @@ TEST_CASE("pipe link: a poll and its answer", "[agent][hosts]") {
   REQUIRE(bench.sent.size() == 1);
   CHECK(bench.sent[0]["poll"] == Json{{"have", {"a"}}, {"boot", "boot-1"}, {"mode", "adopted"}});
   CHECK_FALSE(bench.orders);
-  const uint64_t number = bench.sent[0]["n"];
+  const uint64_t number = bench.sent[0]["n"].get<uint64_t>();
   bench.say({{"n", number + 1}, {"orders", {{"orders", Json::array()}}}});  // of no call
   CHECK_FALSE(bench.orders);
   bench.say({{"n", number}, {"orders", {{"orders", {order("inventory")}}, {"withdrawn", {"a"}}}}});

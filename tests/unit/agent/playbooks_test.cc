@@ -209,7 +209,8 @@ TEST_CASE("every shipped playbook fits the modules") {
       for (const auto& item : items) {
         if (!item.is_null()) with["item"] = item;
         CHECK(problem(step.module, step.params, with) == "");
-        if (!step.verify.is_null()) CHECK(problem(step.verify["module"], step.verify["params"], with) == "");
+        if (!step.verify.is_null())
+          CHECK(problem(step.verify["module"].get<std::string>(), step.verify["params"], with) == "");
       }
     }
   }

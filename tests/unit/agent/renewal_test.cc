@@ -62,7 +62,7 @@ struct FakeController {
       return answer.respond(HttpResponse::json(200, R"({"orders": []})"));
     }
     if (request.path != "/agent/v1/renew" || refuse) return answer.respond(HttpResponse::json(409, "{}"));
-    const std::string csr = parse_json(request.body).value()["csr_pem"];
+    const std::string csr = parse_json(request.body).value()["csr_pem"].get<std::string>();
     const std::string pem = pki::sign_csr(ca, csr, {request.peer, "muster-agent", {}, false, 365}).value();
     renewed = pki::read_certificate(pem).value().serial;
     answer.respond(HttpResponse::json(

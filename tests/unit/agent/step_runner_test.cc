@@ -28,14 +28,14 @@ struct Bench {
     StepModule plain{"plain", "", parameters, {}, {}, {}, {}, {}};
     plain.check = [this](StepContext&, const Json& p) -> Result<CheckResult> {
       ++checks;
-      return CheckResult{on[p["switch"]] ? Holds::yes : Holds::no,
+      return CheckResult{on[p["switch"].get<std::string>()] ? Holds::yes : Holds::no,
                          "would turn on " + p["switch"].get<std::string>(),
                          p["switch"] == "odd" ? "it is upside down" : ""};
     };
     plain.apply = [this](StepContext&, const Json& p) -> Status {
       ++applies;
       if (p["switch"] == "stuck") return fail(Code::failed, "does not move");
-      if (p["switch"] != "dead") on[p["switch"]] = true;
+      if (p["switch"] != "dead") on[p["switch"].get<std::string>()] = true;
       return Ok{};
     };
     modules["plain"] = plain;

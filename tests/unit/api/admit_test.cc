@@ -107,7 +107,7 @@ struct Cluster : Controller {
     REQUIRE(order.size() == 1);
     REQUIRE(order[0]["kind"] == "inventory");
     const Json data = {{"ok", true}, {"code", ""}, {"message", ""}, {"result", facts}};
-    REQUIRE(send(who, {{0, 0, order[0]["id"], "finished", data}}).status == 200);
+    REQUIRE(send(who, {{0, 0, order[0]["id"].get<std::string>(), "finished", data}}).status == 200);
     settle();
     return who;
   }
@@ -195,7 +195,7 @@ TEST_CASE("an admitted machine is a node of a new revision with its inventory, a
   c.build_image();
   c.discovery_on();
   const auto who = c.show_up(facts());
-  const std::string before = c.get("/v1/spec")["text"];
+  const std::string before = c.get("/v1/spec")["text"].get<std::string>();
   const auto admitted = c.admit({});
   INFO(admitted.body);
   REQUIRE(admitted.status == 200);

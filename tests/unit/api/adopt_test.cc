@@ -83,7 +83,7 @@ TEST_CASE("a host is planned without anything being stored, and declared when th
   CHECK(c.call(Door::local, "GET", "/v1/nodes/spare01").status == 404);
   CHECK(c.get("/v1/nodes/spare01/adopt")["declared"] == false);
 
-  const std::string digest = planned["digest"];
+  const std::string digest = planned["digest"].get<std::string>();
   const Json ticket = c.good(c.adopt({{"digest", digest}}));
   CHECK(ticket["url"] == "https://10.20.0.1:7443");
   CHECK(ticket["pin"] == c.get("/v1/nodes/spare01/adopt")["pin"]);
@@ -94,7 +94,7 @@ TEST_CASE("a host is planned without anything being stored, and declared when th
   CHECK(c.get("/v1/nodes/spare01")["adopted"]["host"] == "10.20.0.31");
   CHECK(c.get("/v1/nodes/spare01")["product_uuid"] == "uuid-31");
 
-  REQUIRE(c.join(ticket["tokens"]["spare01"], pki::make_key().value()).status == 200);
+  REQUIRE(c.join(ticket["tokens"]["spare01"].get<std::string>(), pki::make_key().value()).status == 200);
   const Json again =
       c.good(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"));
   CHECK(again["digest"] == digest);  // what was approved is what runs
@@ -102,7 +102,7 @@ TEST_CASE("a host is planned without anything being stored, and declared when th
 
 TEST_CASE("an adoption that was cut off goes on with the same command", "[api][adopt]") {
   Cluster c;
-  const std::string digest = c.good(c.adopt())["digest"];
+  const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
   const Json first = c.good(c.adopt({{"digest", digest}}));
   // The reply was lost. The node is declared by now, so --like is not given.
   const Json planned = c.good(c.adopt({{"like", ""}}));
@@ -113,23 +113,23 @@ TEST_CASE("an adoption that was cut off goes on with the same command", "[api][a
   CHECK(c.get("/v1/spec")["revision"] == 2);
   CHECK(second["tokens"]["spare01"] != first["tokens"]["spare01"]);
   const std::string key = pki::make_key().value();
-  CHECK(says(c.join(first["tokens"]["spare01"], key), "newer token"));
-  CHECK(says(c.join(second["tokens"]["spare01"], key, wire::Mode::ram), "running host"));
-  CHECK(c.join(second["tokens"]["spare01"], key).status == 200);
-  CHECK(c.join(second["tokens"]["spare01"], key).status ==
+  CHECK(says(c.join(first["tokens"]["spare01"].get<std::string>(), key), "newer token"));
+  CHECK(says(c.join(second["tokens"]["spare01"].get<std::string>(), key, wire::Mode::ram), "running host"));
+  CHECK(c.join(second["tokens"]["spare01"].get<std::string>(), key).status == 200);
+  CHECK(c.join(second["tokens"]["spare01"].get<std::string>(), key).status ==
         200);  // the reply to the host was lost: the same key gets the same answer
-  CHECK(c.join(second["tokens"]["spare01"], pki::make_key().value()).status == 403);
+  CHECK(c.join(second["tokens"]["spare01"].get<std::string>(), pki::make_key().value()).status == 403);
   // The host lost its key before it wrote it down: one more token, one more key.
   const Json third = c.good(c.adopt({{"like", ""}, {"digest", digest}}));
-  CHECK(c.join(third["tokens"]["spare01"], pki::make_key().value()).status == 200);
+  CHECK(c.join(third["tokens"]["spare01"].get<std::string>(), pki::make_key().value()).status == 200);
 }
 
 TEST_CASE(
     "a spec stored between look and approval makes the approval worthless, and neither overwrites the other",
     "[api][adopt]") {
   Cluster c;
-  const std::string digest = c.good(c.adopt())["digest"];
-  const std::string text = c.get("/v1/spec")["text"];
+  const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
+  const std::string text = c.get("/v1/spec")["text"].get<std::string>();
   REQUIRE(c.call(Door::local, "PUT", "/v1/spec", text + "# later\n").status == 200);
   CHECK(c.adopt({{"digest", digest}}).status == 409);
   const Json planned = c.good(c.adopt());
@@ -142,7 +142,7 @@ TEST_CASE(
 
 TEST_CASE("what the host shows must be what the spec says of it", "[api][adopt]") {
   Cluster c;
-  const std::string digest = c.good(c.adopt())["digest"];
+  const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
   c.good(c.adopt({{"digest", digest}}));
   const auto expect = [&](const Json& change, int status, const std::string& words) {
     const auto answer = c.adopt(change);
@@ -185,7 +185,7 @@ TEST_CASE("an adoption that cannot work says why and stores nothing", "[api][ado
   HardwareFacts evil = found();
   evil.disks[1].model = "secret:bmc";
   CHECK(c.adopt({{"facts", to_json(evil)}}).status >= 400);
-  const std::string digest = c.good(c.adopt())["digest"];
+  const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
   c.start_a_run("node01");
   expect({{"digest", digest}}, 409, "is under way");
   CHECK(c.get("/v1/spec")["revision"] == 1);
@@ -204,7 +204,7 @@ TEST_CASE("only operators adopt, and only they get the agent program that way", 
 
 TEST_CASE("an adopted node needs no image, power or RAM system from the controller", "[api][adopt]") {
   Cluster c;
-  const std::string digest = c.good(c.adopt())["digest"];
+  const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
   c.good(c.adopt({{"digest", digest}}));
   CHECK(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "reimage", "nodes": ["spare01"]})").status ==
         403);
@@ -231,8 +231,9 @@ TEST_CASE("several hosts are one plan, one revision of the spec and a token each
   for (const char* name : {"spare31", "spare32", "spare33"})
     CHECK(planned["diff"].get<std::string>().find(std::string("+  - name: ") + name) != std::string::npos);
   CHECK(c.get("/v1/spec") == before);
-  CHECK(c.adopt_all({host("31"), host("32")}, planned["digest"]).status == 409);  // another plan
-  const Json ticket = c.good(c.adopt_all(three, planned["digest"]));
+  CHECK(c.adopt_all({host("31"), host("32")}, planned["digest"].get<std::string>()).status ==
+        409);  // another plan
+  const Json ticket = c.good(c.adopt_all(three, planned["digest"].get<std::string>()));
   REQUIRE(ticket["tokens"].size() == 3);
   CHECK(ticket["tokens"]["spare31"] != ticket["tokens"]["spare32"]);
   CHECK(c.get("/v1/spec")["revision"] == before["revision"].get<int64_t>() + 1);

@@ -34,15 +34,15 @@ struct Cluster : Controller {
     return parse_json(answer.body).value();
   }
   std::string plan() {
-    return good(
-        call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"))["digest"];
+    return good(call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"))["digest"]
+        .get<std::string>();
   }
   void plan_another() { good(call(Door::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})")); }
   HttpResponse approve(const std::string& digest) {
     return call(Door::local, "POST", "/v1/plans/" + digest + "/approve", "{}");
   }
   size_t runs() { return good(call(Door::local, "GET", "/v1/runs"))["runs"].size(); }
-  std::string spec() { return good(call(Door::local, "GET", "/v1/spec"))["text"]; }
+  std::string spec() { return good(call(Door::local, "GET", "/v1/spec"))["text"].get<std::string>(); }
   // Until what was written before can be read.
   void settle() {
     for (int i = 0; i < 2; ++i) {
@@ -104,7 +104,7 @@ TEST_CASE("a brief answer has all of a plan but its actions, and is approved lik
   CHECK(whole["notes"] == whole["plan"]["notes"]);
   whole.erase("plan");
   CHECK(brief == whole);
-  CHECK(c.approve(brief["digest"]).status == 200);
+  CHECK(c.approve(brief["digest"].get<std::string>()).status == 200);
 }
 
 TEST_CASE("an approval used before a restart is used", "[api][approve]") {
@@ -264,19 +264,19 @@ TEST_CASE("while plans are made the controller answers, and each who asked gets 
           "[api][approve]") {
   Cluster c;
   std::promise<void> release, begun;
-  std::promise<Result<Bringup::MadePtr>> first, second;
+  std::promise<Result<MadePlanPtr>> first, second;
   c.on_reactor([&] {
     Bringup& bringup = c.services().bringup;
     bringup.plan_and_store(
         {RequestKind::adopt, {"spare01"}},
-        [&](const Bringup::Made&) {
+        [&](const MadePlan&) {
           begun.set_value();
           release.get_future().get();
           return std::string("shown");
         },
-        [&](Result<Bringup::MadePtr> made) { first.set_value(std::move(made)); });
+        [&](Result<MadePlanPtr> made) { first.set_value(std::move(made)); });
     bringup.plan_and_store({RequestKind::up, {"node01"}}, {},
-                           [&](Result<Bringup::MadePtr> made) { second.set_value(std::move(made)); });
+                           [&](Result<MadePlanPtr> made) { second.set_value(std::move(made)); });
   });
   begun.get_future().get();
   CHECK(c.call(Door::local, "GET", "/v1/status").status == 200);

@@ -48,7 +48,7 @@ struct Boot {
   std::string leave_token() {
     std::string got;
     boot.leave_order("node01", [&](Result<Json> params) {
-      if (params.ok()) got = (*params)["token"];
+      if (params.ok()) got = (*params)["token"].get<std::string>();
     });
     reactor.advance(100);
     return got;

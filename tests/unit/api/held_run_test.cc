@@ -49,7 +49,7 @@ struct Upgraded : Controller {
   }
   Json get(const std::string& target) { return parse_json(call(Door::local, "GET", target).body).value(); }
   bool problem() { return get("/v1/status")["problems"].contains("run"); }
-  std::string state() { return get("/v1/runs")["runs"][0]["state"]; }
+  std::string state() { return get("/v1/runs")["runs"][0]["state"].get<std::string>(); }
   // The agent of node01 polls while it is at this order; whether the reply withdraws it.
   bool stopped(const std::string& id) {
     bool is = false;

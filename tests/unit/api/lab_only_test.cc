@@ -36,7 +36,9 @@ struct Real : Controller {
   }
   int plan(const Json& request) { return call(Door::local, "POST", "/v1/plan", request.dump()).status; }
   Json status() { return parse_json(call(Door::local, "GET", "/v1/status").body).value(); }
-  int64_t revision() { return parse_json(call(Door::local, "GET", "/v1/spec").body).value()["revision"]; }
+  int64_t revision() {
+    return parse_json(call(Door::local, "GET", "/v1/spec").body).value()["revision"].get<int64_t>();
+  }
 };
 
 }  // namespace

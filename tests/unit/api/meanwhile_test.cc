@@ -42,7 +42,7 @@ struct Cluster : Controller {
     return sent->answer.get();
   }
   void remark() {
-    const std::string text = get("/v1/spec")["text"];
+    const std::string text = get("/v1/spec")["text"].get<std::string>();
     REQUIRE(call(Door::local, "PUT", "/v1/spec", "# later\n" + text).status == 200);
   }
 };
@@ -68,7 +68,7 @@ TEST_CASE("a plan is of the world as it was when it was requested, and no approv
   Cluster c;
   const Json planned = c.good(c.while_planned("/v1/plan", R"({"nodes": ["node01"]})", [&] { c.remark(); }));
   CHECK(planned["plan"]["spec_revision"] == 1);
-  const std::string digest = planned["digest"];
+  const std::string digest = planned["digest"].get<std::string>();
   const auto refused = c.call(Door::local, "POST", "/v1/plans/" + digest + "/approve", "{}");
   CHECK(refused.status == 409);
   CHECK(says(refused, "spec: revision 2 is now stored"));
@@ -78,21 +78,24 @@ TEST_CASE("a plan is of the world as it was when it was requested, and no approv
 TEST_CASE("a spec that is stored while an approved adoption is planned makes the approval worthless",
           "[api][meanwhile]") {
   Cluster c;
-  const std::string digest = c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"];
+  const std::string digest =
+      c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"].get<std::string>();
   const auto refused = c.while_planned("/v1/nodes/adopt", c.adoption(digest), [&] { c.remark(); });
   CHECK(refused.status == 409);
   CHECK(says(refused, "spec: revision"));
-  const std::string text = c.get("/v1/spec")["text"];
+  const std::string text = c.get("/v1/spec")["text"].get<std::string>();
   CHECK(text.find("# later") != std::string::npos);
   CHECK(text.find("spare01") == std::string::npos);
   // Nothing changes: it is carried out.
-  const std::string again = c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"];
+  const std::string again =
+      c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"].get<std::string>();
   CHECK(c.good(c.while_planned("/v1/nodes/adopt", c.adoption(again), [] {}))["tokens"].contains("spare01"));
 }
 
 TEST_CASE("a run that begins while an approved adoption is planned comes first", "[api][meanwhile]") {
   Cluster c;
-  const std::string digest = c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"];
+  const std::string digest =
+      c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"].get<std::string>();
   const auto refused =
       c.while_planned("/v1/nodes/adopt", c.adoption(digest), [&] { c.start_a_run("node01"); });
   CHECK(refused.status == 409);
@@ -120,7 +123,8 @@ TEST_CASE("what is stored of runs is read and rendered while everybody else is a
           "[api][meanwhile]") {
   Cluster c;
   const std::string digest =
-      c.good(c.call(Door::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})"))["digest"];
+      c.good(c.call(Door::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})"))["digest"]
+          .get<std::string>();
   c.start_a_run("node01");
   while (c.get("/v1/runs/1")["actions"][0]["state"] == "fresh") {
   }  // then nothing changes: no agent comes

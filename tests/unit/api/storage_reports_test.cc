@@ -84,7 +84,7 @@ TEST_CASE("what is wrong with storage is said with its node", "[api]") {
   CHECK(status[1]["nodes"][1]["state"] == "silent");
   reported.update(
       "node02", R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.5:/export", "silent": true, "age": 300}])");
-  const std::string since = reported.status(spec(), nobody)[1]["problems"][1]["problem"];
+  const std::string since = reported.status(spec(), nobody)[1]["problems"][1]["problem"].get<std::string>();
   CHECK(since.find("300 s") != std::string::npos);
   reported.update("node02", R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.6:/export"}])");
   CHECK(reported.status(spec(), nobody)[1]["nodes"][1]["state"] == "other");

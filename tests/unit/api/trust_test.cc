@@ -42,21 +42,21 @@ TEST_CASE(
   contested.contested = true;
   write({CertificateRow{"0a", "node01", "f", 3}, CertificateRow{"0b", "node02", "f", 3}, contested,
          CertificateRow{"0d", "unknown-52:54:00:00:00:09", "f", 3}});
-  CHECK(trust(HttpRequest()) == Trust::stranger);
+  CHECK(trust(HttpRequest()) == Trust::unknown);
   CHECK(trust(shows("node01", "0a")) == Trust::known);
-  CHECK(trust(shows("node01", "0a", "muster")) == Trust::stranger);
-  CHECK(trust(shows("node02", "0a")) == Trust::stranger);
-  CHECK(trust(shows("node01", "ff")) == Trust::stranger);
-  CHECK(trust(shows("node03", "0c")) == Trust::stranger);
+  CHECK(trust(shows("node01", "0a", "muster")) == Trust::unknown);
+  CHECK(trust(shows("node02", "0a")) == Trust::unknown);
+  CHECK(trust(shows("node01", "ff")) == Trust::unknown);
+  CHECK(trust(shows("node03", "0c")) == Trust::unknown);
   CHECK(trust(shows("unknown-52:54:00:00:00:09", "0d")) == Trust::guest);
   // From the moment on that it is revoked, for the next request.
   write({RevokeCertificates{"node01"}});
-  CHECK(trust(shows("node01", "0a")) == Trust::stranger);
+  CHECK(trust(shows("node01", "0a")) == Trust::unknown);
   CHECK(trust(shows("node02", "0b")) == Trust::known);
 
   HttpRequest with_token = shows("node01", "0a");
   with_token.headers["Authorization"] = "Bearer secret";
   CHECK(trust(with_token) == Trust::known);
   with_token.headers["Authorization"] = "Bearer secre";
-  CHECK(trust(with_token) == Trust::stranger);
+  CHECK(trust(with_token) == Trust::unknown);
 }

@@ -58,7 +58,7 @@ void echo(HttpRequest request, ResponderPtr responder) {
 Trust by_header(const HttpRequest& request) {
   return request.headers.count("X-Known")   ? Trust::known
          : request.headers.count("X-Guest") ? Trust::guest
-                                            : Trust::stranger;
+                                            : Trust::unknown;
 }
 
 // A bare TCP connection, for requests that no decent client sends.
@@ -432,7 +432,7 @@ TEST_CASE("of an unknown client a small body is taken, and a large one not even 
   REQUIRE(known.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
 
   HttpServerOptions none;
-  none.max_stranger_body = 0;
+  none.max_unknown_body = 0;
   auto boot = serve(echo, none);
   Raw one(boot->port());
   REQUIRE(one.talk(head(1, "")).rfind("HTTP/1.1 413 ", 0) == 0);
@@ -450,7 +450,7 @@ TEST_CASE("a certificate alone makes no client known") {
   HttpServerOptions options = authority.server_options(false);
   std::atomic<bool> good = true;  // what the store says of it
   options.trust = [&](const HttpRequest& request) {
-    return good && !request.peer_serial.empty() ? Trust::known : Trust::stranger;
+    return good && !request.peer_serial.empty() ? Trust::known : Trust::unknown;
   };
   auto tls = serve(echo, options);
   HttpClientOptions bare;
@@ -481,7 +481,7 @@ TEST_CASE("an answer may end its connection") {
 TEST_CASE("strangers have so many connections per address, and those we know do not count") {
   HttpServerOptions options;
   options.trust = by_header;
-  options.max_strangers_per_address = 2;
+  options.max_unknown_per_address = 2;
   auto server = serve(echo, options);
   const std::string get = "GET / HTTP/1.1\r\nHost: x\r\n", known = "X-Known: yes\r\n";
   const auto request = [&](Raw& raw, const std::string& more) {
@@ -505,7 +505,7 @@ TEST_CASE("strangers have so many connections per address, and those we know do 
 
 TEST_CASE("strangers in all are bounded, and so are the bodies of all") {
   HttpServerOptions options;
-  options.max_strangers = 1;
+  options.max_unknown_clients = 1;
   auto one = serve(echo, options);
   Raw first(one->port());
   first.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");

@@ -292,7 +292,7 @@ Bench& with_stages(Bench& b) {
 std::function<Json(const std::string&, const wire::Step&)> kernels(
     const std::map<std::string, std::map<std::string, double>>& low) {
   return [low](const std::string& node, const wire::Step& step) {
-    const std::string kernel = step.params["kernel"];
+    const std::string kernel = step.params["kernel"].get<std::string>();
     const auto of = low.find(node);
     const double value = of != low.end() && of->second.count(kernel) ? of->second.at(kernel) : 50;
     return measured(kernel,
@@ -870,7 +870,7 @@ TEST_CASE("a GPU check of the profile that did not run leaves its node out, with
     Bench b;
     with_gpus(b);
     b.measure = [&](const std::string& node, const wire::Step& step) {
-      const std::string own = step.params["kernel"];
+      const std::string own = step.params["kernel"].get<std::string>();
       if (node == "node02" && own == kernel) return not_run(own, row.detail);
       return measured(own, own == "dgemm" ? "gflops" : "value", 50);
     };
@@ -888,7 +888,7 @@ TEST_CASE("stand-ins are let off their GPU checks in a lab, real GPUs beside the
   Bench b;
   with_gpus(b, {"node01", "node02"});
   b.measure = [&](const std::string&, const wire::Step& step) {
-    const std::string own = step.params["kernel"];
+    const std::string own = step.params["kernel"].get<std::string>();
     if (own.rfind("gpu-", 0) == 0) return not_run(own, {{"missing", "driver"}});
     return measured(own, own == "dgemm" ? "gflops" : "value", 50);
   };
@@ -917,7 +917,7 @@ TEST_CASE("GPUs that a check passed over, an answer without a figure, and `not a
     Bench b;
     with_gpus(b);
     b.measure = [&](const std::string& node, const wire::Step& step) {
-      const std::string own = step.params["kernel"];
+      const std::string own = step.params["kernel"].get<std::string>();
       if (own == "gpu-sdc" && node == "node02") return row;
       if (own == "gpu-sdc") return Json{{"check", own}, {"parts", {part(good), part(good)}}};
       return measured(own, own == "dgemm" ? "gflops" : "value", 50);
@@ -958,7 +958,7 @@ std::function<Json(const std::string&, const wire::Step&)> nccl_comes_to(const J
   return [nccl](const std::string&, const wire::Step& step) {
     if (step.module == "accept_mpi")
       return nccl.is_null() ? nccl : all_reduce(step, [&](const auto&) { return nccl; });
-    const std::string own = step.params["kernel"];
+    const std::string own = step.params["kernel"].get<std::string>();
     return measured(own, own == "dgemm" ? "gflops" : "value", 50);
   };
 }
@@ -1049,7 +1049,7 @@ TEST_CASE("a node that was adopted is not told to be re-imaged for a GPU check t
   b.executor->set_node("node05", [](NodeRow& row) { row.state = NodeState::accepted; });
   b.reactor.advance(100);
   b.measure = [](const std::string&, const wire::Step& step) {
-    const std::string own = step.params["kernel"];
+    const std::string own = step.params["kernel"].get<std::string>();
     if (own == "gpu-sdc") return not_run(own, {{"missing", "muster-accept-gpu"}});
     return measured(own, own == "dgemm" ? "gflops" : "value", 50);
   };
@@ -1133,7 +1133,7 @@ TEST_CASE("GPUs whose program loads on no node: none is accepted, and nothing is
   Bench b;
   with_gpus(b);
   b.measure = [&](const std::string&, const wire::Step& step) {
-    const std::string own = step.params["kernel"];
+    const std::string own = step.params["kernel"].get<std::string>();
     if (own.rfind("gpu-", 0) == 0) return not_run(own, {{"missing", "libcudart.so.12"}});
     return measured(own, own == "dgemm" ? "gflops" : "value", 50);
   };

@@ -36,7 +36,7 @@ struct Bench {
   std::vector<std::string> looked, answered;
   std::vector<MadePlanPtr> made;
 
-  void request(const std::string& node, PlanWorker::Show show = {}) {
+  void request(const std::string& node, PlanWorker::Render show = {}) {
     worker.make(
         [this, node] {
           looked.push_back(node);

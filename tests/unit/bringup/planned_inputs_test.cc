@@ -37,7 +37,7 @@ PlanningSnapshot world() {
   seen.held_by = HeldBy::run;
   seen.reason = "a drive is slow";
   seen.slot = "a";
-  seen.proving_took = 5;
+  seen.accept_took = 5;
   s.in.nodes["gpu07"] = seen;
   seen.facts = seen.machine = facts_of("SN8");
   s.in.nodes["gpu08"] = seen;  // as a host that is adopted: nothing of it is stored yet
@@ -152,7 +152,7 @@ TEST_CASE("planned inputs: what is known of a node", "[bringup][approve]") {
       {"node gpu07: it is quarantined for a different reason",
        node([](NodeObservation& n) { n.reason = "fans"; })},
       {"node gpu07: the measured duration of its last acceptance changed",
-       node([](NodeObservation& n) { n.proving_took = 6; })},
+       node([](NodeObservation& n) { n.accept_took = 6; })},
       {"node gpu07: it is now in a trial boot", node([](NodeObservation& n) { n.on_trial = true; })},
       {"node gpu07: it now runs from slot 'b', not 'a'", node([](NodeObservation& n) { n.slot = "b"; })},
       {"node gpu09: it is new", input([](PlannerInput& in) { in.nodes["gpu09"] = {}; })},

@@ -170,7 +170,7 @@ struct World {
     settle();
   }
   const FakeCluster::Run& run() { return cluster.runs.back(); }
-  std::string state() { return status()["state"]; }
+  std::string state() { return status()["state"].get<std::string>(); }
 
   ManualReactor reactor;
   FakeCluster cluster;

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/digest.h"
-#include "controller/ports/options.h"
+#include "controller/options/options.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

@@ -134,8 +134,8 @@ TEST_CASE("dgemm detects one flipped bit in C and names the core") {
 TEST_CASE("dgemm chooses its size from the time budget") {
   const auto m = run_dgemm({.seconds = 0.02, .threads = 1});
   CHECK(m.outcome == Outcome::measured);
-  CHECK(m.detail["n"] >= 48);
-  CHECK(m.detail["n"] <= 504);
+  CHECK(m.detail["n"].get<double>() >= 48);
+  CHECK(m.detail["n"].get<double>() <= 504);
   CHECK(m.detail["series_gflops"].size() == 16);
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("stream verifies its arrays and reports four rates") {
   for (const char* name : {"copy_mbps", "scale_mbps", "add_mbps", "triad_mbps"})
     CHECK(m.metrics.at(name).value > 0);
   CHECK(m.detail["array_bytes"].get<size_t>() <= (3u << 20));
-  CHECK(m.detail["rounds"] >= 2);
+  CHECK(m.detail["rounds"].get<double>() >= 2);
 }
 
 TEST_CASE("stream detects one corrupted element and says where; too little memory is not a pass") {
@@ -168,7 +168,7 @@ TEST_CASE("link moves verified data both ways") {
   CHECK(run.client.metrics.at("send_mbps").value > 0);
   CHECK(run.client.metrics.at("receive_mbps").value > 0);
   CHECK(run.client.metrics.at("rtt_ms").value > 0);
-  CHECK(run.client.detail["sent"]["bytes"] >= 256 << 10);
+  CHECK(run.client.detail["sent"]["bytes"].get<double>() >= 256 << 10);
   CHECK(run.server.detail["sessions"].size() == 1);
 }
 
@@ -448,7 +448,7 @@ TEST_CASE("a file written through one mount is proven by its digest through anot
       .mount = root.scratch(), .name = "probe", .size_bytes = (2 << 20) + 13, .seed = 7};
   const auto written = run_checksum_write(root.files(), options);
   REQUIRE(written.outcome == Outcome::measured);
-  options.expect = written.detail["sha256"];
+  options.expect = written.detail["sha256"].get<std::string>();
   CHECK(sha256(root.files().read("/scratch/probe").value()) == options.expect);
   CHECK(run_checksum_read(root.files(), options).outcome == Outcome::measured);
 
@@ -679,7 +679,7 @@ TEST_CASE("the drives under a file system are found through arrays, volumes and 
     REQUIRE(files.write(device, "").ok());
   REQUIRE(files.make_directories("/dev/md").ok());
   REQUIRE(files.symlink("../md127", "/dev/md/scratch").ok());
-  const Under array = drives_under(files, "/dev/md/scratch");
+  const BackingDrives array = drives_under(files, "/dev/md/scratch");
   CHECK(array.drives == std::vector<std::string>{"S0", "S1"});
   CHECK(array.level == "raid0");
   CHECK(drives_under(files, "/dev/dm-0").drives == array.drives);

@@ -609,7 +609,7 @@ TEST_CASE("GPU memory is measured only where GPU, driver and perftest can, and e
   CHECK(m.parts[0]["result"]["check"] ==
         "rdma-gpu-memory");  // one direction only: no link to be weighed against others
   CHECK(m.parts[0]["result"]["metrics"]["gdr_gbps"]["value"] == 0.0315);
-  CHECK(m.parts[0]["result"]["metrics"]["gdr_ratio"]["value"] == Approx(0.5).epsilon(0.01));
+  CHECK(m.parts[0]["result"]["metrics"]["gdr_ratio"]["value"].get<double>() == Approx(0.5).epsilon(0.01));
   CHECK(has(two.far.runs.back(), {"--use_cuda=0"}));
 }
 

@@ -1,4 +1,5 @@
-// The table of Xids: what is shipped, what kernels/counters/xids.cc makes of it, and what the documentation shows.
+// The table of Xids: what is shipped, what kernels/counters/xids.cc makes of it, and what the documentation
+// shows.
 #include "kernels/counters/xids.h"
 
 #include <fmt/format.h>

@@ -105,6 +105,36 @@ TEST_CASE("a machine added later takes free addresses; a taken name is refused")
   CHECK(make_extra_node(*spec, "no/slash").error().code == Code::invalid);
 }
 
+TEST_CASE("a lab's sizes and names have one form") {
+  const auto drive = [](const std::string& name, const std::string& size) {
+    std::string text = kSpec;
+    const std::string old = "{ name: os, size: 8 GiB }";
+    text.replace(text.find(old), old.size(),
+                 "{ name: \"" + name + "\", serial_prefix: P, size: \"" + size + "\" }");
+    return lab_spec_from_yaml(text);
+  };
+  for (const auto& [size, bytes] : std::map<std::string, int64_t>{{"8 GiB", int64_t{8} << 30},
+                                                                  {"8GiB", int64_t{8} << 30},
+                                                                  {" 8 GiB ", int64_t{8} << 30},
+                                                                  {"1.5  GB", 1500000000 / 512 * 512},
+                                                                  {"2147483648 B", int64_t{2} << 30}}) {
+    const auto spec = drive("os", size);
+    REQUIRE(spec.ok());
+    CHECK(spec->nodes[0].drives[0].size_bytes == bytes);
+  }
+  for (const char* size :
+       {"", "8", "GiB", "8 gib", "8. GiB", ".5 GiB", "8.5.1 GiB", "-8 GiB", "8,5 GiB", "0x8 GiB", "8e1 GiB"})
+    CHECK_FALSE(drive("os", size).ok());
+  CHECK(drive("a-0123456789abcd", "8 GiB").ok());
+  for (const char* name : {"", "0s", "-s", "Os", "o_s", "a-0123456789abcde"})
+    CHECK_FALSE(drive(name, "8 GiB").ok());
+  auto spec = lab_spec_from_yaml(kSpec);
+  REQUIRE(spec.ok());
+  CHECK(make_extra_node(*spec, "0-" + std::string(29, 'z')).ok());
+  for (const std::string& name : {std::string(), std::string("-a"), std::string("A"), std::string(32, 'z')})
+    CHECK(make_extra_node(*spec, name).error().code == Code::invalid);
+}
+
 TEST_CASE("every problem of a lab spec is reported at once, unknown keys of the lab section too") {
   const auto text = message_of(R"(
 cluster: Not A Name
@@ -112,7 +142,7 @@ network: { provisioning: { cidr: 10.20.0.0/33 } }
 nodes: [ { name: "n[3-1]" }, { name: x, power: { address: nowhere } } ]
 lab: { memory: 5, profile: hal-9000, drives: [ { name: os, size: 8 potatoes } ] }
 )");
-  for (const auto* part : {"cluster:", "10.20.0.0/33", "n[3-1]", "'nowhere'", "unknown key 'memory'",
+  for (const auto* part : {"cluster:", "10.20.0.0/33", "n[3-1]", "'nowhere'", "lab.memory: unknown key",
                            "hal-9000", "8 potatoes"}) {
     INFO(part << " in " << text);
     CHECK(has(text, part));
@@ -121,23 +151,26 @@ lab: { memory: 5, profile: hal-9000, drives: [ { name: os, size: 8 potatoes } ] 
   CHECK(has(message_of("just text"), "not a YAML map"));
 }
 
-TEST_CASE("the quickstart spec is a lab of three") {
-  auto text = Files("/").read(source_dir() + "/lab/quickstart.yaml");
+TEST_CASE("the specs of quickstart and rehearsal are labs of three and of two machines") {
+  const auto [file, machines, drives] = GENERATE(
+      table<std::string, size_t, size_t>({{"/lab/quickstart.yaml", 3, 4}, {"/lab/one-server.yaml", 2, 3}}));
+  CAPTURE(file);
+  auto text = Files("/").read(source_dir() + file);
   REQUIRE(text.ok());
   auto spec = lab_spec_from_yaml(*text);
   REQUIRE(spec.ok());
-  REQUIRE(spec->nodes.size() == 3);
-  CHECK(spec->nodes[2].bmc_address == "10.20.1.13");
-  CHECK(spec->nodes[0].drives.size() == 4);
+  REQUIRE(spec->nodes.size() == machines);
+  CHECK(spec->nodes[1].bmc_address == "10.20.1.12");
+  CHECK(spec->nodes[0].drives.size() == drives);
   // With a key in place it is also a cluster spec without complaint, and both readers see the same machines.
   const auto blob = std::string("\0\0\0\x0bssh-ed25519\0\0\0\x20", 19) + std::string(32, 'k');
   const std::string token = "ssh-ed25519 LAB_SSH_KEY";
   REQUIRE(text->find(token) != std::string::npos);
   auto parsed = parse_spec(text->replace(text->find(token), token.size(), "ssh-ed25519 " + to_base64(blob)));
-  for (const auto& error : parsed.errors) FAIL_CHECK(to_string(error, "lab/quickstart.yaml"));
-  REQUIRE(parsed.spec.nodes.size() == 3);
+  for (const auto& error : parsed.errors) FAIL_CHECK(to_string(error, file));
+  REQUIRE(parsed.spec.nodes.size() == machines);
   CHECK(parsed.spec.lab);
-  for (size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < machines; ++i) {
     CHECK(parsed.spec.nodes[i].name == spec->nodes[i].name);
     CHECK(parsed.spec.nodes[i].mac == spec->nodes[i].mac);
     CHECK(parsed.spec.nodes[i].address == spec->nodes[i].address);

@@ -64,7 +64,9 @@ struct Machine {
     REQUIRE(
         files.write("/proc/self/mountinfo", "36 1 0:41 / /shared rw,noatime shared:9 - " + mount + " rw\n")
             .ok());
-    return kernels::check_mount(files, {options["path"], options["fstype"], options["source"]});
+    return kernels::check_mount(files,
+                                {options["path"].get<std::string>(), options["fstype"].get<std::string>(),
+                                 options["source"].get<std::string>()});
   }
 };
 

@@ -300,7 +300,8 @@ std::vector<std::string> named(const Plan& plan, const std::string& action) {
   std::vector<std::string> out;
   const Action* found = plan.find(action);
   REQUIRE(found);
-  for (const Json& one : found->params.value("programs", Json::array())) out.push_back(one["name"]);
+  for (const Json& one : found->params.value("programs", Json::array()))
+    out.push_back(one["name"].get<std::string>());
   return out;
 }
 

@@ -22,7 +22,7 @@ class Bench {
  public:
   Bench() {
     for (const char* folder : {"bin", "run", "machine"}) fs::create_directories(folder_.path(folder));
-    std::string script = reference_step("scheduler/health")["params"]["content"];
+    std::string script = reference_step("scheduler/health")["params"]["content"].get<std::string>();
     const std::string run = "/run/", here = folder_.path("run/");
     for (size_t at = 0; (at = script.find(run, at)) != std::string::npos; at += here.size())
       script.replace(at, run.size(), here);

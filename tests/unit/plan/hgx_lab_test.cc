@@ -39,7 +39,7 @@ std::map<std::string, Json> steps_of(const Plan& plan, const std::string& node) 
   std::map<std::string, Json> out;
   for (const auto& action : plan.actions)
     if (action.node == node && action.params.is_object() && action.params.contains("steps"))
-      for (const auto& step : action.params["steps"]) out[step["id"]] = step;
+      for (const auto& step : action.params["steps"]) out[step["id"].get<std::string>()] = step;
   return out;
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("the small reference cluster has a plan without an objection, which sa
   CHECK_FALSE(says("left out"));
 
   const auto steps = steps_of(plan, "hgx01");
-  const std::string slurm = steps.at("scheduler/configuration")["params"]["content"];
+  const std::string slurm = steps.at("scheduler/configuration")["params"]["content"].get<std::string>();
   CHECK(slurm.find("SlurmctldHost=head01(") != std::string::npos);
   CHECK(slurm.find("NodeName=hgx01 ") != std::string::npos);
   CHECK(slurm.find(" Gres=gpu:h100:2 ") != std::string::npos);
@@ -140,7 +140,7 @@ TEST_CASE(
   // That file in the shell that reads it: once, and only where there is a toolkit.
   const TempDir folder;
   const std::string cuda = folder.path("cuda/bin");
-  std::string script = shells["content"];
+  std::string script = shells["content"].get<std::string>();
   const std::string real = "/usr/local/cuda/bin";
   for (size_t at = 0; (at = script.find(real, at)) != std::string::npos; at += cuda.size())
     script.replace(at, real.size(), cuda);
@@ -197,7 +197,7 @@ TEST_CASE("GPUs of unknown type are scheduled untyped", "[plan][standin]") {
   for (auto& [name, seen] : in.nodes)
     for (auto& gpu : seen.facts->gpus) gpu.model = "10de:ffff";
   const auto steps = steps_of(planned_of(in), "hgx01");
-  const std::string slurm = steps.at("scheduler/configuration")["params"]["content"];
+  const std::string slurm = steps.at("scheduler/configuration")["params"]["content"].get<std::string>();
   CHECK(slurm.find(" Gres=gpu:2 ") != std::string::npos);
   CHECK(steps.at("scheduler/gpus" + kOfHgx01)["params"]["content"] ==
         "# Written by muster.\n# SIMULATED GPU: stood in for by the lab.\nName=gpu File=/dev/nvidia[0-1]\n");

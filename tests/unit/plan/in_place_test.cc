@@ -242,9 +242,9 @@ TEST_CASE("in place: steps know who is away, and the digest of the configuration
 
 TEST_CASE("in place: a trial that is shorter than the last acceptance is refused", "[plan]") {
   PlannerInput in = reimage({"node02"});
-  in.nodes["node02"].proving_took = 2 * 60 * kMinute;
+  in.nodes["node02"].accept_took = 2 * 60 * kMinute;
   CHECK(refusals_of(in).empty());
-  in.nodes["node02"].proving_took += 1;
+  in.nodes["node02"].accept_took += 1;
   CHECK(refusals_of(in) == std::set<std::string>{"trial-short"});
   in.request.through_ram = true;  // no trial
   CHECK(refusals_of(in).empty());

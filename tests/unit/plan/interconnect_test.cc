@@ -80,7 +80,7 @@ TEST_CASE("declared networks reach the node's ports", "[plan][rails]") {
 TEST_CASE("soft-RoCE is made on each rail", "[plan][rails]") {
   const Spec spec = parsed(with_networks("base, networks, interconnect") + "vars: { soft_roce: \"yes\" }\n");
   const auto steps = steps_of(spec, "node03", "interconnect");
-  const std::string script = params_of(steps, "interconnect/soft-RoCE devices")["content"];
+  const std::string script = params_of(steps, "interconnect/soft-RoCE devices")["content"].get<std::string>();
   CHECK(script.find("\non rxe0 10.100.0.13\non rxe1 10.100.1.13\n") != std::string::npos);
   CHECK(params_of(steps, "interconnect/soft-RoCE device").is_null());
 }
@@ -167,7 +167,8 @@ TEST_CASE("Ceph's public network is the section's", "[plan][rails]") {
   const std::string text =
       replaced(with_networks("base, networks, storage-ceph"), "engine: moosefs", "engine: ceph");
   const auto steps = steps_of(parsed(text), "node01", "storage-ceph");
-  const std::string conf = params_of(steps, "storage-ceph/configuration[shared]")["content"];
+  const std::string conf =
+      params_of(steps, "storage-ceph/configuration[shared]")["content"].get<std::string>();
   CHECK(conf.find("public_network = 10.30.0.0/24\n") != std::string::npos);
   CHECK(conf.find("mon_host = 10.30.0.11 10.30.0.12 10.30.0.13\n") != std::string::npos);
 }

@@ -336,7 +336,8 @@ TEST_CASE("of many nodes each is measured with some, and they with it", "[plan]"
   for (const auto& a : planned(in).actions)
     for (const Json& s : a.params.value("steps", Json::array()))
       if (s["id"].get<std::string>().find("links") != std::string::npos)
-        for (const Json& peer : s["params"]["peers"]) partners[a.node].insert(peer["name"]);
+        for (const Json& peer : s["params"]["peers"])
+          partners[a.node].insert(peer["name"].get<std::string>());
   CHECK(partners.size() == in.spec.nodes.size());
   for (const auto& [node, with] : partners) {
     CHECK(with.size() >= 6);  // log2 of 23 is 5; with an odd number of nodes one rests in each round

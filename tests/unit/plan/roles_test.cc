@@ -84,7 +84,7 @@ struct Steps {
     for (const auto& action : plan.actions) {
       actions[action.id] = &action;
       for (const Json& step : action.params.value("steps", Json::array()))
-        by_id[step["id"]][action.node] = step;
+        by_id[step["id"].get<std::string>()][action.node] = step;
     }
   }
   Names on(const std::string& id) const {
@@ -101,13 +101,13 @@ struct Steps {
     return by_id.at(id).at(node)["params"];
   }
   std::string content(const std::string& id, const std::string& node) const {
-    return params(id, node)["content"];
+    return params(id, node)["content"].get<std::string>();
   }
 };
 
 Names names(const Json& list) {
   Names out;
-  for (const Json& one : list) out.push_back(one["name"]);
+  for (const Json& one : list) out.push_back(one["name"].get<std::string>());
   return out;
 }
 

@@ -135,7 +135,7 @@ TEST_CASE("rollback: the image of before is configured with what the spec has ba
 
 TEST_CASE("rollback: of named nodes only, and within the trial", "[plan]") {
   PlannerInput in = rollback();
-  in.nodes["node02"].proving_took = in.spec.limits.trial + 1;
+  in.nodes["node02"].accept_took = in.spec.limits.trial + 1;
   CHECK(refusals_of(in) == std::set<std::string>{"trial-short"});
   in.request.nodes.clear();
   CHECK(refusals_of(in) == std::set<std::string>{"error"});

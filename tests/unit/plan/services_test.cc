@@ -181,7 +181,7 @@ TEST_CASE("the leader asks the declared time servers, the others the leader firs
 
 TEST_CASE("proxy, time zone, packages and kernel parameters reach the node", "[plan][services]") {
   const auto steps = steps_of(parsed(declared_text()), "node02", "base");
-  const std::string apt = params_of(steps, "base/proxy of apt")["content"];
+  const std::string apt = params_of(steps, "base/proxy of apt")["content"].get<std::string>();
   CHECK(apt.find("Acquire::http::Proxy \"http://proxy.example:3128\";\n") != std::string::npos);
   CHECK(apt.find("Acquire::http::Proxy::10.20.0.1 \"DIRECT\";\n") != std::string::npos);
   const Json session = params_of(steps, "base/proxy of sessions")["values"];
@@ -260,7 +260,7 @@ TEST_CASE("slurmd waits for the device files of the driver, on nodes with GPUs o
   const Json params = params_of(steps, "scheduler/node daemon after the gpus[node01]");
   REQUIRE_FALSE(params.is_null());
   CHECK(params["path"] == "/etc/systemd/system/slurmd.service.d/10-muster.conf");
-  const std::string unit = params["content"];
+  const std::string unit = params["content"].get<std::string>();
   CHECK(unit.find("\nRestart=on-failure\n") != std::string::npos);
   CHECK(unit.find("\nStartLimitIntervalSec=0\n") != std::string::npos);
 

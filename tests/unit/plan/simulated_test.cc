@@ -29,7 +29,7 @@ std::map<std::string, Json> steps_of(const Plan& plan) {
   std::map<std::string, Json> out;
   for (const auto& action : plan.actions)
     if (action.node == plan.nodes.front() && action.params.is_object() && action.params.contains("steps"))
-      for (const auto& step : action.params["steps"]) out[step["id"]] = step;
+      for (const auto& step : action.params["steps"]) out[step["id"].get<std::string>()] = step;
   return out;
 }
 

@@ -25,7 +25,7 @@ std::set<std::string> played(const Plan& plan, const std::string& node) {
   for (const auto& action : plan.actions) {
     if (action.node != node) continue;
     for (const Json& step : action.params.value("steps", Json::array())) {
-      const std::string id = step["id"];
+      const std::string id = step["id"].get<std::string>();
       out.insert(id.substr(0, id.find('/')));
     }
   }

@@ -548,10 +548,10 @@ TEST_CASE("phy install: a record of another server is not gone on with, and noth
     bench.provider.machine(1).cut_power();
     InstallRecord record;
     record.server = bench.provider.ids[1];  // gpu01 is declared as ids[0]
-    record.image = kOrder["image"], record.os = kOrder["os"];
+    record.image = kOrder["image"].get<std::string>(), record.os = kOrder["os"].get<std::string>();
     record.key = *make_ssh_key();
     record.stage = stage;
-    record.approval = kOrder["approval"];
+    record.approval = kOrder["approval"].get<std::string>();
     bench.store["gpu01"] = to_text(record);
     bench.install();
     CHECK(bench.ends() == Code::denied);

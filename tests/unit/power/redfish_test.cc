@@ -66,7 +66,7 @@ TEST_CASE("redfish: another machine is never touched", "[power]") {
     const auto same = driver(swapped);
     REQUIRE(same->on(kCall).ok());
     swapped.after = [](const HttpRequest&, HttpResponse& response) {
-      Json body = Json::parse(response.body, nullptr, false);
+      Json body = parse_json(response.body).value_or(Json());
       if (!body.is_object() || !body.contains("SerialNumber")) return;
       body["UUID"] = "99999999-9abc-def0-1234-56789abcdef0";
       response.body = body.dump();

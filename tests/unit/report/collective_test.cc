@@ -194,7 +194,8 @@ TEST_CASE("a path between two nodes that are good with all others leaves only th
   bool met = false;
   for (const auto& round : step.rounds)
     for (const auto& part : round)
-      met = met || Names{part["pair"][0], part["pair"][1]} == Names{"node03", "node06"};
+      met = met || Names{part["pair"][0].get<std::string>(), part["pair"][1].get<std::string>()} ==
+                       Names{"node03", "node06"};
   const Report report = report_on(cluster, step);
   CHECK(with_verdict(report, NodeVerdict::failed).empty());
   const Names degraded = with_verdict(report, NodeVerdict::degraded);

@@ -115,6 +115,22 @@ TEST_CASE("nvbandwidth: the worst cell of each matrix") {
   CHECK(problem("nvbandwidth Version: v0.6\n", "").find("contains no complete matrix") != std::string::npos);
 }
 
+TEST_CASE("nvbandwidth: devices are counted in both forms of their lines, and in no other") {
+  const std::string text = golden("nvbandwidth"), line = "Device 0: NVIDIA GH200 480GB (00000009:01:00)";
+  REQUIRE(text.find(line) != std::string::npos);
+  const auto title = [&](const std::string& other) {
+    const auto read = import_output(replaced(text, line, other));
+    return read.ok() ? read->title : read.error().message;
+  };
+  CHECK(title(line + "\n" + line) == "2 devices, NVIDIA GH200 480GB");
+  CHECK(title("Process 0 (host-1): device 0: NVIDIA H100 (0)") == "1 device, NVIDIA H100");
+  CHECK(title("Process 0 (host-1): Device 123456: X") == "1 device, X");
+  for (const char* other : {"Device 1234567: X", "Device : X", "Device 0 X", "Process 0 (): device 0: X",
+                            "Process (h): device 0: X", "Process 0 (h) device 0: X", " Device 0: X",
+                            "Device to Device Latency SM GPU(row) <-> GPU(column)"})
+    CHECK(title(other) == "0 devices, ");
+}
+
 TEST_CASE("fio: read and write per job") {
   const auto read = import_output(golden("fio"));
   REQUIRE(read.ok());

@@ -196,8 +196,7 @@ TEST_CASE("a report survives its JSON") {
 }
 
 TEST_CASE("the report follows its published schema") {
-  std::ifstream in(source_dir() + "/schema/report.schema.json");
-  const Json schema = Json::parse(in);
+  const Json schema = Json::parse(text_of(std::string(source_dir()) + "/schema/report.schema.json"));
   const Json report = to_json(report_sample::full());
   CHECK(schema_problem(schema, schema, report, "report") == "");
   for (const char* pointer :
@@ -223,8 +222,8 @@ TEST_CASE(
   hosts[1].values["kernel"] = kHostile;
   hosts[2].values["BIOS date"] = "2024";
   r.drift = drift_of_run(hosts);
-  std::ifstream in(source_dir() + "/schema/report.schema.json");
-  const Json schema = Json::parse(in), json = parse_json(to_json_text(r)).value();
+  const Json schema = Json::parse(text_of(std::string(source_dir()) + "/schema/report.schema.json")),
+             json = parse_json(to_json_text(r)).value();
   CHECK(schema_problem(schema, schema, json, "report") == "");
   Json broken = json;
   broken["drift"]["groups"][0]["properties"][0]["agreement"] = "fine";

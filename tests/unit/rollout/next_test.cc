@@ -105,12 +105,12 @@ TEST_CASE("rollout: a canary that was given back is waited for", "[rollout]") {
   row.postponed["n00"] = {"jobs", 5, 1, 1, false};
   const Answer a = next(view, row);
   CHECK(a.what == Do::wait);
-  CHECK(a.wait == WaitFor::night);
+  CHECK(a.wait == WaitFor::next_window);
   CHECK(reason_of(a, 1) == Reason::canary);
   Row one_of_two = row;
   one_of_two.proven["new"] = 1;
   view.policy.canary = 2;
-  CHECK(next(view, one_of_two).wait == WaitFor::night);
+  CHECK(next(view, one_of_two).wait == WaitFor::next_window);
   view.night = 2;
   CHECK(nodes_of(view, row) == Places{0});
 }

@@ -1,6 +1,7 @@
 // A rollout's row: what each event makes of it, and that it survives the store.
 #include "controller/rollout/rollout_row.h"
 
+#include "base/json_dump.h"
 #include "controller/rollout/rollout_row_json.h"
 #include "tests/catch.h"
 #include "tests/unit/rollout/rollout_fixture.h"
@@ -133,6 +134,24 @@ TEST_CASE("rollout row: the store gives back what it was given", "[rollout]") {
   CHECK(again.postponed.at("n06").times == 3);
   CHECK(again.stop == StopReason::canary_failed);
   CHECK(to_text(row_from_text(to_text(begun(3, "t"))).value()) == to_text(begun(3, "t")));
+}
+
+TEST_CASE("rollout row: an unreadable text is reported with all of its problems", "[rollout]") {
+  Row row = begun(3, "t");
+  row.failed["gpu01"] = {"too slow", 11, false, false};
+  Json json = parse_json(to_text(row)).value();
+  json.erase("id");
+  json["failed"]["gpu01"]["run"] = nullptr;
+  json["failed"]["gpu02"] = 5;
+  json["stage"] = "resting";
+  json["postponed"] = Json::array();
+  const std::string message = row_from_text(dump_json(json)).error().message;
+  for (const char* problem : {"rollout.id: missing", "rollout.failed.gpu01.run: wrong type (null)",
+                              "rollout.failed.gpu02: expected", "rollout.stage: unknown word 'resting'",
+                              "rollout.postponed: wrong type (array)"}) {
+    INFO(message);
+    CHECK(message.find(problem) != std::string::npos);
+  }
 }
 
 TEST_CASE("rollout row: what a later version wrote is not half understood", "[rollout]") {

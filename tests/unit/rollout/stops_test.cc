@@ -124,7 +124,7 @@ TEST_CASE("rollout: a node that was given back is tried on a later night", "[rol
   row.postponed["n01"] = {"cancelled", 3, 1, 1, true};
   Answer a = next(view, row);
   CHECK(a.what == Do::wait);
-  CHECK(a.wait == WaitFor::night);
+  CHECK(a.wait == WaitFor::next_window);
   CHECK(reason_of(a, 0) == Reason::jobs);
   CHECK(reason_of(a, 1) == Reason::cancelled);
   view.night = 2;

@@ -26,7 +26,9 @@ void begin(Bench& b) {
   b.start();
 }
 
-std::string waiting(Bench& b, const char* what) { return b.executor->why("n1")["wait"][what]; }
+std::string waiting(Bench& b, const char* what) {
+  return b.executor->why("n1")["wait"][what].get<std::string>();
+}
 
 void comes_up(Bench& b, const std::string& node, const std::string& boot) {
   b.hello(node, wire::Mode::ram, boot);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "controller/executor/node_changes.h"
 #include "controller/run/narrow.h"
 #include "tests/unit/run/bench.h"
 
@@ -187,7 +188,7 @@ TEST_CASE(
   const TimeMs begun = b.reactor.now();
   b.reactor.advance(15 * kMinute);
   CHECK(b.powered.size() == 1);
-  const TimeMs until = b.executor->why("n1")["wait"]["until"];
+  const TimeMs until = b.executor->why("n1")["wait"]["until"].get<TimeMs>();
   CHECK(until > begun + 19 * kMinute);
   CHECK(until <= begun + 20 * kMinute);
   b.hello("n1", wire::Mode::ram, "boot1");
@@ -445,7 +446,7 @@ struct Running : Bench {
     executor->start(plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
     reactor.advance(100);
   }
-  std::string waits_for() { return executor->why("gpu03")["wait"]["reason"]; }
+  std::string waits_for() { return executor->why("gpu03")["wait"]["reason"].get<std::string>(); }
 };
 
 }  // namespace
@@ -906,6 +907,33 @@ TEST_CASE("a full disk delays a run and does not damage it", "[run]") {
   b.reactor.advance(kMinute);
   REQUIRE(b.ended.size() == 1);
   CHECK(b.row("n1").state == NodeState::accepted);
+}
+
+TEST_CASE("an operator's quarantine whose write fails holds at once, and is stored when the disk has room",
+          "[run]") {
+  Bench b;
+  b.add(action("n1", "configure", ActionKind::steps));
+  b.add(action("n2", "configure", ActionKind::steps));
+  b.start();
+  b.hello("n1", wire::Mode::installed, "b1");
+  b.hello("n2", wire::Mode::installed, "b2");
+  b.store.fail_next(3, fail(Code::unavailable, "disk full"));
+  b.executor->quarantine("n1", "by an operator: PSU", HeldBy::an_operator);
+  CHECK(b.executor->node_row("n1").state == NodeState::quarantined);
+  CHECK(b.executor->node_row("n1").held_by == HeldBy::an_operator);
+  CHECK(b.store.node("n1").value().held_by == HeldBy::nobody);
+  CHECK(b.ended.empty());
+  b.reactor.advance(kMinute);
+  CHECK_FALSE(b.offers.count("n1"));
+  CHECK(b.store.node("n1").value().held_by == HeldBy::an_operator);
+  CHECK(b.store.node("n1").value().reason == "by an operator: PSU");
+  b.finish("n2");  // the run's conclusion does not release it
+  b.reactor.advance(kMinute);
+  REQUIRE(b.ended.size() == 1);
+  CHECK(b.store.node("n1").value().held_by == HeldBy::an_operator);
+  b.executor->set_node("n1", released());
+  b.reactor.advance(kSecond);
+  CHECK(b.store.node("n1").value().held_by == HeldBy::nobody);
 }
 
 TEST_CASE("a cancelled run withdraws its orders and says so", "[run]") {

@@ -30,7 +30,7 @@ void begin(Bench& b) {
 }
 
 std::string kexec_id(Bench& b, int attempt) { return b.id("n1/netboot", attempt) + "-kexec"; }
-std::string token(const Bench& b) { return b.offers.at("n1").params["arguments"]; }
+std::string token(const Bench& b) { return b.offers.at("n1").params["arguments"].get<std::string>(); }
 
 // Its agent is ready, says so, and is gone.
 void hands_over(Bench& b) {

@@ -100,7 +100,7 @@ struct InPlace : RunBench {
     const std::string node = action.substr(0, action.find('/'));
     return offered(node) == id(action, 1) && offers[node].kind == kind;
   }
-  std::string shown(const std::string& node) { return executor->why(node)["state"]; }
+  std::string shown(const std::string& node) { return executor->why(node)["state"].get<std::string>(); }
   bool says(const std::string& node, const std::string& what) {
     return row(node).reason.find(what) != std::string::npos;
   }

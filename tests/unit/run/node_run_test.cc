@@ -219,7 +219,7 @@ TEST_CASE("no port is called for an attempt before its intent is durable", "[run
     CHECK(first<effect::Commit>(effects)->awaited);
     CHECK(calls(effects).empty());
     CHECK_FALSE(first<effect::Offer>(effects));
-    CHECK(c.state.attempt == 1);
+    CHECK(c.state.latest.number == 1);
   }
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("a power cycle, turn by turn", "[run]") {
   CHECK(calls(c.does(input::Armed{Ok{}})) == std::vector{effect::Call::cycle});
   c.does(input::Cycled{Ok{}});
   CHECK(c.state.stage == Stage::awaiting);
-  CHECK(c.state.power_certain);
+  CHECK(c.state.attempt.power.certain);
   c.world.speaks(wire::Mode::ram, "boot1");
   const auto effects = c.does(input::Greeting{{"n1", wire::Mode::ram, "boot1", ""}, true});
   CHECK(event(effects) == "succeeded");
@@ -274,7 +274,7 @@ TEST_CASE("power that was seen off is switched on again, so many times", "[run]"
     REQUIRE(c.state.stage == Stage::looking);
     c.world.now += kSecond;
     CHECK(calls(c.does(input::PowerSeen{PowerState::off})) == std::vector{effect::Call::arm});
-    CHECK(c.state.stayed_off == again);
+    CHECK(c.state.attempt.power.stayed_off == again);
     c.does(input::Armed{Ok{}});
   }
   c.does(input::Cycled{fail(Code::timeout, "no answer")});
@@ -360,7 +360,7 @@ TEST_CASE("a failure that is being weighed is not overtaken by a look at the pow
                {"message", "n2 does not answer"},
                {"result", {{"steps", {{{"step", "probe"}, {"status", "failed"}}}}}}};
   c.does(input::Said{said});
-  REQUIRE(c.state.weighing);
+  REQUIRE(c.state.attempt.weighing);
   CHECK(c.state.stage == Stage::pausing);
   CHECK(c.state.epoch > look);
 }
@@ -371,12 +371,12 @@ TEST_CASE("the time that a silence of all gives back is bounded, of each and of 
   c.world.speaks(wire::Mode::installed, "boot1");
   c.begin();
   c.does(input::Durable{});
-  REQUIRE(c.state.offered);
+  REQUIRE(c.state.attempt.offered);
   const auto go_on = [&] {
     if (c.state.stage == Stage::looking) return c.does(input::PowerSeen{PowerState::on});
     return c.does(input::Timer{});
   };
-  const SteadyMs first = c.state.deadline;
+  const SteadyMs first = c.state.attempt.deadline;
   const auto silence = [&](DurationMs span) {
     c.world.alone = c.world.now;
     for (const SteadyMs end = c.world.now + span; c.world.now < end;) {
@@ -387,7 +387,7 @@ TEST_CASE("the time that a silence of all gives back is bounded, of each and of 
     c.world.speaks(wire::Mode::installed, "boot1");
     while (c.state.stage == Stage::looking) go_on();
     go_on();
-    return c.state.deadline - first;
+    return c.state.attempt.deadline - first;
   };
   const ExecutorTiming& timing = c.world.timing;
   const DurationMs once = silence(6 * 60 * kMinute);  // most of it was the node's own
@@ -397,7 +397,7 @@ TEST_CASE("the time that a silence of all gives back is bounded, of each and of 
   DurationMs last = 0;
   for (int i = 0; i < 10; ++i) last = silence(14 * kMinute);
   CHECK(last == timing.alone_most);
-  CHECK(c.state.attempt == 1);
+  CHECK(c.state.latest.number == 1);
 }
 
 TEST_CASE("a controller that comes back looks at a power cycle before it touches it", "[run]") {
@@ -407,15 +407,15 @@ TEST_CASE("a controller that comes back looks at a power cycle before it touches
   back.world.log = c.world.log;
   CHECK(calls(back.does(input::Resume{})) == std::vector{effect::Call::rearm});
   CHECK(calls(back.does(input::Rearmed{Ok{}})) == std::vector{effect::Call::look});
-  CHECK(back.state.attempt == 1);
+  CHECK(back.state.latest.number == 1);
 }
 
 TEST_CASE("a wait goes on as long as it is the same", "[run]") {
   NodeRun node;
   CHECK(note_wait(node, {"booting", "hello", "", "quarantine", SteadyMs{1000}, SteadyMs{5000}}));
   CHECK_FALSE(note_wait(node, {"booting", "hello", "on", "quarantine", SteadyMs{2000}, SteadyMs{6000}}));
-  CHECK(node.wait.since == SteadyMs{1000});
-  CHECK(node.wait.observed == "on");
+  CHECK(node.shown.wait.since == SteadyMs{1000});
+  CHECK(node.shown.wait.observed == "on");
   CHECK(note_wait(node, {"booting", "an answer", "", "", SteadyMs{3000}, {}}));
-  CHECK(node.wait.since == SteadyMs{3000});
+  CHECK(node.shown.wait.since == SteadyMs{3000});
 }

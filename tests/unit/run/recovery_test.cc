@@ -39,7 +39,7 @@ TEST_CASE("a node goes on behind what its journal says it proved", "[run]") {
   CHECK(node.index == 1);
   CHECK(node.begun);
   CHECK(node.stage == Stage::pending);
-  CHECK(node.excused == std::map<std::string, int>{{"n2", 1}});
+  CHECK(node.verdicts.excused == std::map<std::string, int>{{"n2", 1}});
   CHECK(recovery->log.of("n1/second").attempt == 2);
 }
 

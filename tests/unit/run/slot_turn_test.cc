@@ -87,7 +87,7 @@ struct Turns : Others {
     finished.kind = "finished";
     finished.data = {{"ok", true}};
     turn(input::Said{finished});
-    REQUIRE(state.departed);
+    REQUIRE(state.attempt.departed);
   }
   void given_up() {
     turn(input::GiveUp{"another node is lost"});
@@ -128,7 +128,7 @@ TEST_CASE("who was given up in the middle of a restart is back when it is sure t
 TEST_CASE("who is given up in the middle of a power cycle is not left without power", "[run][slot]") {
   Turns t;
   t.departs();
-  t.now = t.state.deadline;
+  t.now = t.state.attempt.deadline;
   t.turn(input::Timer{});
   REQUIRE(t.calls(effect::Call::switch_off));
   CHECK_FALSE(t.calls(effect::Call::switch_on));

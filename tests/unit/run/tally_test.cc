@@ -52,7 +52,7 @@ TEST_CASE("others see of a node whether it is over, works, goes back, or waits f
   CHECK_FALSE(standing_of(in(Stage::pending, true)).same_for_others(pending));
   NodeRun asks = in(Stage::powering);
   CHECK(standing_of(asks).same_for_others(pending));
-  asks.person = Person{};
+  asks.control.person = Person{};
   CHECK_FALSE(standing_of(asks).same_for_others(pending));
   asks.stage = Stage::awaiting;
   CHECK(standing_of(asks).same_for_others(pending));
@@ -61,9 +61,9 @@ TEST_CASE("others see of a node whether it is over, works, goes back, or waits f
 TEST_CASE("an agent should be heard while its order is on offer or its failure is weighed", "[run][ready]") {
   NodeRun node = in(Stage::awaiting);
   CHECK_FALSE(standing_of(node).heeded);
-  node.offered = true;
+  node.attempt.offered = true;
   CHECK(standing_of(node).heeded);
-  node.offered = false;
-  node.weighing = Weighing{};
+  node.attempt.offered = false;
+  node.attempt.weighing = Weighing{};
   CHECK(standing_of(node).heeded);
 }

@@ -34,8 +34,10 @@ struct Bench : testing::RunBench {
   bool does(const std::string& node, const std::string& name) {
     return offered(node) == id(node + "/" + name, 1);
   }
-  std::string state(const std::string& node) { return executor->why(node)["state"]; }
-  std::string waits(const std::string& node, const char* what) { return executor->why(node)["wait"][what]; }
+  std::string state(const std::string& node) { return executor->why(node)["state"].get<std::string>(); }
+  std::string waits(const std::string& node, const char* what) {
+    return executor->why(node)["wait"][what].get<std::string>();
+  }
   // In the order in which they became durable.
   std::vector<std::string> begun() {
     std::vector<std::string> actions;

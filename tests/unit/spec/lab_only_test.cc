@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <set>
 
+#include "controller/options/options.h"
 #include "controller/plan/planner.h"
-#include "controller/ports/options.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/fixture.h"

@@ -133,6 +133,32 @@ TEST_CASE("storage of the site: what it needs, what it has not, and where that s
              "USER@FSID.FILESYSTEM=/PATH"));
 }
 
+TEST_CASE("storage of the site: each file system has its form of source, to the last character", "[spec]") {
+  const auto is_source = [](const std::string& fstype, const std::string& source) {
+    const std::string errors =
+        errors_of(spec("engine: external, mount: /data, fstype: " + fstype + ", source: \"" + source + "\""));
+    return !says(errors, "storage.data.source");
+  };
+  const std::string fsid = "hpc@11111111-2222-8333-a444-555555555555";
+  for (const char* good : {"n:/", "N.a_b-c:/x/y.z+@_-", "[::ffff:10.0.0.5]:/e"})
+    CHECK(is_source("nfs4", good));
+  for (const char* bad : {"", ":/x", "n:", "n:x", "n/:x", "[]:/e", "[fd00::1:/e", "[fd00::g]:/e",
+                          "[fd00::1]/e", "n:/x:y", "n:/x=y", "_n:/x", "n@m:/x"})
+    CHECK_FALSE(is_source("nfs4", bad));
+  for (const std::string& good : {fsid + ".fs=/", fsid + ".-=/a@b", fsid + "...=/x"})
+    CHECK(is_source("ceph", good));
+  for (const std::string& bad :
+       {fsid + ".=/", fsid + ".fs=", fsid + ".fs/", fsid + "fs=/", fsid + ".fs=/a=b", "@" + fsid.substr(4),
+        fsid.substr(0, fsid.size() - 1) + ".fs=/", fsid + "5.fs=/", "hpc@A" + fsid.substr(5) + ".fs=/",
+        fsid.substr(0, 12) + fsid.substr(13) + ".fs=/"})
+    CHECK_FALSE(is_source("ceph", bad));
+  for (const char* good : {"n:/s", "10.0.0.5@o2ib,10.1.0.5@tcp:/s-1/", "fd00::5@tcp:/s/a@b", "a::/s"})
+    CHECK(is_source("lustre", good));
+  for (const char* bad :
+       {"", "/s", ":/s", "n/s", "n:/", "n:/s.x", "n:/s//b c", "@n:/s", "n/m:/s", "n:/s/a:b"})
+    CHECK_FALSE(is_source("lustre", bad));
+}
+
 TEST_CASE("storage of the site: options that cannot be meant", "[spec]") {
   for (const std::string bad :
        {"secret=AQ==", "ro,secret=AQ==", "bg", "rw noatime", "ro;x", "bind", "noauto,ro"})

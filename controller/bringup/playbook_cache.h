@@ -1,4 +1,4 @@
-// PlaybookShelf: a cache of the shipped playbooks, read and parsed once for each state of their folder and
+// PlaybookCache: a cache of the shipped playbooks, read and parsed once for each state of their folder and
 // combined once with each set of a spec's own playbooks and overlays. Every call lists the folder: if a
 // file's name, size, mtime, ctime or inode has changed, all files are read again. Thread: the reactor's; what
 // it returns is immutable and may be used on other threads.
@@ -23,12 +23,12 @@ struct Playbooks {
   std::map<std::string, std::string> digests;  // digests of their texts, by the same names
 };
 
-class PlaybookShelf {
+class PlaybookCache {
  public:
   using Shared = std::shared_ptr<const Playbooks>;
 
   // `folder` empty: there are no shipped playbooks. `now`: wall clock.
-  PlaybookShelf(std::string folder, std::function<TimeMs()> now);
+  PlaybookCache(std::string folder, std::function<TimeMs()> now);
 
   // Returns the shipped playbooks. not_found: no folder; invalid: the first error in a file, with its path.
   Result<Shared> shipped();

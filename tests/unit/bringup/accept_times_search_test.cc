@@ -1,4 +1,4 @@
-#include "controller/bringup/proving.h"
+#include "controller/bringup/accept_times_search.h"
 
 #include "tests/catch.h"
 
@@ -31,7 +31,7 @@ JournalRow row(const std::string& name, const std::string& event, TimeMs time) {
 
 }  // namespace
 
-TEST_CASE("proving: what the node did itself, and not what it waited for others", "[bringup]") {
+TEST_CASE("accept times search: what the node did itself, and not what it waited for others", "[bringup]") {
   Plan plan = plan_with({{"pause", ActionKind::steps},
                          {"boot", ActionKind::boot_slot},
                          {"configure", ActionKind::steps},
@@ -48,15 +48,15 @@ TEST_CASE("proving: what the node did itself, and not what it waited for others"
       row("look", "succeeded", 9000),      row("resume", "intent", 9100),
       row("resume", "succeeded", 9800),    row("resume-old", "intent", 9850),
       row("resume-old", "succeeded", 9900)};
-  CHECK(proving_times(plan, journal) == std::map<std::string, DurationMs>{{"n1", 1500}});
+  CHECK(accept_times(plan, journal) == std::map<std::string, DurationMs>{{"n1", 1500}});
   plan.kind = PlanKind::accept;  // perhaps of another profile
-  CHECK(proving_times(plan, journal).empty());
+  CHECK(accept_times(plan, journal).empty());
 }
 
-TEST_CASE("proving: what the journal does not show to its end is not counted", "[bringup]") {
+TEST_CASE("accept times search: what the journal does not show to its end is not counted", "[bringup]") {
   const Plan plan = plan_with({{"configure", ActionKind::steps}, {"accept", ActionKind::check}});
   const auto took = [&](const std::vector<JournalRow>& journal) {
-    const auto times = proving_times(plan, journal);
+    const auto times = accept_times(plan, journal);
     return times.count("n1") ? times.at("n1") : 0;
   };
   CHECK(took({row("configure", "intent", 10), row("configure", "succeeded", 60)}) == 50);
@@ -65,7 +65,8 @@ TEST_CASE("proving: what the journal does not show to its end is not counted", "
   CHECK(took({}) == 0);
 }
 
-TEST_CASE("proving: each node's own actions count for it, and no other node's word on them", "[bringup]") {
+TEST_CASE("accept times search: each node's own actions count for it, and no other node's word on them",
+          "[bringup]") {
   Plan plan = plan_with({{"configure", ActionKind::steps}});
   Action other = plan.actions.front();
   other.id = "n2/configure";
@@ -74,15 +75,16 @@ TEST_CASE("proving: each node's own actions count for it, and no other node's wo
   JournalRow begins = row("configure", "intent", 5), ends = row("configure", "succeeded", 905);
   begins.action = ends.action = "n2/configure";
   const std::vector<JournalRow> claimed = {begins, ends};  // as n1
-  CHECK(proving_times(plan, claimed).empty());
+  CHECK(accept_times(plan, claimed).empty());
   begins.node = ends.node = "n2";
   const std::vector<JournalRow> both = {row("configure", "intent", 10), begins, ends,
                                         row("configure", "succeeded", 60)};
-  CHECK(proving_times(plan, both) == std::map<std::string, DurationMs>{{"n1", 50}, {"n2", 900}});
+  CHECK(accept_times(plan, both) == std::map<std::string, DurationMs>{{"n1", 50}, {"n2", 900}});
 }
 
-TEST_CASE("proving: behind a run that only measured, the newest one that configured the node counts",
-          "[bringup]") {
+TEST_CASE(
+    "accept times search: behind a run that only measured, the newest one that configured the node counts",
+    "[bringup]") {
   const auto run_with = [](PlanKind kind, TimeMs took, bool accepted = true) {
     Plan plan = plan_with({{"configure", ActionKind::steps}, {"accept", ActionKind::check}});
     plan.kind = kind;
@@ -97,7 +99,7 @@ TEST_CASE("proving: behind a run that only measured, the newest one that configu
       {8, run_with(PlanKind::accept, 800)},         {9, run_with(PlanKind::accept, 900)}};
   std::map<int64_t, int> reads;
   const auto times = [&](std::map<std::string, int64_t> accepted) {
-    return proving_times(accepted, [&](int64_t id) -> std::optional<DoneRun> {
+    return accept_times(accepted, [&](int64_t id) -> std::optional<DoneRun> {
       ++reads[id];
       const auto found = runs.find(id);
       return found == runs.end() ? std::nullopt : std::optional(found->second);

@@ -1,4 +1,4 @@
-#include "controller/bringup/playbook_shelf.h"
+#include "controller/bringup/playbook_cache.h"
 
 #include <sys/stat.h>
 
@@ -33,10 +33,10 @@ bool same(const std::vector<OwnPlaybook>& a, const std::vector<OwnPlaybook>& b) 
 
 }  // namespace
 
-PlaybookShelf::PlaybookShelf(std::string folder, std::function<TimeMs()> now)
+PlaybookCache::PlaybookCache(std::string folder, std::function<TimeMs()> now)
     : folder_(std::move(folder)), now_(std::move(now)) {}
 
-PlaybookShelf::Listing PlaybookShelf::look() const {
+PlaybookCache::Listing PlaybookCache::look() const {
   Listing out;
   const Files files;
   for (const std::string& below : {std::string(), kProfiles})
@@ -50,7 +50,7 @@ PlaybookShelf::Listing PlaybookShelf::look() const {
   return out;
 }
 
-Status PlaybookShelf::load(const std::string& below, const std::string& prefix, Playbooks& into) const {
+Status PlaybookCache::load(const std::string& below, const std::string& prefix, Playbooks& into) const {
   const Files files;
   for (const auto& entry : files.list(folder_ + below)) {
     if (!is_playbook(entry)) continue;
@@ -70,7 +70,7 @@ Status PlaybookShelf::load(const std::string& below, const std::string& prefix, 
   return Ok{};
 }
 
-Result<PlaybookShelf::Shared> PlaybookShelf::shipped() {
+Result<PlaybookCache::Shared> PlaybookCache::shipped() {
   if (folder_.empty()) return fail(Code::not_found, "no playbooks found: start musterd with --playbooks DIR");
   Listing now = look();
   if (shipped_ && settled_ && now == seen_) return shipped_;
@@ -88,7 +88,7 @@ Result<PlaybookShelf::Shared> PlaybookShelf::shipped() {
   return shipped_;
 }
 
-Result<PlaybookShelf::Shared> PlaybookShelf::with(const std::vector<OwnPlaybook>& own) {
+Result<PlaybookCache::Shared> PlaybookCache::with(const std::vector<OwnPlaybook>& own) {
   TRY(const Shared below, shipped());
   if (own.empty()) return below;
   if (with_own_ && below_own_ == below && same(own_, own)) return with_own_;

@@ -1,5 +1,5 @@
 // Playbooks are parsed once for what they are, and again when anything of them is another.
-#include "controller/bringup/playbook_shelf.h"
+#include "controller/bringup/playbook_cache.h"
 
 #include <chrono>
 #include <filesystem>
@@ -19,7 +19,7 @@ std::string text_of(const std::string& name, const std::string& step) {
 struct Shelf {
   TempDir dir;
   TimeMs now = 7'258'118'400'000;  // in the year 2200: what was written by now was written long ago
-  PlaybookShelf shelf{dir.path(""), [this] { return now; }};
+  PlaybookCache shelf{dir.path(""), [this] { return now; }};
 
   Shelf() {
     std::filesystem::create_directory(dir.path("acceptance"));
@@ -32,7 +32,7 @@ struct Shelf {
       std::filesystem::last_write_time(dir.path(file),
                                        std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   }
-  PlaybookShelf::Shared shipped() {
+  PlaybookCache::Shared shipped() {
     const auto out = shelf.shipped();
     INFO((out.ok() ? "" : out.error().message));
     REQUIRE(out.ok());
@@ -103,7 +103,7 @@ TEST_CASE("playbook shelf: an error is reported each time, and gone once correct
   }
   s.dir.write("base.yaml", text_of("base", "one"));
   CHECK(s.shipped()->all.count("base") == 1);
-  PlaybookShelf none("", [] { return TimeMs{0}; });
+  PlaybookCache none("", [] { return TimeMs{0}; });
   CHECK(none.shipped().error().code == Code::not_found);
 }
 

@@ -1,4 +1,4 @@
-#include "controller/bringup/proving_times.h"
+#include "controller/bringup/accept_times.h"
 
 #include <utility>
 
@@ -20,21 +20,21 @@ std::optional<DoneRun> read_done(RunArchive& archive, int64_t run) {
 
 }  // namespace
 
-const ProvingTimes::Known* ProvingTimes::known(const std::string& node, int64_t run) const {
+const AcceptTimes::Known* AcceptTimes::known(const std::string& node, int64_t run) const {
   const auto found = known_.find(node);
   return found == known_.end() || found->second.run != run ? nullptr : &found->second;
 }
 
-bool ProvingTimes::looked_for(const std::string& node, int64_t run) const {
+bool AcceptTimes::looked_for(const std::string& node, int64_t run) const {
   return known(node, run) != nullptr;
 }
 
-DurationMs ProvingTimes::of(const std::string& node, int64_t run) const {
+DurationMs AcceptTimes::of(const std::string& node, int64_t run) const {
   const Known* found = known(node, run);
   return found ? found->took : 0;
 }
 
-void ProvingTimes::find(const Accepted& accepted, std::function<void()> then) {
+void AcceptTimes::find(const Accepted& accepted, std::function<void()> then) {
   Accepted open;
   std::set<int64_t> running;
   for (const auto& [node, id] : accepted)
@@ -43,15 +43,15 @@ void ProvingTimes::find(const Accepted& accepted, std::function<void()> then) {
       const auto run = store_.run(id);
       if (run.ok() && run->ended == 0) running.insert(id);
     }
-  Looking looking{ProvingSearch(std::move(open)), std::move(running), ++searches_};
+  Looking looking{AcceptTimesSearch(std::move(open)), std::move(running), ++searches_};
   go_on(std::make_shared<Looking>(std::move(looking)), then);
 }
 
-void ProvingTimes::go_on(const Search& looking, const std::function<void()>& then) {
-  ProvingSearch* search = &looking->search;
+void AcceptTimes::go_on(const Search& looking, const std::function<void()>& then) {
+  AcceptTimesSearch* search = &looking->search;
   while (const auto open = search->next()) {
     const auto kind = kind_of(open->run);
-    if (!kind || !ProvingSearch::matters(*open, *kind)) {
+    if (!kind || !AcceptTimesSearch::matters(*open, *kind)) {
       DoneRun without_rows;
       if (kind) without_rows.plan.kind = *kind;
       search->judge(*open, kind ? std::optional(std::move(without_rows)) : std::nullopt);
@@ -61,15 +61,13 @@ void ProvingTimes::go_on(const Search& looking, const std::function<void()>& the
         [looking, open = *open, archive = store_.archive()] {
           looking->search.judge(open, read_done(*archive, open.run));
         },
-        [this, alive = alive_, looking, then] {
-          if (*alive) go_on(looking, then);
-        });
+        alive_.wrap([this, looking, then] { go_on(looking, then); }));
   }
   keep(*looking);
   then();
 }
 
-std::optional<PlanKind> ProvingTimes::kind_of(int64_t run) {
+std::optional<PlanKind> AcceptTimes::kind_of(int64_t run) {
   const auto row = store_.run(run);
   if (!row.ok()) return {};
   const auto head = store_.plan_head(row->plan_digest);
@@ -79,7 +77,7 @@ std::optional<PlanKind> ProvingTimes::kind_of(int64_t run) {
 }
 
 // Two lookups may overlap, and the earlier one may end last: the result of the later one is kept.
-void ProvingTimes::keep(const Looking& looking) {
+void AcceptTimes::keep(const Looking& looking) {
   const auto& [search, running, number] = looking;
   for (const auto& [node, run] : search.accepted()) {
     Known& entry = known_[node];

@@ -1,4 +1,4 @@
-#include "controller/ports/options.h"
+#include "controller/options/options.h"
 
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-#include "controller/bringup/proving.h"
+#include "controller/bringup/accept_times_search.h"
 
 #include <algorithm>
 #include <iterator>
@@ -49,19 +49,19 @@ std::set<std::string> accepted_in(const DoneRun& run) {
 
 }  // namespace
 
-std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vector<JournalRow>& journal) {
+std::map<std::string, DurationMs> accept_times(const Plan& plan, const std::vector<JournalRow>& journal) {
   std::map<std::string, DurationMs> sums;
   if (plan.kind == PlanKind::accept) return sums;
-  std::map<std::string, const std::string*> proving;  // node, by action
+  std::map<std::string, const std::string*> counted;  // node, by action
   for (const auto& action : plan.actions) {
-    const bool proves = action.kind == ActionKind::steps || action.kind == ActionKind::check;
+    const bool counts = action.kind == ActionKind::steps || action.kind == ActionKind::check;
     const bool on_trial = !action.when_failed && action.phase != "pause" && action.phase != "resume";
-    if (proves && on_trial) proving[action.id] = &action.node;
+    if (counts && on_trial) counted[action.id] = &action.node;
   }
   std::map<std::string, TimeMs> begun;
   for (const auto& row : journal) {
-    const auto action = proving.find(row.action);
-    if (action == proving.end() || *action->second != row.node) continue;
+    const auto action = counted.find(row.action);
+    if (action == counted.end() || *action->second != row.node) continue;
     if (row.event == "intent") begun[row.action] = row.time;
     if (row.event != "succeeded" || begun.count(row.action) == 0) continue;
     // If the clock was set back in the meantime, the action seems to have ended before it began.
@@ -70,11 +70,11 @@ std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vec
   return sums;
 }
 
-ProvingSearch::ProvingSearch(Accepted accepted) : accepted_(std::move(accepted)) {
+AcceptTimesSearch::AcceptTimesSearch(Accepted accepted) : accepted_(std::move(accepted)) {
   for (const auto& [node, id] : accepted_) open_[id].push_back(node);
 }
 
-std::optional<ProvingSearch::Open> ProvingSearch::next() {
+std::optional<AcceptTimesSearch::Open> AcceptTimesSearch::next() {
   if (open_.empty()) return {};
   const auto newest = std::prev(open_.end());
   Open out{newest->first, std::move(newest->second)};
@@ -84,12 +84,12 @@ std::optional<ProvingSearch::Open> ProvingSearch::next() {
   return out;
 }
 
-bool ProvingSearch::matters(const Open& open, PlanKind kind) {
+bool AcceptTimesSearch::matters(const Open& open, PlanKind kind) {
   return configures(kind) || (open.last && kind != PlanKind::accept);
 }
 
-void ProvingSearch::judge(const Open& open, const std::optional<DoneRun>& run) {
-  const auto times = run ? proving_times(run->plan, run->journal) : std::map<std::string, DurationMs>{};
+void AcceptTimesSearch::judge(const Open& open, const std::optional<DoneRun>& run) {
+  const auto times = run ? accept_times(run->plan, run->journal) : std::map<std::string, DurationMs>{};
   const auto accepted = run ? accepted_in(*run) : std::set<std::string>{};
   for (const auto& node : open.nodes) {
     const int64_t last = accepted_.at(node);
@@ -104,9 +104,9 @@ void ProvingSearch::judge(const Open& open, const std::optional<DoneRun>& run) {
   }
 }
 
-std::map<std::string, DurationMs> proving_times(const ProvingSearch::Accepted& accepted,
-                                                const RunOf& run_of) {
-  ProvingSearch search(accepted);
+std::map<std::string, DurationMs> accept_times(const AcceptTimesSearch::Accepted& accepted,
+                                               const RunOf& run_of) {
+  AcceptTimesSearch search(accepted);
   while (const auto open = search.next()) search.judge(*open, run_of(open->run));
   return search.found();
 }

@@ -17,7 +17,7 @@ namespace muster {
 // Returns, by node, the total time of its own actions, each from the start of the attempt that succeeded:
 // waiting for other nodes in between does not count. No entry for a node without such actions in the journal,
 // or if the run only measured, perhaps with a different profile. `journal` may be without `data`.
-std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vector<JournalRow>& journal);
+std::map<std::string, DurationMs> accept_times(const Plan& plan, const std::vector<JournalRow>& journal);
 
 struct DoneRun {
   Plan plan;
@@ -27,7 +27,7 @@ struct DoneRun {
 // Finds the same times for nodes that were last accepted in the runs with the given ids. If such a run only
 // measured, the newest earlier run that configured and accepted the node counts; the last 50 runs are
 // searched. Each run is read once.
-class ProvingSearch {
+class AcceptTimesSearch {
  public:
   using Accepted = std::map<std::string, int64_t>;  // by node
   struct Open {
@@ -36,7 +36,7 @@ class ProvingSearch {
     bool last = false;  // this run was the last to accept one of the nodes
   };
 
-  explicit ProvingSearch(Accepted accepted);
+  explicit AcceptTimesSearch(Accepted accepted);
 
   // Returns the run to read next; nullopt: the search is complete.
   std::optional<Open> next();
@@ -58,6 +58,7 @@ class ProvingSearch {
 
 // Does the whole search in one call.
 using RunOf = std::function<std::optional<DoneRun>(int64_t id)>;
-std::map<std::string, DurationMs> proving_times(const ProvingSearch::Accepted& accepted, const RunOf& run_of);
+std::map<std::string, DurationMs> accept_times(const AcceptTimesSearch::Accepted& accepted,
+                                               const RunOf& run_of);
 
 }  // namespace muster

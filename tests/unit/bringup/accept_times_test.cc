@@ -1,5 +1,5 @@
 // What nodes' acceptance took is looked up once, by a worker, before a plan is made that depends on it.
-#include "controller/bringup/proving_times.h"
+#include "controller/bringup/accept_times.h"
 
 #include <memory>
 #include <utility>
@@ -32,8 +32,8 @@ struct Bench {
   MemStore memory{reactor};
   CountingStore store{memory};
   std::vector<std::pair<PlanWorker::Task, PlanWorker::Task>> jobs;
-  std::unique_ptr<ProvingTimes> times =
-      std::make_unique<ProvingTimes>(store, [this](PlanWorker::Task work, PlanWorker::Task done) {
+  std::unique_ptr<AcceptTimes> times =
+      std::make_unique<AcceptTimes>(store, [this](PlanWorker::Task work, PlanWorker::Task done) {
         jobs.emplace_back(std::move(work), std::move(done));
       });
 
@@ -75,7 +75,7 @@ struct Bench {
     }
   }
   int answered = 0;
-  void find(const ProvingTimes::Accepted& accepted) {
+  void find(const AcceptTimes::Accepted& accepted) {
     times->find(accepted, [this] { ++answered; });
     work();
   }
@@ -83,7 +83,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("proving times: a worker reads each run once, and what was found is kept", "[bringup]") {
+TEST_CASE("accept times: a worker reads each run once, and what was found is kept", "[bringup]") {
   Bench b;
   b.run(1, PlanKind::install, {{"n1", 100}, {"n2", 200}});
   CHECK(b.times->of("n1", 1) == 0);
@@ -109,7 +109,7 @@ TEST_CASE("proving times: a worker reads each run once, and what was found is ke
   CHECK(b.store.read == std::vector<int64_t>{1, 2});
 }
 
-TEST_CASE("proving times: behind a run that only measured, runs are passed over by their kind", "[bringup]") {
+TEST_CASE("accept times: behind a run that only measured, runs are passed over by their kind", "[bringup]") {
   Bench b;
   b.run(1, PlanKind::install, {{"n1", 100}});
   b.run(2, PlanKind::drain, {{"n1", 5}});
@@ -126,7 +126,7 @@ TEST_CASE("proving times: behind a run that only measured, runs are passed over 
   CHECK(b.times->of("n3", 3) == 0);
 }
 
-TEST_CASE("proving times: a run that cannot be read is tried again by the next plan", "[bringup]") {
+TEST_CASE("accept times: a run that cannot be read is tried again by the next plan", "[bringup]") {
   Bench b;
   b.find({{"n1", 1}});
   CHECK(b.answered == 1);
@@ -146,7 +146,7 @@ TEST_CASE("proving times: a run that cannot be read is tried again by the next p
   CHECK(b.times->of("n1", 2) == 0);
 }
 
-TEST_CASE("proving times: with it gone no node goes on", "[bringup]") {
+TEST_CASE("accept times: with it gone no node goes on", "[bringup]") {
   Bench b;
   b.run(1, PlanKind::install, {{"n1", 100}});
   b.times->find({{"n1", 1}}, [&] { ++b.answered; });
@@ -155,7 +155,7 @@ TEST_CASE("proving times: with it gone no node goes on", "[bringup]") {
   CHECK(b.answered == 0);
 }
 
-TEST_CASE("proving times: of a run that has not ended what is there counts for the plan, and is not kept",
+TEST_CASE("accept times: of a run that has not ended what is there counts for the plan, and is not kept",
           "[bringup]") {
   Bench b;
   b.run(1, PlanKind::install, {{"n1", 100}}, 0);
@@ -186,7 +186,7 @@ TEST_CASE("proving times: of a run that has not ended what is there counts for t
   CHECK(b.store.read == std::vector<int64_t>{1, 1});
 }
 
-TEST_CASE("proving times: of two searches at once the one of the newer run stays", "[bringup]") {
+TEST_CASE("accept times: of two searches at once the one of the newer run stays", "[bringup]") {
   Bench b;
   b.run(1, PlanKind::install, {{"n1", 100}});
   b.times->find({{"n1", 1}}, [&] { ++b.answered; });

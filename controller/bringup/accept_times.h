@@ -1,6 +1,6 @@
-// ProvingTimes: how long configuration and acceptance of nodes took (proving.h), looked up in the store's
-// runs. A worker thread reads the long parts. A node's result is cached until a later run accepts the node,
-// because the journal of a finished run no longer changes. Thread: the reactor's.
+// AcceptTimes: how long configuration and acceptance of nodes took (accept_times_search.h), looked up in the
+// store's runs. A worker thread reads the long parts. A node's result is cached until a later run accepts the
+// node, because the journal of a finished run no longer changes. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,21 @@
 #include <set>
 #include <string>
 
+#include "base/alive.h"
+#include "controller/bringup/accept_times_search.h"
 #include "controller/bringup/plan_worker.h"
-#include "controller/bringup/proving.h"
 #include "controller/ports/store.h"
 
 namespace muster {
 
-class ProvingTimes {
+class AcceptTimes {
  public:
-  using Accepted = ProvingSearch::Accepted;
+  using Accepted = AcceptTimesSearch::Accepted;
 
-  ProvingTimes(Store& store, PlanWorker::Offload offload) : store_(store), offload_(std::move(offload)) {}
-  ~ProvingTimes() { *alive_ = false; }  // `then` is not called after this
-  ProvingTimes(const ProvingTimes&) = delete;
-  ProvingTimes& operator=(const ProvingTimes&) = delete;
+  AcceptTimes(Store& store, PlanWorker::Offload offload) : store_(store), offload_(std::move(offload)) {}
+  ~AcceptTimes() { alive_.end(); }  // `then` is not called after this
+  AcceptTimes(const AcceptTimes&) = delete;
+  AcceptTimes& operator=(const AcceptTimes&) = delete;
 
   // Looks up what is not yet known about these nodes, then calls `then`, possibly before find() returns.
   void find(const Accepted& accepted, std::function<void()> then);
@@ -34,7 +35,7 @@ class ProvingTimes {
 
  private:
   struct Looking {
-    ProvingSearch search;
+    AcceptTimesSearch search;
     std::set<int64_t> running;  // running when the search began: their journals were incomplete
     uint64_t number = 0;        // searches are numbered in order of their start
   };
@@ -55,7 +56,7 @@ class ProvingTimes {
   PlanWorker::Offload offload_;
   std::map<std::string, Known> known_;
   uint64_t searches_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_;
 };
 
 }  // namespace muster

@@ -4,10 +4,9 @@
 #include <cstdint>
 #include <string>
 
-namespace muster {
+#include "base/ports.h"
 
-constexpr uint16_t kTlsPort = 7443;
-constexpr uint16_t kBootPort = 7480;
+namespace muster {
 
 struct DaemonOptions {
   std::string state = "/var/lib/muster";            // muster.db, pki/, images/, run/

@@ -1,0 +1,35 @@
+#include "controller/executor/node_changes.h"
+
+#include "base/machine_uuid.h"
+
+namespace muster {
+
+NodeBook::Change quarantined(const std::string& reason, HeldBy by) {
+  return [reason, by](NodeRow& row) {
+    row.state = NodeState::quarantined;
+    row.reason = reason;
+    if (by == HeldBy::an_operator) row.held_by = by;
+  };
+}
+
+NodeBook::Change released() {
+  return [](NodeRow& row) {
+    if (row.state != NodeState::quarantined) return;
+    row.state = row.facts.empty() ? NodeState::unknown : NodeState::discovered;
+    row.reason.clear();
+  };
+}
+
+NodeBook::Change discovered(const Inventory& inventory) {
+  return [inventory](NodeRow& row) {
+    row.state = NodeState::discovered;
+    row.reason.clear();
+    row.facts = inventory.facts;
+    row.facts_time = inventory.time;
+    if (inventory.last_seen > 0) row.last_seen = inventory.last_seen;
+    if (machine_of(row.product_uuid).empty()) row.product_uuid = inventory.product_uuid;
+    row.system_serial = inventory.system_serial;
+  };
+}
+
+}  // namespace muster

@@ -1,0 +1,26 @@
+// What operators and discovery change in a node's row, each a decision that is made once. Runs change rows
+// through the effects of controller/run. Pure functions: the changes hold what they need by value.
+#pragma once
+
+#include <string>
+
+#include "controller/executor/node_book.h"
+
+namespace muster {
+
+// Quarantined with that reason. A run's quarantine leaves an operator's in place.
+NodeBook::Change quarantined(const std::string& reason, HeldBy by);
+// No longer quarantined: discovered if its inventory is known, else unknown. Other states stay.
+NodeBook::Change released();
+
+// A machine's inventory, as it becomes that of a node.
+struct Inventory {
+  FactsText facts;
+  TimeMs time = 0;
+  TimeMs last_seen = 0;                     // 0: unchanged, as no agent of the node has reported
+  std::string product_uuid, system_serial;  // "": unknown
+};
+// Discovered with that inventory; a machine that is bound already stays so.
+NodeBook::Change discovered(const Inventory& inventory);
+
+}  // namespace muster
