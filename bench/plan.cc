@@ -92,7 +92,7 @@ bool within_gates(const Json& rows) {
   };
   const Json large = row(1000), small = row(100);
   if (large.is_null()) return true;
-  const double seconds = large["plan_s"], mb = large["rss_mb"];
+  const double seconds = large["plan_s"].get<double>(), mb = large["rss_mb"].get<double>();
   bool good = seconds <= kGateSeconds && mb <= kGateMb;
   fmt::print(
       "1000 nodes: {:.2f} s and {:.0f} MB; gate {:.0f} s and {:.0f} MB: {}; goal {:.0f} s and {:.0f} MB: "

@@ -70,7 +70,7 @@ void print(const Json& row) {
 }
 
 bool within_gates(const Json& row) {
-  const int nodes = row["nodes"];
+  const int nodes = row["nodes"].get<int>();
   bool good = gate(row["accepted"] == nodes, "all are accepted");
   for (const auto& [name, calls] : row["calls"].items())
     good &= gate(calls["p99_ms"].get<double>() <= kGateMs,
@@ -79,7 +79,7 @@ bool within_gates(const Json& row) {
   for (const auto& [name, took] : row["slow"].items())
     fmt::print("    {}: up to {} ms\n", name, took.get<DurationMs>());
   if (nodes != 1000) return good;
-  const double seconds = row["wall_s"];
+  const double seconds = row["wall_s"].get<double>();
   good &=
       gate(seconds <= kGateSeconds, fmt::format("{} nodes within {} s (goal {} s: {})", nodes, kGateSeconds,
                                                 kGoalSeconds, seconds <= kGoalSeconds ? "met" : "missed"));

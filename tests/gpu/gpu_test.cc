@@ -251,7 +251,8 @@ TEST_CASE("training load over nodes: a scaling study, with groups side by side")
   CHECK(metric(ran.json, "gpus") == 6);
   std::map<std::string, std::string> points;
   for (const auto& point : ran.json["detail"]["scaling"])
-    points[point["kind"]] += fmt::format("{}x{} ", point["nodes"].get<int>(), point["groups"].get<int>());
+    points[point["kind"].get<std::string>()] +=
+        fmt::format("{}x{} ", point["nodes"].get<int>(), point["groups"].get<int>());
   // Two nodes make one group, the third waits; four layers are divided by two and four GPUs, not by six.
   CHECK(points == std::map<std::string, std::string>{
                       {"weak", "1x3 2x1 3x1 "}, {"strong", "1x3 2x1 3x1 "}, {"pipeline", "1x3 2x1 "}});
