@@ -29,7 +29,7 @@ finish() {
 scripts/deps.sh build lab test || { echo "FAIL  packages could not be installed"; exit 1; }
 scripts/lint.sh
 result "format, spelling, shell scripts" $?
-scripts/build.sh dev || { echo "FAIL  build"; exit 1; }
+scripts/build.sh dev all muster_links || { echo "FAIL  build"; exit 1; }  # every folder links with what it declares
 
 # The unit tests: what ran must be what is listed, and nothing may be skipped.
 listed=$(build/muster_tests --list-test-names-only | grep -c .)

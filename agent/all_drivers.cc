@@ -3,6 +3,8 @@
 
 #include "agent/checks/checks.h"
 #include "agent/core/step.h"
+#include "agent/steps/files/file_modules.h"
+#include "agent/steps/services/service_module.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/steps/step_modules.h"
 

@@ -11,11 +11,7 @@ namespace muster::steps {
 
 // agent/steps: configuration
 StepModule package_module();
-StepModule file_module();
-StepModule directory_module();
 StepModule kept_directory_module();
-StepModule line_module();
-StepModule service_module();
 StepModule user_module();
 StepModule group_module();
 StepModule sysctl_module();

@@ -4,6 +4,8 @@
 
 #include <cctype>
 
+#include "agent/steps/files/file_modules.h"
+
 namespace muster::steps {
 
 Part ceph_folder(const std::string& path) {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "agent/steps/files/file_modules.h"
 #include "agent/storage/parts.h"
 
 namespace muster::steps {

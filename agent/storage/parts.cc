@@ -6,6 +6,9 @@
 #include <chrono>
 #include <thread>
 
+#include "agent/steps/files/file_modules.h"
+#include "agent/steps/services/service_module.h"
+
 namespace muster::steps {
 
 Result<CheckResult> check_parts(StepContext& context, const std::vector<Part>& parts) {

@@ -22,6 +22,7 @@
 #include "agent/steps/disk/array_health.h"
 #include "agent/steps/disk/data_disks.h"
 #include "agent/steps/disk/mounts.h"
+#include "agent/steps/files/file_modules.h"
 #include "agent/steps/step_modules.h"
 #include "base/disk_identity.h"
 #include "base/json_dump.h"

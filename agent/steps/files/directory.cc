@@ -1,5 +1,6 @@
 // directory: creates a directory and sets its mode and owner.
 #include "agent/steps/accounts.h"
+#include "agent/steps/files/file_modules.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/accounts.h"
+#include "agent/steps/files/file_modules.h"
 #include "agent/steps/files/rewritten.h"
 #include "agent/steps/step_modules.h"
 

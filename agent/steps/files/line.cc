@@ -1,5 +1,6 @@
 // line: sets or removes one line of a text file, found by its beginning; the rest of the file stays.
 #include "agent/steps/accounts.h"
+#include "agent/steps/files/file_modules.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "agent/steps/accounts.h"
+#include "agent/steps/services/service_module.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {

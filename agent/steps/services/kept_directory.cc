@@ -12,6 +12,7 @@
 #include "agent/disk/mount_table.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
+#include "agent/steps/services/service_module.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
