@@ -92,6 +92,8 @@ std::string stripped(const std::string& text, bool literals) {
       keep = false;
     } else if (text[at] == '#' && (at == 0 || text[at - 1] == '\n') && text.compare(at, 8, "#include") != 0) {
       end = std::min(text.find('\n', at), text.size());  // "#if __has_include(...)" is no function
+      while (end < text.size() && text[end - 1] == '\\')
+        end = std::min(text.find('\n', end + 1), text.size());
       keep = false;
     } else if (text.compare(at, 2, "/*") == 0) {
       end = std::min(text.find("*/", at), text.size() - 2) + 2;

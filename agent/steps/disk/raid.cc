@@ -232,10 +232,9 @@ Status write_config(StepContext& context, const WantedRaid& want, const std::vec
   TRY(const MemberState members, member_state(context.files, context.node, want, disks));
   if (members.state != Members::ours)
     return fail(Code::failed, "array " + want.name + " is not on its disks: " + members.text);
-  const Json line = {{"path", kConfig},
-                     {"line", config_line(want, members.uuid)},
-                     {"prefix", "ARRAY /dev/md/" + want.name + " "}};
-  return line_module().apply(context, line);
+  return line_module().apply(context, {{"path", kConfig},
+                                       {"line", config_line(want, members.uuid)},
+                                       {"prefix", "ARRAY /dev/md/" + want.name + " "}});
 }
 
 std::vector<std::string> devices(const std::vector<DiskFacts>& disks) {
