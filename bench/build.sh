@@ -71,6 +71,7 @@ build() {  # build SIDE WHAT PRESET TARGET...: adds to cpu[SIDE/WHAT]
 }
 # Read from the scripts of the tree that is measured: another revision may build other targets.
 quickstart_targets() { sed -n 's/^ *scripts\/build\.sh dev //p' "$work/$1/quickstart.sh"; }
+dev_targets() { sed -n 's/^ *scripts\/build\.sh dev\( [a-z_ ]*[a-z]\)\? ||.*/\1/p' "$work/$1/test.sh"; }
 gpu_targets() { sed -n 's/^ *scripts\/build\.sh gpu \([a-z_ -]*[a-z]\) .*/\1/p' "$work/$1/test.sh"; }
 measure() {  # measure SIDE WHAT
   local words=()
@@ -80,7 +81,8 @@ measure() {  # measure SIDE WHAT
     build "$1" "$2" dev "${words[@]}"
     return
   fi
-  build "$1" test dev
+  read -ra words < <(dev_targets "$1"; echo)
+  build "$1" test dev "${words[@]}"
   ! command -v nvcc >/dev/null || { read -ra words < <(gpu_targets "$1" | tr '\n' ' ') && build "$1" test gpu "${words[@]}"; }
   cpu[$1/test]=$((${cpu[$1/test]} + ${cpu[$1/quickstart]:-0}))
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "cli/terminal.h"
 #include "controller/ssh/ssh_keys.h"
@@ -15,18 +16,13 @@ namespace muster::cli {
 namespace {
 
 // The reply of an unverified host may be malformed: anything that is not a string is treated as empty.
-std::string word(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 Json previews_in(const Json& answer) {
   Json out = Json::array();
   const auto steps = answer.find("steps");
   if (steps == answer.end() || !steps->is_array()) return out;
   for (const Json& step : *steps) {
     Json one;
-    for (const char* key : {"step", "module", "outcome", "diff", "message"}) one[key] = word(step, key);
+    for (const char* key : {"step", "module", "outcome", "diff", "message"}) one[key] = text_at(step, key);
     out.push_back(std::move(one));
   }
   return out;
@@ -135,8 +131,8 @@ Result<Json> Host::request(const Json& what, DurationMs deadline) {
   const Json error = answer.value("error", Json());
   if (!error.is_object()) return answer;
   // The agent replied with an error, so the result is known: `timeout` is only for lost replies.
-  const Code code = code_from_string(word(error, "code"));
-  return fail(code == Code::timeout ? Code::failed : code, clean_lines(word(error, "message")));
+  const Code code = code_from_string(text_at(error, "code"));
+  return fail(code == Code::timeout ? Code::failed : code, clean_lines(text_at(error, "message")));
 }
 
 Result<Json> Host::look(const std::string& node, const std::string& pin, const Json& steps) {
@@ -146,7 +142,7 @@ Result<Json> Host::look(const std::string& node, const std::string& pin, const J
   const auto facts = answer.find("facts"), joined = answer.find("joined");
   if (facts == answer.end() || !facts->is_object())
     return fail(Code::failed, target_.address + ": unexpected answer");
-  const std::string refusal = clean_lines(word(answer, "refusal"));
+  const std::string refusal = clean_lines(text_at(answer, "refusal"));
   if (!refusal.empty())
     return fail(Code::conflict, fmt::format("{} cannot be adopted: {}", target_.address, refusal));
   return Json{{"facts", *facts},

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/some_of.h"
 #include "cli/destination.h"
 #include "controller/spec/address.h"
 #include "controller/spec/host_name.h"
@@ -61,14 +62,6 @@ bool has_range(const std::string& pattern) {
   if (open == std::string::npos) return false;
   const size_t close = std::min(pattern.find(']', open), pattern.size());
   return pattern.substr(open, close - open).find(':') == std::string::npos;
-}
-
-// "gpu01, gpu02, gpu03 and 29 more"
-std::string some_of(const std::vector<std::string>& names) {
-  std::string out;
-  for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i) out += (i ? ", " : "") + names[i];
-  if (names.size() > kShownNames) out += fmt::format(" and {} more", names.size() - kShownNames);
-  return out;
 }
 
 std::string counted(size_t count, const char* one, const char* many) {
@@ -327,7 +320,8 @@ void HostsReader::add(const Entry& entry, const Word& name, std::vector<ListedHo
     }
   }
   if (!again.empty())
-    error(entry, name, fmt::format("listed twice: {} (first on line {})", some_of(again), first_line));
+    error(entry, name,
+          fmt::format("listed twice: {} (first on line {})", some_of(again, kShownNames), first_line));
 }
 
 void HostsReader::warn_of_one_destination() {
@@ -339,9 +333,9 @@ void HostsReader::warn_of_one_destination() {
     std::vector<std::string> names;
     for (const ListedHost* host : hosts) names.push_back(host->name);
     const ListedHost& second = *hosts[1];
-    out_.warnings.push_back(
-        {second.line, second.column, "",
-         fmt::format("{} names have the same destination, {}: {}", names.size(), key, some_of(names))});
+    out_.warnings.push_back({second.line, second.column, "",
+                             fmt::format("{} names have the same destination, {}: {}", names.size(), key,
+                                         some_of(names, kShownNames))});
   }
 }
 

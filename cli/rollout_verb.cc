@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include "base/json_at.h"
 #include "base/time.h"
 #include "cli/carry_out.h"
 #include "cli/cli_context.h"
@@ -14,11 +15,6 @@ namespace muster::cli {
 namespace {
 
 constexpr auto kPoll = std::chrono::seconds(5);
-
-std::string text_of(const Json& json, const char* key) {
-  const auto it = json.is_object() ? json.find(key) : json.end();
-  return it != json.end() && it->is_string() ? it->get<std::string>() : "";
-}
 
 Json list_of(const Json& json, const char* key) { return json.value(key, Json::array()); }
 
@@ -34,8 +30,8 @@ std::string joined(const Json& names) {
 }
 
 std::string with_group(const Json& node, const char* key) {
-  const std::string group = text_of(node, "group");
-  return text_of(node, key) + (group.empty() ? "" : " (" + group + ")");
+  const std::string group = text_at(node, "group");
+  return text_at(node, key) + (group.empty() ? "" : " (" + group + ")");
 }
 
 void print_approval(const Json& approval) {
@@ -51,10 +47,10 @@ void print_plan_of(const Json& plan) {
     const std::string why = current     ? "up to date"
                             : batch > 0 ? with_group(node, "bound")
                                         : with_group(node, "reason");
-    fmt::print("{:<16} {:<13} {:<13} {:<12} {:>5}  {}{}\n", text_of(node, "node"),
-               short_digest(text_of(node, "now")), short_digest(text_of(node, "wanted")),
-               current ? "-" : text_of(node, "way"), batch > 0 ? std::to_string(batch) : "-", why,
-               text_of(node, "way_reason").empty() ? "" : ": " + text_of(node, "way_reason"));
+    fmt::print("{:<16} {:<13} {:<13} {:<12} {:>5}  {}{}\n", text_at(node, "node"),
+               short_digest(text_at(node, "now")), short_digest(text_at(node, "wanted")),
+               current ? "-" : text_at(node, "way"), batch > 0 ? std::to_string(batch) : "-", why,
+               text_at(node, "way_reason").empty() ? "" : ": " + text_at(node, "way_reason"));
   }
   fmt::print("\none approval covers the following (spec revision {}):\n",
              plan["approval"].value("spec_revision", int64_t{0}));
@@ -62,7 +58,7 @@ void print_plan_of(const Json& plan) {
   if (plan.value("approved", false))
     fmt::print("\napproved: run `muster rollout start`\n");
   else
-    fmt::print("\nnot approved: {}; run `muster rollout approve`\n", text_of(plan, "not_approved"));
+    fmt::print("\nnot approved: {}; run `muster rollout approve`\n", text_at(plan, "not_approved"));
 }
 
 void plan(Context& context) {
@@ -82,7 +78,7 @@ void approve_rollout(Context& context, const Approval& approval) {
       !fine.ok())
     return complain(context, fine.error());
   const auto done = api.post("/v1/rollout/approve",
-                             {{"digest", text_of(shown, "digest")}, {"by", "muster rollout approve"}});
+                             {{"digest", text_at(shown, "digest")}, {"by", "muster rollout approve"}});
   if (!done.ok()) return complain(context, done.error(), api.details());
   show(context, *done, [&] {
     fmt::print(
@@ -94,37 +90,37 @@ void approve_rollout(Context& context, const Approval& approval) {
 
 void print_nodes(const char* title, const Json& nodes) {
   for (const Json& node : nodes) {
-    const std::string why = text_of(node, "reason");
-    fmt::print("  {:<10} {:<16} {}\n", title, text_of(node, "node"), why);
+    const std::string why = text_at(node, "reason");
+    fmt::print("  {:<10} {:<16} {}\n", title, text_at(node, "node"), why);
   }
 }
 
 void print_status(const Json& s) {
-  const std::string state = text_of(s, "state");
+  const std::string state = text_at(s, "state");
   if (state == "none") return fmt::print("no rollout is approved: see `muster rollout plan`\n");
   fmt::print("rollout {}: {}{}\n", s.value("id", int64_t{0}), state,
-             text_of(s, "stop").empty() ? "" : " (" + text_of(s, "stop") + ")");
+             text_at(s, "stop").empty() ? "" : " (" + text_at(s, "stop") + ")");
   for (const char* key : {"why_paused", "spent", "not_covered", "trouble"})
-    if (const std::string text = text_of(s, key); !text.empty()) fmt::print("  {}\n", text);
+    if (const std::string text = text_at(s, key); !text.empty()) fmt::print("  {}\n", text);
   if (s.value("window_open", false))
     fmt::print("  window open until {}\n", to_iso8601(s.value("window_until", int64_t{0})));
   if (const Json batch = s.value("batch", Json()); batch.is_object())
     fmt::print("  batch {}{}: {} (run {})\n", batch.value("number", 0),
                batch.value("canary", false) ? ", canary" : "", joined(list_of(batch, "nodes")),
                batch.value("run", int64_t{0}));
-  if (const std::string waits = text_of(s, "waits_for"); !waits.empty())
+  if (const std::string waits = text_at(s, "waits_for"); !waits.empty())
     fmt::print("  waiting for: {}\n", waits);
   fmt::print("  nodes accepted on the new image: {}\n", list_of(s, "done").size());
   print_nodes("failed", list_of(s, "failed"));
   print_nodes("postponed", list_of(s, "postponed"));
   for (const Json& node : list_of(s, "left"))
-    fmt::print("  {:<10} {:<16} {}\n", "waiting", text_of(node, "node"), with_group(node, "reason"));
+    fmt::print("  {:<10} {:<16} {}\n", "waiting", text_at(node, "node"), with_group(node, "reason"));
 }
 
 // Returns the exit code: 0 approved, in progress or done; 3 nodes were left out or failed; 4 stopped, paused,
 // or not approved.
 int exit_of_rollout(const Json& s) {
-  const std::string state = text_of(s, "state");
+  const std::string state = text_at(s, "state");
   if (state == "stopped" || state == "paused" || state == "none") return kRefused;
   const bool all =
       list_of(s, "failed").empty() && list_of(s, "postponed").empty() && list_of(s, "left").empty();
@@ -139,9 +135,9 @@ void status(Context& context) {
 
 // True if nothing more happens in this window.
 bool is_over(const Json& s) {
-  const std::string state = text_of(s, "state");
+  const std::string state = text_at(s, "state");
   if (s.value("batch", Json()).is_object()) return false;
-  const std::string waits = text_of(s, "waits_for");
+  const std::string waits = text_at(s, "waits_for");
   return (state != "canary" && state != "batches") || !s.value("window_open", false) || waits == "night" ||
          waits == "window";
 }
@@ -177,7 +173,7 @@ void change(Context& context, const std::string& what, const char* said) {
 void print_packages(const Json& packages) {
   if (!packages.is_object()) return fmt::print("  no package list recorded for at least one of the images\n");
   for (const auto& [name, change] : packages["changed"].items())
-    fmt::print("  {} {} -> {}\n", name, text_of(change, "from"), text_of(change, "to"));
+    fmt::print("  {} {} -> {}\n", name, text_at(change, "from"), text_at(change, "to"));
   for (const auto& [name, version] : packages["added"].items())
     fmt::print("  + {} {}\n", name, version.get<std::string>());
   for (const auto& [name, version] : packages["removed"].items())
@@ -189,18 +185,18 @@ void print_report(const Json& r) {
   status.erase("left");  // in a report, this is {node: reason}, and is printed below
   print_status(status);
   for (const Json& image : list_of(r, "images")) {
-    fmt::print("\n{} -> {}: {}\n", short_digest(text_of(image, "from")), short_digest(text_of(image, "to")),
+    fmt::print("\n{} -> {}: {}\n", short_digest(text_at(image, "from")), short_digest(text_at(image, "to")),
                joined(list_of(image, "nodes")));
     print_packages(image.value("packages", Json()));
   }
   fmt::print("\n");
   for (const Json& node : list_of(r, "nodes")) {
-    fmt::print("{:<16} batch {} (run {}): {}{}\n", text_of(node, "node"), node.value("batch", 0),
-               node.value("run", int64_t{0}), text_of(node, "result"),
-               text_of(node, "reason").empty() ? "" : ": " + text_of(node, "reason"));
+    fmt::print("{:<16} batch {} (run {}): {}{}\n", text_at(node, "node"), node.value("batch", 0),
+               node.value("run", int64_t{0}), text_at(node, "result"),
+               text_at(node, "reason").empty() ? "" : ": " + text_at(node, "reason"));
     for (const Json& phase : list_of(node, "phases")) {
       const Json before = phase.value("before_ms", Json());
-      fmt::print("    {:<12} {:<10} {}\n", text_of(phase, "phase"), to_human(phase.value("ms", int64_t{0})),
+      fmt::print("    {:<12} {:<10} {}\n", text_at(phase, "phase"), to_human(phase.value("ms", int64_t{0})),
                  before.is_number() ? "before: " + to_human(before.get<int64_t>()) : "");
     }
   }

@@ -7,14 +7,13 @@
 #include <set>
 
 #include "base/disk_source.h"
+#include "base/split.h"
 
 namespace muster {
 namespace {
 
 constexpr int kMostLevels = 8;  // a deeper tree is malformed
 const std::string kBlock = "/sys/class/block/";
-
-std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 void add_disks(const Files& files, const std::string& name, int levels, std::set<std::string>& out) {
   if (levels == 0) return;

@@ -95,6 +95,7 @@ Result<Json> status(const LabDir& dir) {
               {"spec", dir.path("cluster.yaml")},
               {"namespace", space ? Json(space->name) : Json()},
               {"network", space.ok() && namespace_exists(*space)},
+              {"serves", process_runs(dir.path("serve.pid"))},
               {"controller", process_runs(dir.path("musterd.pid"))},
               {"socket", dir.path("musterd.sock")},
               {"time_scale", spec.time_scale},

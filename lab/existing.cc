@@ -48,6 +48,8 @@ bool options_match(const Found& found, const UpOptions& options) {
 }  // namespace
 
 Existing judge(const Found& found, const LabSpec& wanted, const UpOptions& options) {
+  if (found.status.is_object() && found.status.value("serves", false) && !found.status.value("bmcs", false))
+    return Existing::silent;
   if (!found.machines.is_object() || !all_runs(found.status, found.summary)) return Existing::partial;
   if (declared(found.machines) != declared(to_json(wanted))) return Existing::other;
   return options_match(found, options) ? Existing::same : Existing::other;

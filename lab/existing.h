@@ -17,6 +17,7 @@ enum class Existing {
   none,     // no network namespace is recorded: at most files of a lab that was taken down
   same,     // all of it runs, with the machines and options that are wanted
   other,    // all of it runs, with others
+  silent,   // its process runs and does not answer: the machine may be too busy
   partial,  // an interrupted `lab up`, or processes of it have ended
 };
 

@@ -227,6 +227,11 @@ Result<Json> up(Process& process, const UpOptions& options) {
     return fail(Code::conflict, "the lab in " + dir.root() +
                                     " is up with other machines or options: run `muster lab down` first, or "
                                     "choose another folder with --dir");
+  if (existing == Existing::silent)  // never replaced: its drives may be good
+    return fail(Code::unavailable,
+                "the lab in " + dir.root() +
+                    " runs and does not answer: try again when the machine is less busy, or "
+                    "run `muster lab down` first");
   if (existing == Existing::partial && !options.replace_partial)
     return fail(Code::conflict,
                 "the lab in " + dir.root() +

@@ -178,12 +178,6 @@ Complaints purity(const Source& source) {
   return bad;
 }
 
-std::string all_of(const Complaints& complaints) {
-  std::string all;
-  for (const auto& complaint : complaints) all += "\n" + complaint;
-  return all;
-}
-
 std::string text_at(const char* path) { return muster::text_of(std::string(muster::source_dir()) + path); }
 
 }  // namespace

@@ -128,12 +128,6 @@ Complaints missing_sources(const std::vector<Source>& sources, const Source& bui
   return bad;
 }
 
-std::string all_of(const Complaints& complaints) {
-  std::string all;
-  for (const auto& complaint : complaints) all += "\n" + complaint;
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("tidy: every rule about the layout can fail", "[tidy]") {

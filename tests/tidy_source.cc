@@ -66,6 +66,12 @@ bool is_product(const std::string& path) {
   return is_cpp(path) && folders.count(path.substr(0, path.find('/'))) > 0;
 }
 
+std::string all_of(const Complaints& complaints) {
+  std::string all;
+  for (const auto& complaint : complaints) all += "\n" + complaint;
+  return all;
+}
+
 size_t skip_literal(const std::string& text, size_t at) {
   if (text[at] == '"' && at > 0 && text[at - 1] == 'R') {
     std::string end = ")" + text.substr(at + 1, text.find('(', at) - at - 1) + "\"";

@@ -39,6 +39,8 @@ std::string without_records(std::string code);
 // A program without its comments; literals stay.
 std::string without_comments(const std::string& text);
 
+// A line each; "" when there are none.
+std::string all_of(const Complaints& complaints);
 // What a rule says of the files that `which` chooses, a line each; "" when it says nothing.
 template <typename Rule>
 std::string over_tree(Rule rule, bool (*which)(const std::string& path)) {

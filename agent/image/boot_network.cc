@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "base/json_at.h"
 #include "base/lower.h"
 #include "base/mac.h"
 
@@ -67,10 +68,6 @@ Status read_optional(const std::string& cmdline, RamNetwork& network) {
 
 // ---- the running system ----
 
-std::string text_in(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
 int number_in(const Json& object, const char* key) {
   const auto it = object.is_object() ? object.find(key) : object.end();
   return object.is_object() && it != object.end() && it->is_number_integer() ? it->get<int>() : 0;
@@ -96,7 +93,7 @@ Result<Json> ip(Process& process, std::vector<std::string> arguments) {
 class Descent {
  public:
   Descent(const Files& files, const Json& links, RamNetwork& network) : files_(files), network_(network) {
-    for (const auto& link : links) links_[text_in(link, "ifname")] = link;
+    for (const auto& link : links) links_[text_at(link, "ifname")] = link;
   }
 
   Result<Json> link(const std::string& name) const {
@@ -109,7 +106,7 @@ class Descent {
     constexpr int kDeepest = 8;
     for (int depth = 0; depth < kDeepest; ++depth) {
       TRY(const Json at, link(name));
-      const std::string kind = text_in(object_in(at, "linkinfo"), "info_kind");
+      const std::string kind = text_at(object_in(at, "linkinfo"), "info_kind");
       const Json& data = object_in(object_in(at, "linkinfo"), "info_data");
       if (kind == "vlan") {
         TRY(name, through_vlan(at, data));
@@ -128,14 +125,14 @@ class Descent {
 
  private:
   Result<std::string> through_vlan(const Json& at, const Json& data) {
-    const std::string protocol = text_in(data, "protocol");
+    const std::string protocol = text_at(data, "protocol");
     if (network_.vlan != 0 || (!protocol.empty() && protocol != "802.1Q"))
       return fail(Code::denied,
-                  text_in(at, "ifname") + " is a VLAN inside another VLAN, or is not an 802.1Q VLAN");
+                  text_at(at, "ifname") + " is a VLAN inside another VLAN, or is not an 802.1Q VLAN");
     network_.vlan = number_in(data, "id");
     if (network_.vlan < 1 || network_.vlan > kLastVlan)
-      return fail(Code::failed, "`ip` does not show the VLAN ID of " + text_in(at, "ifname"));
-    return text_in(at, "link");
+      return fail(Code::failed, "`ip` does not show the VLAN ID of " + text_at(at, "ifname"));
+    return text_at(at, "link");
   }
 
   // Virtual machines' and containers' ports do not exist in the RAM system: only the one physical port
@@ -144,8 +141,8 @@ class Descent {
     if (number_in(data, "vlan_filtering") != 0) return fail(Code::denied, name + " is a VLAN-aware bridge");
     std::vector<std::string> real;
     for (const auto& [port, link] : links_) {
-      if (text_in(link, "master") != name) continue;
-      const std::string kind = text_in(object_in(link, "linkinfo"), "info_kind");
+      if (text_at(link, "master") != name) continue;
+      const std::string kind = text_at(object_in(link, "linkinfo"), "info_kind");
       if (kind == "vlan" || kind == "bond" || has_hardware(port)) real.push_back(port);
     }
     if (real.size() == 1) return real.front();
@@ -154,12 +151,12 @@ class Descent {
   }
 
   Status through_bond(const std::string& name, const Json& data) {
-    network_.bond_mode = text_in(data, "mode");
+    network_.bond_mode = text_at(data, "mode");
     if (!bond_modes().count(network_.bond_mode))
       return fail(Code::denied,
                   fmt::format("the bond {} has the unsupported mode '{}'", name, network_.bond_mode));
     for (const auto& [port, link] : links_) {
-      if (text_in(link, "master") != name) continue;
+      if (text_at(link, "master") != name) continue;
       TRY(const std::string mac, mac_of(link));
       network_.ports.push_back(mac);
     }
@@ -175,12 +172,12 @@ class Descent {
   // Returns the permanent MAC, which the port has again after its driver is reloaded: while in a bond, all
   // ports show the bond's.
   Result<std::string> mac_of(const Json& link) const {
-    const std::string name = text_in(link, "ifname");
-    if (!has_hardware(name) || text_in(link, "link_type") != "ether")
+    const std::string name = text_at(link, "ifname");
+    if (!has_hardware(name) || text_at(link, "link_type") != "ether")
       return fail(Code::denied, name + " is not an Ethernet port of this machine");
-    std::string mac = text_in(link, "permaddr");
+    std::string mac = text_at(link, "permaddr");
     if (mac.empty()) mac = files_.read_line("/sys/class/net/" + name + "/bonding_slave/perm_hwaddr");
-    if (mac.empty()) mac = text_in(link, "address");
+    if (mac.empty()) mac = text_at(link, "address");
     mac = lower(mac);
     if (!is_mac(mac)) return fail(Code::denied, name + " has no MAC");
     return mac;
@@ -240,19 +237,19 @@ Result<RamNetwork> network_to(const Files& files, Process& process, const std::s
   TRY(const Json routes, ip(process, {"route", "get", address}));
   if (routes.empty()) return fail(Code::failed, "`ip route get` shows no route to the controller");
   const Json& route = routes.front();
-  const std::string device = text_in(route, "dev"), source = text_in(route, "prefsrc");
-  if (text_in(route, "type") == "local" || device == "lo")
+  const std::string device = text_at(route, "dev"), source = text_at(route, "prefsrc");
+  if (text_at(route, "type") == "local" || device == "lo")
     return fail(Code::denied, "the controller runs on this machine itself");
   if (object_in(route, "via").size() > 0 || !is_ipv4(source))
     return fail(Code::denied, "the route to the controller is not entirely IPv4");
   RamNetwork network;
-  network.gateway = text_in(route, "gateway");
+  network.gateway = text_at(route, "gateway");
   TRY(const Json links, ip(process, {"-d", "address", "show"}));
   Descent descent(files, links, network);
   TRY(const Json top, descent.link(device));
   if (const auto shown = top.find("addr_info"); shown != top.end() && shown->is_array())
     for (const auto& one : *shown)
-      if (text_in(one, "family") == "inet" && text_in(one, "local") == source)
+      if (text_at(one, "family") == "inet" && text_at(one, "local") == source)
         network.cidr = fmt::format("{}/{}", source, number_in(one, "prefixlen"));
   if (network.cidr.empty())
     return fail(Code::denied,

@@ -34,8 +34,6 @@ std::optional<int64_t> pid_of(const std::string& text) {
   return value;
 }
 
-std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 // Kernel threads and ended processes have no arguments.
 std::vector<std::string> argv_of(const Files& files, int64_t pid) {
   return split(files.read(fmt::format("/proc/{}/cmdline", pid)).value_or(""), '\0');

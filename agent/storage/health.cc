@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "agent/steps/step_modules.h"
+#include "base/json_at.h"
 
 namespace muster {
 namespace {
@@ -22,11 +23,6 @@ constexpr const char* kMastersProcesses = "/sys/fs/cgroup/system.slice/moosefs-m
 constexpr const char* kAdminKey = "/etc/ceph/muster-admin.secret";
 constexpr const char* kMonitors = "/var/lib/ceph/mon";
 
-bool is_true(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_boolean() && it->get<bool>();
-}
-
 // Skips muted problems: an operator has acknowledged them.
 Result<std::string> ceph_answer(const std::string& out) {
   TRY(Json health, parse_json(out));
@@ -35,7 +31,7 @@ Result<std::string> ceph_answer(const std::string& out) {
     return fail(Code::failed, "ceph does not report its state");
   Json reported = Json::object();
   for (const auto& [code, found] : checks->items())
-    if (found.is_object() && !is_true(found, "muted")) reported[code] = found;
+    if (found.is_object() && !is_true_at(found, "muted")) reported[code] = found;
   return ceph_wrong({{"checks", reported}}, true);
 }
 

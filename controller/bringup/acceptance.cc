@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/facts.h"
+#include "base/json_at.h"
 #include "controller/bringup/inventories.h"
 #include "controller/executor/executor.h"
 #include "controller/report/collective.h"
@@ -18,7 +19,7 @@
 
 namespace muster {
 
-using reported::list_of, reported::text_of, reported::whole_number_of;
+using reported::list_of, reported::whole_number_of;
 
 namespace {
 
@@ -79,7 +80,7 @@ Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executo
 // Returns the result's entry for a step; null: none.
 Json answer_of(const Json& result, const std::string& id) {
   for (const Json& step : list_of(result, "steps"))
-    if (text_of(step, "step") == id) return step.value("result", Json());
+    if (text_at(step, "step") == id) return step.value("result", Json());
   return nullptr;
 }
 
@@ -89,11 +90,11 @@ Json order_of_pairs(const Action& action, const std::string& id,
   Json order = action.params.json();
   order["steps"] = Json::array();
   for (Json step : action.params["steps"]) {
-    if (text_of(step, "id") != id) continue;
+    if (text_at(step, "id") != id) continue;
     Json& params = step["params"];
     params["pairs"] = Json::array();
     for (const auto& [a, b] : pairs) params["pairs"].push_back({a, b});
-    const std::string seconds = text_of(params, "seconds");
+    const std::string seconds = text_at(params, "seconds");
     params["seconds"] = fmt::format(
         "{:g}",
         std::min(kPairSeconds, seconds.empty() ? kPairSeconds : std::strtod(seconds.c_str(), nullptr)));
@@ -110,7 +111,7 @@ Json order_of_goodbye(const Action& action, const std::string& id) {
   Json order = action.params.json();
   order["steps"] = Json::array();
   for (Json step : action.params["steps"]) {
-    if (text_of(step, "id") != id) continue;
+    if (text_at(step, "id") != id) continue;
     step["params"]["bye"] = true;
     order["steps"].push_back(std::move(step));
   }
@@ -123,13 +124,13 @@ const wire::Step* led_group(const std::vector<wire::Step>& planned, const Json& 
   for (const auto& step : planned)
     if (const Json answer = step.module == kGroupModule ? answer_of(result, step.id) : Json();
         !answer.is_null())
-      return text_of(answer, "outcome") == "unavailable" ? nullptr : &step;
+      return text_at(answer, "outcome") == "unavailable" ? nullptr : &step;
   return nullptr;
 }
 
 Json with_rounds(Json result, const std::string& id, const Json& rounds) {
   for (Json& step : result["steps"])
-    if (text_of(step, "step") == id) step["rounds"] = rounds;
+    if (text_at(step, "step") == id) step["rounds"] = rounds;
   return result;
 }
 
@@ -140,10 +141,10 @@ Status judge(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, cons
   const OwnResult own = own_result(spec, kept, executor, action, result);
   TRY_(judge_own(own, kept, executor, action.node));
   for (const auto& step : own.steps) {
-    const std::string outcome = text_of(step.result, "outcome");
+    const std::string outcome = text_at(step.result, "outcome");
     if (step.mandatory && !step.members.empty() && outcome != "measured" && !only_starts(step) &&
         step.status != kNotLookedAt)
-      return fail(Code::failed, fmt::format("{}: {}", step.group, text_of(step.result, "error")));
+      return fail(Code::failed, fmt::format("{}: {}", step.group, text_at(step.result, "error")));
   }
   return Ok{};
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/facts.h"
+#include "base/json_at.h"
 #include "base/version.h"
 #include "controller/bringup/acceptance.h"
 #include "controller/bringup/inventories.h"
@@ -25,7 +26,7 @@
 
 namespace muster {
 
-using reported::text_of, reported::whole_number_of;
+using reported::whole_number_of;
 
 namespace {
 
@@ -97,8 +98,8 @@ void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row
 
 void add_steps(NodeReport& node, const Sources& s, const Action& action) {
   for (const Json& step : s.answers.of(action.id))
-    node.steps.push_back({text_of(step, "step"), action.phase, text_of(step, "status"),
-                          text_of(step, "message"), whole_number_of(step, "ms")});
+    node.steps.push_back({text_at(step, "step"), action.phase, text_at(step, "status"),
+                          text_at(step, "message"), whole_number_of(step, "ms")});
 }
 
 void add_phases(NodeReport& node, const RunRecords& records) {

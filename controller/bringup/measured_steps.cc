@@ -6,15 +6,12 @@
 #include <set>
 #include <utility>
 
+#include "base/json_at.h"
 #include "base/json_without.h"
 
 namespace muster {
 namespace reported {
 
-std::string text_of(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
 int64_t whole_number_of(const Json& object, const char* key) {
   const auto it = object.is_object() ? object.find(key) : object.end();
   return it != object.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
@@ -27,7 +24,7 @@ const Json& list_of(const Json& object, const char* key) {
 
 }  // namespace reported
 
-using reported::list_of, reported::text_of;
+using reported::list_of;
 
 namespace {
 
@@ -60,7 +57,7 @@ std::vector<std::string> members_of(const wire::Step& step, const Json& result) 
     if (name.is_string()) ran.insert(name.get<std::string>());
   std::vector<std::string> out;
   for (const Json& host : list_of(step.params, "hosts"))
-    if (const std::string name = text_of(host, "name"); !name.empty() && (ran.empty() || ran.count(name)))
+    if (const std::string name = text_at(host, "name"); !name.empty() && (ran.empty() || ran.count(name)))
       out.push_back(name);
   return out;
 }
@@ -91,7 +88,7 @@ const std::vector<wire::Step>& StepsOfAction::of(const std::shared_ptr<const Pla
 std::vector<MeasuredStep> measured_steps(const std::string& node, const std::vector<wire::Step>& planned,
                                          const Json& answered, const GpuHosts& hosts) {
   std::map<std::string, const Json*> answers;
-  for (const Json& step : answered) answers[text_of(step, "step")] = &step;
+  for (const Json& step : answered) answers[text_at(step, "step")] = &step;
   std::vector<MeasuredStep> steps;
   for (const auto& step : planned) {
     if (step.module == kServes) continue;
@@ -111,8 +108,8 @@ std::vector<MeasuredStep> measured_steps(const std::string& node, const std::vec
     m.message = "not run";
     m.members = members_of(step, nullptr);
     if (const auto answer = answers.find(step.id); answer != answers.end()) {
-      m.status = text_of(*answer->second, "status");
-      m.message = text_of(*answer->second, "message");
+      m.status = text_at(*answer->second, "status");
+      m.message = text_at(*answer->second, "message");
       m.result = answer->second->value("result", Json());
       m.members = members_of(step, m.result);
       m.rounds = answer->second->value("rounds", Json());

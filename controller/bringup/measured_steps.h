@@ -16,8 +16,7 @@
 namespace muster {
 namespace reported {
 
-// Returns a member of `object` if it exists and has that type; else "", 0 or an empty list.
-std::string text_of(const Json& object, const char* key);
+// Returns a member of `object` if it exists and has that type; else 0 or an empty list.
 int64_t whole_number_of(const Json& object, const char* key);
 const Json& list_of(const Json& object, const char* key);
 

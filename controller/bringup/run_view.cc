@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/json_at.h"
 #include "controller/nodes/states.h"
 
 namespace muster {
 namespace {
-
-std::string text_in(const Json& data, const char* key) {
-  const auto it = data.is_object() ? data.find(key) : data.end();
-  return it != data.end() && it->is_string() ? it->get<std::string>() : "";
-}
 
 std::string result_of(const Plan& plan, const RunRecords& records, const RunRecords::Node& node) {
   if (!node.reason.empty()) return std::string(to_string(NodeState::quarantined));
@@ -51,7 +47,7 @@ Json run_action_json(const Action& action, const RunRecords& records) {
   out["state"] = to_string(record.state);
   out["attempt"] = record.attempt;
   out["ms"] = ms;
-  out["message"] = text_in(record.result, "message");
+  out["message"] = text_at(record.result, "message");
   return out;
 }
 

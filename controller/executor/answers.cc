@@ -1,12 +1,9 @@
 #include "controller/executor/answers.h"
 
+#include "base/json_at.h"
+
 namespace muster {
 namespace {
-
-std::string text_in(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
 
 const Json& steps_in(const Json& data) {
   static const Json kNone = Json::array();
@@ -19,12 +16,12 @@ const Json& steps_in(const Json& data) {
 }  // namespace
 
 void StepAnswers::Reported::note(const Json& step) {
-  const std::string id = text_in(step, "step");
+  const std::string id = text_at(step, "step");
   if (id.empty()) return;
   const auto [at, news] = place.emplace(id, steps.size());
   if (news)
     steps.push_back(step);
-  else if (text_in(step, "status") != "incomplete" || text_in(steps[at->second], "status") == "incomplete")
+  else if (text_at(step, "status") != "incomplete" || text_at(steps[at->second], "status") == "incomplete")
     steps[at->second] = step;
 }
 

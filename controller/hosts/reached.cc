@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/some_of.h"
 
@@ -18,11 +19,6 @@ const Json& list_at(const Json& object, const char* key) {
   static const Json kNone = Json::array();
   const auto it = object.is_object() ? object.find(key) : object.end();
   return it != object.end() && it->is_array() ? *it : kNone;
-}
-
-std::string text_at(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
 void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::string, std::string>& out) {

@@ -1,5 +1,6 @@
 #include "controller/plan/order_programs.h"
 
+#include "base/json_at.h"
 #include "base/ports.h"
 
 namespace muster {
@@ -10,13 +11,8 @@ constexpr const char* kNvml = "muster-accept-nvml";
 constexpr const char* kGpu = "muster-accept-gpu";
 constexpr const char* kMpi = "muster-mpi-check";
 
-std::string text_in(const Json& params, const char* key) {
-  const auto found = params.is_object() ? params.find(key) : params.end();
-  return params.is_object() && found != params.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 bool loads_gpus_together(const Json& params) {
-  const std::string load = text_in(params, "load");
+  const std::string load = text_at(params, "load");
   return load == "nccl" || load == "gpu-training";
 }
 
@@ -31,7 +27,7 @@ std::string file_name(const std::string& path) { return path.substr(path.rfind('
 
 std::set<std::string> programs_of(const wire::Step& step) {
   if (step.module == "accept") {
-    const std::string kernel = text_in(step.params, "kernel");
+    const std::string kernel = text_at(step.params, "kernel");
     if (kernel.rfind("gpu-", 0) == 0) return {kGpu};
     if (kernel == "counters") return {kAccept, kNvml};
     return {kAccept};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
 #include "base/utf8.h"
@@ -18,12 +19,6 @@ namespace {
 constexpr const char* kFolder = "/etc/muster/power.d";
 constexpr DurationMs kRun = 60 * kSecond, kCommandPoll = 2 * kSecond;
 constexpr size_t kMaxOutput = 256 << 10;
-
-std::string text_at(const Json& json, const char* key) {
-  if (!json.is_object()) return "";
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 // The program and its folder must be writable only for root and musterd's user: it is passed passwords and
 // runs with musterd's privileges.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/facts.h"
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
@@ -46,10 +47,10 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
   if (is_for_slot(action.kind)) return hello_from_slot(hello);
   if (trial_over()) return;
   if (action.kind == ActionKind::boot_disk && !ram) {
-    if (hello.image_digest == text_of(action.params.own(), "digest"))
+    if (hello.image_digest == text_at(action.params.own(), "digest"))
       return succeed({{"boot_id", hello.boot_id}});
     return lose_attempt(fmt::format("it booted image '{}' instead of '{}'", hello.image_digest,
-                                    text_of(action.params.own(), "digest")),
+                                    text_at(action.params.own(), "digest")),
                         true);
   }
   if (action.kind == ActionKind::reboot && !ram && since) return succeed({{"boot_id", hello.boot_id}});
@@ -97,14 +98,14 @@ void NodeTurn::on_event(const wire::Event& event) {
 
 void NodeTurn::on_progress(const Json& data) {
   const double done = number_of(data, "done");
-  if (!a.progress.first_at || done < a.progress.done || text_of(data, "unit") != s.shown.unit) {
+  if (!a.progress.first_at || done < a.progress.done || text_at(data, "unit") != s.shown.unit) {
     a.progress.first_at = w.now;
     a.progress.first_done = done;
   }
   a.progress.done = done;
   a.progress.total = number_of(data, "total");
-  s.shown.unit = text_of(data, "unit");
-  a.progress.text = text_of(data, "text");
+  s.shown.unit = text_at(data, "unit");
+  a.progress.text = text_at(data, "text");
   a.progress.last_at = w.now;
   Json seen = data.is_object() ? data : Json::object();
   seen["action"] = s.action().id;
@@ -131,7 +132,7 @@ void NodeTurn::on_finished(const wire::Event& event) {
   Json result = event.data.is_object() && event.data.contains("result") ? event.data["result"] : Json();
   // A node's data may be malicious: anything but exactly `true` counts as a failure.
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
-  const Error error = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
+  const Error error = fail(code_from_string(text_at(event.data, "code")), text_at(event.data, "message"));
   if (is_for_slot(action.kind)) return on_slot_finished(good, error);
   if (!good && action.kind != ActionKind::check) return fail_attempt(error, std::move(result));
   if (action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot) {

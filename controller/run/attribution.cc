@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/json_at.h"
 #include "controller/run/narrow.h"
 #include "controller/run/node_turn.h"
 
@@ -16,10 +17,10 @@ namespace {
 std::set<std::string> bad_steps(const Json& result) {
   std::set<std::string> bad;
   for (const Json& step : result["steps"])
-    if (const std::string status = text_of(step, "status"),
-        outcome = text_of(step.value("result", Json()), "outcome");
+    if (const std::string status = text_at(step, "status"),
+        outcome = text_at(step.value("result", Json()), "outcome");
         status == "failed" || status == "incomplete" || outcome == "failed" || outcome == "corrupt")
-      bad.insert(text_of(step, "step"));
+      bad.insert(text_at(step, "step"));
   return bad;
 }
 

@@ -122,10 +122,6 @@ bool may_pass(Code code) {
          code == Code::cancelled;
 }
 
-std::string text_of(const Json& data, const char* key) {
-  const auto it = data.is_object() ? data.find(key) : data.end();
-  return data.is_object() && it != data.end() && it->is_string() ? it->get<std::string>() : "";
-}
 double number_of(const Json& data, const char* key) {
   const auto it = data.is_object() ? data.find(key) : data.end();
   return data.is_object() && it != data.end() && it->is_number() ? it->get<double>() : 0;

@@ -171,8 +171,7 @@ struct NodeTurn {
 
 // True if an error with this code may go away without a change by an operator, so that a retry makes sense.
 bool may_pass(Code code);
-// Reads a field of a node's data; "" or 0 if it does not have the expected type.
-std::string text_of(const Json& data, const char* key);
+// Reads a field of a node's data; 0 if it does not have the expected type.
 double number_of(const Json& data, const char* key);
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/json_at.h"
 #include "controller/run/node_turn.h"
 
 namespace muster {
@@ -167,12 +168,12 @@ void NodeTurn::on_left(const wire::Event& event) {
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
   if (!good) {
     // The agent's answer to this order is final: a retry is another attempt.
-    const Code code = code_from_string(text_of(event.data, "code"));
-    return on_powered(fail(may_pass(code) ? Code::failed : code, text_of(event.data, "message")));
+    const Code code = code_from_string(text_at(event.data, "code"));
+    return on_powered(fail(may_pass(code) ? Code::failed : code, text_at(event.data, "message")));
   }
   a.leaving = false;
   add(effect::LetGo{event.order});  // a withdrawn order would make it stay
-  const std::string way = event.data.contains("result") ? text_of(event.data["result"], "way") : "";
+  const std::string way = event.data.contains("result") ? text_at(event.data["result"], "way") : "";
   publish("power",
           {{"action", fmt::format("hands over to the RAM system ({})", way.empty() ? "kexec" : way)}});
   on_powered(Ok{});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json_at.h"
 #include "controller/run/node_turn.h"
 
 namespace muster {
@@ -15,8 +16,8 @@ void read_node_row(const JournalRow& row, Recovery& out) {
   if (row.event == "intent") node.begun = true;
   if (row.event == "returning" || row.event == "returned") {
     node.returning = true;
-    node.failed_action = text_of(row.data, "action");
-    node.reason = text_of(row.data, "reason");
+    node.failed_action = text_at(row.data, "action");
+    node.reason = text_at(row.data, "reason");
     if (row.event == "returned")
       node.stage = NodeRun::Stage::done;
     else
@@ -25,12 +26,12 @@ void read_node_row(const JournalRow& row, Recovery& out) {
   }
   if (row.event != "quarantined" && row.event != "not_started") return;
   node.stage = row.event == "quarantined" ? NodeRun::Stage::quarantined : NodeRun::Stage::not_started;
-  node.reason = text_of(row.data, "reason");
+  node.reason = text_at(row.data, "reason");
   node.left = row.time;
 }
 
 void read_failure(const JournalRow& row, Recovery& out) {
-  if (!text_of(row.data, "excused").empty()) ++out.excused[row.action][text_of(row.data, "excused_by")];
+  if (!text_at(row.data, "excused").empty()) ++out.excused[row.action][text_at(row.data, "excused_by")];
   if (row.data.value("follow_up", false)) out.results[row.action].push_back(row.data.value("result", Json()));
 }
 
@@ -103,14 +104,14 @@ void NodeTurn::resume() {
   if (record.state == ActionState::failed || record.state == ActionState::unknown) {
     const bool again = tries_left() && record.result.value("retry", true);
     if (again) return begin(record.result.value("with_netboot", false));
-    return give_up(text_of(record.result, "message"));
+    return give_up(text_at(record.result, "message"));
   }
   // If the clock was set in the meantime, it may have begun in the future, or years ago: its elapsed time is
   // limited to between none and all of its time.
   const DurationMs whole = time_for(action),
                    spent = whole + (s.control.person ? s.control.person->within : 0);
   s.latest.started = w.now - std::clamp<DurationMs>(w.wall - record.intent_time, 0, spent);
-  s.latest.boot_before = text_of(record.intent_data, "boot_before");
+  s.latest.boot_before = text_at(record.intent_data, "boot_before");
   a.with_netboot = record.intent_data.value("with_netboot", false);
   // The journal does not record when its power came on: it has the firmware's full time from now on.
   const bool boots = a.with_netboot || action.kind == ActionKind::netboot;
@@ -138,7 +139,7 @@ void NodeTurn::resume() {
   const bool leaves = action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot;
   if (leaves && new_boot && agent.mode == wire::Mode::installed &&
       (action.kind == ActionKind::reboot ||
-       w.others.row_of(s.name).image_digest == text_of(action.params.own(), "digest")))
+       w.others.row_of(s.name).image_digest == text_at(action.params.own(), "digest")))
     return succeed({{"boot_id", agent.boot_id}});
   if (is_for_slot(action.kind)) {
     a.slot.sent = true;  // possibly before the restart

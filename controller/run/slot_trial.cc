@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "base/json_at.h"
 #include "controller/run/node_turn.h"
 
 namespace muster {
@@ -81,8 +82,8 @@ bool NodeTurn::stands_in_new() const {
   const Json result = record.result.is_object() ? record.result.value("result", Json()) : Json();
   const bool reports = result.is_object() && result.contains("trial") && result["trial"] == true;
   return reports && agent.mode == wire::Mode::installed &&
-         agent.slot == text_of(boot->params.own(), "slot") &&
-         w.others.row_of(s.name).image_digest == text_of(boot->params.own(), "digest");
+         agent.slot == text_at(boot->params.own(), "slot") &&
+         w.others.row_of(s.name).image_digest == text_at(boot->params.own(), "digest");
 }
 
 // True for the first attempt at anything more than writing a slot while the node runs jobs. Until then its
@@ -94,7 +95,7 @@ bool NodeTurn::leaves_its_state() const {
 std::string NodeTurn::trial_text() const {
   const Json& params = trial()->params.own();
   return fmt::format("; it may run slot {} on trial: {} the node rolls back by itself within {}",
-                     text_of(params, "slot"),
+                     text_at(params, "slot"),
                      commit_ordered() ? "it is unknown whether the slot was committed; if not,"
                                       : "the slot is not committed, and",
                      to_human(static_cast<DurationMs>(number_of(params, "trial"))));
@@ -124,8 +125,8 @@ bool NodeTurn::trial_over() {
   const ActionRecord& record = w.log.of(boot->id);
   if (record.state != ActionState::succeeded) return false;
   const Json result = record.result.is_object() ? record.result.value("result", Json()) : Json();
-  const bool same = agent.boot_id == text_of(result, "boot_id");
-  const std::string slot = text_of(boot->params.own(), "slot");
+  const bool same = agent.boot_id == text_at(result, "boot_id");
+  const std::string slot = text_at(boot->params.own(), "slot");
   const bool ram = *agent.mode == wire::Mode::ram, has_slot = ram || !agent.slot.empty();
   if (!ram && (same || agent.slot == slot)) return false;
   if (!has_slot) return false;  // restarted; the slot is reported with its next request for orders
@@ -158,9 +159,9 @@ void NodeTurn::hello_from_slot(const Hello& hello) {
 void NodeTurn::came_back(const Hello& hello) {
   const Action& action = s.action();
   if (action.kind == ActionKind::return_slot && committed()) return stay_committed();
-  const std::string slot = text_of(action.params.own(), "slot");
+  const std::string slot = text_at(action.params.own(), "slot");
   if (hello.mode == wire::Mode::installed && hello.slot == slot &&
-      hello.image_digest == text_of(action.params.own(), "digest"))
+      hello.image_digest == text_at(action.params.own(), "digest"))
     return succeed({{"boot_id", hello.boot_id}, {"slot", slot}, {"trial", hello.trial}});
   const bool tries = action.kind == ActionKind::boot_slot;
   std::string why = "it came back in " + system_of(hello);
@@ -191,8 +192,8 @@ bool NodeTurn::slot_reached() {
   }
   if (action.kind != ActionKind::return_slot || a.departed || a.slot.cycled) return false;
   const bool there = known.mode == wire::Mode::installed &&
-                     known.slot == text_of(action.params.own(), "slot") &&
-                     known.image_digest == text_of(action.params.own(), "digest");
+                     known.slot == text_at(action.params.own(), "slot") &&
+                     known.image_digest == text_at(action.params.own(), "digest");
   // The boot was given up in the middle of a restart: the system that still responds may be about to go down.
   const Action* boot = trial();
   const ActionRecord record = boot ? w.log.of(boot->id) : ActionRecord{};
@@ -210,15 +211,15 @@ void NodeTurn::describe_slot(Situation& now) const {
   const Action* boot = trial();
   if (now.kind != ActionKind::return_slot) return;
   const ActionRecord record = boot ? w.log.of(boot->id) : ActionRecord{};
-  const bool back = agent.slot == text_of(s.action().params.own(), "slot") &&
-                    agent.boot_id != text_of(record.intent_data, "boot_before");
+  const bool back = agent.slot == text_at(s.action().params.own(), "slot") &&
+                    agent.boot_id != text_at(record.intent_data, "boot_before");
   now.may_cut = record.attempt > 0 && !back;
   now.may_stand = commit_ordered();
   // A silent node may be at work in the right system. If it responds, events may arrive before its slot is
   // reported.
   const bool reachable = agent.contact && w.now - agent.contact < w.timing.silent_after;
   const bool no_slot = agent.slot.empty() && w.now < s.latest.started + w.timing.leave_shows;
-  const bool right = agent.slot == text_of(s.action().params.own(), "slot");
+  const bool right = agent.slot == text_at(s.action().params.own(), "slot");
   now.in_doubt = !reachable || (agent.mode != wire::Mode::ram && (no_slot || right));
 }
 
@@ -326,14 +327,14 @@ void NodeTurn::turn_back() {
 void NodeTurn::stay_committed() {
   stand_down(fmt::format(
       "slot {} is committed, but the confirmation of the commit came too late: run `muster up` to continue",
-      text_of(trial()->params.own(), "slot")));
+      text_at(trial()->params.own(), "slot")));
   add(effect::Kick{});
 }
 
 // Returns the state in its row when the plan was made, which is in the params of one of the return's actions.
 std::string NodeTurn::state_to_restore() const {
   for (const Action* action : s.rescue)
-    if (std::string state = text_of(action->params.own(), "state"); !state.empty()) return state;
+    if (std::string state = text_at(action->params.own(), "state"); !state.empty()) return state;
   return "";
 }
 
@@ -365,7 +366,7 @@ std::vector<effect::Draft> NodeTurn::returned() {
   const NodeState state = known ? *was : NodeState::degraded;
   const Action* back = of_kind(s.rescue, ActionKind::return_slot);
   const std::string why =
-      back ? fmt::format("returned to slot {}: {}", text_of(back->params.own(), "slot"), s.reason)
+      back ? fmt::format("returned to slot {}: {}", text_at(back->params.own(), "slot"), s.reason)
            : fmt::format("not re-imaged: {}", s.reason);
   publish("node", {{"state", "returned"}, {"reason", why}});
   s.reason = why;

@@ -6,13 +6,10 @@
 
 #include "agent/disk/bearers.h"
 #include "agent/steps/step_modules.h"
+#include "base/split.h"
 
 namespace muster::steps {
-namespace {
-
-std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-}  // namespace
+namespace {}  // namespace
 
 Result<std::string> find_partition(const Files& files, const std::string& name, const DiskFacts& disk) {
   TRY(const auto whole, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));

@@ -13,10 +13,6 @@ namespace {
 // Maximum age of the list of servers, short enough that it shows an installation that was just accepted.
 constexpr DurationMs kServerListAge = 15 * kSecond;
 
-bool is_true(const Json& json, const char* key) {
-  return json.is_object() && json.value(key, Json()) == true;
-}
-
 class PhyInstall : public Reinstall {
  public:
   PhyInstall(PowerTarget target, std::shared_ptr<PhyAccount> account)
@@ -73,7 +69,7 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
   if (!server.ok()) return about(std::move(server).error(), what);
   auto found = image_named(*server, image, deadline);
   if (!found.ok()) return about(std::move(found).error(), what);
-  if (!is_true(*found, "public_key_authentication"))
+  if (!is_true_at(*found, "public_key_authentication"))
     return about(fail(Code::invalid, fmt::format("image '{}' accepts no SSH keys, so muster could not log in "
                                                  "to it: choose another one (power.install.image)",
                                                  image)),
@@ -83,7 +79,7 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
   ready.address = server->address;
   ready.user = text_at(*found, "superuser_name");
   if (ready.user.empty()) ready.user = "root";
-  ready.needs_password = is_true(*found, "require_password");
+  ready.needs_password = is_true_at(*found, "require_password");
   return ready;
 }
 

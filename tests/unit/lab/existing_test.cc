@@ -78,6 +78,19 @@ TEST_CASE("a lab with other machines or options is not the one that is wanted") 
   CHECK(judge(found, spec, options) == Existing::other);
 }
 
+TEST_CASE("a lab that runs and does not answer is not partial, which may be replaced") {
+  const auto spec = two_machines();
+  auto found = running(spec);
+  found.status["serves"] = true;
+  CHECK(judge(found, spec, {}) == Existing::same);
+  found.status["bmcs"] = false;
+  CHECK(judge(found, spec, {}) == Existing::silent);
+  found.summary = nullptr;
+  CHECK(judge(found, spec, {}) == Existing::silent);
+  found.status["serves"] = false;
+  CHECK(judge(found, spec, {}) == Existing::partial);
+}
+
 TEST_CASE("a lab of which something ended, or that was never all up, is partial") {
   const auto spec = two_machines();
   for (const char* part : {"network", "bmcs", "controller", "apt_proxy"}) {
