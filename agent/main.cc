@@ -404,7 +404,7 @@ int main_with(int argc, char** argv) {
       options[name.substr(2)] = "";
       continue;
     }
-    if (name.rfind("--", 0) != 0 || i + 1 >= argc) return usage();
+    if (!name.starts_with("--") || i + 1 >= argc) return usage();
     options[name.substr(2)] = argv[++i];
   }
   if (verb == "kexec" && options.count("stdin")) return run_kexec();

@@ -32,7 +32,7 @@ std::string disk_source(const std::vector<DiskFacts>& disks) {
   return out;
 }
 
-bool is_disk_source(const std::string& source) { return source.rfind(kDiskSource, 0) == 0; }
+bool is_disk_source(const std::string& source) { return source.starts_with(kDiskSource); }
 
 std::set<std::string> disk_source_ids(const std::string& source) {
   std::set<std::string> out;

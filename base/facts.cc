@@ -17,7 +17,7 @@ constexpr size_t kMostProperties = 1000;
 // parameters contain secret:NAME. A node that reports such a value for its hardware tries to obtain a secret
 // that is not its own.
 bool names_a_secret(const Json& json) {
-  if (json.is_string()) return json.get_ref<const std::string&>().rfind("secret:", 0) == 0;
+  if (json.is_string()) return json.get_ref<const std::string&>().starts_with("secret:");
   if (json.is_structured())
     for (const Json& value : json)
       if (names_a_secret(value)) return true;

@@ -28,7 +28,7 @@ std::vector<std::string> words_of(const std::string& text) {
 constexpr const char* kConsole = "console=";
 
 std::string without_key(const std::string& word) {
-  return word.rfind(kConsole, 0) == 0 ? word.substr(std::string(kConsole).size()) : word;
+  return word.starts_with(kConsole) ? word.substr(std::string(kConsole).size()) : word;
 }
 
 // "ttyS0,115200n8", "hvc0", "uart,mmio32,0xfe215040"
@@ -56,7 +56,7 @@ std::string wrong_kernel_options(const std::string& options) {
   for (std::string word; in >> word;) {
     if (!plain(word))
       return "'" + word + "' contains a character that is not allowed on a kernel's command line";
-    if (kOurs.count(key_of(word)) || word.rfind("muster.", 0) == 0)
+    if (kOurs.count(key_of(word)) || word.starts_with("muster."))
       return "'" + key_of(word) + "' is reserved, because it determines what is booted";
   }
   return options.find_first_of("\n\r") == std::string::npos
@@ -71,7 +71,7 @@ std::string wrong_console(const std::string& consoles) {
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string name = without_key(words[i]);
     // A bare name after the first word could be a different argument, unless it begins with tty or hvc.
-    const bool said = i == 0 || words[i] != name || name.rfind("tty", 0) == 0 || name.rfind("hvc", 0) == 0;
+    const bool said = i == 0 || words[i] != name || name.starts_with("tty") || name.starts_with("hvc");
     if (!said || !is_console(name))
       return "'" + words[i] +
              "' is not a valid console such as ttyS0,115200 (for several: `tty0 ttyS0,115200`); " +

@@ -89,7 +89,7 @@ bool is_known(const Known (&list)[N], const std::string& value) {
 
 bool is_shared_address(const std::string& mac) {
   return std::any_of(std::begin(kAddresses), std::end(kAddresses),
-                     [&](const Known& one) { return mac.rfind(one.value, 0) == 0; });
+                     [&](const Known& one) { return mac.starts_with(one.value); });
 }
 
 // Returns the text in lower case, with each run of blanks and underscores as one blank, and none at the ends.
@@ -172,7 +172,7 @@ bool names_one_thing(const std::string& text) {
       (kCounted.find(serial) != std::string::npos || kHex.find(serial) != std::string::npos))
     return false;
   // QEMU's default for a drive.
-  return serial.rfind("qm000", 0) != 0 && serial.rfind("drive-", 0) != 0;
+  return !serial.starts_with("qm000") && !serial.starts_with("drive-");
 }
 
 bool is_station_address(const std::string& mac) {

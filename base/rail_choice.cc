@@ -26,7 +26,7 @@ std::vector<std::string> parts_of(const std::string& path) {
 }
 
 bool is_host_bridge(const std::string& part) {
-  return part.size() >= 10 && part.rfind("pci", 0) == 0 && part[part.size() - 3] == ':';
+  return part.size() >= 10 && part.starts_with("pci") && part[part.size() - 3] == ':';
 }
 
 bool is_function(const std::string& part) { return is_pci_address(part); }
@@ -154,7 +154,7 @@ Result<RailAnswer> choose_rails(const RailQuestion& q) {
 std::string pci_path(const std::string& link) {
   std::string out, last;
   for (const auto& part : parts_of(link)) {
-    if (part.rfind("usb", 0) == 0) return "";
+    if (part.starts_with("usb")) return "";
     if (!is_host_bridge(part) && !is_function(part)) continue;
     if (!last.empty()) out += (out.empty() ? "" : "/") + last;
     last = part;

@@ -26,7 +26,7 @@ std::string standin_text(const StandinGpus& gpus) {
 
 std::optional<StandinGpus> standin_from_text(const std::string& text) {
   const std::string prefix = kStandinPrefix;
-  if (text.rfind(prefix, 0) != 0) return std::nullopt;
+  if (!text.starts_with(prefix)) return std::nullopt;
   StandinGpus out;
   const char* end_of_text = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data() + prefix.size(), end_of_text, out.count);
@@ -63,7 +63,7 @@ bool loads_gpus(const Json& params) {
     return params.is_object() && it != params.end() && it->is_string() ? it->get<std::string>() : "";
   };
   const std::string load = text("load");
-  return text("kernel").rfind("gpu-", 0) == 0 || load == "nccl" || load == "gpu-training" ||
+  return text("kernel").starts_with("gpu-") || load == "nccl" || load == "gpu-training" ||
          (params.is_object() && params.value("gpu_memory", Json()) == true);
 }
 

@@ -90,7 +90,7 @@ Result<std::vector<std::string>> allowed_keys(const Adopting& what, const SshTar
                                               const Json& declared) {
   if (declared.is_object()) return std::vector<std::string>{declared.value("host_key", "")};
   if (what.host_key.empty()) return std::vector<std::string>{};
-  if (what.host_key.rfind("SHA256:", 0) == 0) return host_keys_in(what.host_key, "");
+  if (what.host_key.starts_with("SHA256:")) return host_keys_in(what.host_key, "");
   TRY(const auto text, read_file(what.host_key));
   const bool usual = target.port == 22;
   auto keys =

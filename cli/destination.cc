@@ -17,13 +17,13 @@ constexpr size_t kLongest = 320;  // a DNS name (253), a user (32), the scheme a
 // versions do not.
 constexpr std::string_view kOfShells = "'`\"$;&<>|(){}*?!~#^=,";
 
-struct Pieces {
+struct DestinationParts {
   bool uri = false, has_user = false, has_port = false;
   std::string user, host, port;  // host without brackets
 };
 
-Pieces pieces_of(const std::string& text) {
-  Pieces out;
+DestinationParts parts_of(const std::string& text) {
+  DestinationParts out;
   std::string rest = text;
   out.uri = lower(rest.substr(0, kScheme.size())) == kScheme;
   if (out.uri) rest.erase(0, kScheme.size());
@@ -68,7 +68,7 @@ std::string wrong_destination(const std::string& text) {
   if (text.empty()) return "the destination is empty";
   if (text.size() > kLongest) return fmt::format("the destination is too long ({} characters)", text.size());
   if (text[0] == '-') return fmt::format("'{}' begins with '-': ssh would take it for an option", text);
-  const Pieces p = pieces_of(text);
+  const DestinationParts p = parts_of(text);
   if (p.host.empty()) return fmt::format("'{}' does not name a host", text);
   if (p.has_user && p.user.empty()) return fmt::format("'{}' has no user before '@'", text);
   if (p.host[0] == '-' || (p.has_user && p.user[0] == '-'))
@@ -85,7 +85,7 @@ std::string wrong_destination(const std::string& text) {
 }
 
 std::string destination_key(const std::string& text) {
-  const Pieces p = pieces_of(text);
+  const DestinationParts p = parts_of(text);
   std::string key = lower(p.host);
   if (!key.empty() && key.back() == '.') key.pop_back();
   return p.port.empty() || p.port == "22" ? key : key + ":" + p.port;

@@ -52,7 +52,7 @@ class Waker {
   };
   static void listen(Shared& shared, const Context& context) {
     const auto ended = Api(context).lines("GET", "/v1/events", "", [&shared](const std::string& line) {
-      if (line.rfind("id:", 0) == 0) {
+      if (line.starts_with("id:")) {
         const std::lock_guard lock(shared.mutex);
         shared.fresh = true;
         shared.changed.notify_one();

@@ -48,7 +48,7 @@ std::string connected_to(const AddressLookUp& how, const std::string& destinatio
   std::istringstream lines(found->out);
   const std::string key = "hostname ";
   for (std::string line; std::getline(lines, line);)
-    if (line.rfind(key, 0) == 0) return line.substr(key.size());
+    if (line.starts_with(key)) return line.substr(key.size());
   return host_of(destination);
 }
 

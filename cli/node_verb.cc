@@ -70,7 +70,7 @@ Result<std::string> wanted_mac(const NodeFlags& flags) {
   if (flags.machine.empty()) return flags.mac;
   if (!flags.mac.empty())
     return fail(Code::invalid, "--mac and --machine both name the machine: give only one of them");
-  if (flags.machine.rfind(prefix, 0) == 0) return flags.machine.substr(prefix.size());
+  if (flags.machine.starts_with(prefix)) return flags.machine.substr(prefix.size());
   return fail(
       Code::invalid,
       fmt::format("--machine takes a name from `muster node list`, such as {}52:54:00:20:00:04, not '{}'",

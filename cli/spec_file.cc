@@ -16,10 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // Editors on other systems end lines with CR LF, which has no meaning in YAML.
 std::string without_cr(std::string text) {
   for (size_t at = 0; (at = text.find("\r\n", at)) != std::string::npos;) text.erase(at, 1);
@@ -40,8 +36,8 @@ class Reader {
     for (const auto& entry : fs::directory_iterator(place, failed)) {
       const std::string name = entry.path().filename().string();
       if (name[0] == '.') continue;
-      if (ends_with(name, ".yaml")) names.push_back(name);
-      if (ends_with(name, ".yml"))
+      if (name.ends_with(".yaml")) names.push_back(name);
+      if (name.ends_with(".yml"))
         complain(at, path, fmt::format("{}/{}: a playbook file must be named NAME.yaml", at.text, name));
     }
     if (failed) return complain(at, path, at.text + ": " + failed.message());
@@ -60,7 +56,7 @@ class Reader {
                  const fs::path& place) {
     std::error_code failed;
     if (!fs::exists(place, failed)) return complain(at, path, name + ": no such file or folder");
-    if (!ends_with(name, ".yaml"))
+    if (!name.ends_with(".yaml"))
       return complain(at, path, name + ": a playbook file must be named NAME.yaml");
     if (!fs::is_regular_file(place, failed)) return complain(at, path, name + ": not a file");
     if (fs::file_size(place, failed) > kLargestPlaybook)

@@ -86,7 +86,7 @@ void show_logs(Context& context, const LogFlags& flags) {
   if (!flags.follow) return;
   const std::string query = fmt::format("/v1/events?after={}&node={}", after, url_encode(flags.node));
   const auto ended = api.lines("GET", query, "", [&](const std::string& line) {
-    if (line.rfind("data: ", 0) == 0)
+    if (line.starts_with("data: "))
       if (const auto event = parse_json(line.substr(6)); event.ok()) print_event(context, *event);
     std::fflush(stdout);
     return true;

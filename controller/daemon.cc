@@ -369,10 +369,10 @@ class RealDaemon : public Daemon {
   Services& services() override { return *core_->services; }
 
  private:
-  HttpHandler handler(api::Door door);
+  HttpHandler handler(api::Listener listener);
   Status open_unix();
   void open_network();
-  Status open_port(api::Door door, uint16_t port, std::unique_ptr<HttpServer>& server);
+  Status open_port(api::Listener listener, uint16_t port, std::unique_ptr<HttpServer>& server);
 
   LockFile lock_;
   std::unique_ptr<Core> core_;
@@ -382,11 +382,11 @@ class RealDaemon : public Daemon {
 };
 
 // Requests arrive on the servers' threads and are handled on the reactor's thread.
-HttpHandler RealDaemon::handler(api::Door door) {
-  return [this, door](HttpRequest request, ResponderPtr responder) {
+HttpHandler RealDaemon::handler(api::Listener listener) {
+  return [this, listener](HttpRequest request, ResponderPtr responder) {
     core_->reactor.post(
-        [this, door, request = std::move(request), responder = std::move(responder)]() mutable {
-          api::dispatch(*core_->services, door, std::move(request), std::move(responder));
+        [this, listener, request = std::move(request), responder = std::move(responder)]() mutable {
+          api::dispatch(*core_->services, listener, std::move(request), std::move(responder));
         });
   };
 }
@@ -398,16 +398,16 @@ Status RealDaemon::open_unix() {
   std::filesystem::create_directories(std::filesystem::path(options.unix_path).parent_path(), ignored);
   ::unlink(options.unix_path
                .c_str());  // left by an earlier musterd: the lock on the state folder excludes a running one
-  TRY(unix_, start_http_server(options, handler(api::Door::local)));
+  TRY(unix_, start_http_server(options, handler(api::Listener::local)));
   return Ok{};
 }
 
-Status RealDaemon::open_port(api::Door door, uint16_t port, std::unique_ptr<HttpServer>& server) {
+Status RealDaemon::open_port(api::Listener listener, uint16_t port, std::unique_ptr<HttpServer>& server) {
   HttpServerOptions options;
   options.address = open_address_;
   options.port = port;
   options.threads = 2;
-  if (door == api::Door::tls) {
+  if (listener == api::Listener::tls) {
     options.tls = true;
     options.tls_options.certificate_pem = core_->authority.server().certificate_pem;
     options.tls_options.key_pem = core_->authority.server().key_pem;
@@ -419,7 +419,7 @@ Status RealDaemon::open_port(api::Door door, uint16_t port, std::unique_ptr<Http
   } else {
     options.max_unknown_body = 0;  // booting machines only download
   }
-  TRY(server, start_http_server(options, handler(door)));
+  TRY(server, start_http_server(options, handler(listener)));
   return Ok{};
 }
 
@@ -433,16 +433,16 @@ void RealDaemon::open_network() {
     open_address_ = address;
   }
   core_->problems.erase("listen");
-  const auto open = [&](api::Door door, uint16_t port, std::unique_ptr<HttpServer>& server) {
+  const auto open = [&](api::Listener listener, uint16_t port, std::unique_ptr<HttpServer>& server) {
     if (server) return;
-    const auto opened = open_port(door, port, server);
+    const auto opened = open_port(listener, port, server);
     if (opened.ok()) return;
     core_->problems["listen"] = opened.error().message;
     log::error("the port could not be opened",
                {{"address", address}, {"port", std::to_string(port)}, {"error", opened.error().message}});
   };
-  open(api::Door::tls, core_->options.tls_port, tls_);
-  open(api::Door::boot, core_->options.boot_port, boot_);
+  open(api::Listener::tls, core_->options.tls_port, tls_);
+  open(api::Listener::boot, core_->options.boot_port, boot_);
   const auto current = core_->spec.get();
   if (core_->options.dhcp && current.ok()) dhcp_.apply((*current)->spec, address, core_->discovery.active());
 }

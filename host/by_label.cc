@@ -8,7 +8,7 @@ namespace muster {
 
 bool is_by_label(const std::string& source) {
   for (const char* start : {"LABEL=", "PARTLABEL=", "/dev/disk/by-label/", "/dev/disk/by-partlabel/"})
-    if (source.rfind(start, 0) == 0) return true;
+    if (source.starts_with(start)) return true;
   return false;
 }
 
@@ -27,7 +27,7 @@ std::vector<std::string> devices_by_label(const Files& files) {
     if (const auto words = fstab_words(line); words.size() >= 2 && is_by_label(words[0]))
       out.push_back(words[0] + " " + words[1]);
   const std::string key = "root=", root = kernel_argument(files.read_line("/proc/cmdline"), "root");
-  if (root.rfind(key, 0) == 0 && is_by_label(root.substr(key.size()))) out.push_back(root + " /");
+  if (root.starts_with(key) && is_by_label(root.substr(key.size()))) out.push_back(root + " /");
   return out;
 }
 

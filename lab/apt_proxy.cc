@@ -53,7 +53,7 @@ std::vector<std::string> mirror_hosts(const std::string& indextargets_output) {
   std::istringstream lines(indextargets_output);
   for (std::string line; std::getline(lines, line);) {
     const std::string scheme = "http://";
-    if (line.rfind(scheme, 0) != 0) continue;
+    if (!line.starts_with(scheme)) continue;
     const auto host = line.substr(scheme.size(), line.find_first_of("/ ", scheme.size()) - scheme.size());
     if (!host.empty() && std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
   }

@@ -95,7 +95,7 @@ HttpResponse Bmc::dispatch(const HttpRequest& request, const std::string& path) 
       !machine_.running())
     return redfish_error(503, profile_.second_away_while_off,
                          "The communication with the HMC failed. Retry in 60 seconds.", {"60"});
-  if (path.rfind("/redfish/v1/TaskService/", 0) == 0)
+  if (path.starts_with("/redfish/v1/TaskService/"))
     if (auto answer = task(path)) return *answer;
   auto found = resource(path);
   if (!found)
@@ -104,7 +104,7 @@ HttpResponse Bmc::dispatch(const HttpRequest& request, const std::string& path) 
   if (read) return json_response(*found, profile_.etag != EtagRule::none);
   if (request.method == "PATCH" && (path == system_path() || path == settings_path()))
     return patch_system(request, path);
-  if (request.method == "DELETE" && path.rfind(std::string(kSessions) + "/", 0) == 0)
+  if (request.method == "DELETE" && path.starts_with(std::string(kSessions) + "/"))
     return delete_session(path.substr(std::string(kSessions).size() + 1));
   return not_allowed(path == system_path() || path == settings_path() ? "GET, HEAD, PATCH" : "GET, HEAD");
 }
@@ -121,7 +121,7 @@ bool Bmc::authorised(const HttpRequest& request) {
     return false;
   }
   const auto basic = header(request, "Authorization");
-  if (!profile_.basic || basic.rfind("Basic ", 0) != 0) return false;
+  if (!profile_.basic || !basic.starts_with("Basic ")) return false;
   const auto plain = from_base64(basic.substr(6)).value_or("");
   const auto colon = std::min(plain.find(':'), plain.size());
   return right(plain.substr(0, colon), plain.substr(std::min(colon + 1, plain.size())));

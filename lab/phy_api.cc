@@ -216,7 +216,7 @@ HttpResponse PhyApi::dispatch(const HttpRequest& request) {
   if (auto refused = refuse_unknown(request)) return *refused;
   if (auto refused = throttle()) return *refused;
   const std::string& path = request.path;
-  const bool ours = path.rfind(kBase, 0) == 0 && path.back() == '/';
+  const bool ours = path.starts_with(kBase) && path.back() == '/';
   if (!ours) return HttpResponse::text(404, "Not Found");
   const bool get = request.method == "GET";
   if (!get && request.headers.find("X-Requested-With") == request.headers.end())
@@ -321,7 +321,7 @@ HttpResponse PhyApi::os_install(Server& server, const HttpRequest& request) {
     return invalid("ssh_public_keys", "invalid");
   std::vector<std::string> given;
   for (const Json& key : keys.is_array() ? keys : Json::array()) {
-    if (!key.is_string() || key.get<std::string>().rfind("ssh-", 0) != 0)
+    if (!key.is_string() || key.get<std::string> !().starts_with("ssh-"))
       return invalid("ssh_public_keys", "invalid");
     given.push_back(key.get<std::string>());
   }

@@ -247,7 +247,7 @@ Result<std::string> Rack::break_machine(Slot& slot, const Break& request) {
   if (fault == "post" || strikes().count(fault)) return break_boot(slot, request);
   if (fault == "bmc-503" || fault == "other-guid" || fault == "never-powers-on" || fault == "kill")
     return break_bmc(slot, request);
-  if (fault.rfind("api-", 0) == 0) return break_provider(request);
+  if (fault.starts_with("api-")) return break_provider(request);
   if (fault == "net-cut" || fault == "shape") return break_network(slot, request);
   if (fault == "pull-cable") return pull_cable(slot, request);
   if (fault == "port-errors") return port_errors(slot, request);

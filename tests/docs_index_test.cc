@@ -36,6 +36,6 @@ TEST_CASE("documents: decisions have numbers of their own", "[tidy]") {
     CAPTURE(name);
     CHECK(std::regex_match(name, std::regex(R"(\d{4}-[a-z0-9-]+\.md)")));
     CHECK(numbers.emplace(name.substr(0, 4), name).second);
-    CHECK(text_of(entry.path()).rfind("# " + name.substr(0, 4) + ": ", 0) == 0);
+    CHECK(text_of(entry.path()).starts_with("# " + name.substr(0, 4) + ": "));
   }
 }

@@ -51,7 +51,7 @@ Complaints too_many_words(const Source& source) {
 
 Complaints no_status(const Source& source) {
   const auto lines = lines_of(source.text);
-  if (lines.size() > 2 && starts_with(lines[2], kStatus)) return {};
+  if (lines.size() > 2 && lines[2].starts_with(kStatus)) return {};
   return {source.path + ": the third line does not begin with " + kStatus};
 }
 
@@ -60,7 +60,7 @@ Complaints long_cells(const Source& source) {
   size_t number = 0;
   for (const auto& line : lines_of(source.text)) {
     ++number;
-    if (!starts_with(line, "|")) continue;
+    if (!line.starts_with("|")) continue;
     size_t characters = 0;
     for (size_t at = 1; at < line.size(); ++at) {
       const bool border = line[at] == '|' && line[at - 1] != '\\';
@@ -133,7 +133,7 @@ Complaints changes(const Source& source) {
     lines = 0;
   };
   for (const auto& line : lines_of(source.text)) {
-    if (starts_with(line, "## ")) {
+    if (line.starts_with("## ")) {
       close();
       titles.push_back(line.substr(3));
     }
@@ -153,7 +153,7 @@ bool is_spec(const std::string& block) {
   const auto lines = lines_of(block);
   const auto has = [&lines](const std::string& key) {
     return std::any_of(lines.begin(), lines.end(),
-                       [&key](const std::string& line) { return starts_with(line, key); });
+                       [&key](const std::string& line) { return line.starts_with(key); });
   };
   return has("cluster:") || (has("nodes:") && has("images:"));
 }
@@ -176,7 +176,7 @@ std::vector<std::string> specs_of(const std::string& text) {
       indent = first;
     } else if (fenced) {
       block += (first != std::string::npos && first >= indent ? line.substr(indent) : line) + "\n";
-    } else if (starts_with(line, "    ")) {
+    } else if (line.starts_with("    ")) {
       block += line.substr(4) + "\n";
     } else if (line.empty() && !block.empty()) {
       block += "\n";
@@ -200,8 +200,8 @@ Complaints unchecked(const Source& source) {
   return bad;
 }
 
-bool is_page(const std::string& path) { return ends_with(path, ".md"); }
-bool is_readme(const std::string& path) { return path == "README.md" || ends_with(path, "/README.md"); }
+bool is_page(const std::string& path) { return path.ends_with(".md"); }
+bool is_readme(const std::string& path) { return path == "README.md" || path.ends_with("/README.md"); }
 bool is_first_page(const std::string& path) {
   return is_page(path) && (path.find('/') == std::string::npos || is_readme(path));
 }
@@ -292,7 +292,7 @@ TEST_CASE("pages: every spec that is shown passes `muster spec check` as it stan
   CHECK(muster::testing::planned_of(in).nodes.size() == in.spec.nodes.size());
   size_t files = 0;
   for (const auto& source : tree()) {
-    if (!starts_with(source.path, "docs/") || !ends_with(source.path, ".yaml")) continue;
+    if (!source.path.starts_with("docs/") || !source.path.ends_with(".yaml")) continue;
     CAPTURE(source.path);
     const auto ran = muster_command({"spec", "check", muster::source_dir() + "/" + source.path});
     CHECK(ran.err == "");

@@ -35,7 +35,7 @@ bool runs(const std::string& path) {
   static const std::set<std::string> folders = {"agent",      "base",    "bench",   "cli",
                                                 "controller", "images",  "kernels", "lab",
                                                 "playbooks",  "scripts", "systemd"};
-  return folders.count(path.substr(0, path.find('/'))) > 0 && !ends_with(path, ".md");
+  return folders.count(path.substr(0, path.find('/'))) > 0 && !path.ends_with(".md");
 }
 
 // A comment of a script, a unit or a playbook.

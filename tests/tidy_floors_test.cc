@@ -170,10 +170,10 @@ Complaints purity(const Source& source) {
   Complaints bad;
   if (!pure && !through_ports.count(folder_of(source.path))) return bad;
   for (const auto& header : includes_of(source, '<'))
-    if (never.count(header) || starts_with(header, "boost/asio") || starts_with(header, "boost/beast"))
+    if (never.count(header) || header.starts_with("boost/asio") || header.starts_with("boost/beast"))
       bad.push_back(source.path + " includes <" + header + ">: the logic is deterministic");
   for (const auto& header : includes_of(source, '"'))
-    if (pure && (starts_with(header, "sys/") || starts_with(header, "host/")))
+    if (pure && (header.starts_with("sys/") || header.starts_with("host/")))
       bad.push_back(source.path + " includes " + header + ": this folder is pure");
   return bad;
 }

@@ -18,12 +18,12 @@ constexpr int kMostFields = 25;
 
 // A benchmark is read as often as a product file is.
 bool is_read(const std::string& path) {
-  return is_product(path) || (is_cpp(path) && starts_with(path, "bench/"));
+  return is_product(path) || (is_cpp(path) && path.starts_with("bench/"));
 }
-bool is_controller(const std::string& path) { return is_cpp(path) && starts_with(path, "controller/"); }
+bool is_controller(const std::string& path) { return is_cpp(path) && path.starts_with("controller/"); }
 // What has the types. The command line reads the API's JSON.
 bool has_words(const std::string& path) {
-  return is_controller(path) || (is_cpp(path) && (starts_with(path, "agent/") || starts_with(path, "base/")));
+  return is_controller(path) || (is_cpp(path) && (path.starts_with("agent/") || path.starts_with("base/")));
 }
 
 Complaints long_files(const Source& source) {
@@ -120,7 +120,7 @@ Complaints words_of_types(const Source& source) {
 // Engines are distinguished by their descriptions.
 Complaints names_of_engines(const Source& source) {
   static const std::regex name(R"re("(moosefs|beegfs|nfs)"|\bengine\s*(==|!=)\s*")re");
-  if (starts_with(source.path, "controller/engines/")) return {};
+  if (source.path.starts_with("controller/engines/")) return {};
   return matches(source, name, ": an engine's name: ask controller/engines/engine.h");
 }
 
@@ -149,7 +149,7 @@ const std::set<std::string>& with_readers() {
 }
 Complaints readers(const Source& source) {
   static const std::regex reader(R"(\bJsonReader\s*\w*\s*[({])");
-  if (starts_with(source.path, "base/json.") || starts_with(source.path, "base/record.")) return {};
+  if (source.path.starts_with("base/json.") || source.path.starts_with("base/record.")) return {};
   return matches(source, reader, ": read by hand");
 }
 Complaints unlisted_readers(const Source& source) {

@@ -30,7 +30,7 @@ const std::vector<Source>& tree() {
     for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator(); ++it) {
       std::string name = it->path().filename().string();
       if (it->is_directory()) {
-        bool skip = name[0] == '.' || starts_with(name, "build") || name == "out" || name == "golden" ||
+        bool skip = name[0] == '.' || name.starts_with("build") || name == "out" || name == "golden" ||
                     name == "shared";
         if (skip) it.disable_recursion_pending();
         continue;
@@ -51,7 +51,7 @@ std::vector<std::string> includes_of(const Source& source, char open) {
   std::vector<std::string> found;
   const std::string start = std::string("#include ") + open, close = open == '"' ? "\"" : ">";
   for (const auto& line : lines_of(source.text))
-    if (starts_with(line, start))
+    if (line.starts_with(start))
       found.push_back(line.substr(start.size(), line.find(close, start.size()) - start.size()));
   return found;
 }

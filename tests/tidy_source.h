@@ -13,10 +13,8 @@ struct Source {
   std::string text;
 };
 
-inline bool ends_with(const std::string& text, const std::string& end) { return text.ends_with(end); }
-inline bool starts_with(const std::string& text, const std::string& start) { return text.starts_with(start); }
-inline bool is_header(const std::string& path) { return ends_with(path, ".h"); }
-inline bool is_unit(const std::string& path) { return ends_with(path, ".cc") || ends_with(path, ".cu"); }
+inline bool is_header(const std::string& path) { return path.ends_with(".h"); }
+inline bool is_unit(const std::string& path) { return path.ends_with(".cc") || path.ends_with(".cu"); }
 inline bool is_cpp(const std::string& path) { return is_header(path) || is_unit(path); }
 
 std::vector<std::string> lines_of(const std::string& text);

@@ -80,7 +80,7 @@ Complaints long_functions(const Source& source) {
     bool function;
   };
   Complaints bad;
-  const size_t longest = starts_with(source.path, "tests/") ? kLongestTest : kLongestFunction;
+  const size_t longest = source.path.starts_with("tests/") ? kLongestTest : kLongestFunction;
   std::vector<Open> open;
   std::string before;
   size_t line = 1;
@@ -102,7 +102,7 @@ Complaints long_functions(const Source& source) {
 }
 
 Complaints without_contract(const Source& source) {
-  if (!starts_with(source.text, "// ")) return {source.path + ": a header opens with its contract"};
+  if (!source.text.starts_with("// ")) return {source.path + ": a header opens with its contract"};
   if (source.text.find("#pragma once") == std::string::npos) return {source.path + ": no #pragma once"};
   return {};
 }
@@ -135,8 +135,7 @@ Complaints forbidden_code(const Source& source) {
 Complaints strict_json(const Source& source) {
   static const std::set<std::string> kHere = {"base/json.cc", "base/json_dump.cc"};
   Complaints bad;
-  if (!(is_product(source.path) || starts_with(source.path, "bench/")) || kHere.count(source.path))
-    return bad;
+  if (!(is_product(source.path) || source.path.starts_with("bench/")) || kHere.count(source.path)) return bad;
   static const std::regex dump(R"((\.|->)dump\()"), parse(R"(\b[Jj]son::parse\((?!embedded::))");
   size_t number = 0;
   for (const auto& line : lines_of(code_of(source.text))) {
@@ -187,10 +186,10 @@ Complaints orphans(const std::vector<Source>& sources) {
   std::set<std::string> patterns, included;
   static const std::regex word(R"([\w./*-]+\.(cc|cu)\b)"), folder(R"(\nmuster_folder\(([\w/]+))");
   for (const auto& source : sources) {
-    if (ends_with(source.path, ".cmake"))
+    if (source.path.ends_with(".cmake"))
       for (std::sregex_iterator it(source.text.begin(), source.text.end(), folder), end; it != end; ++it)
         patterns.insert((*it)[1].str() + "/*.cc");
-    if (ends_with(source.path, "CMakeLists.txt") || ends_with(source.path, ".cmake"))
+    if (source.path.ends_with("CMakeLists.txt") || source.path.ends_with(".cmake"))
       for (std::sregex_iterator it(source.text.begin(), source.text.end(), word), end; it != end; ++it)
         // "${CMAKE_SOURCE_DIR}/tests/x.cc" is tests/x.cc
         patterns.insert(it->str().substr(it->str()[0] == '/'));

@@ -144,7 +144,7 @@ Status can_grub(const Files& files, Process& process) {
     return fail(Code::denied, "/boot/grub/grubenv is missing or is a symbolic link");
   // GRUB only overwrites the existing blocks of grubenv; it writes nothing if its size or format is wrong.
   const std::string block = files.read(env).value_or("");
-  if (block.size() != kGrubEnvSize || block.rfind(kGrubEnvHead, 0) != 0)
+  if (block.size() != kGrubEnvSize || !block.starts_with(kGrubEnvHead))
     return fail(Code::denied, "/boot/grub/grubenv is not in a format that GRUB can write");
   TRY(const std::string layers, query_grub(process, {"grub-probe", "--target=abstraction", kGrub}));
   TRY(const std::string type, query_grub(process, {"grub-probe", "--target=fs", kGrub}));
@@ -250,7 +250,7 @@ Result<std::string> one_time_loader(const Files& files, Process& process) {
   const std::string secure = files.read(std::string(efi::kFolder) + kSecureBoot).value_or("");
   if (secure.size() == efi::kAttributes + 1 && secure[efi::kAttributes] == 1)
     return fail(Code::denied, "Secure Boot is on, but the RAM system is not signed and would not start");
-  if (efi::loader_text(files, "LoaderInfo").rfind("systemd-boot", 0) == 0) {
+  if (efi::loader_text(files, "LoaderInfo").starts_with("systemd-boot")) {
     TRY_(efi::takes_one_shot(files));
     return std::string("systemd-boot");
   }

@@ -68,7 +68,7 @@ std::string host_of(const std::string& url) {
 int64_t available_kib(const Files& files) {
   std::istringstream lines(files.read("/proc/meminfo").value_or(""));
   for (std::string line; std::getline(lines, line);)
-    if (line.rfind("MemAvailable:", 0) == 0) return std::atoll(line.c_str() + std::strlen("MemAvailable:"));
+    if (line.starts_with("MemAvailable:")) return std::atoll(line.c_str() + std::strlen("MemAvailable:"));
   return 0;
 }
 

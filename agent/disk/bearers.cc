@@ -22,7 +22,7 @@ std::vector<std::string> devices(const Files& files) {
   for (const auto& name : files.list(kBlockFolder)) {
     static const char* const kNone[] = {"sr", "fd", "nbd", "ram", "zram"};
     const bool left_out = std::any_of(std::begin(kNone), std::end(kNone),
-                                      [&](const char* kind) { return name.rfind(kind, 0) == 0; });
+                                      [&](const char* kind) { return name.starts_with(kind); });
     if (left_out || files.read_line(kBlockFolder + name + "/hidden") == "1") continue;
     if (files.read_line(kBlockFolder + name + "/size", "0") == "0") continue;
     if (files.list(kBlockFolder + name + "/holders").empty()) out.push_back(name);
@@ -73,7 +73,7 @@ std::vector<std::string> partition_bearers(const Files& files, const std::string
 }
 
 std::string file_system_uuid(const Signature& s) {
-  const bool known = s.type.rfind("ext", 0) == 0 || s.type == "xfs" || s.type == "btrfs" || s.type == "f2fs";
+  const bool known = s.type.starts_with("ext") || s.type == "xfs" || s.type == "btrfs" || s.type == "f2fs";
   if (known) return s.uuid;
   constexpr size_t kSerialDigits = 8;
   if (s.type != "vfat" || s.uuid.size() != kSerialDigits) return "";

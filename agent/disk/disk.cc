@@ -35,11 +35,9 @@ std::string clean(const std::string& text) {
   return from == std::string::npos ? "" : out.substr(from, out.find_last_not_of(' ') - from + 1);
 }
 
-bool starts(const std::string& s, const char* prefix) { return s.rfind(prefix, 0) == 0; }
-
 bool is_system_mount(const std::string& at) {
-  return at == "/" || at == "swap" || at == "/boot" || starts(at, "/boot/") || at == "/efi" || at == "/usr" ||
-         at == "/state";
+  return at == "/" || at == "swap" || at == "/boot" || at.starts_with("/boot/") || at == "/efi" ||
+         at == "/usr" || at == "/state";
 }
 
 // The devices that are in use on this machine.
@@ -52,7 +50,7 @@ struct Uses {
 // Returns the kernel name of "/dev/nvme0n1p2", or of a link such as /dev/mapper/root -> ../dm-0; "" if the
 // source is not a device.
 std::string device_name(const Files& files, const std::string& source) {
-  if (!starts(source, "/dev/")) return "";
+  if (!source.starts_with("/dev/")) return "";
   const std::string path = files.read_link(source).value_or(source);
   return path.substr(path.rfind('/') + 1);
 }
@@ -98,7 +96,7 @@ Uses uses(const Files& files) {
   add_mounts(files, out);
   std::istringstream swaps(files.read("/proc/swaps").value_or(""));
   for (std::string line; std::getline(swaps, line);)
-    if (starts(line, "/dev/"))
+    if (line.starts_with("/dev/"))
       out.at.emplace(device_name(files, line.substr(0, line.find_first_of(" \t"))), "swap");
   add_btrfs(files, out);
   out.zfs = out.zfs || files.exists("/proc/spl");
@@ -141,7 +139,8 @@ std::string nvme_transport(const Files& files, const std::string& folder, const 
   std::string t = files.read_line(folder + "/device/transport");
   // With multipath, sysfs lists the disk below a subsystem, whose controllers show the transport.
   for (const auto& entry : files.list(folder + "/device"))
-    if (t.empty() && starts(entry, "nvme")) t = files.read_line(folder + "/device/" + entry + "/transport");
+    if (t.empty() && entry.starts_with("nvme"))
+      t = files.read_line(folder + "/device/" + entry + "/transport");
   if (t.empty()) t = files.read_line("/sys/class/nvme/" + name.substr(0, name.find('n', 4)) + "/transport");
   return t == "pcie" ? "nvme" : t.empty() ? "nvme-unknown" : "nvme-" + t;
 }
@@ -170,7 +169,7 @@ void read_bus(const Files& files, DiskFacts& disk) {
   std::string link = files.read_link(path).value_or("");
   // With multipath the disk itself has no PCI path; its controllers do.
   for (const auto& entry : files.list(path + "/device"))
-    if (link.find("/nvme-subsystem/") != std::string::npos && starts(entry, "nvme"))
+    if (link.find("/nvme-subsystem/") != std::string::npos && entry.starts_with("nvme"))
       link = files.read_link(path + "/device/" + entry).value_or(link);
   std::istringstream parts(link);
   for (std::string part; std::getline(parts, part, '/');)
@@ -194,16 +193,16 @@ DiskFacts read_identity(const Files& files, const std::string& name) {
   if (d.wwid.empty()) d.wwid = clean(files.read_line(folder + "/device/wwid"));
   d.model = clean(files.read_line(folder + "/device/model"));
   const std::string link = files.read_link(folder).value_or("");
-  if (starts(name, "nvme")) {
+  if (name.starts_with("nvme")) {
     d.serial = clean(files.read_line(folder + "/device/serial"));
     d.transport = nvme_transport(files, folder, name);
-  } else if (starts(name, "vd")) {
+  } else if (name.starts_with("vd")) {
     d.serial = clean(files.read_line(folder + "/serial"));
     d.transport = "virtio";
   } else {
     d.serial = scsi_serial(files, folder);
     d.transport =
-        starts(name, "sd") ? scsi_transport(files, folder, link) : "unknown";  // mmcblk, pmem, rbd ...
+        name.starts_with("sd") ? scsi_transport(files, folder, link) : "unknown";  // mmcblk, pmem, rbd ...
   }
   read_bus(files, d);
   return d;
@@ -258,7 +257,7 @@ std::vector<DiskFacts> scan(const Files& files, bool content) {
   const Uses used = uses(files);
   for (const auto& name : files.list("/sys/block")) {
     if (!files.exists("/sys/block/" + name + "/device")) continue;  // loop, ram, dm, md
-    if (starts(name, "sr") || starts(name, "fd") || starts(name, "nbd")) continue;
+    if (name.starts_with("sr") || name.starts_with("fd") || name.starts_with("nbd")) continue;
     // With native NVMe multipath, a hidden entry is one path (nvme0c0n1) to a disk that is listed as well
     // (nvme0n1); it has no device file.
     if (files.read_line("/sys/block/" + name + "/hidden") == "1") continue;

@@ -223,7 +223,7 @@ Status add_closer_look(const BlockDevice& disk, DiskContent& c) {
 
 }  // namespace
 
-bool is_remains(const std::string& type) { return type.rfind(kRemains, 0) == 0; }
+bool is_remains(const std::string& type) { return type.starts_with(kRemains); }
 
 Result<bool> is_blank(const BlockDevice& disk, uint64_t start, uint64_t size) {
   TRY(const auto found, probe_region(disk, start, size));

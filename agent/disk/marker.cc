@@ -24,7 +24,7 @@ Result<ImageMarker> read_marker_copy(const BlockDevice& disk, uint64_t offset) {
   TRY(const std::string block, disk.read_at(offset, kMarkerSize));
   const size_t line = block.find('\n');
   const size_t end = block.find('\0');
-  if (block.rfind("muster-image sha256:", 0) != 0 || line == std::string::npos || end == std::string::npos ||
+  if (!block.starts_with("muster-image sha256:") || line == std::string::npos || end == std::string::npos ||
       line > end)
     return fail(Code::not_found, "no muster marker");
   const std::string body = block.substr(line + 1, end - line - 1);

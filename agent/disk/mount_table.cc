@@ -46,8 +46,8 @@ std::optional<MountEntry> find_mount(const Files& files, const std::string& targ
 
 std::string kernel_name(const Files& files, const std::string& source) {
   std::string path = source;
-  if (source.rfind("UUID=", 0) == 0) path = "/dev/disk/by-uuid/" + source.substr(5);
-  if (path.rfind("/dev/", 0) != 0) return source;
+  if (source.starts_with("UUID=")) path = "/dev/disk/by-uuid/" + source.substr(5);
+  if (!path.starts_with("/dev/")) return source;
   const auto target = files.read_link(path);
   const std::string last = target.ok() ? *target : path;
   return last.substr(last.rfind('/') + 1);
@@ -55,7 +55,7 @@ std::string kernel_name(const Files& files, const std::string& source) {
 
 bool is_on_device(const Files& files, const MountEntry& entry, const std::string& device) {
   const std::string number = device_number(files, device);
-  const bool own_number = number.empty() || entry.device.empty() || entry.device.rfind("0:", 0) == 0;
+  const bool own_number = number.empty() || entry.device.empty() || entry.device.starts_with("0:");
   return own_number ? kernel_name(files, entry.source) == device : entry.device == number;
 }
 

@@ -29,7 +29,7 @@ namespace {
 constexpr const char* kPci = "/sys/bus/pci/devices";
 
 int64_t number(const std::string& text, int base = 10) {
-  const size_t skip = base == 16 && text.rfind("0x", 0) == 0 ? 2 : 0;
+  const size_t skip = base == 16 && text.starts_with("0x") ? 2 : 0;
   int64_t value = 0;
   std::from_chars(text.data() + skip, text.data() + text.size(), value, base);
   return value;
@@ -56,7 +56,7 @@ std::string os_name(const Files& files) {
   const auto text = files.read("/etc/os-release");
   if (!text.ok()) return "";
   for (const auto& line : steps::lines_of(*text)) {
-    if (line.rfind("PRETTY_NAME=", 0) != 0) continue;
+    if (!line.starts_with("PRETTY_NAME=")) continue;
     std::string value = line.substr(12);
     if (value.size() >= 2 && value.front() == '"') value = value.substr(1, value.size() - 2);
     return value;
@@ -88,7 +88,7 @@ uint64_t usable_memory(const Files& files) {
   const auto text = files.read("/proc/meminfo");
   if (text.ok())
     for (const auto& line : steps::lines_of(*text))
-      if (line.rfind("MemTotal:", 0) == 0)
+      if (line.starts_with("MemTotal:"))
         return static_cast<uint64_t>(number(line.substr(line.find_first_of("0123456789")))) * 1024;
   return 0;
 }
@@ -101,7 +101,7 @@ uint64_t memory_bytes(const Files& files) {
   const auto block = static_cast<uint64_t>(number(files.read_line(folder + "/block_size_bytes"), 16));
   uint64_t blocks = 0;
   for (const auto& name : files.list(folder))
-    if (name.rfind("memory", 0) == 0 && files.read_line(folder + "/" + name + "/state", "online") == "online")
+    if (name.starts_with("memory") && files.read_line(folder + "/" + name + "/state", "online") == "online")
       ++blocks;
   return block && blocks ? block * blocks : usable_memory(files);
 }
@@ -151,8 +151,8 @@ std::vector<GpuFacts> gpu_facts(const Files& files) {
         if (colon == std::string::npos) continue;
         const auto begin = line.find_first_not_of(" \t", colon + 1);
         const std::string value = begin == std::string::npos ? "" : line.substr(begin);
-        if (line.rfind("Model:", 0) == 0) gpu.model = value;
-        if (line.rfind("GPU UUID:", 0) == 0 && value.find('?') == std::string::npos) gpu.uuid = value;
+        if (line.starts_with("Model:")) gpu.model = value;
+        if (line.starts_with("GPU UUID:") && value.find('?') == std::string::npos) gpu.uuid = value;
       }
     }
     out.push_back(std::move(gpu));

@@ -22,10 +22,6 @@ constexpr size_t kLongest = 2000;  // bytes of a value: a command line has up to
 constexpr const char* kCpus = "/sys/devices/system/cpu";
 constexpr const char* kPciDevices = "/sys/bus/pci/devices";
 
-bool begins(const std::string& text, std::string_view with) {
-  return text.compare(0, with.size(), with) == 0;
-}
-
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -50,7 +46,7 @@ std::string in_brackets(const std::string& text) {
 // Returns the text after "key:" on the first line that begins with it, without surrounding white space.
 std::string field_of(const std::string& text, const std::string& key) {
   for (const std::string& line : split(text, '\n')) {
-    if (!begins(line, key)) continue;
+    if (!line.starts_with(key)) continue;
     const size_t colon = line.find(':');
     const size_t begin = colon == std::string::npos ? colon : line.find_first_not_of(" \t", colon + 1);
     if (begin == std::string::npos) continue;
@@ -121,7 +117,7 @@ void add_kernel(Collected& out) {
 std::vector<std::string> processors(const Files& files) {
   std::vector<std::string> out;
   for (const auto& name : files.list(kCpus))
-    if (begins(name, "cpu") && is_number(name.substr(3))) out.push_back(std::string(kCpus) + "/" + name);
+    if (name.starts_with("cpu") && is_number(name.substr(3))) out.push_back(std::string(kCpus) + "/" + name);
   return out;
 }
 
@@ -149,7 +145,7 @@ std::string microcode(const Files& files) {
   std::set<std::string> versions;
   const std::string text = files.read("/proc/cpuinfo").value_or("");
   for (const std::string& line : split(text, '\n'))
-    if (begins(line, "microcode")) versions.insert(field_of(line, "microcode"));
+    if (line.starts_with("microcode")) versions.insert(field_of(line, "microcode"));
   return joined(versions);
 }
 
@@ -163,7 +159,7 @@ std::string turbo(const Files& files) {
 size_t numa_nodes(const Files& files) {
   const auto names = files.list("/sys/devices/system/node");
   return static_cast<size_t>(std::count_if(names.begin(), names.end(), [](const std::string& name) {
-    return begins(name, "node") && is_number(name.substr(4));
+    return name.starts_with("node") && is_number(name.substr(4));
   }));
 }
 
@@ -219,12 +215,13 @@ void add_libraries(Collected& out) {
                              "/usr/local/cuda/lib64", "/opt/nccl/lib", "/opt/nccl/build/lib"}) {
     const std::string file =
         last_component(files.read_link(std::string(folder) + "/libnccl.so.2").value_or(""));
-    if (begins(file, "libnccl.so.")) nccl.push_back(fmt::format("{} in {}", file.substr(11), folder));
+    if (file.starts_with("libnccl.so.")) nccl.push_back(fmt::format("{} in {}", file.substr(11), folder));
   }
   out.put("NCCL", fmt::format("{}", fmt::join(nccl, ", ")));
   std::string cuda = files.read_link("/usr/local/cuda").value_or("");
-  if (begins(cuda, "/etc/alternatives/")) cuda = files.read_link(cuda).value_or("");
-  if (const std::string name = last_component(cuda); begins(name, "cuda-")) out.put("CUDA", name.substr(5));
+  if (cuda.starts_with("/etc/alternatives/")) cuda = files.read_link(cuda).value_or("");
+  if (const std::string name = last_component(cuda); name.starts_with("cuda-"))
+    out.put("CUDA", name.substr(5));
 }
 
 void add_ports(Collected& out) {
@@ -265,7 +262,7 @@ void add_drives(Collected& out) {
     firmware[files.read_line(drive + "/model")].insert(files.read_line(drive + "/firmware_rev"));
   }
   for (const auto& name : files.list("/sys/block"))
-    if (begins(name, "sd") && files.read_line("/sys/block/" + name + "/removable", "0") == "0")
+    if (name.starts_with("sd") && files.read_line("/sys/block/" + name + "/removable", "0") == "0")
       firmware[files.read_line("/sys/block/" + name + "/device/model")].insert(
           files.read_line("/sys/block/" + name + "/device/rev"));
   for (auto& [model, versions] : firmware) {
@@ -275,16 +272,16 @@ void add_drives(Collected& out) {
 }
 
 std::string part_of_class(const std::string& kind, const std::string& vendor) {
-  if (begins(kind, "0x0302") || (begins(kind, "0x0300") && vendor == "0x10de")) return "GPUs";
-  if (begins(kind, "0x0108")) return "NVMe drives";
-  return begins(kind, "0x02") ? "NICs" : "";
+  if (kind.starts_with("0x0302") || (kind.starts_with("0x0300") && vendor == "0x10de")) return "GPUs";
+  if (kind.starts_with("0x0108")) return "NVMe drives";
+  return kind.starts_with("0x02") ? "NICs" : "";
 }
 
 // ACS redirects keep GPUs and NICs from reaching each other directly. Only root can read the registers.
 void add_acs(Collected& out) {
   std::map<std::string, int> bridges;
   for (const auto& address : out.files().list(kPciDevices)) {
-    if (!begins(out.files().read_line(std::string(kPciDevices) + "/" + address + "/class"), "0x0604"))
+    if (!out.files().read_line(std::string(kPciDevices) + "/" + address + "/class").starts_with("0x0604"))
       continue;
     const auto acs = steps::read_acs(out.files(), address);
     if (!acs.ok()) return;
@@ -324,7 +321,7 @@ struct Mount {
 bool differs_by_nature(const std::string& option) {
   for (const char* key : {"addr=", "clientaddr=", "mountaddr=", "mountport=", "port=", "localip=", "uuid=",
                           "fsid=", "name=", "secret=", "key="})
-    if (begins(option, key)) return true;
+    if (option.starts_with(key)) return true;
   return false;
 }
 
@@ -333,14 +330,15 @@ bool is_real(const Mount& mount) {
                                                  "cifs",   "9p",       "gpfs",          "afs",    "virtiofs",
                                                  "wekafs", "fuse.mfs", "fuse.glusterfs"};
   if (kNetwork.count(mount.type)) return true;
-  return begins(mount.source, "/dev/") && mount.type != "squashfs" && !begins(mount.source, "/dev/loop");
+  return mount.source.starts_with("/dev/") && mount.type != "squashfs" &&
+         !mount.source.starts_with("/dev/loop");
 }
 
 // True for mounts that come and go with containers, pods, logins and media.
 bool is_passing(const std::string& point) {
   for (const char* folder : {"/var/lib/docker/", "/var/lib/containers/", "/var/lib/kubelet/", "/run/",
                              "/snap/", "/media/", "/proc/", "/sys/", "/dev/", "/tmp/"})
-    if (begins(point, folder)) return true;
+    if (point.starts_with(folder)) return true;
   return false;
 }
 
@@ -357,7 +355,7 @@ std::vector<Mount> mounts_of(const Files& files) {
   std::erase_if(out, [&](const Mount& mount) {
     return !is_real(mount) || is_passing(mount.point) ||
            std::any_of(automatic.begin(), automatic.end(), [&](const std::string& folder) {
-             return mount.point == folder || begins(mount.point, folder + "/");
+             return mount.point == folder || mount.point.starts_with(folder + "/");
            });
   });
   return out;
@@ -390,7 +388,8 @@ bool names_machine(const std::string& argument) {
                                               "inst.ks",
                                               "macaddr"};
   const std::string key = argument.substr(0, argument.find('='));
-  return kKeys.count(key) > 0 || begins(key, "rd.") || begins(key, "muster.") || begins(key, "iscsi_");
+  return kKeys.count(key) > 0 || key.starts_with("rd.") || key.starts_with("muster.") ||
+         key.starts_with("iscsi_");
 }
 
 }  // namespace

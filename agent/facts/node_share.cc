@@ -134,7 +134,7 @@ size_t count_online(const std::set<int>& cpus, const std::set<int>& online) {
 std::set<int> affinity(const Files& files) {
   static const std::string key = "Cpus_allowed_list:";
   for (const std::string& line : split(files.read("/proc/self/status").value_or(""), '\n'))
-    if (line.rfind(key, 0) == 0)
+    if (line.starts_with(key))
       return cpu_list(line.substr(std::min(line.find_first_not_of(" \t", key.size()), line.size())));
   return {};
 }

@@ -193,7 +193,7 @@ class Descent {
 std::string cmdline_value(const std::string& cmdline, const std::string& key) {
   std::istringstream in(cmdline);
   for (std::string word; in >> word;)
-    if (word.rfind(key + "=", 0) == 0) return word.substr(key.size() + 1);
+    if (word.starts_with(key + "=")) return word.substr(key.size() + 1);
   return "";
 }
 

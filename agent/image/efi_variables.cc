@@ -96,7 +96,7 @@ Status came_from(const Files& files, const std::string& partition_guid) {
 
 Status takes_one_shot(const Files& files) {
   constexpr unsigned kEntryOneShot = 1 << 3;  // EFI_LOADER_FEATURE_ENTRY_ONESHOT
-  if (loader_text(files, "LoaderInfo").rfind("systemd-boot", 0) != 0)
+  if (!loader_text(files, "LoaderInfo").starts_with("systemd-boot"))
     return denied("this system was not started by systemd-boot");
   const std::string features = loader_value(files, "LoaderFeatures");
   if (features.empty() || !(static_cast<unsigned char>(features[0]) & kEntryOneShot))

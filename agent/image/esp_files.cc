@@ -38,7 +38,7 @@ std::vector<std::string> files_of_slot(const Files& esp, const std::string& slot
 // By the kernel's rules: the last `panic=` is used, in seconds; 0 halts, a negative value restarts at once.
 bool restarts_after_panic(const std::string& options) {
   const std::string key = "panic=", last = kernel_argument(options, "panic");
-  if (last.rfind(key, 0) != 0 || last.size() == key.size()) return false;
+  if (!last.starts_with(key) || last.size() == key.size()) return false;
   char* end = nullptr;
   const long seconds = std::strtol(last.c_str() + key.size(), &end, 0);
   return *end == '\0' && seconds != 0;
@@ -48,7 +48,7 @@ bool restarts_after_panic(const std::string& options) {
 std::string entry_value(const std::string& entry, const std::string& key) {
   std::istringstream lines(entry);
   for (std::string line; std::getline(lines, line);)
-    if (line.rfind(key + " ", 0) == 0) return line.substr(key.size() + 1);
+    if (line.starts_with(key + " ")) return line.substr(key.size() + 1);
   return "";
 }
 

@@ -88,7 +88,7 @@ SlotNote running_note(const Files& files, const OwnSlots& own) {
   const std::string key = "Address=";
   std::istringstream lines(files.read("/etc/systemd/network/10-muster.network").value_or(""));
   for (std::string line; out.address.empty() && std::getline(lines, line);)
-    if (line.rfind(key, 0) == 0) out.address = line.substr(key.size());
+    if (line.starts_with(key)) out.address = line.substr(key.size());
   return out;
 }
 

@@ -63,7 +63,7 @@ Result<std::map<std::string, std::string>> carried_network(const Files& running,
   std::map<std::string, std::string> out;
   bool layered = false;
   for (const auto& name : running.list(kNetworkFolder)) {
-    if (name.rfind("10-muster", 0) != 0 && name.rfind("09-muster-", 0) != 0) continue;
+    if (!name.starts_with("10-muster") && !name.starts_with("09-muster-")) continue;
     layered = layered || name != kOwnNetwork;
     TRY(out[std::string(kNetworkFolder) + "/" + name],
         running.read(std::string(kNetworkFolder) + "/" + name));

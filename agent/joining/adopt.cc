@@ -55,9 +55,7 @@ Status may_join(const Files& files, const std::string& folder, const BootParamet
   const auto known = read_config(files, folder);
   // An unreadable file (truncated, say) names no controller, so there is no other owner to protect.
   if (!known.ok()) return Ok{};
-  const auto strip = [](const std::string& pin) {
-    return pin.rfind("sha256:", 0) == 0 ? pin.substr(7) : pin;
-  };
+  const auto strip = [](const std::string& pin) { return pin.starts_with("sha256:") ? pin.substr(7) : pin; };
   if (strip(known->ca_pin) != strip(boot.pin))
     return fail(Code::conflict, fmt::format("this host belongs to a different controller ({}, as {}); to "
                                             "take it over, first remove {}/agent.json on the host",

@@ -193,7 +193,7 @@ class HttpLink : public RenewableLink {
 }  // namespace
 
 Result<std::string> normal_pin(const std::string& pin) {
-  const std::string hex = pin.rfind("sha256:", 0) == 0 ? pin.substr(7) : pin;
+  const std::string hex = pin.starts_with("sha256:") ? pin.substr(7) : pin;
   if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
     return fail(Code::invalid, "the pin must be a SHA-256 digest in lower-case hexadecimal");
   return "sha256:" + hex;

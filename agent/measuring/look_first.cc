@@ -66,7 +66,7 @@ std::optional<Step> slurm_step(const std::vector<std::string>& argv) {
   static const std::string start = "slurmstepd: [";
   const std::string title = argv.empty() ? "" : argv[0];
   const size_t close = title.find(']');
-  if (title.rfind(start, 0) != 0 || close == std::string::npos) return {};
+  if (!title.starts_with(start) || close == std::string::npos) return {};
   const std::string id = title.substr(start.size(), close - start.size());
   const size_t dot = std::min(id.find('.'), id.size());
   // Any user may give a process such a title: a title without a valid step id is ignored, and never shown.
@@ -95,10 +95,10 @@ std::set<std::string> jobs_of_self(const Files& files, int64_t self) {
   for (const std::string& line : split(files.read("/proc/self/cgroup").value_or(""), '\n')) {
     std::string before;
     for (const std::string& part : split(line.substr(line.rfind(':') + 1), '/')) {
-      if (part.rfind("job_", 0) == 0) out.insert(part.substr(4));
+      if (part.starts_with("job_")) out.insert(part.substr(4));
       // Slurm 25.11 names a job's cgroup folder by an identifier of its own.
       if (before.size() >= 16 && before.compare(before.size() - 16, 16, "slurmstepd.scope") == 0)
-        out.insert(part.rfind("job_", 0) == 0 ? part.substr(4) : part);
+        out.insert(part.starts_with("job_") ? part.substr(4) : part);
       before = part;
     }
   }
@@ -118,9 +118,9 @@ std::map<std::string, std::set<std::string>> jobs_by_cgroup(const Files& files) 
       if (job == "system" || !std::all_of(job.begin(), job.end(), in_step_id) ||
           events.find("populated 1") == std::string::npos)
         continue;
-      auto& steps = out[job.rfind("job_", 0) == 0 ? job.substr(4) : job];
+      auto& steps = out[job.starts_with("job_") ? job.substr(4) : job];
       for (const std::string& step : files.list(slice + "/" + scope + "/" + job))
-        if (step.rfind("step_", 0) == 0) steps.insert(step.substr(5));
+        if (step.starts_with("step_")) steps.insert(step.substr(5));
     }
   }
   return out;
@@ -157,7 +157,7 @@ Program program_of(const std::vector<std::string>& argv) {
   static const std::set<std::string> shells = {"sh", "bash", "dash", "perl", "platform-python"};
   size_t at = 0;
   const std::string first = last_component(argv[0]);
-  if (shells.count(first) || first.rfind("python", 0) == 0) {
+  if (shells.count(first) || first.starts_with("python")) {
     size_t script = 1;
     while (script < argv.size() && argv[script][0] == '-') ++script;
     if (script < argv.size()) at = script;
@@ -279,7 +279,7 @@ void look_at_gpus(const Files& files, const LookInput& input, bool hidden, HostL
 std::optional<uint64_t> locked_bytes(const Files& files) {
   static const std::string key = "Max locked memory";
   for (const std::string& line : split(files.read("/proc/self/limits").value_or(""), '\n')) {
-    if (line.rfind(key, 0) != 0) continue;
+    if (!line.starts_with(key)) continue;
     const auto words = split(line.substr(key.size()), ' ');
     if (words.empty()) return {};
     if (words[0] == "unlimited") return kUnlimited;

@@ -13,7 +13,7 @@ bool only_measures(const Json& step_or_verify) {
   if (name == step_or_verify.end() || !name->is_string()) return false;
   const std::string module_name = name->get<std::string>();
   const StepModule* module = find_step_module(module_name);
-  return module && module_name.rfind("accept", 0) == 0 && module->measure && !module->apply;
+  return module && module_name.starts_with("accept") && module->measure && !module->apply;
 }
 
 // Returns why an order is not a check that only measures; "" if it is one.

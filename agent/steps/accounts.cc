@@ -38,7 +38,7 @@ std::optional<std::vector<std::string>> find_line(const Files& files, const std:
   const auto text = files.read(path);
   if (!text.ok()) return {};
   for (const auto& line : lines_of(*text))
-    if (line.rfind(name + ":", 0) == 0) return fields(line);
+    if (line.starts_with(name + ":")) return fields(line);
   return {};
 }
 

@@ -342,7 +342,7 @@ Result<std::string> not_drained(StepContext& context, const std::vector<int64_t>
   std::string states;
   for (const auto& state : stat.value("pg_summary", Json::object()).value("num_pg_by_state", Json::array())) {
     const std::string name = state.value("name", "");
-    if (name.rfind("active+clean", 0) != 0)
+    if (!name.starts_with("active+clean"))
       states += fmt::format("{}{} {}", states.empty() ? "" : ", ", state.value("num", 0), name);
   }
   if (!states.empty()) return "placement groups: " + states;

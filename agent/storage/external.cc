@@ -37,7 +37,7 @@ std::string all_options(const std::string& fstype, const std::string& declared) 
   const auto says = [&](std::initializer_list<const char*> any) {
     return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
       return std::any_of(any.begin(), any.end(), [&](const char* one) {
-        return word == one || (std::string(one).back() == '=' && word.rfind(one, 0) == 0);
+        return word == one || (std::string(one).back() == '=' && word.starts_with(one));
       });
     });
   };
@@ -170,7 +170,7 @@ std::string mounts_words(StepContext& context, const Wanted& want) {
   std::string found;
   if (out.ok())
     for (const auto& line : lines_of(*out))
-      if (line.rfind("mount", 0) == 0) found = line;
+      if (line.starts_with("mount")) found = line;
   return found;
 }
 

@@ -23,14 +23,14 @@ bool has_ceph_monitor(const Files& files) {
 
 constexpr const char* kRetired = "master.retired";
 
-bool starts(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
-
-bool is_metadata(const std::string& name) { return starts(name, "metadata") || starts(name, "changelog"); }
+bool is_metadata(const std::string& name) {
+  return name.starts_with("metadata") || name.starts_with("changelog");
+}
 
 // Returns the version of an image: "MFSM", blank, format, then the version, most significant byte first. 0:
 // not an image, truncated, or an empty image ("MFSM NEW").
 uint64_t image_version(const std::string& head) {
-  if (head.size() < 16 || !starts(head, "MFSM ") || starts(head, "MFSM NEW")) return 0;
+  if (head.size() < 16 || !head.starts_with("MFSM ") || head.starts_with("MFSM NEW")) return 0;
   uint64_t out = 0;
   for (size_t i = 8; i < 16; ++i) out = out << 8 | static_cast<unsigned char>(head[i]);
   return out;
@@ -73,8 +73,8 @@ std::optional<MooseFsCopy> copy_in(const Files& files, const std::string& folder
   MooseFsCopy out{folder, {}};
   uint64_t latest_image = 0;
   for (const auto& name : files.list(folder)) {
-    const bool is_image = starts(name, image);
-    if (!is_image && !starts(name, changes)) continue;
+    const bool is_image = name.starts_with(image);
+    if (!is_image && !name.starts_with(changes)) continue;
     struct stat s = {};
     if (::stat(files.real(folder + "/" + name).c_str(), &s) != 0) continue;
     out.files.push_back(name);
@@ -96,7 +96,7 @@ std::optional<MooseFsCopy> latest_moosefs_copy(const Files& files) {
   const std::string all = moosefs_folder(files);
   auto out = copy_in(files, all + "/metalogger", true);
   for (const auto& name : files.list(all)) {
-    if (!starts(name, kRetired)) continue;
+    if (!name.starts_with(kRetired)) continue;
     auto one = copy_in(files, all + "/" + name, false);
     if (one && (!out || one->version > out->version)) out = std::move(one);
   }
@@ -123,10 +123,10 @@ bool moosefs_metadata_is_new(const Files& files) {
   const std::string folder = moosefs_folder(files) + "/master";
   bool empty = false;
   for (const auto& name : files.list(folder)) {
-    if (!starts(name, "metadata") || name == "metadata.crc") continue;
+    if (!name.starts_with("metadata") || name == "metadata.crc") continue;
     // The previous image, which the master keeps next to the current one.
-    if (starts(name, "metadata.mfs.back.")) continue;
-    if (!starts(piece(files, folder + "/" + name, false), "MFSM NEW")) return false;
+    if (name.starts_with("metadata.mfs.back.")) continue;
+    if (!piece(files, folder + "/" + name, false).starts_with("MFSM NEW")) return false;
     empty = true;
   }
   return empty;

@@ -154,7 +154,7 @@ Result<MoosefsVolume> look_at_volume(StepContext& context, const Json& params) {
     const auto f = split(line, '|');
     if (f.size() > 10 && f[0] == "chunk servers:" && f[1] != own)
       ++now.others, now.others_free += number(f[10]) - number(f[9]);
-    if (f.size() > 4 && f[0] == "disks:" && f[1].rfind(own + ":", 0) == 0) {
+    if (f.size() > 4 && f[0] == "disks:" && f[1].starts_with(own + ":")) {
       ++disks;
       if (f.size() > 6) now.own_used += number(f[f.size() - 2]);
       if (f[4] != "marked for removal (ready)") now.lacking.add("disk " + f[1] + " is " + f[4]);

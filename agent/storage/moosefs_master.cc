@@ -99,7 +99,7 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
 Result<std::string> sign_of_data(StepContext& context, const Json& params) {
   const std::string all = moosefs_folder(context.files), copies = all + "/metalogger";
   for (const auto& name : context.files.list(copies))
-    if (name.rfind("metadata_ml", 0) == 0 || name.rfind("changelog_ml", 0) == 0)
+    if (name.starts_with("metadata_ml") || name.starts_with("changelog_ml"))
       return copies + " contains a copy of the metadata";
   if (latest_moosefs_copy(context.files)) return all + " contains metadata from this node's time as master";
   if (!params.value("may_create", false))

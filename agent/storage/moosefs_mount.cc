@@ -38,7 +38,7 @@ SharedMount shared_mount(const Json& params) {
 std::string mount_problem(const Files& files, const SharedMount& want) {
   const auto entry = find_mount(files, want.target);
   if (!entry) return want.target + " is not mounted";
-  if (entry->fs.rfind("fuse", 0) != 0)
+  if (!entry->fs.starts_with("fuse"))
     return fmt::format("the file system at {} is {}, not MooseFS", want.target, entry->fs);
   const std::string end = want.master + ":9421", source = entry->source;
   const bool fits = source.size() >= end.size() &&
@@ -99,7 +99,7 @@ Result<CheckResult> check_mounted(StepContext& context, const Json& params) {
 bool is_of_former_master(const Files& files, const SharedMount& want) {
   const auto entry = find_mount(files, want.target);
   const std::string end = ":9421";
-  return entry && entry->fs.rfind("fuse", 0) == 0 && entry->source.size() > end.size() &&
+  return entry && entry->fs.starts_with("fuse") && entry->source.size() > end.size() &&
          entry->source.compare(entry->source.size() - end.size(), end.size(), end) == 0 &&
          files.exists("/etc/systemd/system/" + want.unit + ".service");
 }

@@ -105,7 +105,7 @@ std::string odd_options(const Entry& entry, bool mountpoint) {
 }
 
 bool is_within(const std::string& path, const std::string& folder) {
-  return path.rfind(folder == "/" ? folder : folder + "/", 0) == 0;
+  return path.starts_with(folder == "/" ? folder : folder + "/");
 }
 
 // Returns the file system that a path is in: that of the nearest mount above it.

@@ -28,7 +28,7 @@ std::string mount_problem(const Files& files, const Json& params) {
     const Status on = lies_on(files, entry->source, source);
     return on.ok() ? "" : target + ": " + on.error().message;
   }
-  const bool device = source.rfind("/dev/", 0) == 0;
+  const bool device = source.starts_with("/dev/");
   const bool right =
       device ? kernel_name(files, source) == kernel_name(files, entry->source) : fits(source, entry->source);
   return right ? "" : fmt::format("{} is {}, not {}", target, entry->source, source);

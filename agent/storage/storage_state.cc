@@ -22,7 +22,7 @@ constexpr size_t kWords = 400;     // bytes of an engine's message
 constexpr const char* kSlurm = "slurm";
 
 bool is_below(const std::string& path, const std::string& folder) {
-  return path == folder || path.rfind(folder + "/", 0) == 0;
+  return path == folder || path.starts_with(folder + "/");
 }
 
 bool is_systems(const std::string& target) {
@@ -33,13 +33,13 @@ bool is_systems(const std::string& target) {
 }
 
 bool is_local(const MountEntry& mount) {
-  return (mount.fs == "xfs" || mount.fs == "ext4") && mount.source.rfind("/dev/", 0) == 0;
+  return (mount.fs == "xfs" || mount.fs == "ext4") && mount.source.starts_with("/dev/");
 }
 
 bool is_served(const MountEntry& mount) {
   return mount.fs == "nfs" || mount.fs == "nfs4" || mount.fs == "ceph" || mount.fs == "lustre" ||
          mount.fs == "beegfs" || mount.fs == "fuse.mfs" ||
-         (mount.fs == "fuse" && mount.source.rfind("mfs#", 0) == 0);
+         (mount.fs == "fuse" && mount.source.starts_with("mfs#"));
 }
 
 }  // namespace

@@ -23,21 +23,21 @@ std::vector<std::string> segments(const std::string& path) {
   return parts;
 }
 
-bool right_door(Role who, Door door) {
+bool is_served_by(Role who, Listener listener) {
   switch (who) {
     case Role::operators:
-      return door != Door::boot;
+      return listener != Listener::boot;
     case Role::agents:
     case Role::joiners:
-      return door == Door::tls;
+      return listener == Listener::tls;
     case Role::machines:
-      return door == Door::boot;
+      return listener == Listener::boot;
   }
   return false;
 }
 
-Status check_operator(const Services& services, Door door, const HttpRequest& request) {
-  if (door == Door::local) return Ok{};
+Status check_operator(const Services& services, Listener listener, const HttpRequest& request) {
+  if (listener == Listener::local) return Ok{};
   if (!request.headers.count("Authorization"))
     return fail(Code::denied, "an operator's bearer token is required");
   if (!shows_token(request, services.authority.operator_token()))
@@ -61,11 +61,11 @@ struct Found {
   bool other_method = false;
 };
 
-Found find(const HttpRequest& request, Door door) {
+Found find(const HttpRequest& request, Listener listener) {
   Found found;
   for (const Route& route : routes()) {
     std::map<std::string, std::string> args;
-    if (!right_door(route.who, door) || !match(route.path, request.path, args)) continue;
+    if (!is_served_by(route.who, listener) || !match(route.path, request.path, args)) continue;
     const bool same =
         request.method == route.method || (request.method == "HEAD" && std::string(route.method) == "GET");
     if (!same) {
@@ -152,10 +152,10 @@ void Call::text(int status, std::string body, const std::string& type) const {
 
 void Call::error(const Error& error) const { json(http_status(error.code), error_json(error)); }
 
-void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr responder) {
-  const Found found = find(request, door);
-  auto call =
-      std::make_shared<Call>(Call{services, std::move(request), std::move(responder), found.args, "", door});
+void dispatch(Services& services, Listener listener, HttpRequest request, ResponderPtr responder) {
+  const Found found = find(request, listener);
+  auto call = std::make_shared<Call>(
+      Call{services, std::move(request), std::move(responder), found.args, "", listener});
   // A route of a different entry point gets the same response as an unknown path.
   if (!found.route) {
     const int status = found.other_method ? 405 : 404;
@@ -164,7 +164,7 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
                        {"message", "no such route: " + call->request.method + " " + call->request.path}});
   }
   if (found.route->who == Role::operators) {
-    const auto allowed = check_operator(services, door, call->request);
+    const auto allowed = check_operator(services, listener, call->request);
     if (!allowed.ok()) return call->json(401, error_json(allowed.error()));
   }
   if (found.route->who == Role::agents) {

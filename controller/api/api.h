@@ -3,7 +3,7 @@
 //
 // Three entry points: the Unix socket (its file mode decides who is an operator), the TLS port (operators by
 // bearer token, agents by client certificate), and the plain boot port (no secrets; clients verify
-// everything). dispatch() checks access by Door and route before a handler runs. Thread: everything runs on
+// everything). dispatch() checks access by Listener and route before a handler runs. Thread: everything runs on
 // the reactor's thread.
 #pragma once
 
@@ -23,7 +23,7 @@ struct Services;  // controller/api/services.h
 
 namespace api {
 
-enum class Door { local, tls, boot };
+enum class Listener { local, tls, boot };
 enum class Role {
   operators,  // the Unix socket, or a bearer token on the TLS port
   agents,     // a client certificate that is in the store and not revoked
@@ -37,7 +37,7 @@ struct Call {
   ResponderPtr responder;
   std::map<std::string, std::string> args = {};  // {node} of the path
   std::string agent = {};                        // the authenticated name, for Role::agents
-  Door door = Door::tls;                         // through which the request arrived
+  Listener listener = Listener::tls;             // through which the request arrived
 
   std::string arg(const std::string& name) const;
   std::string query(const std::string& name, std::string fallback = "") const;
@@ -60,7 +60,7 @@ struct Route {
 };
 const std::vector<Route>& routes();
 
-void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr responder);
+void dispatch(Services& services, Listener listener, HttpRequest request, ResponderPtr responder);
 
 // True if `path` matches `pattern`; fills in `args`.
 bool match(const std::string& pattern, const std::string& path, std::map<std::string, std::string>& args);

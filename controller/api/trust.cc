@@ -8,7 +8,7 @@ namespace muster::api {
 bool shows_token(const HttpRequest& request, const std::string& token) {
   const auto header = request.headers.find("Authorization");
   const std::string scheme = "Bearer ";
-  return header != request.headers.end() && header->second.rfind(scheme, 0) == 0 &&
+  return header != request.headers.end() && header->second.starts_with(scheme) &&
          constant_time_equal(header->second.substr(scheme.size()), token);
 }
 

@@ -103,7 +103,7 @@ SpecNames Bringup::names() {
   if (!shipped.ok()) return out;
   const std::string folder = "acceptance/";
   for (const auto& [name, playbook] : (*shipped)->all)
-    if (name.rfind(folder, 0) == 0)
+    if (name.starts_with(folder))
       out.profiles.push_back(name.substr(folder.size()));
     else
       out.playbooks.push_back(name);

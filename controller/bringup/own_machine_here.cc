@@ -17,7 +17,7 @@ std::set<std::string> local_addresses(const std::string& fib_trie) {
   for (std::string line; std::getline(lines, line);) {
     if (const size_t leaf = line.find("|-- "); leaf != std::string::npos) address = line.substr(leaf + 4);
     const bool own = line.find("/32 host LOCAL") != std::string::npos;
-    if (own && !address.empty() && address.rfind("127.", 0) != 0) out.insert(address);
+    if (own && !address.empty() && !address.starts_with("127.")) out.insert(address);
   }
   return out;
 }

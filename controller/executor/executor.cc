@@ -48,7 +48,7 @@ Executor::~Executor() {
 // ---- inputs ----
 
 void Executor::on_contact(const std::string& name, const Presence& present) {
-  const NodeBook::Contact contact = book_.contact(name, present);
+  const NodeTable::Contact contact = book_.contact(name, present);
   if (contact.hello) return on_hello(*contact.hello);
   Node* node = active() ? find(name) : nullptr;
   if (node && contact.by_the_known_boot) feed(*node, input::Contact{contact.after_silence});
@@ -218,9 +218,9 @@ void Executor::carry_out(Node& node, Effect effect) {
                [&](effect::Leave place) { limits_.end(place.lane, name); },
                [&](effect::ReservePowerOn) { limits_.reserve_power_on(reactor_.steady()); },
                [&](effect::CountSilenceFrom from) { book_.agent(name).silent_since = from.silent_since; },
-               [&](effect::Proven& proven) {
-                 gate_.prove(proven.action);
-                 ready_.succeeded({node.at, proven.action});
+               [&](effect::Succeeded& done) {
+                 gate_.succeeded(done.action);
+                 ready_.succeeded({node.at, done.action});
                },
                [&](effect::Took took) { took_.add(took.kind, took.time); },
                [&](effect::Quarantine& other) { quarantine_other(other.node, other.reason); },

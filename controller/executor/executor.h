@@ -28,7 +28,7 @@
 //   - every wait has a reason, an awaited fact, a deadline and what happens next: why(), progress();
 //   - after a crash, resume() continues from the journal: orders are sent again under the same id, the power
 //     state is read first. After a long absence it only ends the run as cancelled; an operator plans again.
-// The executor's NodeBook is the only writer of NodeRows: hello, facts, states. Other code changes one
+// The executor's NodeTable is the only writer of NodeRows: hello, facts, states. Other code changes one
 // through set_node().
 // An event may be acknowledged before its rows are durable: after a crash the order is sent again and the
 // agent reports again.
@@ -46,7 +46,7 @@
 #include "base/alive.h"
 #include "base/json.h"
 #include "controller/executor/journal_writer.h"
-#include "controller/executor/node_book.h"
+#include "controller/executor/node_table.h"
 #include "controller/plan/plan.h"
 #include "controller/ports/run_ports.h"
 #include "controller/ports/store.h"
@@ -223,7 +223,7 @@ class Executor : private Others {
   ExecutorTiming timing_;
   Alive alive_;
   JournalWriter journal_;
-  mutable NodeBook book_;  // mutable: it reads the store's rows on demand
+  mutable NodeTable book_;  // mutable: it reads the store's rows on demand
   std::shared_ptr<const Plan> plan_;
   RunRow run_;
   bool ended_ = true, ending_ = false;

@@ -110,7 +110,7 @@ Status Executor::resume(int64_t run, std::shared_ptr<const Plan> plan) {
   TRY(Recovery recovery, recover(row, journal));
   adopt(std::move(plan), row);
   mark_disks(journal);
-  for (const auto& action : recovery.proven) gate_.prove(action);
+  for (const auto& action : recovery.succeeded) gate_.succeeded(action);
   for (const auto& [name, node] : nodes_) {
     restore(node->run, recovery, hooks_);
     if (node->run.over() || node->run.returning)

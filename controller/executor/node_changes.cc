@@ -4,7 +4,7 @@
 
 namespace muster {
 
-NodeBook::Change quarantined(const std::string& reason, HeldBy by) {
+NodeTable::Change quarantined(const std::string& reason, HeldBy by) {
   return [reason, by](NodeRow& row) {
     row.state = NodeState::quarantined;
     row.reason = reason;
@@ -12,7 +12,7 @@ NodeBook::Change quarantined(const std::string& reason, HeldBy by) {
   };
 }
 
-NodeBook::Change released() {
+NodeTable::Change released() {
   return [](NodeRow& row) {
     if (row.state != NodeState::quarantined) return;
     row.state = row.facts.empty() ? NodeState::unknown : NodeState::discovered;
@@ -20,7 +20,7 @@ NodeBook::Change released() {
   };
 }
 
-NodeBook::Change discovered(const Inventory& inventory) {
+NodeTable::Change discovered(const Inventory& inventory) {
   return [inventory](NodeRow& row) {
     row.state = NodeState::discovered;
     row.reason.clear();

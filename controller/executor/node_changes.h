@@ -4,14 +4,14 @@
 
 #include <string>
 
-#include "controller/executor/node_book.h"
+#include "controller/executor/node_table.h"
 
 namespace muster {
 
 // Quarantined with that reason. A run's quarantine leaves an operator's in place.
-NodeBook::Change quarantined(const std::string& reason, HeldBy by);
+NodeTable::Change quarantined(const std::string& reason, HeldBy by);
 // No longer quarantined: discovered if its inventory is known, else unknown. Other states stay.
-NodeBook::Change released();
+NodeTable::Change released();
 
 // A machine's inventory, as it becomes that of a node.
 struct Inventory {
@@ -21,6 +21,6 @@ struct Inventory {
   std::string product_uuid, system_serial;  // "": unknown
 };
 // Discovered with that inventory; a machine that is bound already stays so.
-NodeBook::Change discovered(const Inventory& inventory);
+NodeTable::Change discovered(const Inventory& inventory);
 
 }  // namespace muster

@@ -10,7 +10,7 @@ constexpr std::string_view kMeasures = "accept";
 constexpr std::string_view kNothing = "not_applicable";  // module that reports why nothing is measured
 
 bool is_measurement(const std::string& module) {
-  return module == kMeasures || module == kNothing || module.rfind(std::string(kMeasures) + "_", 0) == 0;
+  return module == kMeasures || module == kNothing || module.starts_with(std::string(kMeasures) + "_");
 }
 
 Status refused(const Action& action, const std::string& what) {

@@ -434,7 +434,7 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
   TRY(b.sources, find_sources(b.recipe, process));
   if (!b.recipe.firmware.empty()) b.sources = with_component(b.sources, "non-free-firmware");
   for (const auto& name : Files("/").list(b.folder))
-    if (name.rfind(".build-", 0) == 0) remove_tree(b, b.folder + "/" + name);
+    if (name.starts_with(".build-")) remove_tree(b, b.folder + "/" + name);
   b.stage = fmt::format("{}/.build-{}", b.folder, ::getpid());
   const auto built = fetch_or_build(b);
   auto info = built ? publish(b) : Result<ImageInfo>(built.error());

@@ -44,7 +44,7 @@ std::vector<std::pair<pid_t, std::string>> processes_in(const std::string& tree)
   for (const auto& name : files.list("/proc")) {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const std::string root = files.read_link("/proc/" + name + "/root").value_or("");
-    if (root == tree || root.rfind(tree + "/", 0) == 0)
+    if (root == tree || root.starts_with(tree + "/"))
       out.emplace_back(static_cast<pid_t>(std::stol(name)), files.read_line("/proc/" + name + "/comm"));
   }
   return out;

@@ -8,7 +8,7 @@ namespace {
 
 // Returns the value of the field if this line begins with it; else "".
 std::string field_of(const std::string& line, const std::string& name) {
-  return line.rfind(name + ": ", 0) == 0 ? line.substr(name.size() + 2) : "";
+  return line.starts_with(name + ": ") ? line.substr(name.size() + 2) : "";
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ class Collector {
       const fs::path real = fs::canonical(tree_ + folder + name, ec);
       if (ec) continue;
       // The dynamic loader has a fixed path; libraries go to the folder that it searches first.
-      const bool loader = name.rfind("ld-linux", 0) == 0;
+      const bool loader = name.starts_with("ld-linux");
       return add(real.string(), (loader ? "/usr/lib64/" : "/usr/lib/x86_64-linux-gnu/") + name, 0755);
     }
     return fail(Code::not_found, wanted_by + " needs " + name + ", which is not in the image");

@@ -26,10 +26,6 @@ const Names kOther = {"virtio_rng", "xfs",    "fuse",        "raid0",       "rai
 
 void append(Names& to, const Names& more) { to.insert(to.end(), more.begin(), more.end()); }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 }  // namespace
 
 Names modules_at_start() { return {"ext4", "vfat", "nls_ascii", "nls_cp437", "nls_iso8859-1", "efivarfs"}; }
@@ -44,7 +40,7 @@ Names network_modules(const ModuleIndex& index) {
   Names out = kNetwork;
   for (const auto& folder : kNetworkFolders)
     for (const auto& name : index.below(folder))
-      if (!ends_with(name, "_cs")) out.push_back(name);  // drivers of PC Cards in notebooks
+      if (!name.ends_with("_cs")) out.push_back(name);  // drivers of PC Cards in notebooks
   return out;
 }
 

@@ -248,7 +248,7 @@ std::vector<AptSource> parse_index_targets(const std::string& text) {
     if (fields.size() < 3) continue;
     AptSource s{without_slash(fields[0]), fields[1], fields[2]};
     // apt prints the placeholder unchanged if the repository has no key.
-    if (fields.size() > 3 && fields[3].rfind("$(", 0) != 0) s.signed_by = fields[3];
+    if (fields.size() > 3 && !fields[3].starts_with("$(")) s.signed_by = fields[3];
     out.push_back(std::move(s));
   }
   return out;
@@ -276,7 +276,7 @@ Result<std::string> sources_for(const std::vector<AptSource>& host, const std::s
   // (suffix, uri) -> components, so that the text does not depend on apt's order.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> found;
   for (const auto& s : host) {
-    if (s.suite.rfind(host_suite, 0) != 0) continue;
+    if (!s.suite.starts_with(host_suite)) continue;
     const std::string suffix = s.suite.substr(host_suite.size());
     if (suffix.empty() || suffix == "-updates" || suffix == "-security")
       found[{suffix, s.uri}].insert(s.component);

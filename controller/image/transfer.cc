@@ -326,7 +326,7 @@ Result<ImageInfo> import_image(const std::string& state_dir, const std::string& 
   TRY(const LockFile lock, lock_image(folder));
   std::error_code ec;
   for (const auto& left : Files("/").list(folder))
-    if (left.rfind(kStage, 0) == 0) fs::remove_all(folder + "/" + left, ec);
+    if (left.starts_with(kStage)) fs::remove_all(folder + "/" + left, ec);
   if (fs::exists(folder + "/" + version, ec)) return present_version(folder, version, head, progress);
   TRY(ImageInfo info, bring_in(path, folder, version, head, process, progress));
   report_progress(progress, "done", 0.9);

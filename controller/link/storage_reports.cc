@@ -39,7 +39,7 @@ bool fits(const Right& right, const std::string& fs, const std::string& from) {
   const RightMount& want = right.mount;
   if (right.as_text) return fs == want.fstype && from == want.source;
   if (::fnmatch(want.fstype.c_str(), fs.c_str(), 0) != 0) return false;
-  return want.source.empty() ? from.rfind("/dev/", 0) == 0
+  return want.source.empty() ? from.starts_with("/dev/")
                              : ::fnmatch(want.source.c_str(), from.c_str(), 0) == 0;
 }
 
@@ -58,7 +58,7 @@ struct Section {
       const std::string address = SectionNetwork(of, section).address(*first);
       others = {engine.mount({of.cluster, section, address, false})};
       leaders = {engine.mount({of.cluster, section, address, true})};
-      if (leaders.mount.source.rfind("/dev/", 0) == 0 || is_disk_source(leaders.mount.source))
+      if (leaders.mount.source.starts_with("/dev/") || is_disk_source(leaders.mount.source))
         leaders.mount.source.clear();
       leader = first->name;
     }
@@ -164,10 +164,10 @@ SchedulerState StorageReports::scheduler(const std::string& node) const {
   for (const Json& one : report->second) {
     if (!one.is_object() || text_at(one, "scheduler").empty()) continue;
     const std::string state = text_at(one, "state");
-    const auto is = [&](const char* word) { return state.rfind(word, 0) == 0; };
+    const auto is = [&](const char* word) { return state.starts_with(word); };
     out.busy = is("alloc") || is("mixed") || is("comp") || is("draining") || is("drng");
     const bool takes_none = is("drain") || is("drng") || is("down") || is("fail") || is("maint");
-    const bool by_muster = text_at(one, "reason").rfind("muster reimage", 0) == 0;
+    const bool by_muster = text_at(one, "reason").starts_with("muster reimage");
     out.out = takes_none && !by_muster;
     out.paused = takes_none && by_muster;
   }

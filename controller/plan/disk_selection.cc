@@ -68,7 +68,7 @@ bool all_same(const std::string& text) { return text.find_first_not_of(text[0]) 
 // True if a registry makes this kind of WWID unique; other kinds are derived from the serial number.
 bool is_assigned(const std::string& wwid) {
   for (const char* prefix : {"eui.", "naa.", "uuid."})
-    if (wwid.rfind(prefix, 0) == 0) return true;
+    if (wwid.starts_with(prefix)) return true;
   return false;
 }
 
@@ -81,12 +81,12 @@ bool is_own_member(const DiskFacts& disk, const std::string& node, const Storage
   const std::string labelled = std::string(kMember) + " label=";
   size_t members = 0;
   for (const std::string& signature : disk.signatures) {
-    if (signature.rfind(labelled, 0) == 0) {
+    if (signature.starts_with(labelled)) {
       // The label may contain spaces; " uuid=" follows it.
       const std::string label = signature.substr(labelled.size(), signature.find(" uuid=") - labelled.size());
       if (!is_own_array(label, storage.name, node)) return false;
       ++members;
-    } else if (signature.rfind(kMember, 0) == 0 || signature.rfind("remains of ", 0) == 0 ||
+    } else if (signature.starts_with(kMember) || signature.starts_with("remains of ") ||
                !label_of(signature).empty()) {
       return false;
     }
@@ -179,7 +179,7 @@ class Chooser {
     std::set<std::string> uuids, levels, sizes;
     for (const auto& disk : disks)
       for (const auto& signature : disk.signatures) {
-        if (signature.rfind(kMember, 0) != 0) continue;
+        if (!signature.starts_with(kMember)) continue;
         uuids.insert(signature_word(signature, "uuid"));
         if (const std::string level = signature_word(signature, "level"); !level.empty())
           levels.insert(level);
@@ -334,12 +334,12 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
   const auto look = [&](const std::string& label) {
     if (label.empty()) return true;
     // Label that agent/steps/disk/partition.cc gives to a partition and its file system: "scratch-log".
-    const bool part = !disk.partitions.empty() && label.rfind(storage.name + "-", 0) == 0;
+    const bool part = !disk.partitions.empty() && label.starts_with(storage.name + "-");
     found = found || part || ours.count(label) > 0;
     return part || ours.count(label) > 0;
   };
   for (const auto& signature : disk.signatures)
-    if (signature.rfind("remains of ", 0) == 0 || !look(label_of(signature)))
+    if (signature.starts_with("remains of ") || !look(label_of(signature)))
       return false;  // agent/disk/disk_probe.h
   for (const auto& p : disk.partitions)
     if (p.label.empty() || !look(p.fs_label) || !look(p.label))

@@ -16,7 +16,7 @@ constexpr double kDegradedBelow = 0.93;
 
 bool measures_own_gpus(const wire::Step& step) {
   return step.module == "accept" && step.params.is_object() &&
-         step.params.value("kernel", "").rfind("gpu-", 0) == 0;
+         step.params.value("kernel", "").starts_with("gpu-");
 }
 
 // True for values that are nearly equal on all healthy machines: those that the profile compares across the

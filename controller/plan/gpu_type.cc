@@ -29,7 +29,7 @@ bool has_no_type(const std::string& word) {
                                        "hbm2e",  "hbm3",  "hbm3e",  "gpu",  "graphics", "simulated"};
   if (std::any_of(std::begin(kWords), std::end(kWords), [&](const char* w) { return word == w; }))
     return true;
-  if (word.rfind("sxm", 0) == 0) return true;
+  if (word.starts_with("sxm")) return true;
   return word.size() > 2 && word.compare(word.size() - 2, 2, "gb") == 0 &&
          std::all_of(word.begin(), word.end() - 2, [](unsigned char c) { return std::isdigit(c); });
 }
@@ -47,7 +47,7 @@ bool is_vague(const std::string& model) {
 }  // namespace
 
 std::string gpu_type(const std::string& model) {
-  if (model.rfind("10de:", 0) == 0) {
+  if (model.starts_with("10de:")) {
     for (const auto& known : kDevices)
       if (model == known.pci) return known.type;
     return "";

@@ -12,8 +12,6 @@
 namespace muster {
 namespace {
 
-bool begins(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
-
 // True if the line mounts this section by the label that muster gives it on a node that holds its data.
 bool is_of(const StorageSpec& section, const NodeSpec& node, const HardwareFacts& facts,
            const std::string& line) {
@@ -25,7 +23,7 @@ bool is_of(const StorageSpec& section, const NodeSpec& node, const HardwareFacts
            line == fmt::format("LABEL={0} /srv/{1}/{0}", section.name, engine.name);
   return engine.disk_label && std::any_of(facts.disks.begin(), facts.disks.end(), [&](const DiskFacts& disk) {
            return disk_matches(group->second.match, disk) &&
-                  begins(line, "LABEL=" + engine.disk_label(disk) + " ");
+                  line.starts_with("LABEL=" + engine.disk_label(disk) + " ");
          });
 }
 
@@ -35,7 +33,7 @@ LabelLines label_lines(const Spec& spec, const NodeSpec& node, const HardwareFac
   LabelLines out;
   for (const auto& line : facts.by_label) {
     const bool system = line == "PARTLABEL=muster-esp /boot/efi" ||
-                        (line.rfind("root=", 0) == 0 && line.find("LABEL=muster-root") != std::string::npos);
+                        (line.starts_with("root=") && line.find("LABEL=muster-root") != std::string::npos);
     if (system && !node.adopt.declared()) out.of_system.push_back(line);
     const bool storage =
         std::any_of(spec.storage.begin(), spec.storage.end(),

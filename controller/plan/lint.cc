@@ -46,7 +46,7 @@ void check_actions(const Plan& plan, Problems& problems) {
   std::set<std::string> nodes(plan.nodes.begin(), plan.nodes.end()), ids;
   for (const auto& a : plan.actions) {
     if (!ids.insert(a.id).second) problems.push_back(a.id + ": this id occurs twice");
-    if (a.id.rfind(a.node + "/", 0) != 0)
+    if (!a.id.starts_with(a.node + "/"))
       problems.push_back(a.id + ": an id must be NODE/NAME, and the node is " + a.node);
     if (!nodes.count(a.node)) problems.push_back(a.id + ": its node does not take part in the plan");
     if ((a.kind == ActionKind::wake) != (plan.kind == PlanKind::wake))
@@ -71,7 +71,7 @@ void check_when_failed(const Plan& plan, Problems& problems) {
       problems.push_back(a.id + ": a `when_failed` action must not wait at a barrier");
     for (const auto& d : a.after)
       if (a.when_failed != (apart.count(d.action) > 0) ||
-          (a.when_failed && d.action.rfind(a.node + "/", 0) != 0))
+          (a.when_failed && !d.action.starts_with(a.node + "/")))
         problems.push_back(a.id + ": depends on '" + d.action +
                            "', but ordinary and `when_failed` actions must not depend on each other");
     if (a.kind == ActionKind::return_slot && !a.when_failed)
@@ -217,7 +217,7 @@ void find_secrets(const Json& json, const std::string& where, Problems& problems
   if (json.is_object()) {
     for (const auto& [key, value] : json.items()) {
       if ((key == "password" || key == "secret" || key == "private_key") && value.is_string() &&
-          value.get_ref<const std::string&>().rfind("secret:", 0) != 0 &&
+          value.get_ref<const std::string&> !().starts_with("secret:") &&
           !value.get_ref<const std::string&>().empty())
         problems.push_back(where + "." + key + ": contains a value instead of secret:NAME");
       find_secrets(value, where + "." + key, problems);

@@ -28,7 +28,7 @@ std::string file_name(const std::string& path) { return path.substr(path.rfind('
 std::set<std::string> programs_of(const wire::Step& step) {
   if (step.module == "accept") {
     const std::string kernel = text_at(step.params, "kernel");
-    if (kernel.rfind("gpu-", 0) == 0) return {kGpu};
+    if (kernel.starts_with("gpu-")) return {kGpu};
     if (kernel == "counters") return {kAccept, kNvml};
     return {kAccept};
   }

@@ -112,7 +112,7 @@ class StepPlanner {
     for (size_t i = 0; i < items.size(); ++i) {
       if (!is_for(step, items[i])) continue;
       // A step for a storage section is about the nodes that mount it.
-      NodeSet* section = step.for_each.rfind("storage_", 0) == 0 && items[i].is_object()
+      NodeSet* section = step.for_each.starts_with("storage_") && items[i].is_object()
                              ? context_.cluster().of_section(items[i].value("name", ""))
                              : nullptr;
       context_.enter(section ? NodeView{section, all.leader} : all);

@@ -129,7 +129,7 @@ void write_stage(Planning& p, const StageOf& stage) {
 
 void write_stages(Planning& p) {
   for (const auto& stage : stages(p)) {
-    const std::string phase = stage.playbook.rfind("storage", 0) == 0 ? "storage" : "cluster";
+    const std::string phase = stage.playbook.starts_with("storage") ? "storage" : "cluster";
     const std::string name = stage.playbook;
     write_stage(p, {stage.number, fmt::format("{}-{}", name, stage.number), phase,
                     fmt::format("{} stage {}", name, stage.number), ActionKind::steps,

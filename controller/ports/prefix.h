@@ -12,7 +12,7 @@ namespace muster {
 // not hexadecimal.
 inline Result<std::string> plan_prefix(const std::string& name) {
   constexpr std::string_view scheme = "sha256:";
-  const std::string digits = name.rfind(scheme, 0) == 0 ? name.substr(scheme.size()) : name;
+  const std::string digits = name.starts_with(scheme) ? name.substr(scheme.size()) : name;
   if (digits.size() < 8)
     return fail(Code::invalid, "plan '" + name + "': give at least 8 digits of its digest");
   if (digits.find_first_not_of("0123456789abcdef") != std::string::npos || digits.size() > 64)

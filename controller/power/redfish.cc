@@ -401,7 +401,7 @@ Status Redfish::boot_once_network(DurationMs deadline) {
   // AMI: the override is in a different resource, which the refusal names. It must be below the system, so
   // that it belongs to this machine.
   if (const std::string moved = client_.moved_to();
-      !written.ok() && moved != resource.path && moved.rfind(system.path + "/", 0) == 0) {
+      !written.ok() && moved != resource.path && moved.starts_with(system.path + "/")) {
     TRY(RedfishAnswer answer, client_.get(moved));
     resource = System{moved, std::move(answer.body)};
     TRY_(offers_network(system, resource));

@@ -347,7 +347,7 @@ Result<RedfishAnswer> RedfishClient::patch(const std::string& path, const Json& 
   // of them their BMCs accept.
   std::vector<std::string> tries;
   if (!tag.empty()) tries.push_back(tag);
-  if (tag.rfind("W/", 0) == 0) tries.push_back(tag.substr(2));
+  if (tag.starts_with("W/")) tries.push_back(tag.substr(2));
   if (tag.empty()) tries.push_back("");
   tries.push_back(tag.empty() ? "*" : "");
   RedfishAnswer answer;

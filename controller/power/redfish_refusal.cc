@@ -83,7 +83,7 @@ std::string RedfishRefusal::moved_to() const {
   for (const Message& message : messages_) {
     if (!has(message.id, kMoved)) continue;
     for (const std::string& arg : message.args)
-      if (const std::string path = redfish_path(arg); path.rfind("/redfish/", 0) == 0) return path;
+      if (const std::string path = redfish_path(arg); path.starts_with("/redfish/")) return path;
   }
   return "";
 }

@@ -79,7 +79,7 @@ struct Outcome {
 Outcome outcome_of(const std::vector<Check>& checks, const MeasuredStep& step) {
   Outcome out;
   for (const auto& check : checks) {
-    if (check.name.rfind(step.group + "/", 0) != 0 || !is_finding(check.verdict)) continue;
+    if (!check.name.starts_with(step.group + "/") || !is_finding(check.verdict)) continue;
     const bool fails = check.verdict == Verdict::fail || check.verdict == Verdict::skipped;
     if (out.verdict == Verdict::pass || (fails && out.verdict == Verdict::degraded)) {
       out.verdict = fails ? Verdict::fail : Verdict::degraded;
@@ -94,7 +94,7 @@ Outcome outcome_of(const std::vector<Check>& checks, const MeasuredStep& step) {
 
 void take_off(std::vector<Check>& checks, const MeasuredStep& step, const std::string& why) {
   for (auto& check : checks) {
-    if (check.name.rfind(step.group + "/", 0) != 0 || !is_finding(check.verdict)) continue;
+    if (!check.name.starts_with(step.group + "/") || !is_finding(check.verdict)) continue;
     if (check.verdict != Verdict::degraded) check.verdict = Verdict::degraded;
     check.mandatory = false;
     check.faulty_parts.clear();  // the node that received wrong data is not the one that corrupted it

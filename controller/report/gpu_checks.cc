@@ -17,7 +17,7 @@ constexpr const char* kCublaslt = "libcublasLt.so.";
 
 bool is_of_own_gpus(const Json& params) {
   const std::string kernel = text_of(field(params, "kernel"));
-  return kernel.rfind("gpu-", 0) == 0 ||
+  return kernel.starts_with("gpu-") ||
          (kernel == "counters" && field(field(params, "options"), "gpus") == true);
 }
 bool is_about_gpus(const Json& params) { return loads_gpus(params) || is_of_own_gpus(params); }
@@ -25,7 +25,7 @@ bool is_about_gpus(const Json& params) { return loads_gpus(params) || is_of_own_
 // A check of one node's own GPUs has a part for each of these GPUs.
 void add_unmeasured(const Json& params, size_t gpus, MeasuredStep& step) {
   const Json& parts = field(step.result, "parts");
-  if (text_of(field(params, "kernel")).rfind("gpu-", 0) != 0 || !parts.is_array()) return;
+  if (!text_of(field(params, "kernel")).starts_with("gpu-") || !parts.is_array()) return;
   if (parts.size() >= std::max<size_t>(gpus, 1)) return;
   const std::string error = parts.empty() ? std::string("no GPU was measured")
                                           : fmt::format("{} of {} GPUs were measured", parts.size(), gpus);
@@ -113,7 +113,7 @@ void hold_back(std::vector<Check>& checks, const MeasuredStep& step, bool named)
   for (auto& check : checks) {
     const bool open = check.verdict == Verdict::fail || check.verdict == Verdict::skipped;
     const bool data = check.name == step.group + "/data";
-    if (!check.mandatory || !open || check.name.rfind(step.group + "/", 0) != 0) continue;
+    if (!check.mandatory || !open || !check.name.starts_with(step.group + "/")) continue;
     if (data) check.verdict = Verdict::degraded;
     if (starter) check.mandatory = data && !named;
   }
@@ -210,7 +210,7 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
         "run `scripts/build-gpu-package.sh` (for a CUDA version other than 12, with `--here` on a machine "
         "that has that version), {}",
         install);
-  if (missing.rfind(kCublaslt, 0) == 0 && found.rfind(kCublaslt, 0) == 0)
+  if (missing.starts_with(kCublaslt) && found.starts_with(kCublaslt))
     return fmt::format(
         "run `scripts/build-gpu-package.sh --here` on a machine with CUDA {}, this node's version, {}",
         found.substr(std::string(kCublaslt).size()), install);
@@ -222,7 +222,7 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
                 "add the playbook `gpu` or `gpu-vendor`, which installs it, to `bake` of the node's image; "
                 "run `muster up` with that spec, then {}",
                 reimage);
-  if (missing.rfind("lib", 0) == 0) return bake;
+  if (missing.starts_with("lib")) return bake;
   if (missing == "driver")
     return fmt::format("run `ssh {} nvidia-smi` to see why; if no driver is installed, {}", node, bake);
   if (!missing.empty() && adopted)

@@ -82,7 +82,7 @@ std::string measured_text(const Report& report) {
     if (node.verdict == NodeVerdict::returned) continue;  // measured in a system that was not kept
     Json list = Json::array();
     for (const auto& check : node.checks)
-      if (check.measured && (check.name.rfind("hardware/", 0) != 0 || check.like == kOwnHardware))
+      if (check.measured && (!check.name.starts_with("hardware/") || check.like == kOwnHardware))
         list.push_back(entry(node, check));
     if (!list.empty()) out[node.name] = std::move(list);
   }

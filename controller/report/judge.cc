@@ -364,7 +364,7 @@ std::vector<std::string> parts_behind(const MeasuredStep& step, const std::strin
 std::string why_not_measured(const MeasuredStep& step, const std::string& metric) {
   const Json& detail = field(step.result, "detail");
   for (const auto& entry : field(detail, "absent"))
-    if (const std::string words = text_of(entry); words.rfind(metric + ": ", 0) == 0)
+    if (const std::string words = text_of(entry); words.starts_with(metric + ": "))
       return "not measured: " + words.substr(metric.size() + 2);
   const std::string counters = text_of(field(detail, "counters"));
   return counters.empty() ? "not measured" : counters;

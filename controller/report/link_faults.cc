@@ -36,11 +36,9 @@ struct Pair {
   const std::string& other(const End& end) const { return end.node == a.node ? b.node : a.node; }
 };
 
-bool starts(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
-
 Pair pair_of(const MeasuredStep& step, Check& check) {
   const std::string metric = check.name.substr(step.group.size() + 1);
-  const bool send = starts(metric, "send"), receive = starts(metric, "receive");
+  const bool send = metric.starts_with("send"), receive = metric.starts_with("receive");
   const Side here = send ? Side::sending : receive ? Side::receiving : Side::both;
   const Side there = send ? Side::receiving : receive ? Side::sending : Side::both;
   return {{step.group, step.like, step.node, here},
@@ -56,7 +54,7 @@ std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks,
   for (const auto& step : steps) {
     if (!is_link(step) || step.subject.empty() || is_inconclusive(step)) continue;
     for (auto& check : checks[step.node])
-      if (check.subject == subject_of(step) && starts(check.name, (step.group + "/").c_str()))
+      if (check.subject == subject_of(step) && check.name.starts_with((step.group + "/").c_str()))
         out.push_back(pair_of(step, check));
   }
   return out;
@@ -74,7 +72,7 @@ void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks,
     if (!is_link(step) || !is_inconclusive(step)) continue;
     const bool unproven = !proven.count({step.group, step.node});
     for (auto& check : checks[step.node]) {
-      if (check.subject != subject_of(step) || !starts(check.name, (step.group + "/").c_str())) continue;
+      if (check.subject != subject_of(step) || !check.name.starts_with((step.group + "/").c_str())) continue;
       if (unproven && check.name == step.group + "/data")
         check.verdict = Verdict::degraded;
       else

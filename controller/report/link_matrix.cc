@@ -25,7 +25,7 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& given,
     if (to == node_by_address.end()) continue;
     Verdict verdict = Verdict::pass;
     for (const auto& check : checks.at(step.node))
-      if (check.name.rfind(step.group + "/", 0) == 0 && check.subject == step.subject &&
+      if (check.name.starts_with(step.group + "/") && check.subject == step.subject &&
           check.verdict != Verdict::pass)
         verdict = verdict == Verdict::fail ? verdict : check.verdict;
     const auto rtt = metric_value(step.result, "rtt_ms");
@@ -76,7 +76,7 @@ bool is_as_expected(const std::map<std::string, std::vector<Check>>& checks, con
   const std::string prefix = step.group + "/", subject = subject_of(step);
   return std::any_of(of_node->second.begin(), of_node->second.end(), [&](const Check& check) {
     if (check.verdict != Verdict::pass || !check.measured || !check.expected || check.subject != subject ||
-        check.name.rfind(prefix, 0) != 0)
+        !check.name.starts_with(prefix))
       return false;
     const std::string metric = check.name.substr(prefix.size());
     return sending ? is_sending(metric) : is_receiving(metric);
@@ -96,7 +96,7 @@ void confirm_links(std::map<std::string, std::vector<Check>>& checks,
       if (check.verdict != Verdict::degraded || check.subject != subject_of(step) || !check.measured ||
           !check.expected)
         continue;
-      if (check.name.rfind(step.group + "/", 0) != 0) continue;
+      if (!check.name.starts_with(step.group + "/")) continue;
       const std::string metric = check.name.substr(step.group.size() + 1);
       if (!is_sending(metric) && !is_receiving(metric)) continue;
       const auto again = rate_of(*other, is_receiving(metric));

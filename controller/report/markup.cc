@@ -118,7 +118,7 @@ std::string short_digest(const std::string& digest) {
 
 std::string metric_label(const std::string& check_name) {
   const size_t slash = check_name.rfind('/');
-  if (slash == std::string::npos || check_name.rfind("hardware/", 0) == 0) return "";
+  if (slash == std::string::npos || check_name.starts_with("hardware/")) return "";
   std::string out = check_name.substr(slash + 1);
   if (out == "gflops") return "";
   for (const std::string_view unit : {"_mbps", "_ms"})

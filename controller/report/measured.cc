@@ -56,7 +56,7 @@ std::string link_group(const MeasuredStep& step) {
 }
 
 std::string subject_of(const MeasuredStep& step) {
-  const bool by_rail = text_of(field(step.result, "check")).rfind("rdma-", 0) == 0 && !step.like.empty();
+  const bool by_rail = text_of(field(step.result, "check")).starts_with("rdma-") && !step.like.empty();
   return by_rail ? step.subject + ", " + step.like : step.subject;
 }
 

@@ -225,7 +225,7 @@ std::string bars(const Report& report) {
   std::vector<std::string> order;
   for (const auto& node : report.nodes)
     for (const auto& check : node.checks) {
-      if (!check.measured || check.name.rfind("hardware/", 0) == 0) continue;
+      if (!check.measured || check.name.starts_with("hardware/")) continue;
       auto& rows = by_name[check.name];
       if (rows.empty()) order.push_back(check.name);
       rows.push_back({&node, &check});

@@ -39,7 +39,7 @@ Derived array_reads(const MeasuredStep& step, const std::string& metric, const R
     if (!known) return {std::nullopt, fmt::format("drive {} was not read in this run", text_of(serial))};
     sum += of_node->second.at(text_of(serial));
   }
-  if (metric.rfind("write", 0) == 0 && (level == "raid5" || level == "raid6"))
+  if (metric.starts_with("write") && (level == "raid5" || level == "raid6"))
     return {std::nullopt, fmt::format("the cost of writing to {} depends on the processor", level)};
   const double n = static_cast<double>(drives.size()), used = data_drives(level, n);
   if (used <= 0) return {std::nullopt, fmt::format("nothing is known about arrays of level '{}'", level)};

@@ -9,17 +9,15 @@ namespace {
 
 bool says_it(const std::string& text) { return text.find(kSimulatedGpu) != std::string::npos; }
 
-bool begins(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
-
 // True if the check is about GPUs; hardware/pcie is about the links of the GPUs only.
 bool all_about_gpus(const Check& check) {
-  return says_it(check.title) || begins(check.name, "gpu ") || begins(check.name, "hardware/gpu") ||
+  return says_it(check.title) || check.name.starts_with("gpu ") || check.name.starts_with("hardware/gpu") ||
          check.name == "hardware/pcie";
 }
 
 bool metric_of_gpus(const Check& check) {
   const std::string metric = check.name.substr(check.name.rfind('/') + 1);
-  return begins(metric, "gpu") || begins(metric, "nvlink");
+  return metric.starts_with("gpu") || metric.starts_with("nvlink");
 }
 
 void say_it(std::string& text) {

@@ -209,7 +209,7 @@ void keep_own(const HardwareFacts& facts, std::vector<Check>& out) {
 // Not declared: the expected values are what most hosts in a group have.
 void say_majority(const HardwareSpec& spec, std::vector<Check>& out) {
   for (auto& check : out) {
-    if (check.verdict == Verdict::not_applicable || check.name.rfind("hardware/disks/", 0) == 0) continue;
+    if (check.verdict == Verdict::not_applicable || check.name.starts_with("hardware/disks/")) continue;
     const bool memory = check.name == "hardware/memory";
     check.derivation =
         fmt::format("what most hosts in its group have{}",

@@ -22,7 +22,7 @@ Result<Record> read(const std::string& text) {
 std::string run_tag(int64_t rollout, int64_t batch) { return fmt::format("rollout {}/{}", rollout, batch); }
 
 bool has_tag(const std::string& approved_by, const std::string& tag) {
-  return approved_by.rfind(tag + ",", 0) == 0;
+  return approved_by.starts_with(tag + ",");
 }
 
 std::string state_of(const Record& record) {

@@ -45,7 +45,7 @@ void NodeTurn::succeed(Json result, std::vector<effect::Draft> extra) {
 
 void NodeTurn::advance_to_next() {
   const Action& action = s.action();
-  add(effect::Proven{action.id});
+  add(effect::Succeeded{action.id});
   for (const auto& [other, why] : std::exchange(s.verdicts.without, {}))
     add(effect::Quarantine{other, fmt::format("{} failed on {} with this node, and succeeded without it: {}",
                                               action.title, s.name, why)});

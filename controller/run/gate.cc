@@ -16,7 +16,7 @@ const Action* Gate::find(const std::string& action) const {
 // True if no node needs to wait for this action any more. `never`: why it will not happen, for actions that
 // need it. While its node waits for a person, only nodes that need the action wait.
 bool Gate::settled_for(const std::string& id, bool hard, const StateOf& state_of, std::string& never) const {
-  if (proven_.count(id)) return true;
+  if (succeeded_.count(id)) return true;
   const Action* action = find(id);
   const NodeRun* other = action ? state_of(action->node) : nullptr;
   if (!hard && other && other->control.person && other->stage == NodeRun::Stage::powering) return true;

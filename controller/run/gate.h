@@ -26,7 +26,7 @@ class Gate {
   explicit Gate(const Plan& plan);
 
   // Records that the action's success is durable.
-  void prove(const std::string& action) { proven_.insert(action); }
+  void succeeded(const std::string& action) { succeeded_.insert(action); }
   const Action* find(const std::string& action) const;
 
   struct Answer {
@@ -50,7 +50,7 @@ class Gate {
 
   std::map<std::string, const Action*> actions_;
   const std::vector<std::vector<std::string>>* barriers_ = nullptr;
-  std::set<std::string> proven_;
+  std::set<std::string> succeeded_;
   std::vector<size_t> passed_;  // per barrier: how many members are settled
 };
 

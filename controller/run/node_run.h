@@ -315,7 +315,7 @@ struct ReservePowerOn {};
 struct CountSilenceFrom {  // the node's silence is counted from `silent_since` on
   SteadyMs silent_since;
 };
-struct Proven {  // the action's success is durable
+struct Succeeded {  // the action's success is durable
   std::string action;
 };
 struct Took {
@@ -335,7 +335,7 @@ struct Kick {};       // other nodes may now be able to proceed: check them agai
 using Effect =
     std::variant<effect::Commit, effect::Publish, effect::Call, effect::Offer, effect::Withdraw,
                  effect::LetGo, effect::SetTimer, effect::StopTimer, effect::Enter, effect::Leave,
-                 effect::ReservePowerOn, effect::CountSilenceFrom, effect::Proven, effect::Took,
+                 effect::ReservePowerOn, effect::CountSilenceFrom, effect::Succeeded, effect::Took,
                  effect::Quarantine, effect::Absent, effect::Committed, effect::GoOn, effect::Kick>;
 
 // ---- what it can read ----

@@ -44,7 +44,7 @@ Result<Recovery> recover(const RunRow& run, const std::vector<JournalRow>& journ
     if (auto legal = out.log.apply(row); !legal.ok())
       return fail(Code::corrupt, fmt::format("journal of run {}: {}", run.id, legal.error().message));
     if (!row.node.empty()) read_node_row(row, out);
-    if (row.event == "succeeded") out.proven.insert(row.action);
+    if (row.event == "succeeded") out.succeeded.insert(row.action);
     if (row.event == "failed") read_failure(row, out);
   }
   return out;
@@ -74,7 +74,7 @@ void restore(NodeRun& node, const Recovery& recovery, const ExecutorHooks& hooks
     node.failed_action = found->second.failed_action;
   }
   do {
-    while (node.acts() && recovery.proven.count(node.action().id)) ++node.index;
+    while (node.acts() && recovery.succeeded.count(node.action().id)) ++node.index;
   } while (pass_needless(node, recovery.log));
   if (!node.acts()) return;
   const std::string& action = node.action().id;

@@ -25,8 +25,8 @@ struct Recovery {
     TimeMs left = 0;
   };
   StepLog log;
-  TimeMs last_sign = 0;          // time of the last row, by the wall clock at that time
-  std::set<std::string> proven;  // actions that succeeded
+  TimeMs last_sign = 0;             // time of the last row, by the wall clock at that time
+  std::set<std::string> succeeded;  // actions that succeeded
   std::map<std::string, Node> nodes;
   std::map<std::string, std::map<std::string, int>> excused;  // by action and node
   std::map<std::string, std::vector<Json>> results;           // by action, for actions with further orders

@@ -9,7 +9,7 @@ constexpr const char* kInPath = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU
 
 // Returns the position after "http://" or "https://"; 0 if the URL begins with neither.
 size_t behind_scheme(const std::string& url) {
-  return url.rfind("http://", 0) == 0 ? 7 : url.rfind("https://", 0) == 0 ? 8 : 0;
+  return url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ constexpr double kMemoryFixed = 128.0 * 1024 * 1024;
 
 }  // namespace
 
-bool is_named(const GpuFacts& gpu) { return !gpu.model.empty() && gpu.model.rfind("10de:", 0) != 0; }
+bool is_named(const GpuFacts& gpu) { return !gpu.model.empty() && !gpu.model.starts_with("10de:"); }
 
 double least_memory(int64_t declared) {
   const double wanted = static_cast<double>(declared);

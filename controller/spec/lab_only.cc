@@ -6,7 +6,7 @@
 
 namespace muster {
 
-bool is_lab_profile(const std::string& name) { return name == "lab" || name.rfind("lab-", 0) == 0; }
+bool is_lab_profile(const std::string& name) { return name == "lab" || name.starts_with("lab-"); }
 
 bool is_simulated(const Spec& spec, const std::string& profile) {
   return spec.lab || is_lab_profile(profile);

@@ -67,7 +67,7 @@ constexpr OwnSecret kOwn[] = {{kMpiKey, make_ssh_key},           {"munge-key", m
 
 }  // namespace
 
-bool is_reserved_secret(const std::string& name) { return name.rfind(kReserved, 0) == 0; }
+bool is_reserved_secret(const std::string& name) { return name.starts_with(kReserved); }
 
 Result<std::unique_ptr<Vault>> Vault::open(const std::string& state, Reactor& reactor, Store& store) {
   TRY(auto key, master_key(Files(state).real("/master.key")));
@@ -116,7 +116,7 @@ void Vault::remove(const std::string& name, Store::Done done) {
 Result<Json> Vault::resolve(const Json& params) {
   if (params.is_string()) {
     const auto& text = params.get_ref<const std::string&>();
-    if (text.rfind(kReference, 0) != 0) return params;
+    if (!text.starts_with(kReference)) return params;
     TRY(const auto value, named(text.substr(sizeof kReference - 1)));
     return Json(value);
   }

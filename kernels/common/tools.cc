@@ -91,7 +91,7 @@ namespace {
 
 uint64_t mem_available(const Files& files) {
   for (const std::string& line : split(files.read("/proc/meminfo").value_or(""), '\n'))
-    if (line.rfind("MemAvailable:", 0) == 0) return std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
+    if (line.starts_with("MemAvailable:")) return std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
   return static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 

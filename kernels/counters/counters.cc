@@ -81,7 +81,7 @@ void add_rdma(const Files& files, Counts& out) {
 Counts read_counts(const Files& files) {
   Counts out;
   for (const auto& mc : files.list("/sys/devices/system/edac/mc")) {
-    if (mc.rfind("mc", 0) != 0) continue;
+    if (!mc.starts_with("mc")) continue;
     const std::string folder = "/sys/devices/system/edac/mc/" + mc;
     add(files, folder + "/ce_count", "memory controller " + mc, out["memory_corrected"]);
     add(files, folder + "/ue_count", "memory controller " + mc, out["memory_uncorrected"]);

@@ -86,10 +86,10 @@ void EnergyCounter::find_domains() {
   for (const auto& entry : files_.list(kPowercap)) {
     // intel-rapl:0 is a package, intel-rapl:0:1 a part of it. intel-rapl-mmio:0 counts the same package a
     // second time.
-    if (entry.rfind("intel-rapl:", 0) != 0) continue;
+    if (!entry.starts_with("intel-rapl:")) continue;
     const std::string folder = fmt::format("{}/{}", kPowercap, entry),
                       name = files_.read_line(folder + "/name");
-    const bool package = name.rfind("package-", 0) == 0;
+    const bool package = name.starts_with("package-");
     if (!package && name != "dram")
       continue;  // packages include their cores; what psys covers differs between machines
     const EnergySource source = package ? EnergySource::processors : EnergySource::memory;

@@ -52,11 +52,10 @@ std::string address_of(const std::string& folder) { return folder.substr(folder.
 
 // Returns the kind of a device; "" for devices that are not checked.
 std::string kind_of(const std::string& pci_class) {
-  if (pci_class.rfind("0x0302", 0) == 0 || pci_class.rfind("0x0300", 0) == 0 ||
-      pci_class.rfind("0x12", 0) == 0)
+  if (pci_class.starts_with("0x0302") || pci_class.starts_with("0x0300") || pci_class.starts_with("0x12"))
     return "GPU";
-  if (pci_class.rfind("0x02", 0) == 0) return "NIC";
-  if (pci_class.rfind("0x01", 0) == 0) return "storage controller";
+  if (pci_class.starts_with("0x02")) return "NIC";
+  if (pci_class.starts_with("0x01")) return "storage controller";
   return "";
 }
 

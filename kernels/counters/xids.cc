@@ -39,7 +39,7 @@ XidTable read_xid_table(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     if (line == "xids:") part = &out.xids;
     if (line == "sxids:") part = &out.sxids;
-    if (part == nullptr || line.rfind("  - { code: ", 0) != 0) continue;
+    if (part == nullptr || !line.starts_with("  - { code: ")) continue;
     const int code = std::atoi(value_of(line, "code").c_str());
     (*part)[code] = {value_of(line, "class"), value_of(line, "name"), value_of(line, "since"),
                      value_of(line, "source")};

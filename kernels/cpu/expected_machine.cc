@@ -89,7 +89,7 @@ void look_at_memory(const Files& files, Machine& out) {
   std::set<std::string> channels;
   bool all_reported = true;
   for (const auto& entry : files.list("/sys/firmware/dmi/entries")) {
-    if (entry.rfind("17-", 0) != 0) continue;
+    if (!entry.starts_with("17-")) continue;
     const auto table = files.read("/sys/firmware/dmi/entries/" + entry + "/raw");
     if (!table.ok()) out.dimms_denied = table.error().code == Code::denied && ::geteuid() != 0;
     if (!table.ok() || word_at(*table, 0x0c) == 0 || !is_dram(*table)) continue;

@@ -166,7 +166,7 @@ TestFile test_file(const Files& files, const FioOptions& options) {
 void remove_leftovers(const Files& files, const TestFile& file) {
   if (file.own.empty()) return;
   for (const auto& name : files.list(file.folder))
-    if (name.rfind(file.own, 0) == 0 && name.rfind(file.own + kByHand, 0) != 0)
+    if (name.starts_with(file.own) && !name.starts_with(file.own + kByHand))
       (void)files.remove(file.folder + "/" + name);
 }
 

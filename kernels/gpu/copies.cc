@@ -31,7 +31,7 @@ std::vector<MemoryNode> memory_nodes() {
   const Files files;
   std::vector<MemoryNode> out;
   for (const auto& name : files.list("/sys/devices/system/node")) {
-    if (name.rfind("node", 0) != 0 || name.find_first_not_of("0123456789", 4) != std::string::npos) continue;
+    if (!name.starts_with("node") || name.find_first_not_of("0123456789", 4) != std::string::npos) continue;
     auto cpus = parse_cpu_list(files.read_line("/sys/devices/system/node/" + name + "/cpulist"));
     if (!cpus.empty()) out.push_back({std::atoi(name.c_str() + 4), std::move(cpus)});
   }

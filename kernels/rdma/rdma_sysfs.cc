@@ -46,7 +46,7 @@ int rocev2_ipv4_gid(const Files& files, const std::string& folder) {
     const std::string index = std::to_string(i);
     if (!files.exists(folder + "/gids/" + index)) break;
     if (files.read_line(folder + "/gid_attrs/types/" + index) != "RoCE v2") continue;
-    if (files.read_line(folder + "/gids/" + index).rfind("0000:0000:0000:0000:0000:ffff:", 0) == 0) return i;
+    if (files.read_line(folder + "/gids/" + index).starts_with("0000:0000:0000:0000:0000:ffff:")) return i;
   }
   return -1;
 }

@@ -93,8 +93,8 @@ std::string remote_of(const Address& address) {
                 sizeof text);
   std::string_view mapped = "::ffff:";
   std::string remote = text;
-  return remote.find('.') != std::string::npos && remote.rfind(mapped, 0) == 0 ? remote.substr(mapped.size())
-                                                                               : remote;
+  return remote.find('.') != std::string::npos && remote.starts_with(mapped) ? remote.substr(mapped.size())
+                                                                             : remote;
 }
 
 }  // namespace muster::http_server

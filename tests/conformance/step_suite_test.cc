@@ -682,7 +682,7 @@ TEST_CASE("steps: no module chooses a device by a label, in what it calls and in
     const Json params = sample.params(machine);
     std::set<std::string> before;  // lines of the host's own
     for (const auto& [path, digest] : machine.snapshot())
-      if (path.rfind("/etc/", 0) == 0 || path.rfind("/boot/", 0) == 0)
+      if (path.starts_with("/etc/") || path.starts_with("/boot/"))
         for (const auto& line : steps::lines_of(machine.get(path))) before.insert(line);
     machine.calls.clear();
     StepContext context = machine.context();
@@ -694,7 +694,7 @@ TEST_CASE("steps: no module chooses a device by a label, in what it calls and in
       CHECK_FALSE(chooses_by_label(call));
     }
     for (const auto& [path, digest] : machine.snapshot()) {
-      if (path.rfind("/etc/", 0) != 0 && path.rfind("/boot/", 0) != 0) continue;
+      if (!path.starts_with("/etc/") && !path.starts_with("/boot/")) continue;
       for (const auto& line : steps::lines_of(machine.get(path))) {
         INFO(path << ": " << line);
         CHECK((before.count(line) > 0 || !chooses_by_label(line)));

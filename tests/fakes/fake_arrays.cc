@@ -22,7 +22,7 @@ bool has(const std::vector<std::string>& argv, const std::string& word) {
 }
 std::string value_of(const std::vector<std::string>& argv, const std::string& prefix) {
   for (const auto& word : argv)
-    if (word.rfind(prefix, 0) == 0) return word.substr(prefix.size());
+    if (word.starts_with(prefix)) return word.substr(prefix.size());
   return "";
 }
 std::string little(uint64_t value, size_t bytes) {
@@ -60,7 +60,7 @@ void FakeMachine::show_array(const std::string& level, const std::vector<std::st
 Output FakeMachine::mdadm(const std::vector<std::string>& argv) {
   std::vector<std::string> members;
   for (const auto& word : argv)
-    if (word.rfind("/dev/", 0) == 0 && word.rfind("/dev/md", 0) != 0) members.push_back(word.substr(5));
+    if (word.starts_with("/dev/") && !word.starts_with("/dev/md")) members.push_back(word.substr(5));
   if (has(argv, "--stop")) {
     for (const auto& slave : files().list(kFolder + "/slaves"))
       fs::remove(root_ + "/sys/block/" + slave + "/holders/" + kMd);
@@ -142,7 +142,7 @@ Output FakeMachine::site(const Command& command) {
   if (argv[0] == "cat") return good(get(argv.back()));
   if (files().exists("/site/gone")) return bad("Job failed because a timeout was exceeded.");
   for (const auto& line : steps::lines_of(argv[1])) {
-    if (line.rfind("ExecStart=", 0) != 0) continue;
+    if (!line.starts_with("ExecStart=")) continue;
     const auto words = split(line.substr(10), ' ');
     std::string flags = "rw";
     for (const auto& option : split(words[4], ','))

@@ -31,14 +31,14 @@ std::string base_name(const std::string& path) { return path.substr(path.rfind('
 // What a daemon does when its unit starts.
 void FakeMachine::ceph_starts(const std::string& unit) {
   const std::string name = unit.substr(unit.find('@') + 1, unit.rfind('.') - unit.find('@') - 1);
-  if (unit.rfind("ceph-osd@", 0) == 0 && files().exists("/ceph/osds/" + name)) {
+  if (unit.starts_with("ceph-osd@") && files().exists("/ceph/osds/" + name)) {
     auto osd = split(get("/ceph/osds/" + name), ' ');
     put("/ceph/osds/" + name, osd[0] + " node01 1 " + osd[3]);
   }
-  if (unit.rfind("ceph-mon@", 0) == 0 && files().exists("/var/lib/ceph/mon/ceph-" + name + "/store.db"))
+  if (unit.starts_with("ceph-mon@") && files().exists("/var/lib/ceph/mon/ceph-" + name + "/store.db"))
     for (const char* list : {"/ceph/mons", "/ceph/quorum"})
       if (get(list).find(name) == std::string::npos) append(list, name + " ");
-  if (unit.rfind("muster-ceph-", 0) == 0) {
+  if (unit.starts_with("muster-ceph-")) {
     const std::string text = get("/etc/systemd/system/" + unit);
     const auto words = split(text.substr(text.find("-t ceph ")), ' ');
     fs::create_directories(root_ + words[3]);

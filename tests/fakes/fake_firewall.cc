@@ -121,7 +121,7 @@ std::string FakeFirewall::ufw_start(const std::string& prefix, const UfwFiles& f
 // The primary chains stay, empty, so that they keep their places.
 void FakeFirewall::ufw_stop(const std::string& prefix) {
   for (auto it = chains_.begin(); it != chains_.end();) {
-    if (it->first.rfind(prefix, 0) != 0) {
+    if (!it->first.starts_with(prefix)) {
       ++it;
       continue;
     }

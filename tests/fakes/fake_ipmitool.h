@@ -123,7 +123,7 @@ class FakeIpmitool : public Process {
     const bool denies = refuses_level > 0;
     refuses_level -= denies ? 1 : 0;
     for (std::string line; std::getline(lines, line);) {
-      if (line.rfind("raw ", 0) != 0) {
+      if (!line.starts_with("raw ")) {
         output.err += "Invalid command: " + line + "\n";
         output.exit_code = 1;
         continue;

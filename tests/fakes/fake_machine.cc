@@ -38,7 +38,7 @@ bool has(const std::vector<std::string>& argv, const std::string& word) {
 
 std::string value_of(const std::vector<std::string>& argv, const std::string& prefix) {
   for (const auto& word : argv)
-    if (word.rfind(prefix, 0) == 0) return word.substr(prefix.size());
+    if (word.starts_with(prefix)) return word.substr(prefix.size());
   return "";
 }
 
@@ -216,7 +216,7 @@ Result<Output> FakeMachine::run(const Command& command) {
 Result<Output> FakeMachine::execute(const Command& command) {
   const auto& argv = command.argv;
   for (const auto& start : broken)
-    if (calls.back().rfind(start, 0) == 0) return bad("broken on purpose");
+    if (calls.back().starts_with(start)) return bad("broken on purpose");
   const std::string& program = argv[0];
   if (const auto slow = takes.find(program); slow != takes.end() && slow->second > command.deadline)
     return fail(Code::timeout, program + " was killed at its deadline");
@@ -226,8 +226,8 @@ Result<Output> FakeMachine::execute(const Command& command) {
   if (program == "useradd" || program == "usermod" || program == "groupadd" || program == "visudo")
     return accounts(argv);
   if (program == "/usr/sbin/mfsmaster") return mfsmaster(argv);
-  if (program == "mount" || program == "mkfs.xfs" || program.rfind("mfs", 0) == 0) return storage(argv);
-  if (program.rfind("iptables", 0) == 0 || program.rfind("ip6tables", 0) == 0) return tables(argv, command);
+  if (program == "mount" || program == "mkfs.xfs" || program.starts_with("mfs")) return storage(argv);
+  if (program.starts_with("iptables") || program.starts_with("ip6tables")) return tables(argv, command);
   if (program == "/lib/ufw/ufw-init") return ufw_init(argv[1]);
   if (program == "/usr/sbin/sshd") return network(argv, command);
   if (program == "systemd-run") {
@@ -242,7 +242,7 @@ Result<Output> FakeMachine::execute(const Command& command) {
   if (program == "true") return good();
   if (program == "false") return bad("");
   if (program == "sinfo" || program == "squeue" || program == "scontrol") return slurm(argv);
-  if (program.rfind("ceph", 0) == 0 || program == "monmaptool" || program == "chown" || program == "rm" ||
+  if (program.starts_with("ceph") || program == "monmaptool" || program == "chown" || program == "rm" ||
       program == "mv")
     return ceph(command);
   if (program == "exportfs") return exportfs(argv);
@@ -283,12 +283,12 @@ Output FakeMachine::read_sources(const std::vector<std::string>& argv) const {
   std::map<std::string, std::string> keys;
   std::string folder;
   for (const auto& word : argv)
-    if (word.rfind("Dir::Etc::sourceparts=", 0) == 0) folder = word.substr(22);
+    if (word.starts_with("Dir::Etc::sourceparts=")) folder = word.substr(22);
   for (const auto& name : files().list(folder)) {
     std::string uri;
     for (const auto& line : steps::lines_of(get(folder + name))) {
-      if (line.rfind("URIs: ", 0) == 0) uri = line.substr(6);
-      if (line.rfind("Signed-By: ", 0) != 0) continue;
+      if (line.starts_with("URIs: ")) uri = line.substr(6);
+      if (!line.starts_with("Signed-By: ")) continue;
       const auto [known, added] = keys.emplace(uri, line.substr(11));
       if (!added && known->second != line.substr(11))
         return bad("E: Conflicting values set for option Signed-By regarding source " + uri);
@@ -413,7 +413,7 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     std::string name = argv[i];
     if (name[0] == '-') continue;
     if (argv[1] == "stop" &&
-        name.rfind("muster-rollback-", 0) == 0) {  // a transient unit: gone once it is stopped
+        name.starts_with("muster-rollback-")) {  // a transient unit: gone once it is stopped
       if (!units.erase(name)) return {5, "", "Failed to stop " + name + ": Unit " + name + " not loaded."};
       continue;
     }
@@ -427,12 +427,12 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     if (argv[1] == "stop") unit.active = false;
     if (name.find("ceph-") != std::string::npos && (argv[1] == "start" || argv[1] == "restart"))
       ceph_starts(name);
-    if (name.rfind("muster-external-", 0) == 0 && unit.active) {
+    if (name.starts_with("muster-external-") && unit.active) {
       const Output mounted = site({.argv = {"mount", get("/etc/systemd/system/" + name)}});
       unit.active = mounted.ok();
       if (!mounted.ok()) return mounted;
     }
-    if (name.rfind("muster-mfs-", 0) == 0) mount_moosefs(name, unit.active);
+    if (name.starts_with("muster-mfs-")) mount_moosefs(name, unit.active);
   }
   return good();
 }
@@ -503,7 +503,7 @@ Output FakeMachine::accounts(const std::vector<std::string>& argv) {
     std::string text;
     for (const auto& line : steps::lines_of(get("/etc/shadow"))) {
       const size_t begin = name.size() + 1, end = line.find(':', begin);
-      const bool own = line.rfind(name + ":", 0) == 0;
+      const bool own = line.starts_with(name + ":");
       const std::string field = !own ? "" : line.substr(begin, end - begin);
       text +=
           !own ? line : name + ":" + (has(argv, "-L") ? "!" + field : after(argv, "-p")) + line.substr(end);
@@ -524,8 +524,8 @@ Output FakeMachine::accounts(const std::vector<std::string>& argv) {
 // As mount looks it up: of several that carry a name, one.
 std::string FakeMachine::device_of(const std::string& source) const {
   const std::string value = source.substr(source.find('=') + 1);
-  if (source.rfind("/dev/", 0) == 0) return source.substr(5);
-  if (source.rfind("LABEL=", 0) == 0) {
+  if (source.starts_with("/dev/")) return source.substr(5);
+  if (source.starts_with("LABEL=")) {
     const auto link = files().read_link("/dev/disk/by-label/" + value);
     return link.ok() ? link->substr(link->rfind('/') + 1) : "";
   }
@@ -555,7 +555,7 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
       fs::create_symlink("../../" + argv.back().substr(5), root_ + "/dev/disk/by-label/" + label);
     return good();
   }
-  if (argv[0] == "mount" && argv[2].rfind("remount,", 0) == 0) {
+  if (argv[0] == "mount" && argv[2].starts_with("remount,")) {
     std::string all;
     for (const auto& line : steps::lines_of(get("/proc/self/mountinfo"))) {
       auto words = split(line, ' ');
@@ -576,7 +576,7 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
     return attributes_["mfsget" + argv[0].substr(6)] = argv[1], good();
   if (argv[0] == "mfsgetgoal" || argv[0] == "mfsgettrashtime")
     return good(argv[1] + ": " + (attributes_.count(argv[0]) ? attributes_[argv[0]] : "1") + "\n");
-  if (argv[0] == "mfscli" && argv.back().rfind("-CM", 0) == 0) return maintain(argv.back());
+  if (argv[0] == "mfscli" && argv.back().starts_with("-CM")) return maintain(argv.back());
   if (argv[0] == "mfscli" && files().exists("/mfs/servers")) return good(volume());
   if (argv[0] == "mfscli")
     return good("chunk servers:|10.20.0.11|9422|1|-|3.0.117|0|" + maintenance_of("10.20.0.11") +

@@ -49,9 +49,9 @@ Output FakeMachine::mfsmaster(const std::vector<std::string>& argv) {
   uint64_t version = 0;
   bool empty = false;
   for (const auto& name : files().list(folder)) {
-    if (name.rfind("metadata", 0) != 0) continue;
+    if (!name.starts_with("metadata")) continue;
     version = std::max(version, version_of(get(folder + "/" + name)));
-    empty = empty || get(folder + "/" + name).rfind("MFSM NEW", 0) == 0;
+    empty = empty || get(folder + "/" + name).starts_with("MFSM NEW");
   }
   if (version == 0 && !empty) return {1, "", "can't find valid metadata file"};
   loaded_version_ = version;

@@ -125,7 +125,7 @@ Output FakeMachine::ip(const std::vector<std::string>& argv) {
     if (line == "ip -j -4 rule show" || line == "ip -j -4 route show table all")
       for (const Json& one : list) out.push_back(one);
   }
-  if (line.rfind("ip -j", 0) != 0) return bad("unknown");
+  if (!line.starts_with("ip -j")) return bad("unknown");
   return good(dump_json(out));
 }
 

@@ -170,7 +170,7 @@ Result<PlanRow> MemStore::plan(const std::string& digest) {
   TRY(const std::string prefix, plan_prefix(digest));
   std::vector<PlanRow> found;
   for (const auto& [key, row] : tables_.plans)
-    if (key.rfind(prefix, 0) == 0) found.push_back(row);
+    if (key.starts_with(prefix)) found.push_back(row);
   if (found.empty()) return fail(Code::not_found, "no plan " + digest);
   if (found.size() > 1) return fail(Code::conflict, "more than one plan begins with " + digest);
   return found.front();

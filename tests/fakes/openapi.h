@@ -22,7 +22,7 @@ class OpenApi {
   std::vector<std::string> complaints(const HttpRequest& request) {
     found_.clear();
     const std::string name = request.method + " " + request.path;
-    if (request.path.rfind(base_, 0) != 0) return {name + ": not below " + base_};
+    if (!request.path.starts_with(base_)) return {name + ": not below " + base_};
     const Json* operation = find(request, request.path.substr(base_.size()));
     if (!operation) return {name + ": no such operation"};
     for (const auto& [query, value] : request.query) check_query(*operation, name, query, value);

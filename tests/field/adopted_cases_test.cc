@@ -24,7 +24,7 @@ struct Host {
   }
   std::string shadow(const std::string& name) const {
     for (const auto& line : steps::lines_of(machine.get("/etc/shadow")))
-      if (line.rfind(name + ":", 0) == 0)
+      if (line.starts_with(name + ":"))
         return line.substr(name.size() + 1, line.find(':', name.size() + 1) - name.size() - 1);
     return "no line";
   }

@@ -54,7 +54,7 @@ FIELD_CASE("ipxe-exit-zero: the script of a machine that is not armed") {
   testing::Controller controller;
   for (const char* script : {"/boot.ipxe", "/boot/52-54-00-77-00-01.ipxe", "/boot/anything.ipxe"}) {
     INFO(script);
-    const auto answer = controller.call(api::Door::boot, "GET", script);
+    const auto answer = controller.call(api::Listener::boot, "GET", script);
     CHECK(answer.status == 200);
     CHECK(ends_with_failure(answer.body));
   }

@@ -191,7 +191,7 @@ std::vector<std::string> other_servers(const Host& host) {
 std::vector<std::string> source_folders(const Host& host) {
   std::vector<std::string> out;
   for (const auto& line : steps::lines_of(host.get("/etc/chrony/chrony.conf")))
-    if (line.rfind("sourcedir ", 0) == 0)
+    if (line.starts_with("sourcedir "))
       for (const auto& folder : split(line.substr(10), ' ')) out.push_back(folder);
   return out;
 }
@@ -451,7 +451,7 @@ std::string at_boot(const Host& host, const std::string& key) {
   std::string out;
   for (const auto& name : host.files().list("/etc/sysctl.d"))
     for (const auto& line : steps::lines_of(host.get("/etc/sysctl.d/" + name)))
-      if (line.rfind(key + " = ", 0) == 0) out = line.substr(key.size() + 3);
+      if (line.starts_with(key + " = ")) out = line.substr(key.size() + 3);
   return out;
 }
 

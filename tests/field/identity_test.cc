@@ -67,7 +67,7 @@ FIELD_CASE("mount-label-twice") {
     CHECK(two.machine.disk_bytes("nvme1n1", 0, 4096) == stranger);
     const auto lines = lines_for(two.machine, "/scratch");
     REQUIRE(lines.size() == 1);
-    CHECK(lines[0].rfind("UUID=", 0) == 0);
+    CHECK(lines[0].starts_with("UUID="));
     CHECK(steps::look(two.machine.files(), "/scratch").mode == 01777);
     CHECK(check(two.machine, "mount", two.params)->holds == Holds::yes);
   }
@@ -94,7 +94,7 @@ FIELD_CASE("mount-label-twice: the line that an earlier version wrote is taken o
   CHECK(before->holds == Holds::no);
   CHECK(contains(before->diff, "LABEL=scratch /scratch"));
   REQUIRE(apply(two.machine, "mount", two.params).ok());
-  CHECK(lines_for(two.machine, "/scratch").front().rfind("UUID=", 0) == 0);
+  CHECK(lines_for(two.machine, "/scratch").front().starts_with("UUID="));
   CHECK(lines_for(two.machine, "/").size() == 1);
 
   PlannerInput in = muster::testing::with_nodes(muster::testing::installed);
@@ -292,9 +292,9 @@ FIELD_CASE("esp-partlabel-twice: what an earlier version wrote is taken over, an
                   "title x\noptions root=PARTLABEL=muster-root-a rw\n");
   CHECK(check(two.machine, "own_devices", Json::object())->holds == Holds::no);
   REQUIRE(apply(two.machine, "own_devices", Json::object()).ok());
-  CHECK(
-      lines_for(two.machine, "/boot/efi").front().rfind("PARTUUID=" + two.guid("nvme0n1", "muster-esp"), 0) ==
-      0);
+  CHECK(lines_for(two.machine, "/boot/efi")
+            .front()
+            .starts_with("PARTUUID=" + two.guid("nvme0n1", "muster-esp")));
   CHECK(contains(two.machine.get("/boot/efi/loader/entries/muster-a.conf"),
                  "options root=PARTUUID=" + two.guid("nvme0n1", "muster-root-a") + " rw"));
   CHECK(check(two.machine, "own_devices", Json::object())->holds == Holds::yes);
@@ -353,7 +353,7 @@ FIELD_CASE("host-own-labels") {
           machine, "mount",
           {{"label", "scratch"}, {"target", "/scratch"}, {"disks", Json::array({machine.approved("OWN1")})}})
           .ok());
-  CHECK(machine.get("/etc/fstab").rfind(own, 0) == 0);
+  CHECK(machine.get("/etc/fstab").starts_with(own));
 }
 
 FIELD_CASE("fstab-same-target") {
@@ -391,7 +391,7 @@ FIELD_CASE("fstab-last-line-open") {
   const auto lines = steps::lines_of(two.machine.get("/etc/fstab"));
   REQUIRE(lines.size() == 3);
   CHECK(lines[0] + "\n" + lines[1] == before);
-  CHECK(lines[2].rfind("UUID=", 0) == 0);
+  CHECK(lines[2].starts_with("UUID="));
 }
 
 }  // namespace muster::tests

@@ -58,7 +58,7 @@ inline void add_disk(FakeMachine& m, const Json& d) {
   m.add_disk(name, serial, size, d.value("model", "MADE UP"));
   m.put(folder + "/wwid", d.value("wwid", "") + "\n");
   m.put(folder + "/ro", d.value("read_only", false) ? "1\n" : "0\n");
-  if (name.rfind("sd", 0) == 0) m.put(folder + "/device/vpd_pg80", std::string("\0\x80\0\x10", 4) + serial);
+  if (name.starts_with("sd")) m.put(folder + "/device/vpd_pg80", std::string("\0\x80\0\x10", 4) + serial);
   if (d.contains("xfs"))
     m.write_disk(name, 0, xfs_block(d["xfs"].value("label", ""), d["xfs"].value("id", "0")));
   if (!d.contains("md")) return;

@@ -55,7 +55,7 @@ class FieldBmc : public BmcBench {
   }
   std::unique_ptr<Power> power() { return with_retries(make_redfish(target, waiter()), waiter(), 7); }
   long count(const std::string& what) const {
-    return std::count_if(seen.begin(), seen.end(), [&](const auto& one) { return one.rfind(what, 0) == 0; });
+    return std::count_if(seen.begin(), seen.end(), [&](const auto& one) { return one.starts_with(what); });
   }
   // Changes the JSON of this resource.
   void shows(const std::string& path, std::function<void(Json&)> change) {

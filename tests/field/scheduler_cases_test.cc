@@ -92,7 +92,7 @@ FIELD_CASE("slurm-planned-and-maint: a drain holds in a reservation, and resume 
   CHECK(s.is("drain") == Holds::yes);
   CHECK(s.is("resume") == Holds::no);
   CHECK(s.make("resume").ok());
-  CHECK(s.machine.get("/slurm/node01").rfind("idle|", 0) == 0);
+  CHECK(s.machine.get("/slurm/node01").starts_with("idle|"));
   CHECK(s.is("resume") == Holds::yes);
 }
 
@@ -122,7 +122,7 @@ FIELD_CASE("slurm-drain-as-flag") {
   CHECK(s.takes_jobs() == Holds::no);
   CHECK(s.is("drain") == Holds::yes);
   CHECK(s.make("resume").ok());
-  CHECK(s.machine.get("/slurm/" + s.node).rfind("idle|", 0) == 0);
+  CHECK(s.machine.get("/slurm/" + s.node).starts_with("idle|"));
 }
 
 FIELD_CASE("slurm-drained-in-maintenance") {

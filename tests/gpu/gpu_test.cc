@@ -40,7 +40,7 @@ Ran run_program(const std::vector<std::string>& argv, Environment environment, b
   out.text = output->out + output->err;
   std::istringstream lines(out.text);
   for (std::string one; std::getline(lines, one);)
-    if (auto json = one.rfind("{\"", 0) == 0 ? parse_json(one) : Result<Json>(fail(Code::invalid, ""));
+    if (auto json = one.starts_with("{\"") ? parse_json(one) : Result<Json>(fail(Code::invalid, ""));
         json.ok())
       out.json = *json;
   INFO(out.text);

@@ -137,7 +137,7 @@ void Checkers::on_cut(const std::string& node, const Executor& executor, bool ru
 
 // Which of the two systems each part of the plan is for.
 void Checkers::on_step_in_slot(const std::string& node, const std::string& step, const std::string& slot) {
-  const bool old = step.rfind("old/", 0) == 0;
+  const bool old = step.starts_with("old/");
   if (step == "slot/commit") committed_.insert(node);
   if ((old ? "a" : "b") != slot)
     world_.violated("I1", fmt::format("{}: step {} is done to the system in slot {}", node, step, slot));

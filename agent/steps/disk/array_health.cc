@@ -42,7 +42,7 @@ ArrayHealth array_health(const Files& files, const std::string& md) {
   if (!is_redundant_array(out.level)) return out;
   out.lacking = number_in(files, folder + "degraded");
   for (const auto& name : files.list(folder)) {
-    if (name.rfind("dev-", 0) != 0) continue;
+    if (!name.starts_with("dev-")) continue;
     const auto state = split(files.read_line(folder + name + "/state"), ',');
     const auto is = [&](const char* word) { return std::count(state.begin(), state.end(), word) > 0; };
     if (is("faulty"))

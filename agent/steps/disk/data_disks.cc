@@ -17,7 +17,7 @@ std::set<std::string> holders_of(const Files& files, const std::string& disk) {
   std::set<std::string> out;
   for (const auto& name : files.list("/sys/block/" + disk + "/holders")) out.insert(name);
   for (const auto& part : files.list("/sys/block/" + disk))
-    if (part.rfind(disk, 0) == 0)
+    if (part.starts_with(disk))
       for (const auto& name : files.list("/sys/block/" + disk + "/" + part + "/holders")) out.insert(name);
   return out;
 }

@@ -33,17 +33,15 @@ struct Place {
   FileSystemOn on = {};
 };
 
-bool begins(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
-
 // True for names that a second device may also have, or that depend on the order in which devices appeared.
 bool chooses_by_chance(const std::string& source) {
   for (const char* start :
        {"LABEL=", "PARTLABEL=", "/dev/disk/by-label/", "/dev/disk/by-partlabel/", "/dev/md/"})
-    if (begins(source, start)) return true;
+    if (source.starts_with(start)) return true;
   // The kernel's own names have no folder; "/dev/vdata/home" is a logical volume.
   if (source.find('/', 5) != std::string::npos) return false;
   for (const char* start : {"/dev/md", "/dev/sd", "/dev/nvme", "/dev/vd", "/dev/hd", "/dev/dm-"})
-    if (begins(source, start)) return true;
+    if (source.starts_with(start)) return true;
   return false;
 }
 
@@ -64,7 +62,7 @@ Result<WantedMount> wanted_mount(const Json& params) {
   if (params.contains("disks")) {
     TRY(out.disks, wanted_disks(params));
     // Older playbooks select the device by its label.
-    if (begins(out.source, "LABEL=") && out.label.empty()) out.label = out.source.substr(6);
+    if (out.source.starts_with("LABEL=") && out.label.empty()) out.label = out.source.substr(6);
     return out;
   }
   if (out.source.empty()) return fail(Code::invalid, "mount: neither 'disks' nor 'source' is given");
@@ -82,8 +80,8 @@ Result<WantedMount> wanted_mount(const Json& params) {
 Result<Place> named_place(const Files& files, const WantedMount& want) {
   Place out{want.source, kernel_name(files, want.source)};
   std::vector<std::string> all;
-  if (begins(want.source, "UUID=")) all = file_system_bearers(files, want.source.substr(5));
-  if (begins(want.source, "PARTUUID=")) all = partition_bearers(files, want.source.substr(9));
+  if (want.source.starts_with("UUID=")) all = file_system_bearers(files, want.source.substr(5));
+  if (want.source.starts_with("PARTUUID=")) all = partition_bearers(files, want.source.substr(9));
   if (all.size() > 1)
     return fail(
         Code::conflict,
@@ -100,14 +98,14 @@ Result<Place> find_place(const Files& files, const WantedMount& want) {
   TRY(out.device, selected_device(files, want.disks, want.partition));
   TRY(out.on, file_system_on(files, out.device));
   const std::string path = device_path(out.device);
-  const bool of_ext = begins(want.fs, "ext") && begins(out.on.type, "ext");
+  const bool of_ext = want.fs.starts_with("ext") && out.on.type.starts_with("ext");
   if (out.on.type != want.fs && !of_ext)
     return fail(Code::conflict, fmt::format("{} contains {}, not {}", path, out.on.type, want.fs));
   if (!want.label.empty() && out.on.label != want.label)
     return fail(Code::conflict, fmt::format("the {} on {} is labelled '{}', not '{}'", out.on.type, path,
                                             out.on.label, want.label));
   out.source = "UUID=" + out.on.uuid;
-  const bool by_label = begins(want.source, "LABEL=") || want.source.empty();
+  const bool by_label = want.source.starts_with("LABEL=") || want.source.empty();
   if (!by_label && want.source != out.source && kernel_name(files, want.source) != out.device)
     return fail(Code::conflict, fmt::format("the listed disks resolve to {} ({}), but 'source' is {}", path,
                                             out.source, want.source));

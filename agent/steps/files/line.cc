@@ -20,13 +20,13 @@ Result<WantedLine> wanted_line(const Json& params) {
   if (out.line.find('\n') != std::string::npos)
     return fail(Code::invalid, "line: 'line' must be a single line");
   if (!out.absent && out.line.empty()) return fail(Code::invalid, "line: 'line' is required");
-  if (!out.prefix.empty() && !out.line.empty() && out.line.rfind(out.prefix, 0) != 0)
+  if (!out.prefix.empty() && !out.line.empty() && !out.line.starts_with(out.prefix))
     return fail(Code::invalid, "line: 'line' does not begin with 'prefix', so every run would add it again");
   return out;
 }
 
 bool matches(const WantedLine& want, const std::string& line) {
-  return want.prefix.empty() ? line == want.line : line.rfind(want.prefix, 0) == 0;
+  return want.prefix.empty() ? line == want.line : line.starts_with(want.prefix);
 }
 
 // Returns the wanted text of the file. The first match is replaced in place, further ones are removed.

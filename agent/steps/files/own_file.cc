@@ -83,7 +83,7 @@ Status request_reboot(const Files& files, const std::string& who, const std::str
 
 Result<std::string> digest_of(const Json& params, const char* key) {
   std::string hex = text_of(params, key);
-  if (hex.rfind("sha256:", 0) == 0) hex = hex.substr(7);
+  if (hex.starts_with("sha256:")) hex = hex.substr(7);
   hex = lower(hex);
   if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
     return fail(Code::invalid, fmt::format("'{}' must be 64 hexadecimal digits", key));
@@ -93,7 +93,7 @@ Result<std::string> digest_of(const Json& params, const char* key) {
 Status fetch(StepContext& context, const std::string& url, const std::string& sha256, const std::string& path,
              unsigned mode, DurationMs deadline) {
   // For a file: URL, apt would only make a symbolic link to the local file.
-  const std::string source = url.rfind("file:", 0) == 0 ? "copy:" + url.substr(5) : url;
+  const std::string source = url.starts_with("file:") ? "copy:" + url.substr(5) : url;
   const std::string part = path + ".muster-part";
   TRY_(context.files.make_directories(path.substr(0, std::max<size_t>(path.rfind('/'), 1))));
   TRY_(context.files.remove(part));

@@ -18,7 +18,7 @@ std::optional<std::vector<std::string>> items_of(const std::string& text) {
   bool inside = false;
   for (const auto& line : lines_of(text)) {
     const size_t first = line.find_first_not_of(" \t");
-    if (line.rfind(kList, 0) == 0) {
+    if (line.starts_with(kList)) {
       inside = line.find_first_not_of(" \t\r", std::string(kList).size()) == std::string::npos;
       if (inside) out.emplace();
     } else if (inside && first != std::string::npos && line[first] == '-') {

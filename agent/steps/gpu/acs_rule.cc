@@ -139,7 +139,7 @@ std::vector<PciNode> read_pci_tree(const Files& files) {
     // host bridge "pci0000:2b".
     if (const auto target = files.read_link(folder); target.ok()) {
       const auto parts = split(*target, '/');
-      if (parts.size() >= 2 && parts[parts.size() - 2].rfind("pci", 0) != 0)
+      if (parts.size() >= 2 && !parts[parts.size() - 2].starts_with("pci"))
         node.parent = parts[parts.size() - 2];
     }
     out.push_back(std::move(node));

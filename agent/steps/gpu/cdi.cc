@@ -33,7 +33,7 @@ constexpr int64_t kMostGpus = 64;
 bool is_the_drivers(const std::string& library) {
   for (const char* begin :
        {"libcuda.so.", "libcudadebugger.so.", "libnvidia-", "libnvcuvid.so.", "libnvoptix.so."})
-    if (library.rfind(begin, 0) == 0) return library.find(".so.") != std::string::npos;
+    if (library.starts_with(begin)) return library.find(".so.") != std::string::npos;
   return false;
 }
 

@@ -16,10 +16,6 @@ struct Other {
   std::string path, text;
 };
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // Returns the names of devices; names of other things have different keys (hookName).
 std::set<std::string> names_in(const std::string& text) {
   const auto names = plain_values_of(text, "name");
@@ -38,7 +34,7 @@ std::vector<Other> others_in(const Files& files, const std::string& folder, cons
   std::vector<Other> out;
   for (const auto& name : files.list(folder)) {
     const std::string path = folder + "/" + name;
-    if (path == own || !(ends_with(name, ".yaml") || ends_with(name, ".json"))) continue;
+    if (path == own || !(name.ends_with(".yaml") || name.ends_with(".json"))) continue;
     const std::string text = files.read(path).value_or("");
     const auto kinds = plain_values_of(text, "kind");
     if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end() && has_one_of(text, devices))
@@ -61,8 +57,8 @@ std::string lacking(const Files& files, const Other& other, const std::set<std::
   // node.
   for (const auto& path : plain_values_of(other.text, "path")) {
     const bool has_source = std::any_of(sources.begin(), sources.end(),
-                                        [&](const std::string& source) { return ends_with(source, path); });
-    if (!has_source && path.rfind('/', 0) == 0 && !files.exists(path))
+                                        [&](const std::string& source) { return source.ends_with(path); });
+    if (!has_source && path.starts_with('/') && !files.exists(path))
       return fmt::format("names {}, which does not exist on this node", path);
   }
   return "";

@@ -168,11 +168,11 @@ std::string filter_block(const std::string& text) {
 // True for another program's rule for its own guests, "-A LIBVIRT_INP -i virbr0 -p udp -m udp --dport 53".
 // The program adds it again whenever it starts, and it only accepts packets from the guests' bridge.
 bool is_of_guests(const FilterTable::Rule& rule) {
-  if (rule.chain == "INPUT" || rule.chain.rfind("ufw", 0) == 0) return false;
+  if (rule.chain == "INPUT" || rule.chain.starts_with("ufw")) return false;
   const std::string port = value_of(rule.words, {"-i", "--in-interface"});
   return std::find(rule.words.begin(), rule.words.end(), "!") == rule.words.end() &&
          std::any_of(kGuestBridges.begin(), kGuestBridges.end(),
-                     [&](const std::string& bridge) { return port.rfind(bridge, 0) == 0; });
+                     [&](const std::string& bridge) { return port.starts_with(bridge); });
 }
 
 // True if the ports of a rule ("22", "1024:65535", or a list: "22,80:90") include a declared port. `declared`
@@ -220,7 +220,7 @@ bool closes(const FilterTable& table, Family family, const FilterTable::Rule& ru
       return false;
   }
   const std::string target = target_of(rule);
-  if (table.chains.count(target) > 0 && target.rfind("ufw", 0) != 0) {
+  if (table.chains.count(target) > 0 && !target.starts_with("ufw")) {
     if (!seen.insert(target).second) return false;
     for (const auto& inner : table.rules) {
       if (inner.chain != target) continue;
@@ -259,7 +259,7 @@ bool leads_to(const FilterTable& table, const FilterTable::Rule& rule, const Wha
               std::set<std::string> seen = {}) {
   if (what(rule)) return true;
   const std::string target = target_of(rule);
-  if (table.chains.count(target) == 0 || target.rfind("ufw", 0) == 0 || is_ban(rule.words)) return false;
+  if (table.chains.count(target) == 0 || target.starts_with("ufw") || is_ban(rule.words)) return false;
   if (!seen.insert(target).second) return false;
   return std::any_of(table.rules.begin(), table.rules.end(), [&](const auto& inner) {
     return inner.chain == target && leads_to(table, inner, what, seen);

@@ -118,7 +118,7 @@ Status verify_nccl_conf(StepContext& context, const Json& params) {
     const size_t equals = line.find("==");
     if (equals == std::string::npos) continue;
     for (const auto& name : split(line.substr(equals + 2), ',')) {
-      const bool hca = line.rfind("NCCL_IB_HCA", 0) == 0;
+      const bool hca = line.starts_with("NCCL_IB_HCA");
       const std::string path = hca ? fmt::format("{}{}/ports/{}", kRdma, name.substr(0, name.find(':')),
                                                  name.substr(name.find(':') + 1))
                                    : "/sys/class/net/" + name;

@@ -107,7 +107,7 @@ std::vector<OwnFile> own_files(const Files& files, const std::string& mac,
   for (const auto& name : files.list(kNetworkdFolder)) {
     const std::string path = fmt::format("{}/{}", kNetworkdFolder, name);
     const bool known = std::any_of(out.begin(), out.end(), [&](const OwnFile& f) { return f.path == path; });
-    if (name.rfind(kPrefix, 0) == 0 && !known) out.push_back({path, "", 0644});
+    if (name.starts_with(kPrefix) && !known) out.push_back({path, "", 0644});
   }
   out.push_back({kSysctls, sysctl_text(ports), 0644});
   const auto record = record_of(provisioning_port(files, mac), ports);

@@ -56,7 +56,7 @@ std::vector<Port> ports_of(const Files& files) {
 
 // True if `declared` names this port. The name of a device stands for all of its ports.
 bool is_meant(const std::string& declared, const Port& port) {
-  return declared == port.name || port.name.rfind(declared + "/", 0) == 0 ||
+  return declared == port.name || port.name.starts_with(declared + "/") ||
          declared == port.name + "/" + port.folder.substr(port.folder.rfind('/') + 1);
 }
 

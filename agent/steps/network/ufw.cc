@@ -132,7 +132,7 @@ std::string with_settings(const std::string& text,
   for (const auto& line : lines_of(text)) {
     size_t match = settings.size();
     for (size_t i = 0; i < settings.size(); ++i)
-      if (line.rfind(settings[i].first + "=", 0) == 0) match = i;
+      if (line.starts_with(settings[i].first + "=")) match = i;
     if (match == settings.size())
       out += line + "\n";
     else if (!placed[match])

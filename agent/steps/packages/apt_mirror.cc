@@ -17,7 +17,7 @@ constexpr const char* kSources = "/etc/apt/sources.list";
 constexpr const char* kKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 Status check_url(const std::string& url, const char* key) {
-  const bool web = url.rfind("http://", 0) == 0 || url.rfind("https://", 0) == 0;
+  const bool web = url.starts_with("http://") || url.starts_with("https://");
   if (web && url.find_first_of(" \t\n[]#@") == std::string::npos) return Ok{};
   return fail(Code::invalid, fmt::format("apt_mirror: {} '{}' is not a valid mirror URL", key, url));
 }
@@ -27,7 +27,7 @@ std::string components(const Files& files) {
   std::vector<std::string> out = {"main"};
   std::istringstream lines(files.read(kSources).value_or(""));
   for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("deb ", 0) != 0) continue;
+    if (!line.starts_with("deb ")) continue;
     if (const auto close = line.find(']'); close != std::string::npos) line = "deb " + line.substr(close + 1);
     std::istringstream words(line);
     std::string word;

@@ -50,7 +50,7 @@ Status read_key(const Json& params, WantedAptRepository& want) {
   const int ways = !want.key.empty() + !want.key_url.empty() + !want.signed_by.empty();
   if (ways != 1)
     return fail(Code::invalid, "apt_repository: exactly one of 'key', 'key_url' and 'signed_by' is required");
-  if (!want.key.empty() && want.key.rfind(kArmour, 0) != 0)
+  if (!want.key.empty() && !want.key.starts_with(kArmour))
     return fail(Code::invalid, "apt_repository: 'key' is not an ASCII-armoured public key");
   if (!want.key.empty() && want.key.back() != '\n') want.key += '\n';
   if (!want.signed_by.empty() && (want.signed_by[0] != '/' || !one_word(want.signed_by)))

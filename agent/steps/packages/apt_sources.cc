@@ -36,7 +36,7 @@ struct Source {
 // Returns the value of an option between [ and ] in a line, such as "arch=amd64 signed-by=/k".
 std::string option_of(const std::string& options, const std::string& name) {
   for (const auto& word : words_of(options))
-    if (word.rfind(name + "=", 0) == 0) return word.substr(name.size() + 1);
+    if (word.starts_with(name + "=")) return word.substr(name.size() + 1);
   return "";
 }
 
@@ -95,10 +95,6 @@ void read_stanzas(const std::string& file, const std::string& text, std::vector<
   close();
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // Returns all sources, in the order in which apt reads them.
 std::vector<Source> sources_of(const Files& files) {
   std::vector<Source> out;
@@ -107,13 +103,13 @@ std::vector<Source> sources_of(const Files& files) {
   std::sort(names.begin(), names.end());
   for (const auto& name : names) {
     const std::string text = files.read(kParts + name).value_or("");
-    if (ends_with(name, ".list")) read_lines(kParts + name, text, out);
-    if (ends_with(name, ".sources")) read_stanzas(kParts + name, text, out);
+    if (name.ends_with(".list")) read_lines(kParts + name, text, out);
+    if (name.ends_with(".sources")) read_stanzas(kParts + name, text, out);
   }
   return out;
 }
 
-bool is_ours(const std::string& file) { return file.rfind(std::string(kParts) + "muster-", 0) == 0; }
+bool is_ours(const std::string& file) { return file.starts_with(std::string(kParts) + "muster-"); }
 
 // apt distinguishes repositories by host and path; `http` and `https` count as the same.
 std::string place_of(std::string uri) {
@@ -143,7 +139,7 @@ std::string release_codename(const Files& files) {
   std::istringstream release(
       files.read("/etc/os-release").value_or(files.read("/usr/lib/os-release").value_or("")));
   for (std::string line; std::getline(release, line);)
-    if (line.rfind("VERSION_CODENAME=", 0) == 0) return line.substr(17);
+    if (line.starts_with("VERSION_CODENAME=")) return line.substr(17);
   return "";
 }
 
@@ -196,7 +192,7 @@ Status read_together(StepContext& context, const std::string& candidate, const s
   TRY_(clear());
   TRY(const std::string text, files.read(candidate));
   for (const auto& name : files.list(kParts))
-    if (kParts + name != in_place_of && (ends_with(name, ".list") || ends_with(name, ".sources")))
+    if (kParts + name != in_place_of && (name.ends_with(".list") || name.ends_with(".sources")))
       TRY_(files.write(kTrial + name, files.read(kParts + name).value_or("")));
   const bool list = in_place_of == kList;
   if (!list) TRY_(files.write(kTrial + in_place_of.substr(std::string(kParts).size()), text));

@@ -16,7 +16,7 @@ struct WantedDownload {
 Result<WantedDownload> wanted_download(const Json& params) {
   WantedDownload out{text_of(params, "url"), text_of(params, "path"), "", 0644};
   if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "download: 'path' must be absolute");
-  const auto has_scheme = [&](const char* scheme) { return out.url.rfind(scheme, 0) == 0; };
+  const auto has_scheme = [&](const char* scheme) { return out.url.starts_with(scheme); };
   if (!has_scheme("https://") && !has_scheme("http://") && !has_scheme("file:/"))
     return fail(Code::invalid, "download: '" + out.url + "' is not an https, http or file URL");
   TRY(out.sha256, digest_of(params, "sha256"));

@@ -44,7 +44,7 @@ void take_line(const std::string_view line, Record& record) {
   if (const auto text = value("Provides: "); !text.empty()) record.package.provides = provides_of(text);
   if (const auto text = value("Status: "); !text.empty()) {
     record.installed = text.size() > 10 && text.substr(text.size() - 10) == " installed";
-    record.package.held = text.rfind("hold ", 0) == 0;
+    record.package.held = text.starts_with("hold ");
   }
 }
 

@@ -174,7 +174,7 @@ Status check_removals(const std::string& simulation, const Json& params) {
   const auto allowed = list_of(params, "removes");
   std::vector<std::string> others;
   for (const auto& line : lines_of(simulation)) {
-    if (line.rfind("Remv ", 0) != 0) continue;
+    if (!line.starts_with("Remv ")) continue;
     const std::string name = line.substr(5, line.find(' ', 5) - 5);
     if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) others.push_back(name);
   }

@@ -88,7 +88,7 @@ Difference difference(const StepContext& context, const Json& params, const Prop
   Difference d;
   const bool masked = bool_of(params, "masked", false);
   const bool is_masked =
-      property(p, "LoadState") == "masked" || property(p, "UnitFileState").rfind("masked", 0) == 0;
+      property(p, "LoadState") == "masked" || property(p, "UnitFileState").starts_with("masked");
   const std::string active = property(p, "ActiveState"), file = property(p, "UnitFileState");
   const bool running = active == "active" || active == "activating" || active == "reloading";
   if (masked) {

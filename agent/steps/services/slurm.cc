@@ -150,7 +150,7 @@ Result<bool> wants_drain(const Json& params) {
 // True if the node was drained for a reason other than `only_reason` and must therefore not be resumed.
 bool left_alone(const NodeState& now, const Json& params) {
   const std::string only = text_of(params, "only_reason");
-  return !only.empty() && now.reason.rfind(only, 0) != 0;
+  return !only.empty() && !now.reason.starts_with(only);
 }
 
 // True if a retry may succeed: a node that is resumed after a restart (`only_reason`) may have to wait until

@@ -39,7 +39,7 @@ bool names_servers(const std::string& directive) {
 
 // True for folders that running programs write to: a removed file would be written again.
 bool is_written_again(const std::string& folder) {
-  return folder.rfind("/run/", 0) == 0 || folder.rfind("/var/run/", 0) == 0;
+  return folder.starts_with("/run/") || folder.starts_with("/var/run/");
 }
 
 // Finds which of chrony's files must change, and the wanted text of each.

@@ -32,7 +32,7 @@ std::string key_of(const std::string& argument) {
 // True for arguments that decide what is booted, or that muster itself uses.
 bool is_ours(const std::string& key) {
   return key == "root" || key == "rootfstype" || key == "init" || key == "ro" || key == "rw" ||
-         key.rfind("muster.", 0) == 0;
+         key.starts_with("muster.");
 }
 
 Result<WantedKernelCommandLine> wanted_kernel_command_line(const Json& params) {
@@ -80,14 +80,14 @@ std::vector<std::string> edited(const WantedKernelCommandLine& want, const std::
 // "options ..." of a boot entry.
 std::string entry_options(const std::string& entry) {
   for (const auto& line : lines_of(entry))
-    if (line.rfind("options ", 0) == 0) return line.substr(8);
+    if (line.starts_with("options ")) return line.substr(8);
   return "";
 }
 
 std::string with_options(const std::string& entry, const std::vector<std::string>& options) {
   std::string out;
   for (const auto& line : lines_of(entry))
-    out += (line.rfind("options ", 0) == 0 ? "options " + join(options, " ") : line) + "\n";
+    out += (line.starts_with("options ") ? "options " + join(options, " ") : line) + "\n";
   return out;
 }
 
@@ -149,11 +149,11 @@ OwnFile earlier_grub_file(const WantedKernelCommandLine& want) {
 std::string menu_diff(const Files& files, const WantedKernelCommandLine& want) {
   bool linux = false;
   for (const auto& line : lines_of(files.read("/boot/grub/grub.cfg").value_or(""))) {
-    linux = linux || line.rfind("### BEGIN /etc/grub.d/10_linux", 0) == 0;
+    linux = linux || line.starts_with("### BEGIN /etc/grub.d/10_linux");
     std::string blanks = line;
     std::replace(blanks.begin(), blanks.end(), '\t', ' ');
     auto now = words(blanks);
-    if (!linux || now.size() < 2 || now[0].rfind("linux", 0) != 0) continue;
+    if (!linux || now.size() < 2 || !now[0].starts_with("linux")) continue;
     now.erase(now.begin(), now.begin() + 2);  // the command and the kernel's path
     return edited(want, now) == now ? "" : "GRUB's menu has other arguments than declared: " + join(now, " ");
   }

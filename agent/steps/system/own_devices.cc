@@ -65,7 +65,7 @@ Result<std::string> right_entry(const Files& files, const std::string& entry) {
   for (const auto& line : lines_of(entry)) {
     auto words = split(line, ' ');
     for (auto& word : words) {
-      if (words.front() != "options" || word.rfind("root=", 0) != 0 || !is_by_label(word.substr(5))) continue;
+      if (words.front() != "options" || !word.starts_with("root=") || !is_by_label(word.substr(5))) continue;
       TRY(const std::string root, own_root(files));
       TRY(const std::string guid, guid_of(files, root));
       word = "root=PARTUUID=" + guid;
@@ -81,7 +81,7 @@ std::string slot_of(const Files& files) { return read_image_record(files).slot; 
 // True if the system was booted by a label. Only then must the ESP be mounted.
 bool boots_by_label(const Files& files) {
   for (const auto& line : devices_by_label(files))
-    if (line.rfind("root=", 0) == 0) return true;
+    if (line.starts_with("root=")) return true;
   return false;
 }
 

@@ -62,7 +62,7 @@ Result<std::string> own_root(const Files& files) {
   const std::string root = kernel_argument(files.read_line("/proc/cmdline"), "root");
   const std::string kind = "root=PARTUUID=";
   const std::string is = entry ? "/ is mounted from " + entry->source : "/ is not mounted";
-  if (root.rfind(kind, 0) != 0) return unknown(files, is + (root.empty() ? "" : ", " + root));
+  if (!root.starts_with(kind)) return unknown(files, is + (root.empty() ? "" : ", " + root));
   const auto all = partition_bearers(files, root.substr(kind.size()));
   if (all.empty()) return unknown(files, fmt::format("{}, and no partition matches {}", is, root));
   if (all.size() > 1) return unknown(files, root + " matches " + join(all, " and "));

@@ -17,7 +17,7 @@ bool has_hypervisor(const Files& files) {
   if (!text.ok()) return false;
   bool seen = false;
   for (const auto& line : steps::lines_of(*text)) {
-    if (line.rfind("flags", 0) != 0) continue;
+    if (!line.starts_with("flags")) continue;
     seen = true;
     if ((line + " ").find(" hypervisor ") == std::string::npos) return false;
   }
@@ -67,7 +67,7 @@ std::optional<StandinGpus> standin_gpus(const Files& files) {
     return std::nullopt;
   std::optional<StandinGpus> found;
   for (const auto& text : oem_strings(files)) {
-    if (text.rfind("muster-lab-gpus/", 0) != 0) continue;
+    if (!text.starts_with("muster-lab-gpus/")) continue;
     if (found) return std::nullopt;
     found = standin_from_text(text);
     if (!found) return std::nullopt;

@@ -120,7 +120,7 @@ Status effective(const Settings& have, const Json& params) {
     // Lists are printed with one element per line; only the first line is compared.
     if (it == have.end()) return fail(Code::failed, "sshd has no setting " + name);
     const std::string want = canonical(sshd_value(value));
-    if (canonical(it->second) != want && want.rfind(canonical(it->second) + " ", 0) != 0)
+    if (canonical(it->second) != want && !want.starts_with(canonical(it->second) + " "))
       return fail(Code::failed, "the effective value of " + name + " is '" + it->second + "', not '" +
                                     sshd_value(value) + "'");
   }
@@ -140,7 +140,7 @@ Status keeps_logins(StepContext& context, const Json& params) {
   for (const auto& line : lines_of(context.files.read("/etc/passwd").value_or(""))) {
     const auto user = find_user(context.files, line.substr(0, line.find(':')));
     if (!user || context.files.read(user->home + "/.ssh/authorized_keys").value_or("").empty()) continue;
-    if (password_field(context.files, user->name).rfind('!', 0) == 0) shut.push_back(user->name);
+    if (password_field(context.files, user->name).starts_with('!')) shut.push_back(user->name);
   }
   if (shut.empty()) return Ok{};
   return fail(Code::conflict,
@@ -175,7 +175,7 @@ Status answers(const Json& params) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (std::chrono::steady_clock::now() < until) {
     TRY(const TcpAnswer answer, tcp_probe("127.0.0.1", static_cast<uint16_t>(port), 10 * kSecond, true));
-    if (answer.banner.rfind("SSH-2.0", 0) == 0) return Ok{};
+    if (answer.banner.starts_with("SSH-2.0")) return Ok{};
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
   return fail(Code::failed, "the SSH server no longer responds");

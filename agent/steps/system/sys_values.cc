@@ -62,7 +62,7 @@ Result<WantedSysValues> wanted_sys_values(const Json& params) {
   std::string lines = "# Written by muster.\n";
   for (const auto& [path, value] : object_of(params, "values").items()) {
     const std::string text = value.is_string() ? value.get<std::string>() : "";
-    if (path.rfind("/sys/", 0) != 0 || path.find_first_of(" \t\n%") != std::string::npos ||
+    if (!path.starts_with("/sys/") || path.find_first_of(" \t\n%") != std::string::npos ||
         path.find("..") != std::string::npos)
       return fail(Code::invalid, fmt::format("sys_values: '{}' is not a path below /sys", path));
     if (text.empty() || text.find_first_of("\n%") != std::string::npos)

@@ -34,7 +34,7 @@ std::string plain_word(const std::string& text) {
 std::string unknown_name(const std::string& mac) { return kUnknown + normal_mac(mac); }
 
 std::string mac_of_unknown(const std::string& name) {
-  if (name.rfind(kUnknown, 0) != 0) return "";
+  if (!name.starts_with(kUnknown)) return "";
   const std::string mac = name.substr(sizeof kUnknown - 1);
   return is_mac(mac) && name == unknown_name(mac) ? mac : "";
 }

@@ -52,7 +52,7 @@ std::string random_password() { return "m1" + random_hex(12); }
 std::string install_record_name(const std::string& node) { return kRecord + node; }
 
 std::string node_of_install_record(const std::string& secret) {
-  return secret.rfind(kRecord, 0) == 0 ? secret.substr(std::strlen(kRecord)) : "";
+  return secret.starts_with(kRecord) ? secret.substr(std::strlen(kRecord)) : "";
 }
 
 MUSTER_RECORD(InstallRecord, server, image, os, address, user, old_host_key, opt(old_boot_id), key, stage,

@@ -247,7 +247,7 @@ void PowerService::add_known(const std::string& node, PowerTarget& target) const
   target.state = files_.root();
   for (const auto& [name, pin] : pins_) {
     if (name == node && target.pin_sha256.empty()) target.pin_sha256 = pin;
-    if (name != node && pin.rfind("server:", 0) == 0) target.servers_of_others.emplace(pin, name);
+    if (name != node && pin.starts_with("server:")) target.servers_of_others.emplace(pin, name);
   }
 }
 

@@ -72,7 +72,7 @@ Result<Imported> import_gpu_burn(const std::string& text) {
   if (!count || *count < 1)
     return fail(Code::invalid, "gpu-burn output: the verdict does not state the number of GPUs");
   for (const auto& line : lines_of(text))
-    if (line.rfind("Couldn't init a GPU", 0) == 0) out.problems.push_back(line);
+    if (line.starts_with("Couldn't init a GPU")) out.problems.push_back(line);
   const auto idle = idle_gpus(text, std::min(static_cast<size_t>(*count), lines.size()));
   size_t judged = 0;
   for (size_t i = 1; i < lines.size() && judged < static_cast<size_t>(*count); ++i) {
@@ -96,7 +96,7 @@ Result<Imported> import_gpu_burn(const std::string& text) {
                                  ? fmt::format("GPU {} had {:.0f} errors", gpu, value)
                                  : fmt::format("GPU {} had more errors than its counter can hold", gpu));
   const size_t name = text.find(": "), end = text.find(" (UUID");
-  const bool named = text.rfind("GPU 0: ", 0) == 0 && end != std::string::npos && name < end;
+  const bool named = text.starts_with("GPU 0: ") && end != std::string::npos && name < end;
   out.title = fmt::format("{:.0f} GPUs{}", *count, named ? ", " + text.substr(name + 2, end - name - 2) : "");
   return out;
 }

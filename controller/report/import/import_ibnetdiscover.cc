@@ -54,7 +54,7 @@ Result<Fabric> read_fabric(const std::string& text) {
   size_t number = 0;
   for (const auto& line : lines_of(text)) {
     ++number;
-    if (line.rfind("Switch", 0) == 0 || line.rfind("Ca", 0) == 0) {
+    if (line.starts_with("Switch") || line.starts_with("Ca")) {
       const size_t quote = line.find('"'),
                    end = quote == std::string::npos ? quote : line.find('"', quote + 1);
       if (end == std::string::npos) return malformed(kIbnetdiscover, number, "the node has no identifier");

@@ -145,7 +145,7 @@ Result<Place> place_for_entry(const YamlNode& root, const std::vector<std::strin
   for (const YamlEntry& entry : root.entries)
     if (entry.line > nodes->line) end = std::min(end, static_cast<size_t>(entry.line) - 1);
   // Comments above the next key belong to that key.
-  while (end > first + 1 && (!says_something(lines[end - 1]) || lines[end - 1].rfind("...", 0) == 0)) --end;
+  while (end > first + 1 && (!says_something(lines[end - 1]) || lines[end - 1].starts_with("..."))) --end;
   return Place{end, lines[first].substr(0, dash)};
 }
 

@@ -96,7 +96,7 @@ void check_expect(const YamlNode& map, const std::string& path, std::vector<Spec
   for (const YamlEntry& entry : expect->entries) {
     const std::string where = path + ".expect." + entry.key;
     const bool said = std::any_of(errors.begin(), errors.end(),
-                                  [&](const SpecError& error) { return error.path.rfind(where, 0) == 0; });
+                                  [&](const SpecError& error) { return error.path.starts_with(where); });
     if (said || !entry.value.is_map()) continue;
     if (const Status fine = check_limit(entry.key, to_json(entry.value)); !fine.ok())
       errors.push_back({entry.line, entry.column, where, fine.error().message});

@@ -153,7 +153,7 @@ void SpecReader::read_key(const YamlNode& at, const std::string& path) {
   if (at.text.find_first_of("\r\n") != std::string::npos) return error(at, path, "a key must be on one line");
   const size_t space = at.text.find(' ');
   const std::string type = at.text.substr(0, space);
-  if (type.rfind("-----BEGIN", 0) == 0)
+  if (type.starts_with("-----BEGIN"))
     return error(at, path, "is a private key or a certificate; give the line from the .pub file");
   if (std::find(types.begin(), types.end(), type) == types.end()) {
     const std::string near = nearest_spelling(type, types);
@@ -258,7 +258,7 @@ void SpecReader::read_leads(const YamlEntry& role, const std::vector<std::string
                                        role.key, item.text)
                          : fmt::format("role '{}' has no playbook '{}' to lead, did you mean '{}'?", role.key,
                                        item.text, near));
-    } else if (item.text.rfind("storage-", 0) == 0) {
+    } else if (item.text.starts_with("storage-")) {
       error(item, path,
             "a storage section is led by its server (engines nfs, moosefs) or by the first node that holds "
             "its data, and a role cannot change that");

@@ -172,7 +172,7 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
                       "use 17, 3 or 8",
                       suite));
   const char* kind = out.driver == "ipmi" ? "guid:" : "sha256:";
-  if (bmc && !out.pin.empty() && out.pin.rfind(kind, 0) != 0)
+  if (bmc && !out.pin.empty() && !out.pin.starts_with(kind))
     error(*child(&power, "pin"), path + ".pin",
           fmt::format("the {} driver identifies a BMC by {}", out.driver,
                       out.driver == "ipmi" ? "its GUID (guid:...)" : "its certificate (sha256:...)"));
@@ -223,8 +223,7 @@ void SpecReader::read_hardware(const YamlNode* hardware, const std::string& path
     out.nics["any"] = static_cast<int>(integer(nics, "any", 0));
   std::string memory = text(hardware, "memory");
   if (memory.empty()) return;
-  if (memory.rfind(">=", 0) == 0)
-    memory.erase(0, std::min(memory.size(), memory.find_first_not_of("= >", 2)));
+  if (memory.starts_with(">=")) memory.erase(0, std::min(memory.size(), memory.find_first_not_of("= >", 2)));
   const Result<int64_t> bytes = parse_size(memory);
   if (bytes.ok())
     out.memory_bytes_min = *bytes;

@@ -30,7 +30,7 @@ void check_profile(const YamlNode& root, std::vector<SpecError>& errors) {
   for (size_t i = 0; steps && i < steps->items.size(); ++i) {
     const std::string path = fmt::format("steps[{}]", i);
     const YamlNode* module = steps->items[i].find("module");
-    if (module && module->is_text() && module->text.rfind("accept", 0) != 0)
+    if (module && module->is_text() && !module->text.starts_with("accept"))
       errors.push_back(
           {module->line, module->column, path + ".module",
            fmt::format("an acceptance profile measures and changes nothing: module '{}' is not allowed; use "

@@ -406,7 +406,7 @@ void SpecReader::check_order_of_networks() {
       if (item.text == "networks" && !user.empty())
         error(item, fmt::format("roles.{}.playbooks[{}]", role.key, i),
               fmt::format("must come before '{}', which uses the networks", user));
-      if (user.empty() && (item.text == "interconnect" || item.text.rfind("storage-", 0) == 0))
+      if (user.empty() && (item.text == "interconnect" || item.text.starts_with("storage-")))
         user = item.text;
     }
   }

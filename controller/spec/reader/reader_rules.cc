@@ -292,13 +292,13 @@ void SpecReader::check_mount(const YamlEntry& entry, const std::string& path, co
   if (storage.mount.empty()) return;
   const YamlNode& at = *child(&entry.value, "mount");
   const auto inside = [&](const std::string& outer) {
-    return storage.mount == outer || storage.mount.rfind(outer + "/", 0) == 0;
+    return storage.mount == outer || storage.mount.starts_with(outer + "/");
   };
   for (const std::string& folder : system)
     if (inside(folder))
       error(at, path + ".mount", fmt::format("{} is a folder of the operating system", folder));
   for (const StorageSpec& other : spec_.storage)
-    if (!other.mount.empty() && (inside(other.mount) || other.mount.rfind(storage.mount + "/", 0) == 0))
+    if (!other.mount.empty() && (inside(other.mount) || other.mount.starts_with(storage.mount + "/")))
       error(at, path + ".mount",
             fmt::format("{} and {} of storage '{}' overlap", storage.mount, other.mount, other.name));
 }

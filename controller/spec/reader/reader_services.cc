@@ -100,7 +100,7 @@ void SpecReader::read_proxy(const YamlNode* network) {
   each_text(
       none, "network.no_proxy",
       [this](const YamlNode& at, const std::string& path) {
-        const std::string name = at.text.substr(at.text.rfind('.', 0) == 0 ? 1 : 0);
+        const std::string name = at.text.substr(at.text.starts_with('.') ? 1 : 0);
         if (!parse_ipv4(at.text) && !is_dns_name(name) && !parse_cidr(at.text).ok())
           return error(at, path,
                        fmt::format("'{}' is not a host name, a domain such as .example, an address or a "

@@ -35,8 +35,8 @@ std::optional<double> number(const std::string& word) {
   if (word == "Yes" || word == "Enabled" || word == "Active") return 1;
   if (word == "No" || word == "Disabled" || word == "Not Active") return 0;
   char* end = nullptr;
-  const double value = word.rfind("0x", 0) == 0 ? static_cast<double>(std::strtoull(word.c_str(), &end, 16))
-                                                : std::strtod(word.c_str(), &end);
+  const double value = word.starts_with("0x") ? static_cast<double>(std::strtoull(word.c_str(), &end, 16))
+                                              : std::strtod(word.c_str(), &end);
   if (word.empty() || *end != '\0' || !std::isfinite(value)) return {};
   return value;
 }

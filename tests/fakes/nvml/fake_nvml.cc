@@ -158,7 +158,7 @@ API int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, P
   const std::string mine = "process " + number_of(device) + " ";
   std::vector<Process> all;
   for (const auto& [key, value] : read_state().values)
-    if (key.rfind(mine, 0) == 0)
+    if (key.starts_with(mine))
       all.push_back({static_cast<unsigned>(std::stoul(key.substr(mine.size()))), value, ~0u, ~0u});
   const bool fits = all.size() <= *count;
   for (unsigned i = 0; fits && i < all.size(); ++i) list[i] = all[i];

@@ -115,7 +115,7 @@ struct Host : Process {
         runs.back() = !runs.back();
       } else if (line == "fi") {
         runs.pop_back();
-      } else if (line.rfind("menuentry ", 0) == 0) {
+      } else if (line.starts_with("menuentry ")) {
         in_entry = true;
         if (now) menu += line + "\n";
       } else if (std::smatch set; std::regex_match(line, set, std::regex(R"(set (\w+)=(\S*))"))) {
@@ -134,7 +134,7 @@ struct Host : Process {
   std::string next_entry() const {
     std::istringstream lines(get("/boot/grub/grubenv"));
     for (std::string line; std::getline(lines, line);)
-      if (line.rfind("next_entry=", 0) == 0) return line.substr(11);
+      if (line.starts_with("next_entry=")) return line.substr(11);
     return "";
   }
   void set_env(const std::string& text) const {
@@ -150,7 +150,7 @@ struct Host : Process {
   }
   bool called(const std::string& program) const {
     return std::any_of(programs.begin(), programs.end(),
-                       [&](const std::string& p) { return p.rfind(program, 0) == 0; });
+                       [&](const std::string& p) { return p.starts_with(program); });
   }
 
   Result<Output> run(const Command& c) override {

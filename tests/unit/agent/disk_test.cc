@@ -100,7 +100,7 @@ TEST_CASE("disks of a GPU server: identity, place, transport, use") {
   CHECK(sata.transport == "sata");
   CHECK(sata.serial == "S3Z2NB0K");
   CHECK(sata.wwid == "naa.5002538e40000001");
-  CHECK(sata.content.rfind("unreadable", 0) == 0);  // it has no device file here
+  CHECK(sata.content.starts_with("unreadable"));  // it has no device file here
   CHECK_FALSE(sata.blank);
   CHECK(sata.content_hash.empty());
 }

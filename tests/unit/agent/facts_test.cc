@@ -99,7 +99,7 @@ TEST_CASE("identity: what is written is read back, and secrets are private") {
   REQUIRE(write_credentials(files, "/run/muster", {"KEY", "CERT", "CA"}).ok());
   CHECK(read_config(files, "/run/muster")->mode == wire::Mode::ram);
   CHECK(read_credentials(files, "/run/muster")->key_pem == "KEY");
-  CHECK(m.snapshot().at("/run/muster/agent.key").rfind("100600 ", 0) == 0);
+  CHECK(m.snapshot().at("/run/muster/agent.key").starts_with("100600 "));
 }
 
 TEST_CASE("identity: the kernel command line names everything or nothing happens") {

@@ -95,7 +95,7 @@ struct System : Process {
   }
   bool called(const std::string& program) const {
     return std::any_of(programs.begin(), programs.end(),
-                       [&](const std::string& p) { return p.rfind(program, 0) == 0; });
+                       [&](const std::string& p) { return p.starts_with(program); });
   }
   bool left_files() const {
     return files.exists("/run/muster-kexec/vmlinuz") || files.exists("/run/muster-kexec/initrd");

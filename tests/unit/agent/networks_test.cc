@@ -88,7 +88,7 @@ TEST_CASE("networks: rails are the other ports in PCI order, written for network
   const size_t calls = n.machine.calls.size();
   REQUIRE(n.apply().ok());
   CHECK(std::none_of(n.machine.calls.begin() + static_cast<long>(calls), n.machine.calls.end(),
-                     [](const std::string& call) { return call.rfind("networkctl", 0) == 0; }));
+                     [](const std::string& call) { return call.starts_with("networkctl"); }));
 }
 
 TEST_CASE("networks: what the kernel has counts, not the files", "[networks]") {

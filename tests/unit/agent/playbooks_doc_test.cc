@@ -75,7 +75,7 @@ std::string condition(const PlaybookStep& step) {
 // Acceptance profiles repeat one another's steps, and docs/acceptance.md has what they measure.
 std::string playbook_text(const Playbook& playbook, const std::string& file) {
   std::string out = fmt::format("### {}\n{} (`{}`)\n\n", playbook.name, one_line(playbook.help), file);
-  if (file.rfind("playbooks/acceptance/", 0) == 0) return out;
+  if (file.starts_with("playbooks/acceptance/")) return out;
   for (const auto& step : playbook.steps) {
     const std::string verify =
         step.verify.is_object() ? ", then `" + step.verify.value("module", "") + "`" : "";

@@ -88,7 +88,7 @@ TEST_CASE("ssh_probe: a busy node has a minute for its banner, and the program i
   const std::string option = "ConnectTimeout=";
   DurationMs connect = 0;
   for (const auto& word : process.argv)
-    if (word.rfind(option, 0) == 0) connect = std::stoi(word.substr(option.size())) * kSecond;
+    if (word.starts_with(option)) connect = std::stoi(word.substr(option.size())) * kSecond;
   CHECK(connect >= kMinute);
   CHECK(process.deadline >= 2 * connect);  // the connection, and the banner after it
 }

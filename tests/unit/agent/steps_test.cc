@@ -66,7 +66,7 @@ struct PowerCut : Process {
   Result<Output> run(const Command& command) override {
     std::string words;
     for (const auto& word : command.argv) words += (words.empty() ? "" : " ") + word;
-    if (words.rfind(at, 0) == 0) throw Off();
+    if (words.starts_with(at)) throw Off();
     return machine.run(command);
   }
 };

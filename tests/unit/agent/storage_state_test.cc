@@ -64,7 +64,7 @@ struct Node {
   }
   size_t requested() const {
     return static_cast<size_t>(std::count_if(machine.calls.begin(), machine.calls.end(),
-                                             [](const auto& call) { return call.rfind("stat ", 0) == 0; }));
+                                             [](const auto& call) { return call.starts_with("stat "); }));
   }
 };
 
@@ -182,7 +182,7 @@ TEST_CASE("storage state: MooseFS' master is queried for its chunks, once a minu
   REQUIRE(node.machine.files().remove("/mfs/servers").ok());  // it answers, and says nothing of chunks
   CHECK(node.of("moosefs", 240)["silent"] == true);
   CHECK(std::count_if(node.machine.calls.begin(), node.machine.calls.end(),
-                      [](const auto& call) { return call.rfind("mfscli ", 0) == 0; }) == 5);
+                      [](const auto& call) { return call.starts_with("mfscli "); }) == 5);
 }
 
 TEST_CASE("storage state: a monitor is queried for Ceph's health; nodes that only hold data are not") {

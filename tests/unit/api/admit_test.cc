@@ -11,7 +11,7 @@
 #include "tests/unit/plan/fixture.h"
 
 using namespace muster;
-using api::Door;
+using api::Listener;
 using testing::Controller;
 
 namespace {
@@ -25,7 +25,7 @@ struct Cluster : Controller {
     std::string spec = testing::kSpec;
     const std::string books = "[ base, storage, shared ]";
     spec.replace(spec.find(books), books.size(), "[ base ]");
-    REQUIRE(call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+    REQUIRE(call(Listener::local, "PUT", "/v1/spec", spec).status == 200);
   }
   void build_image() {
     ImageManifest image;
@@ -73,7 +73,7 @@ struct Cluster : Controller {
     join.token = token;
     join.csr_pem = pki::make_csr(pki::make_key().value(), join.node).value();
     join.boot_id = "boot-1";
-    const auto joined = call(Door::tls, "POST", "/agent/v1/join", wire::to_json(join).dump());
+    const auto joined = call(Listener::tls, "POST", "/agent/v1/join", wire::to_json(join).dump());
     REQUIRE(joined.status == 200);
     const auto reply = wire::join_reply_from_json(parse_json(joined.body).value()).value();
     return pki::read_certificate(reply.certificate_pem).value();
@@ -84,10 +84,10 @@ struct Cluster : Controller {
       event.seq = ++seq_;
       batch.events.push_back(event);
     }
-    return call(Door::tls, signed_by(who, "POST", "/agent/v1/events", wire::to_json(batch).dump()));
+    return call(Listener::tls, signed_by(who, "POST", "/agent/v1/events", wire::to_json(batch).dump()));
   }
   Json orders(const pki::CertificateInfo& who) {
-    const auto answer = call(Door::tls, signed_by(who, "GET", "/agent/v1/orders?boot=boot-1&have="));
+    const auto answer = call(Listener::tls, signed_by(who, "GET", "/agent/v1/orders?boot=boot-1&have="));
     REQUIRE(answer.status == 200);
     return parse_json(answer.body).value()["orders"];
   }
@@ -111,13 +111,15 @@ struct Cluster : Controller {
     settle();
     return who;
   }
-  Json get(const std::string& target) { return parse_json(call(Door::local, "GET", target).body).value(); }
+  Json get(const std::string& target) {
+    return parse_json(call(Listener::local, "GET", target).body).value();
+  }
   HttpResponse admit(Json body) {
     const Json base = {
         {"name", "node04"}, {"like", "node03"}, {"mac", kMac}, {"power_address", "10.20.1.14"}};
     Json request = base;
     if (body.is_object()) request.update(body);
-    return call(Door::local, "POST", "/v1/nodes/admit", request.dump());
+    return call(Listener::local, "POST", "/v1/nodes/admit", request.dump());
   }
 
  private:
@@ -141,12 +143,12 @@ TEST_CASE("discovery is off until an operator switches it on, and is never on wi
           "[api][admit]") {
   Cluster c;
   CHECK(c.get("/v1/nodes")["discover_until"] == 0);
-  CHECK(c.call(Door::boot, "GET", std::string("/boot/") + kMac + ".ipxe").body == "#!ipxe\nexit 1\n");
-  const auto refused = c.call(Door::local, "POST", "/v1/nodes/discover", R"({"on": true})");
+  CHECK(c.call(Listener::boot, "GET", std::string("/boot/") + kMac + ".ipxe").body == "#!ipxe\nexit 1\n");
+  const auto refused = c.call(Listener::local, "POST", "/v1/nodes/discover", R"({"on": true})");
   CHECK(refused.status == 422);
   CHECK(says(refused, "image 'cpu'"));
-  CHECK(c.call(Door::local, "POST", "/v1/nodes/discover", R"({"on": true, "for_ms": -5})").status == 422);
-  CHECK(c.call(Door::local, "POST", "/v1/nodes/discover", R"({"on": false})").status == 200);
+  CHECK(c.call(Listener::local, "POST", "/v1/nodes/discover", R"({"on": true, "for_ms": -5})").status == 422);
+  CHECK(c.call(Listener::local, "POST", "/v1/nodes/discover", R"({"on": false})").status == 200);
   CHECK(c.get("/v1/nodes")["discover_until"] == 0);
 }
 
@@ -162,13 +164,12 @@ TEST_CASE("an undeclared machine shows its inventory and can do nothing else", "
   CHECK(machine["facts"]["disks"].size() == 4);
   CHECK(list["nodes"].size() == 3);  // it is no node
   CHECK(c.get("/v1/nodes/" + kName)["facts"]["system"]["serial"] == "SN04");
-  CHECK(c.call(Door::tls, c.signed_by(who, "GET", "/agent/v1/files/muster-agent")).status == 403);
+  CHECK(c.call(Listener::tls, c.signed_by(who, "GET", "/agent/v1/files/muster-agent")).status == 403);
   // No plan can name it.
-  CHECK(
-      c.call(Door::local, "POST", "/v1/plan", Json{{"kind", "reimage"}, {"nodes", {kName}}}.dump()).status ==
-      422);
+  CHECK(c.call(Listener::local, "POST", "/v1/plan", Json{{"kind", "reimage"}, {"nodes", {kName}}}.dump())
+            .status == 422);
   c.on_reactor([&] { c.services().discovery.off(); });
-  CHECK(c.call(Door::tls, c.signed_by(who, "GET", "/agent/v1/orders?boot=boot-1&have=")).status == 403);
+  CHECK(c.call(Listener::tls, c.signed_by(who, "GET", "/agent/v1/orders?boot=boot-1&have=")).status == 403);
   CHECK(c.send(who, {}).status == 403);
   CHECK(c.get("/v1/nodes")["unknown_machines"].size() == 1);  // what was seen is still known
 }
@@ -182,11 +183,11 @@ TEST_CASE(
   Json evil = facts();
   evil["disks"][0]["model"] = "secret:bmc";
   const auto who = c.show_up(evil);
-  CHECK(c.call(Door::local, "GET", "/v1/nodes/" + kName).status == 404);
+  CHECK(c.call(Listener::local, "GET", "/v1/nodes/" + kName).status == 404);
   const Json data = {{"ok", true}, {"code", ""}, {"message", ""}, {"result", facts()}};
   REQUIRE(c.send(who, {{0, 0, "0/made-up#1", "finished", data}}).status == 200);
   c.settle();
-  CHECK(c.call(Door::local, "GET", "/v1/nodes/" + kName).status == 404);
+  CHECK(c.call(Listener::local, "GET", "/v1/nodes/" + kName).status == 404);
 }
 
 TEST_CASE("an admitted machine is a node of a new revision with its inventory, and its old self is gone",
@@ -212,7 +213,7 @@ TEST_CASE("an admitted machine is a node of a new revision with its inventory, a
   CHECK(node["state"] == "discovered");
   // One plan, for it alone, from what was found.
   const Json plan =
-      parse_json(c.call(Door::local, "POST", "/v1/plan", R"({"nodes": ["node04"]})").body).value();
+      parse_json(c.call(Listener::local, "POST", "/v1/plan", R"({"nodes": ["node04"]})").body).value();
   CHECK(plan["kind"] == "install");
   CHECK(plan["nodes"] == Json::array({"node04"}));
   CHECK(plan["text"].get<std::string>().find("OS04") != std::string::npos);
@@ -224,8 +225,8 @@ TEST_CASE("an admitted machine is a node of a new revision with its inventory, a
   // Its first certificate opens nothing any more.
   c.settle();
   CHECK(c.get("/v1/nodes")["unknown_machines"].empty());
-  CHECK(c.call(Door::local, "GET", "/v1/nodes/" + kName).status == 404);
-  CHECK(c.call(Door::tls, c.signed_by(who, "GET", "/agent/v1/orders?boot=boot-1&have=")).status == 401);
+  CHECK(c.call(Listener::local, "GET", "/v1/nodes/" + kName).status == 404);
+  CHECK(c.call(Listener::tls, c.signed_by(who, "GET", "/agent/v1/orders?boot=boot-1&have=")).status == 401);
 }
 
 TEST_CASE("an admission that cannot work says why and stores nothing", "[api][admit]") {

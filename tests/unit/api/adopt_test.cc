@@ -7,7 +7,7 @@
 #include "tests/unit/plan/fixture.h"
 
 using namespace muster;
-using api::Door;
+using api::Listener;
 using testing::Controller;
 
 namespace {
@@ -26,7 +26,7 @@ struct Cluster : Controller {
     std::string spec = testing::kSpec;
     const std::string books = "[ base, storage, shared ]";
     spec.replace(spec.find(books), books.size(), "[ base ]");
-    REQUIRE(call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+    REQUIRE(call(Listener::local, "PUT", "/v1/spec", spec).status == 200);
   }
   HttpResponse adopt(Json change = Json::object()) {
     Json host = {{"name", "spare01"}, {"like", "node03"}, {"host", "10.20.0.31"},
@@ -39,9 +39,11 @@ struct Cluster : Controller {
   }
   HttpResponse adopt_all(const std::vector<Json>& hosts, const std::string& digest = "") {
     const Json request = {{"hosts", hosts}, {"digest", digest}};
-    return call(Door::local, "POST", "/v1/nodes/adopt", request.dump());
+    return call(Listener::local, "POST", "/v1/nodes/adopt", request.dump());
   }
-  Json get(const std::string& target) { return parse_json(call(Door::local, "GET", target).body).value(); }
+  Json get(const std::string& target) {
+    return parse_json(call(Listener::local, "GET", target).body).value();
+  }
   Json good(const HttpResponse& answer) {
     INFO(answer.body);
     REQUIRE(answer.status == 200);
@@ -55,7 +57,7 @@ struct Cluster : Controller {
     join.boot_id = "boot-31";
     join.mode = mode;
     join.product_uuid = "uuid-31";
-    return call(Door::tls, "POST", "/agent/v1/join", wire::to_json(join).dump());
+    return call(Listener::tls, "POST", "/agent/v1/join", wire::to_json(join).dump());
   }
 };
 
@@ -80,7 +82,7 @@ TEST_CASE("a host is planned without anything being stored, and declared when th
   CHECK(c.good(c.adopt())["digest"] ==
         planned["digest"]);  // looking once more changes nothing about what is approved
   CHECK(c.get("/v1/spec")["revision"] == 1);
-  CHECK(c.call(Door::local, "GET", "/v1/nodes/spare01").status == 404);
+  CHECK(c.call(Listener::local, "GET", "/v1/nodes/spare01").status == 404);
   CHECK(c.get("/v1/nodes/spare01/adopt")["declared"] == false);
 
   const std::string digest = planned["digest"].get<std::string>();
@@ -96,7 +98,7 @@ TEST_CASE("a host is planned without anything being stored, and declared when th
 
   REQUIRE(c.join(ticket["tokens"]["spare01"].get<std::string>(), pki::make_key().value()).status == 200);
   const Json again =
-      c.good(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"));
+      c.good(c.call(Listener::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"));
   CHECK(again["digest"] == digest);  // what was approved is what runs
 }
 
@@ -130,7 +132,7 @@ TEST_CASE(
   Cluster c;
   const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
   const std::string text = c.get("/v1/spec")["text"].get<std::string>();
-  REQUIRE(c.call(Door::local, "PUT", "/v1/spec", text + "# later\n").status == 200);
+  REQUIRE(c.call(Listener::local, "PUT", "/v1/spec", text + "# later\n").status == 200);
   CHECK(c.adopt({{"digest", digest}}).status == 409);
   const Json planned = c.good(c.adopt());
   c.good(c.adopt({{"digest", planned["digest"]}}));
@@ -189,26 +191,26 @@ TEST_CASE("an adoption that cannot work says why and stores nothing", "[api][ado
   c.start_a_run("node01");
   expect({{"digest", digest}}, 409, "is under way");
   CHECK(c.get("/v1/spec")["revision"] == 1);
-  CHECK(c.call(Door::local, "GET", "/v1/nodes/spare01").status == 404);
+  CHECK(c.call(Listener::local, "GET", "/v1/nodes/spare01").status == 404);
 }
 
 TEST_CASE("only operators adopt, and only they get the agent program that way", "[api][adopt]") {
   Cluster c;
   for (const auto& [method, path] : std::vector<std::pair<std::string, std::string>>{
            {"POST", "/v1/nodes/adopt"}, {"GET", "/v1/nodes/spare01/adopt"}, {"GET", "/v1/agent"}}) {
-    CHECK(c.call(Door::tls, method, path, "{}").status == 401);
-    CHECK(c.call(Door::boot, method, path, "{}").status >= 400);
+    CHECK(c.call(Listener::tls, method, path, "{}").status == 401);
+    CHECK(c.call(Listener::boot, method, path, "{}").status >= 400);
   }
-  CHECK(c.call(Door::local, "GET", "/v1/agent").file != "");
+  CHECK(c.call(Listener::local, "GET", "/v1/agent").file != "");
 }
 
 TEST_CASE("an adopted node needs no image, power or RAM system from the controller", "[api][adopt]") {
   Cluster c;
   const std::string digest = c.good(c.adopt())["digest"].get<std::string>();
   c.good(c.adopt({{"digest", digest}}));
-  CHECK(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "reimage", "nodes": ["spare01"]})").status ==
+  CHECK(c.call(Listener::local, "POST", "/v1/plan", R"({"kind": "reimage", "nodes": ["spare01"]})").status ==
         403);
-  const auto power = c.call(Door::local, "POST", "/v1/power/spare01/off");
+  const auto power = c.call(Listener::local, "POST", "/v1/power/spare01/off");
   CHECK(power.status == 422);
   CHECK(says(power, "without power"));
   const Json images = c.get("/v1/images");

@@ -5,7 +5,7 @@
 #include "tests/unit/plan/fixture.h"
 
 using namespace muster;
-using api::Door;
+using api::Listener;
 using testing::Controller;
 
 namespace {
@@ -19,14 +19,14 @@ struct Cluster : Controller {
     std::string spec = testing::kSpec;
     const std::string books = "[ base, storage, shared ]";
     spec.replace(spec.find(books), books.size(), "[ base ]");
-    REQUIRE(call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+    REQUIRE(call(Listener::local, "PUT", "/v1/spec", spec).status == 200);
     HardwareFacts facts = *testing::seen_in_ram("31").facts;
     const Json host = {{"name", "spare01"}, {"like", "node03"}, {"host", "10.20.0.31"},
                        {"port", 22},        {"user", "root"},   {"host_key", kKey},
                        {"address", ""},     {"joined", false},  {"facts", to_json(facts)}};
     Json request = {{"hosts", {host}}};
-    request["digest"] = good(call(Door::local, "POST", "/v1/nodes/adopt", request.dump()))["digest"];
-    good(call(Door::local, "POST", "/v1/nodes/adopt", request.dump()));
+    request["digest"] = good(call(Listener::local, "POST", "/v1/nodes/adopt", request.dump()))["digest"];
+    good(call(Listener::local, "POST", "/v1/nodes/adopt", request.dump()));
   }
   Json good(const HttpResponse& answer) {
     INFO(answer.body);
@@ -34,15 +34,16 @@ struct Cluster : Controller {
     return parse_json(answer.body).value();
   }
   std::string plan() {
-    return good(call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"))["digest"]
+    return good(call(Listener::local, "POST", "/v1/plan",
+                     R"({"kind": "adopt", "nodes": ["spare01"]})"))["digest"]
         .get<std::string>();
   }
-  void plan_another() { good(call(Door::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})")); }
+  void plan_another() { good(call(Listener::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})")); }
   HttpResponse approve(const std::string& digest) {
-    return call(Door::local, "POST", "/v1/plans/" + digest + "/approve", "{}");
+    return call(Listener::local, "POST", "/v1/plans/" + digest + "/approve", "{}");
   }
-  size_t runs() { return good(call(Door::local, "GET", "/v1/runs"))["runs"].size(); }
-  std::string spec() { return good(call(Door::local, "GET", "/v1/spec"))["text"].get<std::string>(); }
+  size_t runs() { return good(call(Listener::local, "GET", "/v1/runs"))["runs"].size(); }
+  std::string spec() { return good(call(Listener::local, "GET", "/v1/spec"))["text"].get<std::string>(); }
   // Until what was written before can be read.
   void settle() {
     for (int i = 0; i < 2; ++i) {
@@ -76,7 +77,7 @@ TEST_CASE("an approval starts one run, and none after that", "[api][approve]") {
   CHECK(c.plan() == digest);  // looking again changes nothing about what is approved
   REQUIRE(c.approve(digest).status == 200);
   CHECK(c.approve(digest).status == 409);
-  REQUIRE(c.call(Door::local, "POST", "/v1/runs/1/cancel").status == 200);
+  REQUIRE(c.call(Listener::local, "POST", "/v1/runs/1/cancel").status == 200);
   c.settle();
   const auto repeated = c.approve(digest);
   CHECK(repeated.status == 409);
@@ -96,7 +97,7 @@ TEST_CASE("a brief answer has all of a plan but its actions, and is approved lik
           "[api][approve]") {
   Cluster c;
   const auto request = [&c](const char* target) {
-    return c.good(c.call(Door::local, "POST", target, R"({"kind": "adopt", "nodes": ["spare01"]})"));
+    return c.good(c.call(Listener::local, "POST", target, R"({"kind": "adopt", "nodes": ["spare01"]})"));
   };
   Json whole = request("/v1/plan");
   const Json brief = request("/v1/plan?brief=1");
@@ -111,7 +112,7 @@ TEST_CASE("an approval used before a restart is used", "[api][approve]") {
   Cluster c;
   const std::string digest = c.plan();
   REQUIRE(c.approve(digest).status == 200);
-  REQUIRE(c.call(Door::local, "POST", "/v1/runs/1/cancel").status == 200);
+  REQUIRE(c.call(Listener::local, "POST", "/v1/runs/1/cancel").status == 200);
   c.settle();
   c.restart();
   CHECK(c.approve(digest).status == 409);
@@ -127,7 +128,7 @@ TEST_CASE("a plan of a world that changed is not carried out", "[api][approve]")
     std::string spec = c.spec();
     const std::string name = "cluster: ";
     spec.insert(spec.find(name), "# a remark\n");
-    REQUIRE(c.call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+    REQUIRE(c.call(Listener::local, "PUT", "/v1/spec", spec).status == 200);
     REQUIRE(c.plan() != digest);
   }
   SECTION("what was found in it is another disk") {
@@ -135,7 +136,7 @@ TEST_CASE("a plan of a world that changed is not carried out", "[api][approve]")
     REQUIRE(c.plan() != digest);
   }
   SECTION("an operator took the node out: no plan at all") {
-    REQUIRE(c.call(Door::local, "POST", "/v1/nodes/spare01/quarantine", "{}").status == 200);
+    REQUIRE(c.call(Listener::local, "POST", "/v1/nodes/spare01/quarantine", "{}").status == 200);
   }
   const auto refused = c.approve(digest);
   CHECK(refused.status == 409);
@@ -169,7 +170,7 @@ TEST_CASE("an approval stands when what changed makes no other plan", "[api][app
     c.on_reactor([&] { c.services().bringup.executor().set_node("node01", another_configuration); });
   }
   SECTION("an operator took another node out") {
-    REQUIRE(c.call(Door::local, "POST", "/v1/nodes/node01/quarantine", "{}").status == 200);
+    REQUIRE(c.call(Listener::local, "POST", "/v1/nodes/node01/quarantine", "{}").status == 200);
   }
   SECTION("and the plan has to be read again") {
     c.plan_another();
@@ -180,7 +181,7 @@ TEST_CASE("an approval stands when what changed makes no other plan", "[api][app
   CHECK(approved.status == 200);
   c.settle();
   CHECK(c.runs() == 1);
-  REQUIRE(c.call(Door::local, "POST", "/v1/runs/1/cancel").status == 200);
+  REQUIRE(c.call(Listener::local, "POST", "/v1/runs/1/cancel").status == 200);
   c.settle();
   CHECK(c.approve(digest).status == 409);  // it counted once all the same
   CHECK(c.runs() == 1);
@@ -246,13 +247,13 @@ TEST_CASE("a conflict says what is different, and what no plan depends on makes 
     return;
   }
   SECTION("an operator took it out") {
-    REQUIRE(c.call(Door::local, "POST", "/v1/nodes/spare01/quarantine", "{}").status == 200);
+    REQUIRE(c.call(Listener::local, "POST", "/v1/nodes/spare01/quarantine", "{}").status == 200);
     const auto refused = c.approve(digest);
     CHECK(refused.status == 409);
     CHECK(message_of(refused).find("(node spare01: it is now quarantined, not ") != std::string::npos);
   }
   SECTION("another spec is stored") {
-    REQUIRE(c.call(Door::local, "PUT", "/v1/spec", "# a remark\n" + c.spec()).status == 200);
+    REQUIRE(c.call(Listener::local, "PUT", "/v1/spec", "# a remark\n" + c.spec()).status == 200);
     const auto refused = c.approve(digest);
     CHECK(refused.status == 409);
     CHECK(message_of(refused).find("spec: revision 3 is now stored") != std::string::npos);
@@ -279,8 +280,8 @@ TEST_CASE("while plans are made the controller answers, and each who asked gets 
                            [&](Result<MadePlanPtr> made) { second.set_value(std::move(made)); });
   });
   begun.get_future().get();
-  CHECK(c.call(Door::local, "GET", "/v1/status").status == 200);
-  CHECK(c.call(Door::local, "GET", "/v1/nodes/spare01").status == 200);
+  CHECK(c.call(Listener::local, "GET", "/v1/status").status == 200);
+  CHECK(c.call(Listener::local, "GET", "/v1/nodes/spare01").status == 200);
   release.set_value();
   const auto adopted = first.get_future().get(), looked = second.get_future().get();
   REQUIRE(adopted.ok());

@@ -134,8 +134,8 @@ TEST_CASE("the RAM system is for an armed node's MAC only", "[api]") {
   CHECK(b.script() == kDisk);
   b.arm();
   CHECK(b.script("52:54:00:00:00:99") == kDisk);
-  CHECK(b.script().rfind("node01 ", 0) == 0);
-  CHECK(b.script("52-54-00-00-00-01").rfind("node01 ", 0) == 0);  // as iPXE writes it
+  CHECK(b.script().starts_with("node01 "));
+  CHECK(b.script("52-54-00-00-00-01").starts_with("node01 "));  // as iPXE writes it
   b.boot.disarm("node01");
   CHECK(b.script() == kDisk);
 }
@@ -464,8 +464,8 @@ TEST_CASE("undeclared machines are noted, and booted only while discovery is on"
   CHECK(b.script("52:54:00:00:00:99") == kDisk);
   CHECK(b.boot.unknown_macs().count("52:54:00:00:00:99") == 1);
   b.boot.discover_unknown(true);
-  CHECK(b.script("52:54:00:00:00:99").rfind("unknown-52:54:00:00:00:99 ", 0) == 0);
-  CHECK(b.script("52-54-00-00-00-9A").rfind("unknown-52:54:00:00:00:9a ", 0) == 0);
+  CHECK(b.script("52:54:00:00:00:99").starts_with("unknown-52:54:00:00:00:99 "));
+  CHECK(b.script("52-54-00-00-00-9A").starts_with("unknown-52:54:00:00:00:9a "));
   CHECK(b.script() == kDisk);            // declared and not armed: nothing changed for it
   CHECK(b.script("anything") == kDisk);  // no MAC, no name, no token
   CHECK(b.boot.unknown_macs().count("anything") == 0);

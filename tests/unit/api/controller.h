@@ -63,29 +63,29 @@ class Controller {
   }
   std::string state() const { return dir_.path("state"); }
 
-  HttpResponse call(api::Door door, HttpRequest request) {
+  HttpResponse call(api::Listener listener, HttpRequest request) {
     std::promise<HttpResponse> promise;
     auto answer = promise.get_future();
     REQUIRE(parse_target(request).ok());
     reactor_->post(
-        [&, request] { api::dispatch(services(), door, request, std::make_shared<Caught>(promise)); });
+        [&, request] { api::dispatch(services(), listener, request, std::make_shared<Caught>(promise)); });
     REQUIRE(answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
     return answer.get();
   }
-  HttpResponse call(api::Door door, const std::string& method, const std::string& target,
+  HttpResponse call(api::Listener listener, const std::string& method, const std::string& target,
                     const std::string& body = "") {
     HttpRequest request;
     request.method = method;
     request.target = target;
     request.body = body;
-    return call(door, std::move(request));
+    return call(listener, std::move(request));
   }
   // Sends it; the answer comes when it comes.
   struct Sent {
     std::promise<HttpResponse> promise = {};
     std::future<HttpResponse> answer = promise.get_future();
   };
-  std::unique_ptr<Sent> send(api::Door door, const std::string& method, const std::string& target,
+  std::unique_ptr<Sent> send(api::Listener listener, const std::string& method, const std::string& target,
                              const std::string& body = "") {
     HttpRequest request;
     request.method = method;
@@ -93,7 +93,8 @@ class Controller {
     request.body = body;
     REQUIRE(parse_target(request).ok());
     auto sent = std::make_unique<Sent>();
-    on_reactor([&] { api::dispatch(services(), door, request, std::make_shared<Caught>(sent->promise)); });
+    on_reactor(
+        [&] { api::dispatch(services(), listener, request, std::make_shared<Caught>(sent->promise)); });
     return sent;
   }
   // What is given to the workers from now on waits until then.

@@ -5,7 +5,7 @@
 #include "controller/link/event_log.h"
 
 using namespace muster;
-using api::Door;
+using api::Listener;
 
 namespace {
 
@@ -37,11 +37,11 @@ TEST_CASE("an event whose text is no UTF-8 reaches those who follow", "[api]") {
     HttpRequest request;
     request.target = "/v1/events?after=0";
     REQUIRE(parse_target(request).ok());
-    api::dispatch(c.services(), Door::local, request, std::make_shared<FirstPiece>(promise));
+    api::dispatch(c.services(), Listener::local, request, std::make_shared<FirstPiece>(promise));
   });
   REQUIRE(piece.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   CHECK(piece.get().find("cut in the middle: \xef\xbf\xbd") != std::string::npos);
-  CHECK(c.call(Door::local, "GET", "/v1/version").status == 200);
+  CHECK(c.call(Listener::local, "GET", "/v1/version").status == 200);
 }
 
 TEST_CASE("a task of the controller that throws ends only itself", "[api]") {
@@ -52,5 +52,5 @@ TEST_CASE("a task of the controller that throws ends only itself", "[api]") {
     throw std::runtime_error("meant to be");
   });
   thrown.get_future().get();
-  CHECK(c.call(Door::local, "GET", "/v1/version").status == 200);
+  CHECK(c.call(Listener::local, "GET", "/v1/version").status == 200);
 }

@@ -5,7 +5,7 @@
 #include "tests/unit/plan/fixture.h"
 
 using namespace muster;
-using api::Door;
+using api::Listener;
 using testing::Controller;
 
 namespace {
@@ -19,7 +19,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 // node01's inventory was under way when the controller ended; the one that comes back finds this spec.
 struct Upgraded : Controller {
   explicit Upgraded(const std::string& stored) {
-    REQUIRE(call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
+    REQUIRE(call(Listener::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
     start_a_run("node01");
     std::promise<void> written;
     on_reactor([&] {
@@ -47,7 +47,9 @@ struct Upgraded : Controller {
     on_reactor([&] { is = services().bringup.executor().active(); });
     return is;
   }
-  Json get(const std::string& target) { return parse_json(call(Door::local, "GET", target).body).value(); }
+  Json get(const std::string& target) {
+    return parse_json(call(Listener::local, "GET", target).body).value();
+  }
   bool problem() { return get("/v1/status")["problems"].contains("run"); }
   std::string state() { return get("/v1/runs")["runs"][0]["state"].get<std::string>(); }
   // The agent of node01 polls while it is at this order; whether the reply withdraws it.
@@ -78,17 +80,18 @@ TEST_CASE("a run is not continued while this version does not accept the stored 
   CHECK(c.get("/v1/nodes/node01")["state"] != "quarantined");
   CHECK_FALSE(c.stopped(c.order));  // whatever its agent is at goes on
   SECTION("an accepted one: the run goes on") {
-    REQUIRE(c.call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
+    REQUIRE(c.call(Listener::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
     CHECK(c.active());
     CHECK_FALSE(c.problem());
     CHECK(c.state() == "running");
     CHECK_FALSE(c.stopped(c.order));
     CHECK(c.stopped("7-1/node01/inventory#1"));
-    CHECK(c.call(Door::local, "PUT", "/v1/spec", refused() + "\n").status == 422);
+    CHECK(c.call(Listener::local, "PUT", "/v1/spec", refused() + "\n").status == 422);
   }
   SECTION("one that declares another machine in the node's place: the run is not continued") {
-    REQUIRE(c.call(Door::local, "PUT", "/v1/spec", replaced(testing::kSpec, "node[01-03]", "other[01-03]"))
-                .status == 200);
+    REQUIRE(
+        c.call(Listener::local, "PUT", "/v1/spec", replaced(testing::kSpec, "node[01-03]", "other[01-03]"))
+            .status == 200);
     c.settle();
     CHECK_FALSE(c.active());
     CHECK(c.problem());

@@ -1,4 +1,4 @@
-// A controller of real servers, and what only a lab's may do: each door, and what was stored before.
+// A controller of real servers, and what only a lab's may do: each listener, and what was stored before.
 #include "controller/bringup/bringup.h"
 #include "controller/ports/store.h"
 #include "controller/spec/lab_only.h"
@@ -9,7 +9,7 @@
 #include "tests/unit/plan/spec_text.h"
 
 using namespace muster;
-using api::Door;
+using api::Listener;
 using testing::Controller;
 using testing::muster_command;
 using testing::replaced;
@@ -26,18 +26,18 @@ std::string lab_spec() { return real_spec() + "lab:\n  smp: 1\n"; }
 struct Real : Controller {
   // Its state is a lab's with this spec, or one that an older version wrote.
   explicit Real(const std::string& stored) : Controller(source_dir() + "/playbooks") {
-    REQUIRE(call(Door::local, "PUT", "/v1/spec", stored).status == 200);
+    REQUIRE(call(Listener::local, "PUT", "/v1/spec", stored).status == 200);
   }
   void begins() {
     restart([this] { no_lab(); });
   }
   int put(const std::string& text, const std::string& query = "") {
-    return call(Door::local, "PUT", "/v1/spec" + query, text).status;
+    return call(Listener::local, "PUT", "/v1/spec" + query, text).status;
   }
-  int plan(const Json& request) { return call(Door::local, "POST", "/v1/plan", request.dump()).status; }
-  Json status() { return parse_json(call(Door::local, "GET", "/v1/status").body).value(); }
+  int plan(const Json& request) { return call(Listener::local, "POST", "/v1/plan", request.dump()).status; }
+  Json status() { return parse_json(call(Listener::local, "GET", "/v1/status").body).value(); }
   int64_t revision() {
-    return parse_json(call(Door::local, "GET", "/v1/spec").body).value()["revision"].get<int64_t>();
+    return parse_json(call(Listener::local, "GET", "/v1/spec").body).value()["revision"].get<int64_t>();
   }
 };
 
@@ -46,7 +46,7 @@ struct Real : Controller {
 TEST_CASE("a controller of real servers stores no spec that is a lab's", "[api][lab-only]") {
   Real c(real_spec());
   c.begins();
-  const auto refused = c.call(Door::local, "PUT", "/v1/spec?file=mine.yaml", lab_spec());
+  const auto refused = c.call(Listener::local, "PUT", "/v1/spec?file=mine.yaml", lab_spec());
   REQUIRE(refused.status == 422);
   const Json errors = parse_json(refused.body).value()["errors"];
   REQUIRE(errors.size() == 1);
@@ -61,7 +61,7 @@ TEST_CASE("a controller of real servers stores no spec that is a lab's", "[api][
   CHECK_FALSE(c.status()["problems"].contains("spec"));
   CHECK(c.status()["lab"] == false);
   CHECK(c.status()["simulated"] == false);
-  CHECK(parse_json(c.call(Door::local, "GET", "/v1/version").body).value()["lab"] == false);
+  CHECK(parse_json(c.call(Listener::local, "GET", "/v1/version").body).value()["lab"] == false);
 }
 
 TEST_CASE("one that was stored before is not planned, and the status shows why", "[api][lab-only]") {
@@ -70,11 +70,11 @@ TEST_CASE("one that was stored before is not planned, and the status shows why",
   CHECK_FALSE(c.status()["problems"].contains("spec"));
   CHECK(c.status()["lab"] == true);
   CHECK(c.status()["simulated"] == true);
-  CHECK(parse_json(c.call(Door::local, "GET", "/v1/version").body).value()["lab"] == true);
+  CHECK(parse_json(c.call(Listener::local, "GET", "/v1/version").body).value()["lab"] == true);
   c.begins();
   for (const char* kind : {"auto", "accept", "drain"}) CHECK(c.plan({{"kind", kind}}) == 422);
   CHECK(c.plan({{"kind", "reimage"}, {"nodes", {"node01"}}}) == 422);
-  CHECK(c.call(Door::local, "POST", "/v1/images/build", R"({"name": "cpu"})").status == 422);
+  CHECK(c.call(Listener::local, "POST", "/v1/images/build", R"({"name": "cpu"})").status == 422);
   CHECK(c.status()["problems"].contains("spec"));
   CHECK(c.status()["nodes"].size() == 3);  // it is still known what there is
   CHECK(c.put(lab_spec()) == 422);         // also unchanged
@@ -128,7 +128,7 @@ TEST_CASE("a run that was planned for a lab's machines does not go on elsewhere"
   bool active = false;
   c.on_reactor([&] { active = c.services().bringup.executor().active(); });
   CHECK(active == lab);
-  const Json runs = parse_json(c.call(Door::local, "GET", "/v1/runs").body).value()["runs"];
+  const Json runs = parse_json(c.call(Listener::local, "GET", "/v1/runs").body).value()["runs"];
   CHECK(runs[0]["state"] == (lab ? "running" : "failed"));
 }
 

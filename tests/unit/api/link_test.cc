@@ -312,5 +312,5 @@ TEST_CASE("an order whose secret is missing ends as a result, not as silence", "
   h.reactor.advance(30 * kSecond);
   CHECK(empty);
   REQUIRE(h.received.size() == 1);
-  CHECK(h.received[0].rfind("node01 finished", 0) == 0);
+  CHECK(h.received[0].starts_with("node01 finished"));
 }

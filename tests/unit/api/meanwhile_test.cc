@@ -4,7 +4,7 @@
 #include "tests/unit/plan/fixture.h"
 
 using namespace muster;
-using api::Door;
+using api::Listener;
 using testing::Controller;
 
 namespace {
@@ -14,14 +14,14 @@ struct Cluster : Controller {
     std::string spec = testing::kSpec;
     const std::string books = "[ base, storage, shared ]";
     spec.replace(spec.find(books), books.size(), "[ base ]");
-    REQUIRE(call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+    REQUIRE(call(Listener::local, "PUT", "/v1/spec", spec).status == 200);
   }
   Json good(const HttpResponse& answer) {
     INFO(answer.body);
     REQUIRE(answer.status == 200);
     return parse_json(answer.body).value();
   }
-  Json get(const std::string& target) { return good(call(Door::local, "GET", target)); }
+  Json get(const std::string& target) { return good(call(Listener::local, "GET", target)); }
   std::string adoption(const std::string& digest = "") {
     const Json host = {{"name", "spare01"},
                        {"like", "node03"},
@@ -35,7 +35,7 @@ struct Cluster : Controller {
                              const std::function<void()>& meanwhile) {
     std::promise<void> release;
     hold_workers(release.get_future().share());
-    const auto sent = send(Door::local, "POST", target, body);
+    const auto sent = send(Listener::local, "POST", target, body);
     meanwhile();
     release.set_value();
     REQUIRE(sent->answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
@@ -43,7 +43,7 @@ struct Cluster : Controller {
   }
   void remark() {
     const std::string text = get("/v1/spec")["text"].get<std::string>();
-    REQUIRE(call(Door::local, "PUT", "/v1/spec", "# later\n" + text).status == 200);
+    REQUIRE(call(Listener::local, "PUT", "/v1/spec", "# later\n" + text).status == 200);
   }
 };
 
@@ -69,7 +69,7 @@ TEST_CASE("a plan is of the world as it was when it was requested, and no approv
   const Json planned = c.good(c.while_planned("/v1/plan", R"({"nodes": ["node01"]})", [&] { c.remark(); }));
   CHECK(planned["plan"]["spec_revision"] == 1);
   const std::string digest = planned["digest"].get<std::string>();
-  const auto refused = c.call(Door::local, "POST", "/v1/plans/" + digest + "/approve", "{}");
+  const auto refused = c.call(Listener::local, "POST", "/v1/plans/" + digest + "/approve", "{}");
   CHECK(refused.status == 409);
   CHECK(says(refused, "spec: revision 2 is now stored"));
   CHECK(c.get("/v1/runs")["runs"].empty());
@@ -79,7 +79,7 @@ TEST_CASE("a spec that is stored while an approved adoption is planned makes the
           "[api][meanwhile]") {
   Cluster c;
   const std::string digest =
-      c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"].get<std::string>();
+      c.good(c.call(Listener::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"].get<std::string>();
   const auto refused = c.while_planned("/v1/nodes/adopt", c.adoption(digest), [&] { c.remark(); });
   CHECK(refused.status == 409);
   CHECK(says(refused, "spec: revision"));
@@ -88,14 +88,14 @@ TEST_CASE("a spec that is stored while an approved adoption is planned makes the
   CHECK(text.find("spare01") == std::string::npos);
   // Nothing changes: it is carried out.
   const std::string again =
-      c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"].get<std::string>();
+      c.good(c.call(Listener::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"].get<std::string>();
   CHECK(c.good(c.while_planned("/v1/nodes/adopt", c.adoption(again), [] {}))["tokens"].contains("spare01"));
 }
 
 TEST_CASE("a run that begins while an approved adoption is planned comes first", "[api][meanwhile]") {
   Cluster c;
   const std::string digest =
-      c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"].get<std::string>();
+      c.good(c.call(Listener::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"].get<std::string>();
   const auto refused =
       c.while_planned("/v1/nodes/adopt", c.adoption(digest), [&] { c.start_a_run("node01"); });
   CHECK(refused.status == 409);
@@ -108,7 +108,7 @@ TEST_CASE("what a re-image depends on is looked up before its turn comes, or it 
   Cluster c;
   std::unique_ptr<Controller::Sent> second;
   c.while_planned("/v1/plan", R"({"nodes": ["node01"]})", [&] {
-    second = c.send(Door::local, "POST", "/v1/plan", R"({"kind": "reimage", "nodes": ["node02"]})");
+    second = c.send(Listener::local, "POST", "/v1/plan", R"({"kind": "reimage", "nodes": ["node02"]})");
     c.on_reactor([&] {
       c.services().bringup.executor().set_node("node02", [](NodeRow& row) { row.accepted_run = 4; });
     });
@@ -123,7 +123,7 @@ TEST_CASE("what is stored of runs is read and rendered while everybody else is a
           "[api][meanwhile]") {
   Cluster c;
   const std::string digest =
-      c.good(c.call(Door::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})"))["digest"]
+      c.good(c.call(Listener::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})"))["digest"]
           .get<std::string>();
   c.start_a_run("node01");
   while (c.get("/v1/runs/1")["actions"][0]["state"] == "fresh") {
@@ -134,7 +134,7 @@ TEST_CASE("what is stored of runs is read and rendered while everybody else is a
   for (const std::string& target :
        {"/v1/plans/" + digest, std::string("/v1/runs/1"), std::string("/v1/runs/0"),
         std::string("/v1/report?format=text"), std::string("/v1/report?run=1")})
-    sent.push_back(c.send(Door::local, "GET", target));
+    sent.push_back(c.send(Listener::local, "GET", target));
   CHECK(c.get("/v1/status")["run"]["id"] == 1);
   for (const auto& one : sent)
     CHECK(one->answer.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
@@ -157,11 +157,12 @@ TEST_CASE("more requests for stored runs than can be answered soon are refused",
   std::promise<void> release;
   c.hold_workers(release.get_future().share());
   std::vector<std::unique_ptr<Controller::Sent>> sent;
-  for (int i = 0; i < 18; ++i) sent.push_back(c.send(Door::local, "GET", "/v1/runs/1"));
+  for (int i = 0; i < 18; ++i) sent.push_back(c.send(Listener::local, "GET", "/v1/runs/1"));
   REQUIRE(sent.back()->answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   CHECK(sent.back()->answer.get().status == 503);
   sent.pop_back();
-  CHECK(c.call(Door::local, "GET", "/v1/report?format=pdf").status == 422);  // needs nothing that is stored
+  CHECK(c.call(Listener::local, "GET", "/v1/report?format=pdf").status ==
+        422);  // needs nothing that is stored
   release.set_value();
   for (const auto& one : sent) {
     REQUIRE(one->answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
@@ -173,14 +174,14 @@ TEST_CASE("what is not stored is not found", "[api][meanwhile]") {
   Cluster c;
   for (const char* target :
        {"/v1/plans/1234567890", "/v1/runs/1", "/v1/runs/0", "/v1/report", "/v1/report?run=7"})
-    CHECK(c.call(Door::local, "GET", target).status == 404);
+    CHECK(c.call(Listener::local, "GET", target).status == 404);
 }
 
 TEST_CASE("a controller that ends while a plan is made does not answer, and ends", "[api][meanwhile]") {
   Cluster c;
   std::promise<void> release;
   c.hold_workers(release.get_future().share());
-  const auto sent = c.send(Door::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})");
+  const auto sent = c.send(Listener::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})");
   c.restart([&] { release.set_value(); });
   CHECK(sent->answer.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
   CHECK(c.get("/v1/status")["nodes"].size() == 3);

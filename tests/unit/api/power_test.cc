@@ -8,7 +8,7 @@
 #include "tests/unit/api/controller.h"
 
 using namespace muster;
-using api::Door;
+using api::Listener;
 
 namespace {
 
@@ -20,7 +20,7 @@ std::string redfish_node(const std::string& name, const std::string& address) {
 }
 
 void put_spec(testing::Controller& c, const std::string& nodes) {
-  const auto stored = c.call(Door::local, "PUT", "/v1/spec", R"(cluster: gaggle
+  const auto stored = c.call(Listener::local, "PUT", "/v1/spec", R"(cluster: gaggle
 network: { provisioning: { cidr: 10.20.0.0/24, dhcp: managed }, bmc: { cidr: 127.0.0.0/8 } }
 images: { cpu: { recipe: debian-12 } }
 roles: { cpu: { playbooks: [ base ] } }
@@ -38,20 +38,20 @@ TEST_CASE("an address that leads to another node's machine switches nothing for 
   bench.machine.start();
   testing::Controller c;
   put_spec(c, redfish_node("node01", "127.0.0.2") + redfish_node("node03", bench.target.address));
-  REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
+  REQUIRE(c.call(Listener::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
   const auto bind = [&](const std::string& node, const std::string& uuid) {
     c.on_reactor([&] {
       c.services().bringup.executor().set_node(node, [&](NodeRow& row) { row.product_uuid = uuid; });
     });
   };
   bind("node01", BmcBench::kUuid);
-  const auto refused = c.call(Door::local, "POST", "/v1/power/node03/off");
+  const auto refused = c.call(Listener::local, "POST", "/v1/power/node03/off");
   CHECK(refused.status == 403);
   CHECK(refused.body.find("which is node node01") != std::string::npos);
   CHECK(bench.machine.running());
-  CHECK(c.call(Door::local, "GET", "/v1/power/node03/state").status == 403);
+  CHECK(c.call(Listener::local, "GET", "/v1/power/node03/state").status == 403);
   bind("node01", "99999999-9abc-def0-1234-56789abcdef0");
-  const auto state = c.call(Door::local, "GET", "/v1/power/node03/state");
+  const auto state = c.call(Listener::local, "GET", "/v1/power/node03/state");
   CHECK(state.status == 200);
   CHECK(parse_json(state.body).value()["power"] == "on");
 }
@@ -65,9 +65,9 @@ TEST_CASE("repeated calls with a wrong password do not lock the BMC's account; s
   c.on_reactor([&] { c.services().power.wait_by(bench.waiter()); });
   put_spec(c, redfish_node("node01", bench.target.address));
   const auto set = [&](const std::string& value) {
-    REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", value).status == 200);
+    REQUIRE(c.call(Listener::local, "PUT", "/v1/secrets/bmc", value).status == 200);
   };
-  const auto state = [&] { return c.call(Door::local, "GET", "/v1/power/node01/state"); };
+  const auto state = [&] { return c.call(Listener::local, "GET", "/v1/power/node01/state"); };
   set("admin:wrong");
   for (int i = 0; i < 4; ++i) CHECK(state().status == 403);
   CHECK(bench.bmc().failed_logins() == 2);
@@ -90,9 +90,9 @@ TEST_CASE("the controller's own machine is not switched off or rebooted, by what
   sys.write("class/dmi/id/product_uuid", std::string(BmcBench::kUuid) + "\n");
   testing::Controller c("", "", sys.path(""));
   put_spec(c, redfish_node("node03", bench.target.address));
-  REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
+  REQUIRE(c.call(Listener::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
   const auto refused = [&](const std::string& verb) {
-    const auto answer = c.call(Door::local, "POST", "/v1/power/node03/" + verb);
+    const auto answer = c.call(Listener::local, "POST", "/v1/power/node03/" + verb);
     CAPTURE(verb, answer.body);
     CHECK(answer.status == 403);
     CHECK(answer.body.find("own-machine") != std::string::npos);
@@ -126,7 +126,7 @@ TEST_CASE("the controller's own machine is not switched off or rebooted, by what
   bind("head01", "");
   // It is a node of the cluster by now: it may be looked at, and is still not switched off.
   bind("node03", BmcBench::kUuid);
-  CHECK(c.call(Door::local, "GET", "/v1/power/node03/state").status == 200);
+  CHECK(c.call(Listener::local, "GET", "/v1/power/node03/state").status == 200);
   refused("off");
   refused("shut-down");
   refused("cycle");
@@ -138,14 +138,14 @@ TEST_CASE("the next boot is set to the network without a machine being switched"
   BmcBench bench("generic");
   testing::Controller c;
   put_spec(c, redfish_node("node01", bench.target.address));
-  REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
-  const auto once = c.call(Door::local, "POST", "/v1/power/node01/network-once");
+  REQUIRE(c.call(Listener::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
+  const auto once = c.call(Listener::local, "POST", "/v1/power/node01/network-once");
   INFO(once.body);
   CHECK(once.status == 200);
   CHECK(parse_json(once.body).value()["power"] == "off");
   CHECK_FALSE(bench.machine.running());
   CHECK(bench.bmc().override_text() == "Once Pxe");
-  const auto seen = c.call(Door::local, "GET", "/v1/power/node01/describe");
+  const auto seen = c.call(Listener::local, "GET", "/v1/power/node01/describe");
   CHECK(seen.status == 200);
   CHECK(parse_json(seen.body).value()["driver"] == "redfish");
 }
@@ -162,15 +162,15 @@ nodes:
       mac: "52:54:00:20:00:01", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
 roles: { cpu: { playbooks: [ base ] } }
 )";
-  const auto stored = c.call(Door::local, "PUT", "/v1/spec", spec);
+  const auto stored = c.call(Listener::local, "PUT", "/v1/spec", spec);
   INFO(stored.body);
   REQUIRE(stored.status == 200);
-  CHECK(c.call(Door::local, "POST", "/v1/power/node01/network-once").status == 200);
+  CHECK(c.call(Listener::local, "POST", "/v1/power/node01/network-once").status == 200);
   CHECK_FALSE(program.runs());
-  CHECK(c.call(Door::local, "POST", "/v1/power/node01/on").status == 200);
+  CHECK(c.call(Listener::local, "POST", "/v1/power/node01/on").status == 200);
   CHECK(program.runs());
   CHECK(program.get("boots") == "n");
-  CHECK(c.call(Door::local, "POST", "/v1/power/node01/shut-down").status == 200);
+  CHECK(c.call(Listener::local, "POST", "/v1/power/node01/shut-down").status == 200);
   CHECK_FALSE(program.runs());
   const std::string calls = program.get("calls");
   CHECK(calls.find("\"graceful\":true") != std::string::npos);
@@ -191,18 +191,18 @@ nodes:
       disks: { os: { match: { serial: "OS*", count: 1 } } } }
 roles: { cpu: { playbooks: [ base ] } }
 )";
-  const auto stored = c.call(Door::local, "PUT", "/v1/spec", spec);
+  const auto stored = c.call(Listener::local, "PUT", "/v1/spec", spec);
   INFO(stored.body);
   REQUIRE(stored.status == 200);
   for (const char* verb : {"on", "off", "shut-down", "cycle", "network-once"}) {
-    const auto refused = c.call(Door::local, "POST", std::string("/v1/power/node01/") + verb);
+    const auto refused = c.call(Listener::local, "POST", std::string("/v1/power/node01/") + verb);
     CAPTURE(verb, refused.body);
     CHECK(refused.status == 422);
   }
-  const auto state = c.call(Door::local, "GET", "/v1/power/node01/state");
+  const auto state = c.call(Listener::local, "GET", "/v1/power/node01/state");
   CHECK(parse_json(state.body).value()["power"] == "unknown");
   const auto done = [&](const std::string& node) {
-    return c.call(Door::local, "POST", "/v1/power/" + node + "/done").status;
+    return c.call(Listener::local, "POST", "/v1/power/" + node + "/done").status;
   };
   CHECK(done("node01") == 409);  // no task is open
   CHECK(done("node03") == 422);
@@ -223,7 +223,7 @@ roles: { cpu: { playbooks: [ base ] } }
   CHECK(done("node01") == 200);
   settle();
   CHECK(ended == 1);
-  CHECK(c.call(Door::boot, "GET", "/boot/52:54:00:20:00:02.ipxe").status < 600);
+  CHECK(c.call(Listener::boot, "GET", "/boot/52:54:00:20:00:02.ipxe").status < 600);
   settle();
   CHECK(ended == 2);
   CHECK(done("node02") == 409);
@@ -252,13 +252,13 @@ TEST_CASE("the status says what a person has to do, where and until when", "[api
   });
   REQUIRE(started.get_future().get());
   Json node = Json::object();
-  const auto requested = [&] { return node.value("waiting", "").rfind("by hand until ", 0) == 0; };
+  const auto requested = [&] { return node.value("waiting", "").starts_with("by hand until "); };
   // Its intent and its token are written before the task opens: writes are carried out in order.
   for (int i = 0; i < 20 && !requested(); ++i) {
     std::promise<void> written;
     c.on_reactor([&] { c.services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });
     written.get_future().get();
-    node = parse_json(c.call(Door::local, "GET", "/v1/status").body).value()["nodes"][0];
+    node = parse_json(c.call(Listener::local, "GET", "/v1/status").body).value()["nodes"][0];
   }
   INFO(node.dump());
   CHECK(node.value("by_hand", false));

@@ -8,7 +8,7 @@
 #include "tests/unit/api/controller.h"
 
 using namespace muster;
-using api::Door;
+using api::Listener;
 
 namespace {
 
@@ -27,7 +27,7 @@ std::string rented(const std::string& name, const std::string& server, bool inst
          "\", image: cpu, disks: { os: { match: { serial: \"OS*\", count: 1 }, policy: format } } }\n";
 }
 void put_spec(testing::Controller& c, const std::string& nodes) {
-  const auto stored = c.call(Door::local, "PUT", "/v1/spec", kHead + nodes);
+  const auto stored = c.call(Listener::local, "PUT", "/v1/spec", kHead + nodes);
   INFO(stored.body);
   REQUIRE(stored.status == 200);
 }
@@ -58,7 +58,7 @@ TEST_CASE("a node that is removed takes the record of its installation along", "
   });
   keep_record(c, "install-gone");
   REQUIRE(is_there(c, "install-gone"));
-  CHECK(c.call(Door::local, "DELETE", "/v1/nodes/gone").status == 200);
+  CHECK(c.call(Listener::local, "DELETE", "/v1/nodes/gone").status == 200);
   CHECK_FALSE(is_there(c, "install-gone"));
   CHECK(is_there(c, "install-gpu01"));
 }
@@ -84,9 +84,9 @@ TEST_CASE("an operator neither sets nor deletes the record of an installation, n
   const std::string name = install_record_name("gpu01");
   put_spec(c, rented("gpu01", "113100000001") + rented("gpu02", "113100000002"));
   keep_record(c, name);
-  CHECK(c.call(Door::local, "PUT", "/v1/secrets/" + name, "{}").status == 422);
-  CHECK(c.call(Door::local, "PUT", "/v1/secrets/install-%67pu02", "{}").status == 422);
-  CHECK(c.call(Door::local, "DELETE", "/v1/secrets/" + name).status == 422);
+  CHECK(c.call(Listener::local, "PUT", "/v1/secrets/" + name, "{}").status == 422);
+  CHECK(c.call(Listener::local, "PUT", "/v1/secrets/install-%67pu02", "{}").status == 422);
+  CHECK(c.call(Listener::local, "DELETE", "/v1/secrets/" + name).status == 422);
   c.on_reactor([&] {
     Vault& vault = c.services().vault;
     CHECK(vault.get(name).value() == "value");
@@ -95,14 +95,14 @@ TEST_CASE("an operator neither sets nor deletes the record of an installation, n
     CHECK(vault.resolve({{"deep", {{"key", "secret:" + name}}}}).error().code == Code::denied);
     CHECK(vault.login(name).error().code == Code::denied);
   });
-  CHECK(c.call(Door::local, "PUT", "/v1/secrets/installer", "a:b").status == 200);
+  CHECK(c.call(Listener::local, "PUT", "/v1/secrets/installer", "a:b").status == 200);
   // As the account of a node: nothing is sent to its address.
   const std::string stolen =
       "  - { name: gpu03, role: cpu, power: { driver: redfish, address: 127.0.0.3, secret: " + name +
       " }, mac: \"52:54:00:20:00:03\", image: cpu, disks: { os: { match: { serial: "
       "\"OS*\", count: 1 } } } }\n";
   put_spec(c, rented("gpu01", "113100000001") + stolen);
-  CHECK(c.call(Door::local, "GET", "/v1/power/gpu03/state").status == 403);
+  CHECK(c.call(Listener::local, "GET", "/v1/power/gpu03/state").status == 403);
 }
 
 TEST_CASE("two nodes that lead to one server are both refused, before any order and any pin", "[api][phy]") {
@@ -121,11 +121,11 @@ TEST_CASE("two nodes that lead to one server are both refused, before any order 
            "\", image: cpu, disks: { os: { match: { serial: \"OS*\", count: 1 } } } }\n";
   };
   const auto status = [&](const std::string& name, const std::string& verb) {
-    return c.call(Door::local, verb == "state" ? "GET" : "POST", "/v1/power/" + name + "/" + verb).status;
+    return c.call(Listener::local, verb == "state" ? "GET" : "POST", "/v1/power/" + name + "/" + verb).status;
   };
   const std::string secret =
       std::string(testing::PhyBench::kToken) + ":" + std::string(testing::PhyBench::kSecret);
-  REQUIRE(c.call(Door::local, "PUT", "/v1/secrets/sakura", secret).status == 200);
+  REQUIRE(c.call(Listener::local, "PUT", "/v1/secrets/sakura", secret).status == 200);
   put_spec(c, node("gpu01", bench.ids[0]) + node("gpu02", "gpu1") + node("gpu03", bench.ids[1]));
   CHECK(status("gpu01", "off") == 403);
   CHECK(status("gpu02", "off") == 403);
@@ -134,8 +134,8 @@ TEST_CASE("two nodes that lead to one server are both refused, before any order 
   // A node keeps its server until it is forgotten.
   put_spec(c, node("gpu04", "gpu2"));
   CHECK(status("gpu04", "state") == 403);
-  REQUIRE(c.call(Door::local, "DELETE", "/v1/nodes/gpu03").status == 200);  // although no run knew it
-  CHECK(c.call(Door::local, "DELETE", "/v1/nodes/gpu03").status == 404);
+  REQUIRE(c.call(Listener::local, "DELETE", "/v1/nodes/gpu03").status == 200);  // although no run knew it
+  CHECK(c.call(Listener::local, "DELETE", "/v1/nodes/gpu03").status == 404);
   CHECK(status("gpu04", "state") == 200);
   put_spec(c, node("gpu05", head.id));
   if (!own.empty()) CHECK(status("gpu05", "off") == 403);

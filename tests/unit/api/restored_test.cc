@@ -9,21 +9,21 @@
 #include "tests/unit/plan/fixture.h"
 
 using namespace muster;
-using api::Door;
+using api::Listener;
 using testing::Controller;
 
 namespace {
 
 struct Cluster : Controller {
   Cluster() {
-    REQUIRE(call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
+    REQUIRE(call(Listener::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
     key = pki::make_key().value();
     wire::JoinRequest join;
     join.node = "node01";
     join.token = token_for("node01");
     join.csr_pem = pki::make_csr(key, join.node).value();
     join.boot_id = "boot-1";
-    const auto joined = call(Door::tls, "POST", "/agent/v1/join", wire::to_json(join).dump());
+    const auto joined = call(Listener::tls, "POST", "/agent/v1/join", wire::to_json(join).dump());
     REQUIRE(joined.status == 200);
     agent = pki::read_certificate(
                 wire::join_reply_from_json(parse_json(joined.body).value()).value().certificate_pem)
@@ -40,7 +40,7 @@ struct Cluster : Controller {
     request.peer = agent.common_name;
     request.peer_organization = agent.organization;
     request.peer_serial = agent.serial;
-    return call(Door::tls, request);
+    return call(Listener::tls, request);
   }
   void say_hello() {
     wire::EventBatch batch{"boot-1", "inc", {{1, 0, "", "hello", {{"mode", "ram"}, {"boot_id", "boot-1"}}}}};
@@ -52,7 +52,9 @@ struct Cluster : Controller {
     REQUIRE(answer.status == 200);
     return parse_json(answer.body).value();
   }
-  Json get(const std::string& target) { return parse_json(call(Door::local, "GET", target).body).value(); }
+  Json get(const std::string& target) {
+    return parse_json(call(Listener::local, "GET", target).body).value();
+  }
   void settle() {
     for (int i = 0; i < 2; ++i) {
       std::promise<void> written;

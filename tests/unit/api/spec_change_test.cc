@@ -5,7 +5,7 @@
 #include "tests/unit/plan/fixture.h"
 
 using namespace muster;
-using api::Door;
+using api::Listener;
 using testing::Controller;
 
 namespace {
@@ -33,33 +33,33 @@ constexpr const char* kMacs = R"([ "52:54:00:20:00:01", "52:54:00:20:00:02", "52
 TEST_CASE("an installed node's address does not move because another one leaves or comes", "[api]") {
   Controller c;
   const std::string spec = testing::kSpec;
-  REQUIRE(c.call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+  REQUIRE(c.call(Listener::local, "PUT", "/v1/spec", spec).status == 200);
   std::string without = replaced(spec, "node[01-03]", "node[02-03]");
   without = replaced(without, kMacs, R"([ "52:54:00:20:00:02", "52:54:00:20:00:03" ])");
   SECTION("nothing is installed yet") {
-    CHECK(c.call(Door::local, "PUT", "/v1/spec", without).status == 200);
+    CHECK(c.call(Listener::local, "PUT", "/v1/spec", without).status == 200);
   }
   SECTION("one is") {
     installed(c, "node03");
-    const auto refused = c.call(Door::local, "PUT", "/v1/spec", without);
+    const auto refused = c.call(Listener::local, "PUT", "/v1/spec", without);
     CHECK(refused.status == 403);
     CHECK(refused.body.find("node03: address: 10.20.0.13   (would become 10.20.0.12)") != std::string::npos);
     CHECK(refused.body.find("node02:") == std::string::npos);
-    CHECK(parse_json(c.call(Door::local, "GET", "/v1/spec").body).value()["text"] == spec);
-    CHECK(c.call(Door::local, "PUT", "/v1/spec?dry=1", without).status == 403);
+    CHECK(parse_json(c.call(Listener::local, "GET", "/v1/spec").body).value()["text"] == spec);
+    CHECK(c.call(Listener::local, "PUT", "/v1/spec?dry=1", without).status == 403);
     const std::string declared =
         replaced(without, "    image: cpu", "    image: cpu\n    address: \"10.20.0.1{n}\"");
-    CHECK(c.call(Door::local, "PUT", "/v1/spec", declared).status == 200);
+    CHECK(c.call(Listener::local, "PUT", "/v1/spec", declared).status == 200);
     // To give one another address on purpose is its owner's word.
-    CHECK(c.call(Door::local, "PUT", "/v1/spec", replaced(declared, "10.20.0.1{n}", "10.20.0.5{n}")).status ==
-          200);
+    CHECK(c.call(Listener::local, "PUT", "/v1/spec", replaced(declared, "10.20.0.1{n}", "10.20.0.5{n}"))
+              .status == 200);
   }
 }
 
 TEST_CASE("a run that cannot be continued is ended, and does not keep a later one from being continued",
           "[api]") {
   Controller c;
-  REQUIRE(c.call(Door::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
+  REQUIRE(c.call(Listener::local, "PUT", "/v1/spec", testing::kSpec).status == 200);
   std::promise<void> written;
   c.on_reactor([&] {
     RunRow lost;

@@ -423,26 +423,26 @@ TEST_CASE("of an unknown client a small body is taken, and a large one not even 
   };
   // Decided from the header: not a byte of the body is sent.
   Raw large(server->port());
-  REQUIRE(large.talk(head(65537, "")).rfind("HTTP/1.1 413 ", 0) == 0);
+  REQUIRE(large.talk(head(65537, "")).starts_with("HTTP/1.1 413 "));
   Raw small(server->port());
   small.send(head(65536, "") + std::string(65536, 'a'));
-  REQUIRE(small.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
+  REQUIRE(small.read("from 127.0.0.1").starts_with("HTTP/1.1 200 "));
   Raw known(server->port());
   known.send(head(1 << 20, "X-Known: yes\r\n") + std::string(1 << 20, 'a'));
-  REQUIRE(known.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
+  REQUIRE(known.read("from 127.0.0.1").starts_with("HTTP/1.1 200 "));
 
   HttpServerOptions none;
   none.max_unknown_body = 0;
   auto boot = serve(echo, none);
   Raw one(boot->port());
-  REQUIRE(one.talk(head(1, "")).rfind("HTTP/1.1 413 ", 0) == 0);
+  REQUIRE(one.talk(head(1, "")).starts_with("HTTP/1.1 413 "));
   Raw get(boot->port());
   get.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-  REQUIRE(get.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
+  REQUIRE(get.read("from 127.0.0.1").starts_with("HTTP/1.1 200 "));
 
   Raw guest(server->port());
   guest.send(head(1 << 20, "X-Guest: yes\r\n") + std::string(1 << 20, 'a'));
-  REQUIRE(guest.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
+  REQUIRE(guest.read("from 127.0.0.1").starts_with("HTTP/1.1 200 "));
 }
 
 TEST_CASE("a certificate alone makes no client known") {
@@ -486,7 +486,7 @@ TEST_CASE("strangers have so many connections per address, and those we know do 
   const std::string get = "GET / HTTP/1.1\r\nHost: x\r\n", known = "X-Known: yes\r\n";
   const auto request = [&](Raw& raw, const std::string& more) {
     raw.send(get + more + "\r\n");
-    return raw.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0;
+    return raw.read("from 127.0.0.1").starts_with("HTTP/1.1 200 ");
   };
   Raw first(server->port()), second(server->port());
   REQUIRE(request(first, ""));
@@ -509,7 +509,7 @@ TEST_CASE("strangers in all are bounded, and so are the bodies of all") {
   auto one = serve(echo, options);
   Raw first(one->port());
   first.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-  REQUIRE(first.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
+  REQUIRE(first.read("from 127.0.0.1").starts_with("HTTP/1.1 200 "));
   Raw second(one->port());
   REQUIRE(second.talk("GET / HTTP/1.1\r\nHost: x\r\n\r\n").empty());
 
@@ -520,14 +520,14 @@ TEST_CASE("strangers in all are bounded, and so are the bodies of all") {
       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 600\r\nExpect: 100-continue\r\n\r\n";
   Raw holder(server->port());
   holder.send(post);
-  REQUIRE(holder.read("100 Continue").rfind("HTTP/1.1 100 ", 0) == 0);
+  REQUIRE(holder.read("100 Continue").starts_with("HTTP/1.1 100 "));
   Raw refused(server->port());
-  REQUIRE(refused.talk(post).rfind("HTTP/1.1 503 ", 0) == 0);
+  REQUIRE(refused.talk(post).starts_with("HTTP/1.1 503 "));
   holder.send(std::string(600, 'a'));
   REQUIRE(holder.read("from 127.0.0.1").find("HTTP/1.1 200 ") != std::string::npos);
   Raw later(server->port());  // what was held is given back
   later.send(post);
-  REQUIRE(later.read("100 Continue").rfind("HTTP/1.1 100 ", 0) == 0);
+  REQUIRE(later.read("100 Continue").starts_with("HTTP/1.1 100 "));
 }
 
 TEST_CASE("a certificate out of its time is refused, unless the clock is known to be wrong") {
@@ -832,7 +832,7 @@ TEST_CASE("basic authentication and Connection: close go out as asked") {
               {.base = server.base(), .basic_user = "root", .basic_password = "calvin", .keep_alive = false}))
           .value();
   std::string sent = client->request({.target = "/redfish/v1"}, kPatience)->body;
-  REQUIRE(sent.rfind("GET /redfish/v1 HTTP/1.1\r\n", 0) == 0);
+  REQUIRE(sent.starts_with("GET /redfish/v1 HTTP/1.1\r\n"));
   REQUIRE(sent.find("Authorization: Basic cm9vdDpjYWx2aW4=\r\n") != std::string::npos);
   REQUIRE(sent.find("Connection: close\r\n") != std::string::npos);
 }

@@ -146,7 +146,7 @@ TEST_CASE("a copy to build in has the tree's commit, also where there is no cmak
   git({"add", "-A"});
   git({"commit", "-q", "-m", "x"});
   const std::string clean = version(with);
-  CHECK(clean.rfind("0.1.0+20261124.080945.g", 0) == 0);
+  CHECK(clean.starts_with("0.1.0+20261124.080945.g"));
   CHECK(version(without) == clean);
   std::ofstream(tree.root + "/report.md") << "x";
   CHECK(version(without) == clean);

@@ -43,8 +43,8 @@ Tree recorded(const std::string& name) {
     std::string address, parent, kind;
     words >> address >> parent >> kind;
     out.parent[address] = parent;
-    if (kind.rfind("0302", 0) == 0) out.gpus.push_back(address);
-    if (kind.rfind("02", 0) == 0) out.nics.push_back(address);
+    if (kind.starts_with("0302")) out.gpus.push_back(address);
+    if (kind.starts_with("02")) out.nics.push_back(address);
   }
   std::sort(out.gpus.begin(), out.gpus.end());
   std::sort(out.nics.begin(), out.nics.end());

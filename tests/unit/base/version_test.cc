@@ -92,7 +92,7 @@ TEST_CASE("a version has the commit's time and hash, and later commits are later
   tree.commit();
   const std::string first = tree.version();
   CHECK(is_clean(first));
-  CHECK(first.rfind("0.1.0+20261124.080945.g", 0) == 0);
+  CHECK(first.starts_with("0.1.0+20261124.080945.g"));
   CHECK(dpkg("0.1.0", "lt", first));
   tree.commit(1);
   const std::string second = tree.version();

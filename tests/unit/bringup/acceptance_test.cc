@@ -889,7 +889,7 @@ TEST_CASE("stand-ins are let off their GPU checks in a lab, real GPUs beside the
   with_gpus(b, {"node01", "node02"});
   b.measure = [&](const std::string&, const wire::Step& step) {
     const std::string own = step.params["kernel"].get<std::string>();
-    if (own.rfind("gpu-", 0) == 0) return not_run(own, {{"missing", "driver"}});
+    if (own.starts_with("gpu-")) return not_run(own, {{"missing", "driver"}});
     return measured(own, own == "dgemm" ? "gflops" : "value", 50);
   };
   b.run();
@@ -1092,7 +1092,7 @@ TEST_CASE("RDMA from the memory of a stand-in is never counted as measured", "[a
     const Report report = b.report();
     for (const auto& node : report.nodes)
       for (const auto& check : node.checks)
-        if (check.name.rfind("rdma from gpu memory/", 0) == 0) {
+        if (check.name.starts_with("rdma from gpu memory/")) {
           CAPTURE(check.name);
           CHECK(check.verdict != Verdict::pass);
           CHECK_FALSE(check.measured);
@@ -1134,7 +1134,7 @@ TEST_CASE("GPUs whose program loads on no node: none is accepted, and nothing is
   with_gpus(b);
   b.measure = [&](const std::string&, const wire::Step& step) {
     const std::string own = step.params["kernel"].get<std::string>();
-    if (own.rfind("gpu-", 0) == 0) return not_run(own, {{"missing", "libcudart.so.12"}});
+    if (own.starts_with("gpu-")) return not_run(own, {{"missing", "libcudart.so.12"}});
     return measured(own, own == "dgemm" ? "gflops" : "value", 50);
   };
   b.run();

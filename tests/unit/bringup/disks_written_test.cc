@@ -1,6 +1,6 @@
 #include "controller/bringup/disks_written.h"
 
-#include "controller/executor/node_book.h"
+#include "controller/executor/node_table.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"
@@ -31,7 +31,7 @@ struct Book {
   ManualReactor reactor;
   MemStore store{reactor};
   JournalWriter journal{reactor, store};
-  NodeBook book{reactor, store, journal, kMinute};
+  NodeTable book{reactor, store, journal, kMinute};
 
   std::map<std::string, TimeMs> written() { return book.row("n1").disk_written; }
   std::vector<Write> begun(const Action& action, TimeMs time) { return book.begun("n1", action, time); }

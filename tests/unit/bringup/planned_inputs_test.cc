@@ -197,7 +197,7 @@ TEST_CASE("planned inputs: the request", "[bringup][approve]") {
     CAPTURE(i);
     const auto changed = changes_by(changes[i]);
     REQUIRE(changed.size() == 1);
-    CHECK(changed.front().rfind("request: ", 0) == 0);
+    CHECK(changed.front().starts_with("request: "));
   }
 }
 

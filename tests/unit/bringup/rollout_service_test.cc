@@ -165,7 +165,7 @@ TEST_CASE("rollout service: an operator's run that begins while a batch is plann
   w.cluster.cannot_start.reset();
   w.reactor.advance(RolloutService::kAgain + 1000);
   REQUIRE(w.cluster.runs.size() == 1);
-  CHECK(w.run().by.rfind("rollout 1/2, ", 0) == 0);  // a batch's number is used once
+  CHECK(w.run().by.starts_with("rollout 1/2, "));  // a batch's number is used once
 }
 
 TEST_CASE("rollout service: another spec stops it, and voids the approval", "[rollout][service]") {

@@ -27,7 +27,7 @@ struct Site {
     std::string spec = testing::kSpec;
     const std::string books = "[ base, storage, shared ]";
     spec.replace(spec.find(books), books.size(), own);
-    REQUIRE(controller.call(api::Door::local, "PUT", "/v1/spec", spec).status == 200);
+    REQUIRE(controller.call(api::Listener::local, "PUT", "/v1/spec", spec).status == 200);
     controller.open();
     says("");
   }
@@ -104,7 +104,7 @@ TEST_CASE("the command shows what would change and goes no further without appro
   CHECK(requested.find("base/hosts file") != std::string::npos);
   CHECK(requested.find("token") == std::string::npos);
   CHECK(site.logins() == 1);
-  const auto spec = site.controller.call(api::Door::local, "GET", "/v1/spec");
+  const auto spec = site.controller.call(api::Listener::local, "GET", "/v1/spec");
   CHECK(spec.body.find("spare01") == std::string::npos);
   auto other = site.good();
   other.insert(other.end(), {"--approve", "0123456789abcdef"});
@@ -169,7 +169,7 @@ TEST_CASE("several hosts are looked at once each and approved together", "[cli][
 
 TEST_CASE("a new host does not show the key of one that the spec declares", "[cli][adopt]") {
   Site site;
-  std::string spec = site.controller.call(api::Door::local, "GET", "/v1/spec").body;
+  std::string spec = site.controller.call(api::Listener::local, "GET", "/v1/spec").body;
   const Json stored = *parse_json(spec);
   spec = stored["text"].get<std::string>();
   spec.insert(
@@ -179,7 +179,7 @@ TEST_CASE("a new host does not show the key of one that the spec declares", "[cl
       " bulk: { match: { serial: \"BULK*\", count: 1 }, policy: format-if-blank } }\n"
       "    adopt: { host: 127.0.0.1, port: " +
           std::to_string(site.sshd.port) + ", host_key: \"" + site.sshd.target().host_key + "\" }\n");
-  const auto put = site.controller.call(api::Door::local, "PUT", "/v1/spec", spec);
+  const auto put = site.controller.call(api::Listener::local, "PUT", "/v1/spec", spec);
   CAPTURE(put.body);
   REQUIRE(put.status == 200);
   const std::string port = ":" + std::to_string(site.sshd.port);

@@ -158,7 +158,7 @@ TEST_CASE("without a terminal very many nodes begin with counts, and then each c
   ChangeLines changes;
   Json status = large();
   const std::string first = changes.next(status);
-  CHECK(first.rfind("1000 nodes: ", 0) == 0);
+  CHECK(first.starts_with("1000 nodes: "));
   CHECK(lines_of(first) == 1 + 5);
   CHECK(changes.next(status).empty());
   status["nodes"][3]["state"] = "quarantined";

@@ -63,8 +63,8 @@ class FakeFio : public Process {
     };
     uint64_t size = 0;
     for (const auto& argument : command.argv) {
-      if (argument.rfind("--filename=", 0) == 0) file = argument.substr(11);
-      if (argument.rfind("--size=", 0) == 0) size = std::stoull(argument.substr(7));
+      if (argument.starts_with("--filename=")) file = argument.substr(11);
+      if (argument.starts_with("--size=")) size = std::stoull(argument.substr(7));
     }
     if (refuse_direct && has("--direct=1"))
       return Output{1, "", "fio: looks like your file system does not support direct=1/O_DIRECT"};

@@ -57,7 +57,7 @@ class Bench {
   void write() const {
     std::string text;
     for (const auto& [key, value] : state)
-      text += key + (key.rfind("lost ", 0) == 0 ? "" : " " + std::to_string(value)) + "\n";
+      text += key + (key.starts_with("lost ") ? "" : " " + std::to_string(value)) + "\n";
     folder_.write("state", text);
   }
   std::string state_file() const { return folder_.path("state"); }

@@ -46,9 +46,7 @@ std::string text_at(const std::string& file, uint64_t offset) {
   return file.c_str() + offset;
 }
 
-bool is_elf(const std::string& file) {
-  return file.size() > sizeof(Elf64_Ehdr) && file.rfind(ELFMAG, 0) == 0;
-}
+bool is_elf(const std::string& file) { return file.size() > sizeof(Elf64_Ehdr) && file.starts_with(ELFMAG); }
 
 std::set<uint32_t> segments(const std::string& file) {
   const auto head = at<Elf64_Ehdr>(file, 0);
@@ -87,7 +85,7 @@ int newest_glibc(const std::set<std::string>& versions) {
   static const std::string kPrefix = "GLIBC_2.";
   int newest = 0;
   for (const auto& version : versions)
-    if (version.rfind(kPrefix, 0) == 0) newest = std::max(newest, std::stoi(version.substr(kPrefix.size())));
+    if (version.starts_with(kPrefix)) newest = std::max(newest, std::stoi(version.substr(kPrefix.size())));
   return newest;
 }
 
@@ -107,7 +105,7 @@ TEST_CASE("carried programs that load libraries need no glibc newer than 2.34", 
     CHECK(newest_glibc(needed) > 0);  // what is not read is not proven
     CHECK(newest_glibc(needed) <= kOldest);
     // libstdc++ is in the program: EL 9's is older than that of the compiler.
-    for (const auto& version : needed) CHECK(version.rfind("GLIBCXX_", 0) != 0);
+    for (const auto& version : needed) CHECK(!version.starts_with("GLIBCXX_"));
   }
 }
 

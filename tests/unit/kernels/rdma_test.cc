@@ -129,7 +129,7 @@ struct FakePerftest : Process {
       return Output{1, "", " Completion with error at client\n"};
     const bool latency = std::count(command.argv.begin(), command.argv.end(), "ib_write_lat") > 0;
     const bool gpu = std::any_of(command.argv.begin(), command.argv.end(),
-                                 [](const auto& word) { return word.rfind("--use_cuda=", 0) == 0; });
+                                 [](const auto& word) { return word.starts_with("--use_cuda="); });
     if (command.argv.back() == "127.0.0.1") {
       std::string text = latency ? kLatency : kBandwidth;
       if (!latency && zeros > 0) --zeros, text.replace(text.find(kGbps), 8, "0.000000");

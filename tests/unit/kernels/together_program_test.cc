@@ -237,9 +237,9 @@ TEST_CASE("group: GPUs of several nodes meet on a fixed port, with each node's o
   CHECK(out["metrics"]["ranks"]["value"] == 2);
   const Json& second = out["detail"]["nodes"][1];
   CHECK(second["host"] == "node2");
-  CHECK(second["detail"]["words"].get<std::string>().rfind(
-            "nccl --nodes 2 --node 1 --root 127.0.0.1:7999 --gpus 0,1,2,3", 0) == 0);
-  CHECK(second["detail"]["path"].get<std::string>().rfind("/shared/nccl", 0) == 0);
+  CHECK(second["detail"]["words"].get<std::string>().starts_with(
+      "nccl --nodes 2 --node 1 --root 127.0.0.1:7999 --gpus 0,1,2,3"));
+  CHECK(second["detail"]["path"].get<std::string>().starts_with("/shared/nccl"));
   // One cannot take part: the others end theirs, which wait for it.
   Servers stuck(free_port());
   stuck.serve("node2", "127.0.0.2", {"--program", waits});

@@ -22,7 +22,7 @@ std::string spec_with(const std::string& lab) {
 std::vector<std::string> oem_strings_of(const LabNode& node) {
   std::vector<std::string> out;
   for (const auto& arg : qemu_args(LabDir("/tmp/somelab"), node, {}, BootFirst::disk))
-    if (arg.rfind("type=11,", 0) == 0) out.push_back(arg);
+    if (arg.starts_with("type=11,")) out.push_back(arg);
   return out;
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("what a lab's stand-ins cannot be is refused, by the lab and by `spec 
   const auto errors = [](const std::string& lab) {
     std::vector<std::string> paths;
     for (const auto& error : parse_spec("lab: " + lab + "\n").errors)
-      if (error.path.rfind("lab", 0) == 0) paths.push_back(error.path);
+      if (error.path.starts_with("lab")) paths.push_back(error.path);
     return paths;
   };
   for (const auto* lab :

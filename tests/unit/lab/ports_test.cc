@@ -196,7 +196,7 @@ TEST_CASE("`spec check` knows the lab section, too", "[spec]") {
   const auto errors = [](const std::string& lab) {
     std::vector<std::string> paths;
     for (const auto& error : parse_spec("lab: " + lab + "\n").errors)
-      if (error.path.rfind("lab", 0) == 0) paths.push_back(error.path);
+      if (error.path.starts_with("lab")) paths.push_back(error.path);
     return paths;
   };
   CHECK(

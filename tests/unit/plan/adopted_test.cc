@@ -113,7 +113,7 @@ TEST_CASE("a blank data disk is formatted by name, a foreign one and the disk of
   disks[2] = disk("FASTbnode03", 2ull << 30);
   const Plan plan = planned(in);
   REQUIRE(plan.destroys.size() == 3);
-  for (const auto& d : plan.destroys) CHECK(d.serial.rfind("OS", 0) != 0);
+  for (const auto& d : plan.destroys) CHECK(!d.serial.starts_with("OS"));
   check_kept(plan);
   disks[1].blank = false;
   disks[1].content = "ext4 label=FAMILY";
@@ -242,7 +242,7 @@ TEST_CASE("a node without a BMC is installed through the agent of what it runs",
   CHECK(plan.find("node03/netboot")->title.find("kexec") != std::string::npos);
   CHECK(plan.find("node03/image"));
   CHECK(std::any_of(plan.notes.begin(), plan.notes.end(),
-                    [](const std::string& note) { return note.rfind("node03 has no BMC", 0) == 0; }));
+                    [](const std::string& note) { return note.starts_with("node03 has no BMC"); }));
 }
 
 TEST_CASE("a node without a BMC and without an agent is out of reach", "[plan][kexec]") {

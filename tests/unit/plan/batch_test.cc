@@ -41,7 +41,7 @@ TEST_CASE(
   CHECK(before.size() == 2);
   // A prefetch holds none of the batch.
   for (const auto& barrier : plan.barriers)
-    for (const auto& id : barrier) CHECK(id.rfind("node03/", 0) != 0);
+    for (const auto& id : barrier) CHECK(!id.starts_with("node03/"));
   CHECK(plan.config_digests.count("node03") == 0);
 }
 

@@ -31,7 +31,7 @@ PlannerInput input_of(const std::string& text) {
   PlannerInput in = shipped_input(text);
   in.lab = true;
   for (auto& [name, seen] : in.nodes)
-    if (name.rfind("hgx", 0) == 0) seen.facts->gpus = standin_facts({2}, "abcd");
+    if (name.starts_with("hgx")) seen.facts->gpus = standin_facts({2}, "abcd");
   return in;
 }
 

@@ -57,7 +57,7 @@ TEST_CASE("machine: placeholders and what is not a machine's own are no parts", 
 TEST_CASE("machine: its identity is the UUID, else a digest over its parts in any order", "[plan][hosts]") {
   CHECK(machine_identity(as_root("a1b2f")) == "uuid:4c4c4544-0051-4b10-8052-c4c04f4a1b2f");
   const std::string identity = machine_identity(as_user("a1b2f"));
-  CHECK(identity.rfind("parts:sha256:", 0) == 0);
+  CHECK(identity.starts_with("parts:sha256:"));
   HardwareFacts turned = facts_of("a1b2f");
   turned.system.uuid.clear();
   std::swap(turned.gpus[0], turned.gpus[3]);

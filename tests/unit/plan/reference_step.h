@@ -21,7 +21,7 @@ inline Json reference_step(const std::string& id) {
   for (const auto& action : plan.actions)
     if (action.node == "hgx01" && action.params.is_object())
       for (const auto& step : action.params.value("steps", Json::array()))
-        if (step["id"].get<std::string>().rfind(id, 0) == 0) return step;
+        if (step["id"].get<std::string>().starts_with(id)) return step;
   FAIL("no step " << id);
   return {};
 }

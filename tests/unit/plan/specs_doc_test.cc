@@ -57,7 +57,7 @@ std::string with_alternative(const std::vector<std::string>& lines, size_t at) {
   const std::string said = lines[at].substr(indent + std::string(kOr).size());
   const std::string key = std::string(indent, ' ') + said.substr(0, said.find(':') + 1);
   size_t begin = at;
-  while (begin > 0 && lines[begin - 1].rfind(key, 0) != 0) --begin;
+  while (begin > 0 && !lines[begin - 1].starts_with(key)) --begin;
   if (begin == 0) return "";
   size_t end = begin;  // behind what belongs to the key
   while (end < at && lines[end].find_first_not_of(' ') > indent) ++end;
@@ -236,7 +236,7 @@ TEST_CASE("the plan of the HGX spec says which adapters will be rails, and of wh
           "[plan][docs][rails]") {
   PlannerInput in = shipped_input(text_of(source_dir() + "/docs/specs/hgx-h100.yaml"));
   for (auto& [name, seen] : in.nodes) {
-    if (name.rfind("hgx", 0) != 0) continue;
+    if (!name.starts_with("hgx")) continue;
     HardwareFacts& facts = *seen.facts;
     const auto nic = [&facts](const std::string& mac, const std::string& pci, const std::string& path) {
       NicFacts out;
@@ -260,10 +260,10 @@ TEST_CASE("the plan of the HGX spec says which adapters will be rails, and of wh
   std::vector<std::string> said;
   const Plan plan = planned_of(in);
   for (const auto& note : plan.notes)
-    if (note.rfind("rails of ", 0) == 0) said.push_back(note);
+    if (note.starts_with("rails of ")) said.push_back(note);
   REQUIRE(said.size() == 2);
   std::sort(said.begin(), said.end());
-  CHECK(said[0].rfind("rails of hgx01, hgx02, hgx03, hgx04, hgx06, hgx07, hgx08: rail 0 = 0000:20:00.0, ",
-                      0) == 0);
-  CHECK(said[1].rfind("rails of hgx05: rail 0 = 0000:27:00.0, rail 1 = 0000:26:00.0, ", 0) == 0);
+  CHECK(said[0].starts_with(
+      "rails of hgx01, hgx02, hgx03, hgx04, hgx06, hgx07, hgx08: rail 0 = 0000:20:00.0, "));
+  CHECK(said[1].starts_with("rails of hgx05: rail 0 = 0000:27:00.0, rail 1 = 0000:26:00.0, "));
 }

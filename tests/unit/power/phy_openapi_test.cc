@@ -68,7 +68,7 @@ TEST_CASE("phy: every request is valid by the provider's own description", "[pow
     REQUIRE(parse_target(request).ok());
     ++judged;
     for (const std::string& complaint : judge.complaints(request)) FAIL_CHECK(complaint);
-    CHECK(request.headers.at("Authorization").rfind("Basic ", 0) == 0);
+    CHECK(request.headers.at("Authorization").starts_with("Basic "));
   }
   CHECK(judged >= 8);
 }

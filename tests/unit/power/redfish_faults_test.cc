@@ -31,7 +31,7 @@ std::optional<HttpResponse> refuse(int status, const std::string& id) {
 
 long count(const BmcBench& bench, const std::string& what) {
   return std::count_if(bench.seen.begin(), bench.seen.end(),
-                       [&](const auto& one) { return one.rfind(what, 0) == 0; });
+                       [&](const auto& one) { return one.starts_with(what); });
 }
 
 std::string nested(size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); }

@@ -19,7 +19,7 @@ std::unique_ptr<Power> retrying(BmcBench& bench) { return with_retries(driver(be
 
 bool requested(const BmcBench& bench, const std::string& what) {
   return std::any_of(bench.seen.begin(), bench.seen.end(),
-                     [&](const auto& one) { return one.rfind(what, 0) == 0; });
+                     [&](const auto& one) { return one.starts_with(what); });
 }
 
 std::optional<HttpResponse> refuse(int status, const std::string& id) {
@@ -36,7 +36,7 @@ TEST_CASE("redfish: the certificate is learnt without a password, then enforced"
     return std::nullopt;
   };
   REQUIRE(driver(bench)->state(kCall).ok());
-  CHECK(bench.learnt_pin.rfind("sha256:", 0) == 0);
+  CHECK(bench.learnt_pin.starts_with("sha256:"));
   CHECK_FALSE(password_before_pin);
 
   BmcBench impostor("generic");
@@ -140,7 +140,7 @@ TEST_CASE("redfish: where Basic is off, one session is used and given back", "[p
     REQUIRE(power->boot_once_network(kCall).ok());
   }
   CHECK(std::count(bench.seen.begin(), bench.seen.end(), "POST /redfish/v1/SessionService/Sessions") == 1);
-  CHECK(bench.seen.back().rfind("DELETE /redfish/v1/SessionService/Sessions/", 0) == 0);
+  CHECK(bench.seen.back().starts_with("DELETE /redfish/v1/SessionService/Sessions/"));
 }
 
 TEST_CASE("redfish: ETags as vendors want them", "[power]") {
@@ -157,8 +157,7 @@ TEST_CASE("redfish: ETags as vendors want them", "[power]") {
     if (request.method != "PATCH") return std::nullopt;
     const auto match = request.headers.find("If-Match");
     const std::string tag = match == request.headers.end() ? "" : match->second;
-    if (weakness == "W/" && (tag.empty() || tag.rfind("W/", 0) == 0))
-      return refuse(412, "PreconditionFailed");
+    if (weakness == "W/" && (tag.empty() || tag.starts_with("W/"))) return refuse(412, "PreconditionFailed");
     if (weakness == "W/x" && !tag.empty()) return refuse(412, "PreconditionFailed");
     if (weakness == "empty" && tag == "\"\"") return refuse(400, "PropertyUnknown");
     return std::nullopt;

@@ -141,7 +141,7 @@ TEST_CASE("hardware that is not as declared: what is said of stand-ins says so",
   const HardwareFacts facts = with_stand_ins();
   size_t found = 0;
   for (const auto& check : judge_hardware(node, &facts)) {
-    if (check.name.rfind("hardware/gpu", 0) != 0 && check.name != "hardware/pcie") continue;
+    if (!check.name.starts_with("hardware/gpu") && check.name != "hardware/pcie") continue;
     CAPTURE(check.name);
     CHECK((check.verdict == Verdict::fail || check.verdict == Verdict::skipped));
     for (const auto& text : {check.title, check.measured_text, check.reason}) CHECK(says_simulated(text));

@@ -266,8 +266,7 @@ TEST_CASE("the remedy is the command for what is missing", "[gpu-checks]") {
     const std::string by_hand = remedy(adopted, "gpu07");
     CHECK(by_hand.find("muster reimage") == std::string::npos);
     CHECK(has(by_hand, "muster accept --limit gpu07"));
-    const bool ours =
-        detail["missing"].get<std::string>().rfind("muster-", 0) == 0 || detail.contains("found");
+    const bool ours = detail["missing"].get<std::string>().starts_with("muster-") || detail.contains("found");
     CHECK((by_hand.find("/usr/lib/muster") != std::string::npos) == ours);
     CHECK(remedy(adopted, "gpu08").find("muster reimage gpu08") != std::string::npos);
   }

@@ -49,7 +49,7 @@ TEST_CASE("of a signed report count real GPUs that passed, on nodes that were ha
   const auto& speed = results->models.at(kH100).at("gpu bf16/tflops");
   CHECK(speed.value == 750);
   CHECK(speed.gpus == 3);
-  CHECK(results->digest.rfind("sha256:", 0) == 0);
+  CHECK(results->digest.starts_with("sha256:"));
 }
 
 TEST_CASE("a file that proves nothing is refused, and what is wrong is said", "[gpu-results]") {

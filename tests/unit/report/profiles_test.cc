@@ -120,7 +120,7 @@ TEST_CASE("faults of GPUs stop a node in every profile that looks at GPUs, their
     int looked = 0, together = 0;
     for (const auto& step : parse_playbook(text.str()).playbook.steps) {
       // Those of one node, and those of all GPUs of all nodes; perftest compares no data.
-      if (step.name.rfind("gpu ", 0) != 0 && (!loads_gpus(step.params) || step.module == "accept_rdma"))
+      if (!step.name.starts_with("gpu ") && (!loads_gpus(step.params) || step.module == "accept_rdma"))
         continue;
       CAPTURE(step.name);
       ++looked;

@@ -44,7 +44,7 @@ std::string xml_problem(const std::string& text) {
     }
     return true;
   };
-  if (text.rfind("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", 0) != 0) return "no XML declaration";
+  if (!text.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")) return "no XML declaration";
   i = text.find('\n') + 1;
   while (i < text.size()) {
     const size_t tag = text.find('<', i);
@@ -284,7 +284,7 @@ TEST_CASE("a skipped check is not counted as passed") {
 
 TEST_CASE("a lab's report says SIMULATED HARDWARE in its title and on every verdict line") {
   Report r = report_sample::full();
-  CHECK(title(r).rfind("SIMULATED HARDWARE: ", 0) == 0);
+  CHECK(title(r).starts_with("SIMULATED HARDWARE: "));
   CHECK(render_html(r).find("<title>SIMULATED HARDWARE: ") != std::string::npos);
   size_t checks = 0;
   for (const auto& node : r.nodes) checks += node.checks.size();

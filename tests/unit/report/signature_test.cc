@@ -85,7 +85,7 @@ TEST_CASE("a report signed by another key is distinguished from a changed one") 
 TEST_CASE("keys have one line, and only Ed25519 ones are taken") {
   const Signer signer;
   CHECK(key_pem(signer.line).value() == signer.pair.certificate_pem);
-  CHECK(key_fingerprint(signer.line).rfind("sha256:", 0) == 0);
+  CHECK(key_fingerprint(signer.line).starts_with("sha256:"));
   CHECK_FALSE(key_line("").ok());
   CHECK_FALSE(key_line(signer.pair.key_pem).ok());
   CHECK_FALSE(key_pem(signer.line + "=").ok());

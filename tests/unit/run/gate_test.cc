@@ -56,7 +56,7 @@ TEST_CASE("what depends on an action waits for it, and follows it when it must",
     CHECK(answer.open == row.open);
     CHECK(answer.never.empty() != row.never);
     CHECK(answer.wait.reason.empty() == (row.open || row.never));
-    gate.prove("n2/first");
+    gate.succeeded("n2/first");
     CHECK(p.request(gate).open);
   }
 }
@@ -67,7 +67,7 @@ TEST_CASE("a barrier opens when each of its members is done or out", "[run]") {
   p.second().behind = 0;
   Gate gate(p.plan);
   CHECK_FALSE(p.request(gate).open);
-  gate.prove("n1/first");
+  gate.succeeded("n1/first");
   CHECK_FALSE(p.request(gate).open);
   p.nodes["n2"].stage = Stage::quarantined;
   CHECK(p.request(gate).open);
@@ -107,7 +107,7 @@ TEST_CASE("no node waits for one that goes back to its old system", "[run][slot]
     p.second().behind = 0;
     Gate barrier(p.plan);
     CHECK_FALSE(p.request(barrier).open);
-    barrier.prove("n1/first");
+    barrier.succeeded("n1/first");
     CHECK(p.request(barrier).open);
   }
 }

@@ -237,7 +237,7 @@ TEST_CASE("a power cycle, turn by turn", "[run]") {
   CHECK(event(effects) == "succeeded");
   CHECK(c.state.stage == Stage::committing);
   const auto end = c.does(input::Durable{});
-  CHECK(first<effect::Proven>(end)->action == "n1/it");
+  CHECK(first<effect::Succeeded>(end)->action == "n1/it");
   CHECK(first<effect::Kick>(end));
   CHECK(c.state.stage == Stage::pending);
   CHECK(c.state.index == 1);

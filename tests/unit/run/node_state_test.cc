@@ -168,10 +168,10 @@ TEST_CASE("a restart that ends in silence says so, and is tried again where the 
   const Decision d = advance(s, kTiming);
   CHECK(d.what == What::again);
   CHECK(d.with_netboot);
-  CHECK(d.reason.rfind("no agent reported from the installed system within 51 min 40 s", 0) == 0);
+  CHECK(d.reason.starts_with("no agent reported from the installed system within 51 min 40 s"));
   CHECK(d.reason.find("power is on") != std::string::npos);
   s.departed = false;  // carried out something that took too long
-  CHECK(advance(s, kTiming).reason.rfind("not finished within", 0) == 0);
+  CHECK(advance(s, kTiming).reason.starts_with("not finished within"));
   s.departed = true;
   s.may_netboot = false;
   CHECK(what(s) == What::fail);

@@ -176,7 +176,7 @@ TEST_CASE("a wait names the old system where that is what comes next, and not a 
     s.in_band = true;
   }
   const std::string quarantine = "quarantine", back = "back to its old system";
-  CHECK(advance(s, kTiming).wait.next.rfind(quarantine, 0) == 0);
+  CHECK(advance(s, kTiming).wait.next.starts_with(quarantine));
   s.may_go_back = true;
-  CHECK(advance(s, kTiming).wait.next.rfind(back, 0) == 0);
+  CHECK(advance(s, kTiming).wait.next.starts_with(back));
 }

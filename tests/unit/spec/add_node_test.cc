@@ -96,7 +96,7 @@ TEST_CASE("other ways to write a list of nodes", "[spec]") {
   for (size_t at = 0; at < section.size();) {
     const size_t end = section.find('\n', at);
     const std::string line = section.substr(at, end - at);
-    flush += (line.rfind("  ", 0) == 0 ? line.substr(2) : line) + "\n";
+    flush += (line.starts_with("  ") ? line.substr(2) : line) + "\n";
     at = end + 1;
   }
   flush.pop_back();

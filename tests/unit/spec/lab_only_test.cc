@@ -101,7 +101,7 @@ TEST_CASE("every shipped profile for virtual machines is a lab's, and no other i
   for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/playbooks/acceptance")) {
     const std::string name = entry.path().stem();
     CAPTURE(name);
-    const bool lab = name.rfind("lab", 0) == 0;
+    const bool lab = name.starts_with("lab");
     if (lab) labs.insert(name);
     CHECK(lab != (real.count(name) > 0));
     CHECK(is_lab_profile(name) == lab);

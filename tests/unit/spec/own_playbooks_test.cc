@@ -104,7 +104,7 @@ TEST_CASE("every shipped playbook and profile passes the checks of an own one", 
     if (entry.path().extension() != ".yaml") continue;
     const std::string file = entry.path().lexically_relative(root).string();
     CAPTURE(file);
-    CHECK(is_profile_file(file) == (file.rfind("acceptance/", 0) == 0));
+    CHECK(is_profile_file(file) == (file.starts_with("acceptance/")));
     CHECK(errors_of(parse_own_playbook({file, text_of(entry.path())}).errors).empty());
   }
 }
@@ -344,7 +344,7 @@ TEST_CASE("the command reads the files, and says what is wrong with a path", "[o
 TEST_CASE("the controller takes texts only, and checks them against what it ships", "[own][api]") {
   testing::Controller c(source_dir() + "/playbooks");
   const auto put = [&](const std::string& text) {
-    return c.call(api::Door::local, "PUT", "/v1/spec?file=cluster.yaml", text);
+    return c.call(api::Listener::local, "PUT", "/v1/spec?file=cluster.yaml", text);
   };
   const auto paths = put(of_shipped("site"));
   CHECK(paths.status == 422);
@@ -357,7 +357,7 @@ TEST_CASE("the controller takes texts only, and checks them against what it ship
   REQUIRE(errors.size() == 1);
   CHECK(errors[0]["file"] == "ssh.yaml");
   CHECK(errors[0]["line"] == 1);
-  CHECK(parse_json(c.call(api::Door::local, "GET", "/v1/spec").body).value()["revision"] == 1);
+  CHECK(parse_json(c.call(api::Listener::local, "GET", "/v1/spec").body).value()["revision"] == 1);
 }
 
 TEST_CASE("a wrong call of a module is found with the spec: unknown, missing and mistyped parameters",
@@ -410,7 +410,7 @@ TEST_CASE("limits that cannot be judged are an error of their playbook, each onc
     REQUIRE(found.size() == 1);
     CHECK(found[0].file == "acceptance/ours.yaml");
     CHECK(found[0].line == 6);
-    CHECK(found[0].path.rfind("steps[0].expect.gflops", 0) == 0);
+    CHECK(found[0].path.starts_with("steps[0].expect.gflops"));
   }
   CHECK(has(errors("{ derive: cpu_peek, ratio: 0.5 }")[0].message, "did you mean 'cpu_peak'?"));
   // A shipped one, too: parse_playbook() is how the controller loads them.
@@ -517,7 +517,7 @@ TEST_CASE("the controller refuses names that its folder does not have", "[own][a
   testing::Controller c(source_dir() + "/playbooks");
   const auto put = [&](std::string text, const std::string& from, const std::string& to) {
     text.replace(text.find(from), from.size(), to);
-    return c.call(api::Door::local, "PUT", "/v1/spec?file=cluster.yaml", text);
+    return c.call(api::Listener::local, "PUT", "/v1/spec?file=cluster.yaml", text);
   };
   const std::string text = carried(of_shipped("motd.yaml"), {{"motd.yaml", kMotd}});
   CHECK(put(text, "profile: lab }", "profile: lba }").status == 422);

@@ -1,4 +1,4 @@
-// NodeBook: the known state of every node, in a run or not: its row, as it will be once all pending writes
+// NodeTable: the known state of every node, in a run or not: its row, as it will be once all pending writes
 // are durable, and what its agent has sent to this process of the controller.
 //
 // The only writer of NodeRows. Existing rows are changed, never replaced by default ones: while the store's
@@ -26,15 +26,15 @@
 
 namespace muster {
 
-class NodeBook {
+class NodeTable {
  public:
   using Change = std::function<void(NodeRow&)>;
 
   // `silent_after`: after this time without a message an agent counts as silent.
-  NodeBook(Reactor& reactor, Store& store, JournalWriter& journal, DurationMs silent_after);
-  ~NodeBook();
-  NodeBook(const NodeBook&) = delete;
-  NodeBook& operator=(const NodeBook&) = delete;
+  NodeTable(Reactor& reactor, Store& store, JournalWriter& journal, DurationMs silent_after);
+  ~NodeTable();
+  NodeTable(const NodeTable&) = delete;
+  NodeTable& operator=(const NodeTable&) = delete;
 
   // Returns the state of the node's agent, from its row if it sent no message. `find`: null if never used.
   KnownAgent& agent(const std::string& node);

@@ -1,4 +1,4 @@
-#include "controller/executor/node_book.h"
+#include "controller/executor/node_table.h"
 
 #include <algorithm>
 
@@ -23,16 +23,16 @@ Hello hello_of(const std::string& node, const Presence& present) {
 
 }  // namespace
 
-NodeBook::NodeBook(Reactor& reactor, Store& store, JournalWriter& journal, DurationMs silent_after)
+NodeTable::NodeTable(Reactor& reactor, Store& store, JournalWriter& journal, DurationMs silent_after)
     : reactor_(reactor),
       store_(store),
       journal_(journal),
       silent_after_(silent_after),
       began_(reactor.steady()) {}
 
-NodeBook::~NodeBook() { alive_.end(); }
+NodeTable::~NodeTable() { alive_.end(); }
 
-KnownAgent& NodeBook::agent(const std::string& node) {
+KnownAgent& NodeTable::agent(const std::string& node) {
   auto& entry = agents_[node];
   if (entry) return *entry;
   entry = std::make_unique<KnownAgent>();
@@ -41,13 +41,13 @@ KnownAgent& NodeBook::agent(const std::string& node) {
   return *entry;
 }
 
-const KnownAgent* NodeBook::find(const std::string& node) const {
+const KnownAgent* NodeTable::find(const std::string& node) const {
   const auto it = agents_.find(node);
   return it == agents_.end() ? nullptr : it->second.get();
 }
 
 // After a silence of all agents the controller may have been cut off: all agents get time to report again.
-void NodeBook::note_contact(KnownAgent& agent) {
+void NodeTable::note_contact(KnownAgent& agent) {
   const SteadyMs now = reactor_.steady();
   if (now - last_message() >= silent_after_)
     for (const auto& [name, other] : agents_)
@@ -57,7 +57,7 @@ void NodeBook::note_contact(KnownAgent& agent) {
   agent.seen = reactor_.now();
 }
 
-NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& present) {
+NodeTable::Contact NodeTable::contact(const std::string& node, const Presence& present) {
   KnownAgent& known = agent(node);
   const SteadyMs now = reactor_.steady();
   // Not computed from `silent_since`, which is moved forward when a silence does not count.
@@ -88,7 +88,7 @@ NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& pre
   return {std::nullopt, !other_boot, after_silence};
 }
 
-bool NodeBook::hello(const Hello& hello, JournalWriter::Rows& rows) {
+bool NodeTable::hello(const Hello& hello, JournalWriter::Rows& rows) {
   KnownAgent& known = agent(hello.node);
   const bool new_boot = known.boot_id != hello.boot_id;
   known.mode = hello.mode;
@@ -110,7 +110,7 @@ bool NodeBook::hello(const Hello& hello, JournalWriter::Rows& rows) {
 
 // Takes the agent's state from the row, as of when the controller ended; the agent's own report to this
 // process has priority. A row of a restored database is not used.
-void NodeBook::restore_row(const std::string& node, KnownAgent& agent) const {
+void NodeTable::restore_row(const std::string& node, KnownAgent& agent) const {
   const auto found = rows_.find(node);
   if (found == rows_.end() || agent.contact || older_than_restore(found->second)) return;
   const NodeRow& row = found->second;
@@ -120,17 +120,17 @@ void NodeBook::restore_row(const std::string& node, KnownAgent& agent) const {
 }
 
 // True if the row is from before the database was restored, and was not confirmed since.
-bool NodeBook::older_than_restore(const NodeRow& row) const {
+bool NodeTable::older_than_restore(const NodeRow& row) const {
   const TimeMs restored = store_.restored();
   return restored > 0 && row.last_seen <= restored;
 }
 
 // If the clock was set in the meantime, the time may be in the future: then it counts as now.
-SteadyMs NodeBook::steady_of(TimeMs wall) const {
+SteadyMs NodeTable::steady_of(TimeMs wall) const {
   return reactor_.steady() - std::max<DurationMs>(reactor_.now() - wall, 0);
 }
 
-void NodeBook::load() const {
+void NodeTable::load() const {
   if (loaded_) return;
   const auto rows = store_.nodes();
   if (!rows.ok()) {
@@ -147,7 +147,7 @@ void NodeBook::load() const {
 
 // An unknown row is not changed: a default row would replace the unreadable one and its bound machine. The
 // changes wait until the rows can be read.
-void NodeBook::read_later() {
+void NodeTable::read_later() {
   if (std::exchange(reading_, true)) return;
   reactor_.after(kSecond, alive_.wrap([this] {
     reading_ = false;
@@ -158,7 +158,7 @@ void NodeBook::read_later() {
   }));
 }
 
-NodeRow NodeBook::row(const std::string& node) const {
+NodeRow NodeTable::row(const std::string& node) const {
   load();
   NodeRow row;
   row.name = node;
@@ -168,7 +168,7 @@ NodeRow NodeBook::row(const std::string& node) const {
   return row;
 }
 
-std::optional<DurationMs> NodeBook::silent_for(const std::string& node) const {
+std::optional<DurationMs> NodeTable::silent_for(const std::string& node) const {
   if (const KnownAgent* agent = find(node); agent && agent->contact)
     return reactor_.steady() - agent->contact;
   const NodeRow known = row(node);
@@ -177,13 +177,13 @@ std::optional<DurationMs> NodeBook::silent_for(const std::string& node) const {
   return std::max<DurationMs>(reactor_.now() - known.last_seen, reactor_.steady() - began_);
 }
 
-TimeMs NodeBook::silent_since(const std::string& node, DurationMs shown) const {
+TimeMs NodeTable::silent_since(const std::string& node, DurationMs shown) const {
   const KnownAgent* agent = find(node);
   const SteadyMs last = agent && agent->contact ? agent->contact : began_;
   return reactor_.steady() - last < shown ? 0 : row(node).last_seen;
 }
 
-bool NodeBook::outdated(const std::string& node) const {
+bool NodeTable::outdated(const std::string& node) const {
   if (store_.restored() == 0) return false;
   load();
   if (const KnownAgent* agent = find(node); agent && agent->greeted) return false;
@@ -191,18 +191,18 @@ bool NodeBook::outdated(const std::string& node) const {
   return found == rows_.end() || older_than_restore(found->second);
 }
 
-bool NodeBook::ever_seen(const std::string& node) const {
+bool NodeTable::ever_seen(const std::string& node) const {
   const NodeRow known = row(node);
   return !loaded_ || !known.mode.empty() || !known.image_digest.empty() || store_.restored() > 0;
 }
 
-bool NodeBook::never_seen(const std::string& node) const {
+bool NodeTable::never_seen(const std::string& node) const {
   if (!loaded_ || store_.restored() > 0 || rows_.count(node)) return false;
   const KnownAgent* agent = find(node);
   return !agent || !agent->contact;
 }
 
-JournalWriter::Rows NodeBook::changed(const std::string& node, const Change& change) {
+JournalWriter::Rows NodeTable::changed(const std::string& node, const Change& change) {
   load();
   // Changes are applied in order: earlier ones may still wait, even if the rows can be read again now.
   if (loaded_ && held_.empty()) return {changed_row(node, change)};
@@ -211,7 +211,7 @@ JournalWriter::Rows NodeBook::changed(const std::string& node, const Change& cha
   return {};
 }
 
-JournalWriter::Rows NodeBook::begun(const std::string& node, const Action& action, TimeMs time) {
+JournalWriter::Rows NodeTable::begun(const std::string& node, const Action& action, TimeMs time) {
   const auto slot = written_by(action);
   if (!slot) return {};
   load();
@@ -225,7 +225,7 @@ JournalWriter::Rows NodeBook::begun(const std::string& node, const Action& actio
   });
 }
 
-Write NodeBook::changed_row(const std::string& node, const Change& change) {
+Write NodeTable::changed_row(const std::string& node, const Change& change) {
   NodeRow changed = row(node);
   change(changed);
   if (changed.state != NodeState::quarantined) changed.held_by = HeldBy::nobody;
@@ -237,7 +237,7 @@ Write NodeBook::changed_row(const std::string& node, const Change& change) {
   return changed;
 }
 
-bool NodeBook::forget(const std::string& node) {
+bool NodeTable::forget(const std::string& node) {
   load();
   if (!loaded_ || !held_.empty()) return false;
   rows_.erase(node);
@@ -246,7 +246,7 @@ bool NodeBook::forget(const std::string& node) {
   return true;
 }
 
-std::shared_ptr<const Machines> NodeBook::machines() const {
+std::shared_ptr<const Machines> NodeTable::machines() const {
   load();
   if (machines_ || !loaded_) return machines_;
   auto made = std::make_shared<Machines>();
