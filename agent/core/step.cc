@@ -2,9 +2,18 @@
 
 #include <set>
 
+#include "agent/core/parameters.h"
 #include "base/value_type.h"
 
 namespace muster {
+
+Json parameters::described(const char* name, const char* type, bool required, const char* help,
+                           Json initial) {
+  Json out = {{"name", name}, {"type", type}, {"required", required}, {"help", help}};
+  const bool empty = initial.is_null() || initial == Json("") || (initial.is_structured() && initial.empty());
+  if (!empty) out["default"] = std::move(initial);
+  return out;
+}
 
 Status check_parameters(const StepModule& module, const Json& params) {
   if (!params.is_object() && !params.is_null())

@@ -1,0 +1,166 @@
+// The parameters of a step module are the members that they fill. One list gives the reader, and the names,
+// types, defaults and help texts of StepModule::parameters:
+//
+//   struct WantedSysctl {
+//     std::string name = "base";
+//     std::map<std::string, Json> values;
+//     bool optional = false;
+//   };
+//   MUSTER_PARAMETERS(WantedSysctl, optional(name, "used in the file name: ..."),
+//                     required(values, "parameter -> value"),
+//                     optional(optional, "skip parameters that the kernel does not have"))
+//
+//   required(name, help)   an error if it is absent
+//   optional(name, help)   the member keeps its initialiser, the default, if it is absent or an empty text
+//   flat(name)             the parameters of this member's struct stand beside the others
+//
+// Members: what a record may have (base/record.h). std::optional: a parameter without default. Json: a value
+// of any form, or of the form that its initialiser has (`Json options = Json::object()`). Other members of the
+// struct are filled by `complete`, which also holds the rules that a type cannot express.
+//
+// What is read has passed check_parameters() if it comes from a playbook; another module's call may be wrong
+// too, and gets an error of Code::invalid that names the module and the parameter.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "agent/core/step.h"
+#include "base/record.h"
+
+#define MUSTER_PARAMETERS(W, ...)                       \
+  template <typename Visitor>                           \
+  void each_parameter(const W*, Visitor& visit) {       \
+    using Self [[maybe_unused]] = W;                    \
+    MUSTER_RECORD_X(MUSTER_PARAMETER_EACH(__VA_ARGS__)) \
+  }
+#define MUSTER_PARAMETER_EACH(p, ...) \
+  visit.MUSTER_PARAMETER_##p;         \
+  __VA_OPT__(MUSTER_PARAMETER_MORE MUSTER_RECORD_P(__VA_ARGS__))
+#define MUSTER_PARAMETER_MORE() MUSTER_PARAMETER_EACH
+#define MUSTER_PARAMETER_required(name, ...) parameter(#name, &Self::name, true, __VA_ARGS__)
+#define MUSTER_PARAMETER_optional(name, ...) parameter(#name, &Self::name, false, __VA_ARGS__)
+#define MUSTER_PARAMETER_flat(name) flat(&Self::name)
+
+namespace muster {
+namespace parameters {
+
+template <typename T>
+constexpr const char* type_of(const T& initial) {
+  if constexpr (record::IsOptional<T>)
+    return type_of(typename T::value_type{});
+  else if constexpr (std::is_same_v<T, Json>)
+    return initial.is_object() ? "object" : initial.is_array() ? "list" : "any";
+  else if constexpr (std::is_same_v<T, bool>)
+    return "bool";
+  else if constexpr (std::is_integral_v<T>)
+    return "int";
+  else if constexpr (std::is_floating_point_v<T>)
+    return "number";
+  else if constexpr (record::IsMap<T> || record::IsRecord<T>)
+    return "object";
+  else if constexpr (record::IsList<T>)
+    return "list";
+  else
+    return "string";  // text, or an enum's word
+}
+
+// Returns an entry of StepModule::parameters; `initial` is left out if it is null or empty.
+Json described(const char* name, const char* type, bool required, const char* help, Json initial);
+
+template <typename W>
+struct Describer {
+  Json& out;
+  const W& initial;
+  template <typename T>
+  void parameter(const char* name, T W::*member, bool required, const char* help) {
+    const T& value = initial.*member;
+    out.push_back(
+        described(name, type_of(value), required, help, required ? Json() : record::written(value)));
+  }
+  template <typename T>
+  void flat(T W::*member) {
+    Describer<T> inner{out, initial.*member};
+    each_parameter(&inner.initial, inner);
+  }
+};
+
+template <typename W>
+struct Filler {
+  record::Object& object;
+  W& out;
+  template <typename T>
+  void parameter(const char* name, T W::*member, bool required, const char*) {
+    const Json* found = object.find(name, required);
+    if (!found || (!required && found->is_string() && found->template get_ref<const std::string&>().empty()))
+      return;
+    record::read(*found, record::Place{&object.at, name}, object.problems, out.*member);
+  }
+  template <typename T>
+  void flat(T W::*member) {
+    Filler<T> inner{object, out.*member};
+    each_parameter(&inner.out, inner);
+  }
+};
+
+}  // namespace parameters
+
+// Returns StepModule::parameters.
+template <typename W>
+Json parameters_of() {
+  Json out = Json::array();
+  const W initial{};
+  parameters::Describer<W> describer{out, initial};
+  each_parameter(&initial, describer);
+  return out;
+}
+
+// Reads the parameters of `module`. Code::invalid with all that is wrong.
+template <typename W>
+Result<W> read_parameters(const std::string& module, const Json& params) {
+  static const Json none = Json::object();
+  W out{};
+  record::Problems problems;
+  const record::Place at{nullptr, module};
+  record::Object object(params.is_null() ? none : params, at, problems);
+  parameters::Filler<W> filler{object, out};
+  each_parameter(&out, filler);
+  object.finish();
+  TRY_(problems.status());
+  return out;
+}
+
+// The functions of a module whose parameters fill a W; null ones as in StepModule.
+template <typename W>
+struct ModuleOf {
+  std::string name;
+  std::string help;
+  Result<CheckResult> (*check)(StepContext&, const W&) = nullptr;
+  Status (*apply)(StepContext&, const W&) = nullptr;
+  Status (*verify)(StepContext&, const W&) = nullptr;
+  Result<Json> (*measure)(StepContext&, const W&) = nullptr;
+  // Fills the members that are no parameters, and refuses what cannot be meant. Before each of the others.
+  Status (*complete)(const StepContext&, W&) = nullptr;
+};
+
+template <typename W>
+StepModule step_module(const ModuleOf<W>& of) {
+  const auto typed = [name = of.name, complete = of.complete](auto run) {
+    return [name, complete, run](StepContext& context, const Json& params) -> decltype(run(context, W{})) {
+      TRY(W want, read_parameters<W>(name, params));
+      if (complete) TRY_(complete(context, want));
+      return run(context, std::as_const(want));
+    };
+  };
+  StepModule out;
+  out.name = of.name;
+  out.help = of.help;
+  out.parameters = parameters_of<W>();
+  if (of.check) out.check = typed(of.check);
+  if (of.apply) out.apply = typed(of.apply);
+  if (of.verify) out.verify = typed(of.verify);
+  if (of.measure) out.measure = typed(of.measure);
+  return out;
+}
+
+}  // namespace muster
