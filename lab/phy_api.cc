@@ -321,7 +321,7 @@ HttpResponse PhyApi::os_install(Server& server, const HttpRequest& request) {
     return invalid("ssh_public_keys", "invalid");
   std::vector<std::string> given;
   for (const Json& key : keys.is_array() ? keys : Json::array()) {
-    if (!key.is_string() || key.get<std::string> !().starts_with("ssh-"))
+    if (!key.is_string() || !key.get<std::string>().starts_with("ssh-"))
       return invalid("ssh_public_keys", "invalid");
     given.push_back(key.get<std::string>());
   }
