@@ -17,7 +17,7 @@ void get_version(const CallPtr& call) {
 // The path is on the controller host, so only clients of the Unix socket may give it; musterd writes the file
 // as root.
 void make_backup(const CallPtr& call) {
-  if (call->door != Listener::local)
+  if (call->listener != Listener::local)
     return call->error(fail(
         Code::denied, "a backup can be made only on the controller host, through the controller's socket"));
   const auto body = parse_json(call->request.body);

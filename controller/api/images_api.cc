@@ -45,7 +45,7 @@ struct JobLines {
 
 // Paths are on the controller host, so only local clients may give them.
 Result<Json> local_request(const CallPtr& call) {
-  if (call->door != Listener::local)
+  if (call->listener != Listener::local)
     return fail(
         Code::denied,
         "images can be imported and exported only on the controller host, through the controller's socket");
