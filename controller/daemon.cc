@@ -256,7 +256,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.cipher_suite = node->power.cipher_suite;
   where.target.as_operator = node->power.privilege == "operator";
   where.target.api = node->power.api;
-  if (where.driver == "sakura-phy") restore_servers(current->spec, own, where.target);
+  if (switched_by(*node) == Switch::provider) restore_servers(current->spec, own, where.target);
   where.within = node->power.within;
   where.sol = node->power.sol;
   where.target.expected_uuid = machine_of(executor.node_row(name).product_uuid);

@@ -124,6 +124,13 @@ Complaints names_of_engines(const Source& source) {
   return matches(source, name, ": an engine's name: ask controller/engines/engine.h");
 }
 
+// And so are power drivers.
+Complaints names_of_drivers(const Source& source) {
+  static const std::regex name(R"re("(redfish|ipmi|command|sakura-phy|manual)"|\bdriver\s*(==|!=)\s*")re");
+  if (source.path.starts_with("controller/power/")) return {};
+  return matches(source, name, ": a power driver's name: ask controller/power/describe/driver_description.h");
+}
+
 // Own records are lists of fields (base/record.h). What is read by hand is foreign, or a request with rules
 // of its own; a file leaves the list with its last reader.
 constexpr size_t kMostReaders = 20;
@@ -265,6 +272,11 @@ TEST_CASE("tidy: every rule about sizes and words can fail", "[tidy]") {
   CHECK(names_of_engines({"controller/engines/nfs_engine.cc", "  {.name = \"nfs\"};\n"}).empty());
   CHECK(names_of_engines({"controller/a.cc", "  say(\"engine 'moosefs'\");  // \"nfs\"\n"}).empty());
 
+  CHECK(names_of_drivers({"controller/a.cc", "  if (node.power.driver != \"ssh\") x();\n"}).size() == 1);
+  CHECK(names_of_drivers({"controller/a.cc", "  list(\"sakura-phy\");\n"}).size() == 1);
+  CHECK(names_of_drivers({"controller/power/ipmi.cc", "  return {\"ipmi\"};\n"}).empty());
+  CHECK(names_of_drivers({"controller/a.cc", "  say(\"driver 'manual'\");  // \"ipmi\"\n"}).empty());
+
   for (const char* line : {"  url = \"https://\" + address + \":7443\";\n", "  uint16_t http_port = 7480;\n",
                            "  rule = {{\"port\", 67}};\n", "  int port = 7540;\n"}) {
     INFO(line);
@@ -303,9 +315,10 @@ TEST_CASE("tidy: what belongs to an attempt of a node stands in the attempt", "[
   CHECK(over_tree(loose_fields, is_controller) == "");
 }
 
-TEST_CASE("tidy: states, kinds and engines are distinguished by type, not by text", "[tidy]") {
+TEST_CASE("tidy: states, kinds, engines and drivers are distinguished by type, not by text", "[tidy]") {
   CHECK(over_tree(words_of_types, has_words) == "");
   CHECK(over_tree(names_of_engines, is_controller) == "");
+  CHECK(over_tree(names_of_drivers, is_controller) == "");
 }
 
 TEST_CASE("tidy: a port of muster's own has its number in one place", "[tidy]") {

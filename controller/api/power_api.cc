@@ -17,7 +17,7 @@ PowerPort::Done answer_with_state(const CallPtr& call) {
 // Rejects power verbs for a machine that is switched by hand: a request cannot wait for a manual task.
 bool refuse_by_hand(const CallPtr& call) {
   const std::string node = call->arg("node");
-  if (!call->services.power.by_hand(node)) return false;
+  if (call->services.power.switcher(node).by != Switch::person) return false;
   call->error(fail(Code::invalid, node + " has no remote power control (driver `manual`): control its power "
                                          "yourself; `muster status` lists the tasks that a run waits for"));
   return true;
@@ -75,7 +75,7 @@ void power_network_once(const CallPtr& call) {
 // The operator confirms a manual task of a run whose effect the controller cannot detect (yet).
 void power_done(const CallPtr& call) {
   const std::string node = call->arg("node");
-  if (!call->services.power.by_hand(node))
+  if (call->services.power.switcher(node).by != Switch::person)
     return call->error(fail(
         Code::invalid, node + " does not use power driver `manual`: there is no manual task to confirm"));
   const auto task = call->services.power.manual_tasks().said_done(node);

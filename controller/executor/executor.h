@@ -11,9 +11,9 @@
 //     other nodes, nor the end of a cancelled run;
 //   - when all agents stop reporting at once, the controller's own link may be cut: for a while it only reads
 //     states (node_state.h);
-//   - a node whose power a person switches (PowerPort::by_hand) becomes a manual task with a deadline; it
+//   - a node whose power a person switches (Switch::person) becomes a manual task with a deadline; it
 //     occupies no lane, and delays no node that does not need it;
-//   - a node whose power nothing switches (PowerPort::switches) is brought into the RAM system by an order to
+//   - a node whose power nothing switches (Switch::agent) is brought into the RAM system by an order to
 //     its own agent, and by nothing else;
 //   - an installed system that responds is shut down before its power is cycled, and switched off hard only
 //     if it does not stop;

@@ -31,7 +31,7 @@ namespace muster {
 class NoPower : public PowerPort {
  public:
   explicit NoPower(Reactor& reactor) : reactor_(reactor) {}
-  bool switches(const std::string&) const override { return false; }
+  Switcher switcher(const std::string&) const override { return {Switch::agent}; }
   void netboot(const std::string& node, Done done) override { refuse(node, std::move(done)); }
   void power_off(const std::string& node, Done done) override { refuse(node, std::move(done)); }
   void power_on(const std::string& node, Done done) override { refuse(node, std::move(done)); }

@@ -8,6 +8,7 @@
 #include "base/machine_uuid.h"
 #include "controller/engines/engine.h"
 #include "controller/engines/sections.h"
+#include "controller/power/describe/driver_description.h"
 
 namespace muster {
 
@@ -30,19 +31,13 @@ const std::vector<std::string>& Planning::playbooks_of(const Draft& d) const {
   return it == spec.roles.end() ? kNone : it->second;
 }
 
-bool rented(const NodeSpec& node) { return node.power.driver == "sakura-phy"; }
-
-bool in_band(const NodeSpec& node) { return node.power.driver == "ssh" || rented(node); }
-
 bool provider_installs(const Draft& d) {
   // Any record of an installed or adopted system on the node means that its disks may hold data.
   const bool never_ours = d.seen->image_digest.empty() && d.seen->config_digest.empty() &&
                           (!d.seen->mode || *d.seen->mode == wire::Mode::ram);
-  return rented(*d.spec) && !d.spec->power.install_image.empty() && !in_ram(d) && !in_installed(d) &&
-         !d.seen->doubtful && never_ours;
+  return switched_by(*d.spec) == Switch::provider && !d.spec->power.install_image.empty() && !in_ram(d) &&
+         !in_installed(d) && !d.seen->doubtful && never_ours;
 }
-
-bool by_hand(const NodeSpec& node) { return node.power.driver == "manual"; }
 
 bool in_ram(const Draft& d) { return d.seen->online && d.seen->mode == wire::Mode::ram; }
 
@@ -80,7 +75,7 @@ bool has_quorum(const Planning& p, const StorageSpec& s) {
 
 std::string ends_a_hang(const NodeSpec& node) {
   if (!is_switched(node)) return "";
-  return rented(node) ? "its provider" : "its BMC";
+  return switched_by(node) == Switch::provider ? "its provider" : "its BMC";
 }
 
 std::string image_digest_of(const Planning& p, const Draft& d) {
@@ -147,21 +142,21 @@ void add_netboot(Planning& p, Draft& d) {
     p.plan.destroys.push_back(std::move(lost));
     return;
   }
-  const bool own = in_band(*d.spec);
+  const Switch by = switched_by(*d.spec);
   add(p, d,
       {"netboot", ActionKind::netboot, "power",
-       own                ? "start the RAM system (kexec)"
-       : by_hand(*d.spec) ? "network boot, power switched by hand"
-                          : "network boot",
+       !can_netboot(by)       ? "start the RAM system (kexec)"
+       : by == Switch::person ? "network boot, power switched by hand"
+                              : "network boot",
        Json::object(), p.spec.limits.netboot, 3});
-  if (by_hand(*d.spec))
+  if (by == Switch::person)
     p.plan.notes.push_back(fmt::format(
         "an operator must control the power of {}{} by hand: the run shows when, and waits up to {}",
         d.spec->name, d.spec->power.address.empty() ? "" : " (" + d.spec->power.address + ")",
         to_human(d.spec->power.within)));
-  if (own)
+  if (!can_netboot(by))
     p.plan.notes.push_back(
-        d.spec->name + (rented(*d.spec) ? " cannot be booted from the network" : " has no BMC") +
+        d.spec->name + (by == Switch::provider ? " cannot be booted from the network" : " has no BMC") +
         ": its own system starts the RAM system, which returns to that system if it cannot reach "
         "the controller; a later fault requires an operator at the machine");
 }

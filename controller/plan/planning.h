@@ -90,16 +90,9 @@ struct Planning {
 
 // ---- what is known about a node
 
-// True if the node is controlled through a provider's API: its power can be switched, but it cannot netboot.
-bool rented(const NodeSpec& node);
-// True if only the agent of its running system can start the RAM system on it. Unless it is rented, it has no
-// BMC, and nothing can power it on either.
-bool in_band(const NodeSpec& node);
 // True if its provider may, and must, install it first: it is rented, has no agent, and there is no record
 // that this controller installed it. All data on its disks may be lost.
 bool provider_installs(const Draft& d);
-// True if an operator switches its power by hand, when requested.
-bool by_hand(const NodeSpec& node);
 // True if the node's agent is reachable in the RAM system or, respectively, in an installed or adopted one.
 bool in_ram(const Draft& d);
 bool in_installed(const Draft& d);

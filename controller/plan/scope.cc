@@ -78,8 +78,9 @@ bool may_reach_rented(Planning& p, const Draft& d, bool named) {
 }
 
 bool may_reach(Planning& p, const Draft& d, bool named) {
-  if (!in_band(*d.spec) || in_ram(d) || in_installed(d)) return true;
-  if (rented(*d.spec)) return may_reach_rented(p, d, named);
+  const Switch by = switched_by(*d.spec);
+  if (can_netboot(by) || in_ram(d) || in_installed(d)) return true;
+  if (by == Switch::provider) return may_reach_rented(p, d, named);
   const std::string& name = d.spec->name;
   return out_of_reach(
       p, name,

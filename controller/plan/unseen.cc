@@ -27,7 +27,7 @@ bool wake(Planning& p) {
           fmt::format("{} is left out: its agent is silent; run `muster up --limit {}` to power it on and "
                       "wait for it, or `muster reimage {}` to reinstall it",
                       name, name, name));
-    } else if (by_hand(*d.spec) && !names(named, name)) {
+    } else if (switched_by(*d.spec) == Switch::person && !names(named, name)) {
       p.plan.left_out.push_back(name);
       p.plan.notes.push_back(fmt::format(
           "{} is left out: its agent is silent, and an operator has to power it on; run `muster up "
@@ -75,11 +75,12 @@ void write_discovery(Planning& p, std::vector<Draft> unseen) {
 
 bool discover(Planning& p) {
   std::vector<Draft> seen, unseen, later;
-  const bool others = std::any_of(p.drafts.begin(), p.drafts.end(),
-                                  [](const Draft& d) { return d.seen->facts || !by_hand(*d.spec); });
+  const bool others = std::any_of(p.drafts.begin(), p.drafts.end(), [](const Draft& d) {
+    return d.seen->facts || switched_by(*d.spec) != Switch::person;
+  });
   for (auto& d : p.drafts) {
-    const bool person =
-        others && by_hand(*d.spec) && !d.seen->online && !names(p.in.request.nodes, d.spec->name);
+    const bool person = others && switched_by(*d.spec) == Switch::person && !d.seen->online &&
+                        !names(p.in.request.nodes, d.spec->name);
     (d.seen->facts && !provider_installs(d) ? seen : person ? later : unseen).push_back(std::move(d));
   }
   const bool all_failed = std::all_of(unseen.begin(), unseen.end(),

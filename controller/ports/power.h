@@ -83,18 +83,13 @@ Status boot_from_network(Power& power, DurationMs call);
 
 class Reinstall;  // controller/ports/reinstall.h
 
+// In what else drivers differ: controller/power/describe/.
 struct PowerDriver {
   std::string name;
   std::string help;
   std::function<Result<std::unique_ptr<Power>>(PowerTarget)> make;
-  // True if it can switch a machine on and off. If not, the node's own agent does what is possible
-  // (controller/power/in_band.h).
-  bool switches = true;
-  bool netboots = true;  // true if it can make a machine boot from the network
   // Set for a driver whose provider installs operating systems; else null.
   std::function<Result<std::unique_ptr<Reinstall>>(PowerTarget)> reinstall = {};
-  // True if an operator switches the machine by hand while the run waits (controller/power/manual.h).
-  bool by_hand = false;
 };
 // Returns all drivers; defined in controller/all_drivers.cc.
 const std::vector<PowerDriver>& power_drivers();

@@ -10,13 +10,18 @@
 #include "base/result.h"
 #include "base/wire.h"
 #include "controller/ports/power.h"
+#include "controller/power/describe/driver_description.h"
 
 namespace muster {
 
-// A node that a person switches (power driver `manual`).
+// What a manual task tells the person who switches a node.
 struct Person {
   std::string where;      // its location, from the spec; may be empty
   DurationMs within = 0;  // time limit
+};
+struct Switcher {
+  Switch by = Switch::bmc;
+  Person person = {};  // of Switch::person
 };
 
 class PowerPort {
@@ -27,11 +32,11 @@ class PowerPort {
   // state() before anything else.
   virtual void netboot(const std::string& node, Done done) = 0;
   virtual void power_off(const std::string& node, Done done) = 0;
-  // True if muster can switch this node on and off. If not, its own agent is ordered to hand over to the RAM
-  // system (`kexec`, with BootPort::leave_order), and the other calls fail.
-  virtual bool switches(const std::string&) const { return true; }
-  // True if muster can boot it from the network. If not, its agent is ordered as described above.
-  virtual bool netboots(const std::string& node) const { return switches(node); }
+  // Returns what switches this node. If it cannot be booted from the network, its own agent is ordered to hand
+  // over to the RAM system (`kexec`, with BootPort::leave_order), and calls that it cannot carry out fail. If a
+  // person switches it, netboot, power_off and power_on create a manual task: `done` is called when the effect
+  // was seen or reported, perhaps hours later, or never; and state() is unknown.
+  virtual Switcher switcher(const std::string&) const { return {}; }
   // The node's provider installs a system of its own, from which the RAM system is started; the data on the
   // node's disks may be lost. `order`: from the approved plan ("reinstall" of a netboot's params), plus
   // "approval", the plan's digest: one approval covers exactly one installation. `done` is called when the
@@ -41,9 +46,6 @@ class PowerPort {
     (void)order;
     done(fail(Code::invalid, node + ": its power driver cannot reinstall machines"));
   }
-  // If the node has such a person, netboot, power_off and power_on create a manual task: `done` is called
-  // when the effect was seen or reported, perhaps hours later, or never; and state() is unknown.
-  virtual std::optional<Person> by_hand(const std::string&) const { return std::nullopt; }
   // Switches power on, without a network boot.
   virtual void power_on(const std::string& node, Done done) = 0;
   // Cancels a netboot of this node that has not reached its BMC yet (its `done` gets `cancelled`); one that

@@ -38,7 +38,6 @@ PowerDriver in_band_driver() {
   driver.make = [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
     return std::unique_ptr<Power>(std::make_unique<InBand>(std::move(target.node)));
   };
-  driver.switches = driver.netboots = false;
   return driver;
 }
 

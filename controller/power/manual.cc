@@ -39,7 +39,6 @@ PowerDriver manual_driver() {
   driver.make = [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
     return std::unique_ptr<Power>(std::make_unique<Manual>(std::move(target)));
   };
-  driver.by_hand = true;
   return driver;
 }
 

@@ -32,10 +32,11 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
   }
   if (a.awaiting_ram) {
     if (ram && since) return got_ram();
-    if (s.control.person && s.stage == Stage::powering && since && new_boot)
+    if (s.control.by == Switch::person && s.stage == Stage::powering && since && new_boot)
       s.shown.wait.observed = "it booted from its disk, not from the network";
     // It restarted, whether or not it received the order; the system that the order was for no longer runs.
-    if (s.control.in_band && !ram && since && new_boot && (a.power.certain || !s.latest.boot_before.empty()))
+    if (s.control.hands_over() && !ram && since && new_boot &&
+        (a.power.certain || !s.latest.boot_before.empty()))
       return lose_attempt(a.power.certain
                               ? "the RAM system did not reach the controller; the old system is back"
                               : "it restarted into its old system before it handed over to the RAM system",
@@ -62,7 +63,7 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
 }
 
 void NodeTurn::got_ram() {
-  if (s.control.person && s.stage == Stage::powering) {
+  if (s.control.by == Switch::person && s.stage == Stage::powering) {
     add(effect::Call::forget);
     add(effect::Enter{lane_of(s)});
   }

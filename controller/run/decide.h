@@ -54,7 +54,7 @@ inline Decision look_at_power() { return act(Decision::What::look, "the power st
 
 // The action fails: the machine was powered on the maximum number of times and is still off.
 inline Decision stays_off(const Situation& s, const ExecutorTiming& t) {
-  return act(Decision::What::fail, switcher(s.rented) + " was ordered " + std::to_string(t.power_tries) +
+  return act(Decision::What::fail, switcher_name(s.by) + " was ordered " + std::to_string(t.power_tries) +
                                        " times to power the machine on, but it is still off");
 }
 

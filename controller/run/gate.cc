@@ -19,7 +19,8 @@ bool Gate::settled_for(const std::string& id, bool hard, const StateOf& state_of
   if (succeeded_.count(id)) return true;
   const Action* action = find(id);
   const NodeRun* other = action ? state_of(action->node) : nullptr;
-  if (!hard && other && other->control.person && other->stage == NodeRun::Stage::powering) return true;
+  if (!hard && other && other->control.by == Switch::person && other->stage == NodeRun::Stage::powering)
+    return true;
   // A node that returns to its old system does nothing more that other nodes could need.
   const bool comes =
       other &&

@@ -63,7 +63,7 @@ std::string order_id(const RunRow& run, const std::string& action, int attempt) 
 bool expects(const NodeRun& node, const RunRow& run, const std::string& order) {
   if (node.over() || !node.acts()) return false;
   const std::string own = order_id(run, node.action().id, node.latest.number);
-  return order == own || (node.attempt.awaiting_ram && node.control.in_band && order == own + "-kexec");
+  return order == own || (node.attempt.awaiting_ram && node.control.hands_over() && order == own + "-kexec");
 }
 
 std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power) {
@@ -71,9 +71,7 @@ std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power
   for (const auto& name : plan.nodes) {
     NodeRun& node = nodes[name];
     node.name = name;
-    node.control.person = power.by_hand(name);
-    node.control.in_band = !power.netboots(name);
-    node.control.rented = node.control.in_band && power.switches(name);
+    node.control = {power.switcher(name)};
   }
   for (const auto& name : plan.serving)
     if (const auto node = nodes.find(name); node != nodes.end()) node->second.only_serves = true;
@@ -85,7 +83,6 @@ std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power
     const auto named = action.params.own().find("reinstall");
     if (named == action.params.own().end()) continue;
     node->second.control.reinstall = &*named;
-    node->second.control.in_band = false;
   }
   return nodes;
 }
@@ -93,7 +90,7 @@ std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power
 Lane lane_of(const NodeRun& node) {
   const ActionKind kind = node.action().kind;
   const bool switched = kind == ActionKind::netboot || kind == ActionKind::wake;
-  return node.control.person && switched ? Lane::free : Limits::lane_of(kind);
+  return node.control.by == Switch::person && switched ? Lane::free : Limits::lane_of(kind);
 }
 
 bool note_wait(NodeRun& node, Wait wait) {
@@ -285,9 +282,8 @@ DurationMs NodeTurn::time_for(const Action& action) const {
 Situation NodeTurn::situation() const {
   Situation now;
   now.kind = s.action().kind;
-  now.in_band = s.control.in_band;
-  now.rented = s.control.rented;
-  now.by_hand = s.control.person.has_value();
+  now.by = s.control.by;
+  now.reinstalled = s.control.reinstall != nullptr;
   now.awaiting_ram = a.awaiting_ram;
   now.power_certain = a.power.certain;
   now.power_requested = a.power.requested;

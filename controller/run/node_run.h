@@ -26,6 +26,7 @@
 #include "controller/plan/plan.h"
 #include "controller/ports/run_ports.h"
 #include "controller/ports/store.h"
+#include "controller/power/describe/driver_description.h"
 #include "controller/run/hooks.h"
 #include "controller/run/known_agent.h"
 #include "controller/run/node_state.h"
@@ -100,11 +101,10 @@ struct LatestAttempt {
 };
 
 // How its power is controlled.
-struct PowerControl {
-  bool in_band = false;  // nothing can boot it from the network: its own agent hands over to the RAM system
-  bool rented = false;   // its provider switches its power, but cannot boot it from the network
+struct PowerControl : Switcher {
   const Json* reinstall = nullptr;  // in the plan: its provider reinstalls it, instead of a power cycle
-  std::optional<Person> person;     // the person who switches its power, if muster cannot
+  // True if its own agent hands over to the RAM system.
+  bool hands_over() const { return !reinstall && !can_netboot(by); }
 };
 
 // What the attempts of the current action led to.

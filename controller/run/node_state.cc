@@ -14,8 +14,8 @@ std::string in_the_end(const Situation& s) { return s.may_go_back ? "back to its
 
 // Returns the next state, and the reason, for a failed node that muster cannot restart.
 std::string last_resort(const Situation& s) {
-  return in_the_end(s) +
-         (s.rented ? ": its provider cannot boot it from the network" : ": muster cannot control its power");
+  return in_the_end(s) + (s.by == Switch::provider ? ": its provider cannot boot it from the network"
+                                                   : ": muster cannot control its power");
 }
 
 std::string by_a_person(const Situation& s) {
@@ -96,8 +96,8 @@ Decision await_handover(const Situation& s, const ExecutorTiming& t) {
 // The agent reported that it restarts, and the installed system's agent has not sent a hello since.
 Decision await_restart(const Situation& s, const ExecutorTiming& t) {
   const std::string said = "the agent reported that it restarts";
-  if (s.in_band) return wait_for_installed(s, "restarting", said + "; " + power_text(s), last_resort(s));
-  if (s.by_hand) return wait_for_installed(s, "restarting", said, by_a_person(s));
+  if (s.hands_over()) return wait_for_installed(s, "restarting", said + "; " + power_text(s), last_resort(s));
+  if (s.by == Switch::person) return wait_for_installed(s, "restarting", said, by_a_person(s));
   const SteadyMs last = std::max({s.silent_since, s.started, s.looked});
   const bool off = bool(s.off_since);
   // Firmware may switch a machine off for some seconds by itself, for example after an update.
@@ -115,8 +115,8 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
 
 // An agent that should be at work is silent.
 Decision silence(const Situation& s, const ExecutorTiming& t) {
-  if (s.in_band) return wait_for_sign(s, s.deadline, last_resort(s));
-  if (s.by_hand) return wait_for_sign(s, s.deadline, by_a_person(s));
+  if (s.hands_over()) return wait_for_sign(s, s.deadline, last_resort(s));
+  if (s.by == Switch::person) return wait_for_sign(s, s.deadline, by_a_person(s));
   const DurationMs silent = s.now - s.silent_since;
   const std::string observed = silence_text(s);
   const bool looked = s.looked > s.silent_since;
@@ -142,12 +142,12 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
 // Nothing is done to a node, and no deadline counts, until an agent reports or the silence is too long.
 Decision cut_off(const Situation& s, const ExecutorTiming& t) {
   const SteadyMs next_look = std::max(s.looked, s.silent_since) + t.watch_power;
-  if (!s.in_band && !s.by_hand && s.now >= next_look) return look_at_power();
+  if (!s.hands_over() && s.by != Switch::person && s.now >= next_look) return look_at_power();
   const std::string silence = s.awaiting_ram ? "the RAM system's agent did not report" : no_contact_text(s);
   Decision d = wait_for("all agents are silent: the controller itself may be cut off",
                         "a message from any agent", silence + "; " + power_text(s), s.alone_since,
                         s.alone_since + t.alone_for, "the silence is attributed to the node");
-  d.check_at = s.in_band || s.by_hand ? s.now + t.look_again : next_look;
+  d.check_at = s.hands_over() || s.by == Switch::person ? s.now + t.look_again : next_look;
   return d;
 }
 
@@ -169,18 +169,19 @@ bool fits(wire::Mode needed, wire::Mode mode) {
 
 }  // namespace
 
-std::string switcher(bool rented) { return rented ? "its provider" : "the BMC"; }
+std::string switcher_name(Switch by) { return by == Switch::provider ? "its provider" : "the BMC"; }
 
 std::string power_text(const Situation& s) {
   // A provider's power state is read for a node to be woken, not for nodes that hand over by themselves.
-  if (s.in_band && !(s.rented && (s.kind == ActionKind::wake || is_for_slot(s.kind)))) {
+  if (s.hands_over() && !(s.by == Switch::provider && (s.kind == ActionKind::wake || is_for_slot(s.kind)))) {
     if (!s.power_error.empty()) return s.power_error;
-    return s.rented ? "its power state is not read: its provider cannot boot it from the network"
-                    : "its power state cannot be read (driver ssh)";
+    return s.by == Switch::provider
+               ? "its power state is not read: its provider cannot boot it from the network"
+               : "its power state cannot be read (driver ssh)";
   }
-  if (s.by_hand) return "its power state cannot be read (driver `manual`)";
+  if (s.by == Switch::person) return "its power state cannot be read (driver `manual`)";
   if (!s.power_error.empty())
-    return switcher(s.rented) + " does not report the power state: " + s.power_error;
+    return switcher_name(s.by) + " does not report the power state: " + s.power_error;
   if (!s.power) return "power state not read";
   return *s.power == PowerState::on    ? "power is on"
          : *s.power == PowerState::off ? "power is off"
@@ -252,7 +253,9 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
   if (alone && (!boots || s.now >= s.deadline)) return cut_off(s, t);
   if (is_for_slot(s.kind)) return advance_slot(s, t);
   if (s.awaiting_ram)
-    return s.in_band ? await_handover(s, t) : s.by_hand ? await_ram_by_hand(s, t) : await_ram(s, t);
+    return s.hands_over()           ? await_handover(s, t)
+           : s.by == Switch::person ? await_ram_by_hand(s, t)
+                                    : await_ram(s, t);
   if (s.now >= s.deadline) {
     const std::string span = to_human(s.deadline - s.started);
     const std::string late =
@@ -263,7 +266,7 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
                    : "not finished within " + span + "; last contact with its agent " +
                          to_human(s.now - s.silent_since) + " ago";
     // A silent node that cannot be restarted gets no orders.
-    const bool gone = s.in_band && (s.departed || s.now - s.silent_since >= t.silent_after);
+    const bool gone = s.hands_over() && (s.departed || s.now - s.silent_since >= t.silent_after);
     return s.may_netboot && !gone ? act(What::again, late, true) : act(What::fail, late);
   }
   if (s.departed) return await_restart(s, t);

@@ -14,6 +14,7 @@
 #include "base/wire.h"
 #include "controller/plan/plan.h"
 #include "controller/ports/power.h"
+#include "controller/power/describe/driver_description.h"
 
 namespace muster {
 
@@ -64,8 +65,8 @@ Json to_json(const Wait& wait, DurationMs ahead);
 // The situation of one node with one action in progress.
 struct Situation {
   ActionKind kind = ActionKind::steps;
-  bool in_band = false;        // nothing can boot it from the network; its agent is ordered to hand over
-  bool by_hand = false;        // a person switches its power; the power state is unknown
+  Switch by = Switch::bmc;
+  bool reinstalled = false;    // by its provider, instead of a power cycle
   bool awaiting_ram = false;   // a power cycle was ordered, the RAM system's agent is awaited
   bool power_certain = false;  // that power cycle was confirmed by the BMC
   SteadyMs power_requested = {};
@@ -87,13 +88,15 @@ struct Situation {
   SteadyMs looked = {};
   std::string panic;         // on its console in this attempt
   bool may_go_back = false;  // if this fails for good, it returns to its old system
-  bool rented = false;  // its power is controlled through the provider, which cannot boot it from the network
   // For boot_slot and return_slot only:
   bool cycled = false;     // its power was cycled in this attempt, which boots the default slot
   bool may_cut = false;    // it may be in a trial boot: its power is cycled if it is silent
   bool may_stand = false;  // return_slot: the system that it runs may have been committed
   bool in_doubt = false;   // it may run the wrong system: not ordered to restart until that is known
   SteadyMs left = {};      // when the agent reported that it restarts
+
+  // True if nothing boots it from the network: its agent is ordered to hand over to the RAM system.
+  bool hands_over() const { return !reinstalled && !can_netboot(by); }
 };
 
 struct Decision {
@@ -124,7 +127,7 @@ bool is_for_slot(ActionKind kind);
 // Returns the last power state, for display.
 std::string power_text(const Situation& situation);
 // Returns what switches the machine, for display: "the BMC".
-std::string switcher(bool rented);
+std::string switcher_name(Switch by);
 
 // The system that an order of that kind needs; nullopt for power actions (none) and inventory (either).
 std::optional<wire::Mode> mode_needed(ActionKind kind);

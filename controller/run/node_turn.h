@@ -49,7 +49,7 @@ struct NodeTurn {
   Situation situation() const;
   SteadyMs alone();
   void wait_alone(SteadyMs since, AfterPause next);
-  std::string switched_by() const { return switcher(s.control.rented); }
+  std::string switched_by() const { return switcher_name(s.control.by); }
   wire::WorkOrder order_for() const;
   std::string own_order() const;
   DurationMs time_for(const Action& action) const;

@@ -29,9 +29,9 @@ void NodeTurn::netboot() {
   if (const SteadyMs since = alone(); since && w.now >= a.deadline)
     return wait_alone(since, AfterPause::netboot);
   if (w.now >= a.deadline) return lose_attempt("no power cycle took place in time; " + a.power.error, true);
-  if (s.control.person) return netboot_by_hand();
+  if (s.control.by == Switch::person) return netboot_by_hand();
   if (!claim_or_pause()) return;
-  if (s.control.in_band) return leave();
+  if (s.control.hands_over()) return leave();
   if (!s.control.reinstall && should_stop()) return stop_in_order();
   ++s.epoch;
   s.stage = Stage::powering;
@@ -46,8 +46,8 @@ void NodeTurn::netboot() {
 void NodeTurn::on(const input::Armed& armed) {
   if (!armed.status.ok())
     return on_powered(fail(Code::unavailable, "boot service: " + armed.status.error().message));
-  if (s.control.in_band) return order_leave();
-  if (s.control.person) return request_netboot();
+  if (s.control.hands_over()) return order_leave();
+  if (s.control.by == Switch::person) return request_netboot();
   const SteadyMs at = w.limits.next_power_on(w.now);
   add(effect::ReservePowerOn{});
   if (at <= w.now) return switch_on();
@@ -63,10 +63,10 @@ void NodeTurn::on(const input::Rearmed& armed) {
                   armed.status.error().message, "retry", w.now, w.now + kSecond},
                  AfterPause::rearm);
   // If the agent already had the order, it does not execute it twice.
-  if (s.control.in_band) return order_leave();
+  if (s.control.hands_over()) return order_leave();
   // The provider begins the installation, or continues one that has begun.
   if (s.control.reinstall) return switch_on();
-  if (s.control.person && !a.power.certain) return request_netboot();
+  if (s.control.by == Switch::person && !a.power.certain) return request_netboot();
   s.stage = Stage::awaiting;
   consider();
 }
@@ -201,8 +201,8 @@ void NodeTurn::request_netboot() {
 }
 
 void NodeTurn::request_manual(const std::string& task, SteadyMs since, effect::Call call) {
-  const SteadyMs until = std::max(since + s.control.person->within, w.now + 1);
-  const std::string& where = s.control.person->where;
+  const SteadyMs until = std::max(since + s.control.person.within, w.now + 1);
+  const std::string& where = s.control.person.where;
   s.stage = Stage::powering;
   a.by_hand.task = task;
   add(effect::Leave{Limits::lane_of(s.action().kind)});
@@ -222,7 +222,7 @@ void NodeTurn::person_answered() {
 
 void NodeTurn::manual_task_expired() {
   fail_attempt(fail(Code::denied, fmt::format("manual task not completed within {}: {}",
-                                              to_human(s.control.person->within), a.by_hand.task)),
+                                              to_human(s.control.person.within), a.by_hand.task)),
                Json());
 }
 
@@ -231,7 +231,7 @@ void NodeTurn::manual_task_expired() {
 void NodeTurn::on(const input::Cycled& cycled) {
   // The time for a boot begins when the provider's system was ordered to hand over.
   if (s.control.reinstall && cycled.status.ok()) a.deadline = w.now + w.plan.limits.netboot;
-  if (!s.control.person) return on_powered(cycled.status);
+  if (s.control.by != Switch::person) return on_powered(cycled.status);
   person_answered();
   if (cycled.status.ok()) {
     a.power.requested = w.now;
@@ -293,9 +293,9 @@ void NodeTurn::on_powered(const Status& result) {
   }
   withdraw_leave();
   const Error& error = result.error();
-  const std::string what = s.control.in_band     ? "it cannot hand over to the RAM system: "
-                           : s.control.reinstall ? "its provider: "
-                                                 : "power: ";
+  const std::string what = s.control.hands_over() ? "it cannot hand over to the RAM system: "
+                           : s.control.reinstall  ? "its provider: "
+                                                  : "power: ";
   a.power.error = error.message;
   if (error.code == Code::timeout) return consider();  // unknown: look
   if (error.code == Code::failed || error.code == Code::conflict)
@@ -303,17 +303,18 @@ void NodeTurn::on_powered(const Status& result) {
   if (error.code != Code::unavailable) return fail_attempt(fail(error.code, what + error.message), Json());
   a.power.retry = a.power.retry ? std::min(a.power.retry * 2, w.timing.retry_last) : w.timing.retry_first;
   pause(a.power.retry,
-        {s.control.in_band ? "it cannot hand over to the RAM system now"
-                           : switched_by() + " did not accept the " +
-                                 (s.control.reinstall ? "installation" : "power cycle"),
-         (s.control.in_band ? "its agent" : switched_by()) + "'s answer", error.message, "retry", w.now,
+        {s.control.hands_over() ? "it cannot hand over to the RAM system now"
+                                : switched_by() + " did not accept the " +
+                                      (s.control.reinstall ? "installation" : "power cycle"),
+         (s.control.hands_over() ? "its agent" : switched_by()) + "'s answer", error.message, "retry", w.now,
          w.now + a.power.retry},
         AfterPause::netboot);
 }
 
 void NodeTurn::power_off() {
   ++s.epoch;
-  if (s.control.person) return request_manual("power it off", s.latest.started, effect::Call::switch_off);
+  if (s.control.by == Switch::person)
+    return request_manual("power it off", s.latest.started, effect::Call::switch_off);
   s.stage = Stage::powering;
   set_wait({"power off", switched_by() + "'s answer", a.power.error, "the power state is read", w.now,
             w.now + w.timing.power_call});
@@ -322,10 +323,10 @@ void NodeTurn::power_off() {
 
 void NodeTurn::on(const input::SwitchedOff& off) {
   if (a.slot.cycled) return on_cut(off.status);
-  if (s.control.person) person_answered();
+  if (s.control.by == Switch::person) person_answered();
   if (off.status.ok()) return succeed(Json::object());
   const Error& error = off.status.error();
-  if (s.control.person || (error.code != Code::timeout && error.code != Code::unavailable))
+  if (s.control.by == Switch::person || (error.code != Code::timeout && error.code != Code::unavailable))
     return fail_attempt(fail(error.code, "power: " + error.message), Json());
   if (const SteadyMs since = alone(); since && w.now >= a.deadline)
     return wait_alone(since, AfterPause::power_off);
@@ -342,7 +343,7 @@ void NodeTurn::on(const input::SwitchedOff& off) {
 void NodeTurn::wake() {
   if (agent.contact && w.now - agent.contact < w.timing.silent_after)
     return succeed({{"boot_id", agent.boot_id}});
-  if (s.control.person && a.power.stayed_off == 0) return wake_by_hand();
+  if (s.control.by == Switch::person && a.power.stayed_off == 0) return wake_by_hand();
   if (w.now >= a.deadline) {
     const TimeMs since = w.others.row_of(s.name).last_seen;
     return fail_attempt(
@@ -351,10 +352,11 @@ void NodeTurn::wake() {
                                          power_text(situation()), s.name)),
         Json());
   }
-  if (!s.control.person && (!a.power.looked || w.now >= a.power.looked + w.timing.wake_look)) return look();
+  if (s.control.by != Switch::person && (!a.power.looked || w.now >= a.power.looked + w.timing.wake_look))
+    return look();
   if (a.power.seen == PowerState::off && a.power.stayed_off < w.timing.power_tries) return power_on();
   const SteadyMs until =
-      s.control.person ? a.deadline : std::min(a.deadline, a.power.looked + w.timing.wake_look);
+      s.control.by == Switch::person ? a.deadline : std::min(a.deadline, a.power.looked + w.timing.wake_look);
   set_wait({"the agent is silent", "a message from its agent", power_text(situation()), "quarantine",
             s.latest.started, a.deadline});
   set_timer(until - w.now);
@@ -381,7 +383,7 @@ void NodeTurn::power_on() {
 void NodeTurn::on(const input::SwitchedOn& on) {
   s.stage = Stage::awaiting;
   a.power.error = on.status.ok() ? "" : on.status.error().message;
-  if (s.control.person) {
+  if (s.control.by == Switch::person) {
     person_answered();
     a.deadline = w.now + s.action().timeout;  // the time for a boot begins now
     return consider();

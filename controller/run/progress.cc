@@ -57,7 +57,7 @@ Json node_progress(const NodeRun& node, DurationMs ahead) {
       out["eta_ms"] =
           static_cast<int64_t>((node.attempt.progress.total - node.attempt.progress.done) / rate * 1000.0);
   }
-  if (node.control.person && node.stage == NodeRun::Stage::powering) out["by_hand"] = true;
+  if (node.control.by == Switch::person && node.stage == NodeRun::Stage::powering) out["by_hand"] = true;
   if (!node.shown.wait.reason.empty()) out["wait"] = to_json(node.shown.wait, ahead);
   return out;
 }

@@ -109,7 +109,7 @@ void NodeTurn::resume() {
   // If the clock was set in the meantime, it may have begun in the future, or years ago: its elapsed time is
   // limited to between none and all of its time.
   const DurationMs whole = time_for(action),
-                   spent = whole + (s.control.person ? s.control.person->within : 0);
+                   spent = whole + (s.control.by == Switch::person ? s.control.person.within : 0);
   s.latest.started = w.now - std::clamp<DurationMs>(w.wall - record.intent_time, 0, spent);
   s.latest.boot_before = text_at(record.intent_data, "boot_before");
   a.with_netboot = record.intent_data.value("with_netboot", false);
@@ -125,14 +125,15 @@ void NodeTurn::resume() {
   if (action.kind == ActionKind::power_off) return power_off();
   if (boots) {
     if (agent.mode == wire::Mode::ram && new_boot) return got_ram();
-    if (!s.control.person) add(effect::Enter{Limits::Lane::netboot});
+    if (s.control.by != Switch::person) add(effect::Enter{Limits::Lane::netboot});
     a.awaiting_ram = true;
-    a.power.certain = s.control.person && record.state == ActionState::started;  // it was switched already
+    a.power.certain =
+        s.control.by == Switch::person && record.state == ActionState::started;  // it was switched already
     a.by_hand.since = s.latest.started;
     a.power.requested = a.power.answered = w.now;
     s.stage = Stage::powering;
     set_wait({"the controller restarted during a power cycle", "the boot service", "",
-              s.control.in_band ? "the order is sent again" : "the power state is read", w.now,
+              s.control.hands_over() ? "the order is sent again" : "the power state is read", w.now,
               w.now + w.timing.power_call});
     return rearm();
   }

@@ -11,14 +11,11 @@ namespace {
 
 using What = Decision::What;
 
-// True if its power state can be read and its power switched without a person.
-bool has_power(const Situation& s) { return !s.by_hand && (!s.in_band || s.rented); }
-
 std::string why_next(const Situation& s) {
   if (s.cycled || !s.may_cut)
     return s.kind == ActionKind::boot_slot ? "a return to the default slot" : "quarantine";
-  return has_power(s) ? "a power cycle, which boots the default slot"
-                      : "a person must cycle its power, which boots the default slot";
+  return is_remote(s.by) ? "a power cycle, which boots the default slot"
+                         : "a person must cycle its power, which boots the default slot";
 }
 
 // True if it has been off for longer than firmware keeps a machine off during a restart.
@@ -47,7 +44,7 @@ Decision late(const Situation& s, const ExecutorTiming& t) {
   if (s.cycled) return act(What::fail, "its power was cycled, but no agent has answered since; " + seen);
   const std::string silent = "no agent answered within " + span + "; " + seen;
   if (!s.may_cut) return act(What::fail, silent);
-  if (has_power(s)) return act(What::cycle, silent);
+  if (is_remote(s.by)) return act(What::cycle, silent);
   return act(What::fail, silent + ": a person must cycle its power, because muster cannot");
 }
 
@@ -57,7 +54,7 @@ Decision restarting(const Situation& s, const ExecutorTiming& t) {
     return act(What::fail, "it was ordered to restart, but its old system still answers");
   const char* reason = s.cycled ? "its power was cycled" : "restarting";
   Decision d = wait_for_installed(s, reason, power_text(s) + console_text(s), why_next(s));
-  if (!has_power(s)) return d;
+  if (!is_remote(s.by)) return d;
   if (lost_power(s, t)) return switch_on(s, t);
   const SteadyMs next_look =
       std::max({s.silent_since, s.started, s.looked}) + (s.off_since ? t.look_again : t.watch_power);
@@ -74,7 +71,7 @@ Decision slot_silence(const Situation& s, const ExecutorTiming& t) {
     d.check_at = check_at;
     return d;
   };
-  if (!has_power(s)) return wait({});
+  if (!is_remote(s.by)) return wait({});
   if (lost_power(s, t)) return switch_on(s, t);
   const bool looked = s.looked > s.silent_since;
   const SteadyMs next_look = s.looked + (s.power == PowerState::on ? t.watch_power : t.look_again);
@@ -107,7 +104,7 @@ Decision advance_slot(const Situation& s, const ExecutorTiming& t) {
   }
   if (*s.mode == wire::Mode::ram) {
     // No network boot is served to it, so after a power cycle it boots from its disk.
-    if (s.kind == ActionKind::return_slot && has_power(s))
+    if (s.kind == ActionKind::return_slot && is_remote(s.by))
       return act(What::cycle, "it runs the RAM system instead of its installed one");
     return wait_for("the node is in the wrong system", "the installed system's agent",
                     "the RAM system's agent", s.started, s.deadline, why_next(s));

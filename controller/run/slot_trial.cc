@@ -226,8 +226,8 @@ void NodeTurn::describe_slot(Situation& now) const {
 void NodeTurn::on_slot_finished(bool good, const Error& error) {
   const bool back = s.action().kind == ActionKind::return_slot;
   if (!good) {
-    const bool switchable = !s.control.person && (!s.control.in_band || s.control.rented);
-    if (!back || !switchable || a.slot.cycled || !situation().may_cut) return fail_attempt(error, Json());
+    if (!back || !is_remote(s.control.by) || a.slot.cycled || !situation().may_cut)
+      return fail_attempt(error, Json());
     return cut_power("the node did not restart as ordered: " + error.message);
   }
   if (back)

@@ -9,7 +9,7 @@ Standing standing_of(const NodeRun& node) {
   now.over = node.over();
   now.works = node.stage == Stage::done;
   now.returning = node.returning;
-  now.by_hand = node.control.person && node.stage == Stage::powering;
+  now.by_hand = node.control.by == Switch::person && node.stage == Stage::powering;
   now.failed = node.stage == Stage::quarantined || node.returning;
   now.pending = node.stage == Stage::pending;
   now.heeded = node.attempt.offered || node.attempt.weighing;

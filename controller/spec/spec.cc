@@ -49,10 +49,9 @@ std::string no_host_key() { return "SHA256:" + std::string(43, 'A'); }
 
 bool is_generated(const NodeSpec& node) { return node.adopt.host_key == no_host_key(); }
 
-bool is_switched(const NodeSpec& node) {
-  const std::string& driver = node.power.driver;
-  return !driver.empty() && driver != "ssh" && driver != "manual";
-}
+bool is_switched(const NodeSpec& node) { return !node.power.driver.empty() && is_remote(switched_by(node)); }
+
+Switch switched_by(const NodeSpec& node) { return description_of(node.power.driver).by; }
 
 std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
                               const std::string& otherwise) {

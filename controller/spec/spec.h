@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "controller/power/describe/driver_description.h"
 #include "controller/spec/apt_origin.h"
 
 namespace muster {
@@ -274,6 +275,8 @@ bool is_generated(const NodeSpec& node);
 // True if something other than the node's own system or a person can switch its power, and so can reset the
 // node when it hangs.
 bool is_switched(const NodeSpec& node);
+// Returns what switches it; Switch::bmc for a node without power control.
+Switch switched_by(const NodeSpec& node);
 
 // "gpu[01-03]" -> gpu01, gpu02, gpu03; "gpu[01-03,07]" adds gpu07; invalid on malformed or reversed ranges,
 // or more than 4096 names. In addresses and MACs of the same node entry, {n}, {n+10}, {n-1} stand for the

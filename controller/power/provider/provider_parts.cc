@@ -80,7 +80,7 @@ void forget_installs(Vault& vault, Store& store, const Spec& spec) {
 
 void restore_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target) {
   for (const NodeSpec& other : spec.nodes) {
-    if (other.name == target.node || other.power.driver != "sakura-phy") continue;
+    if (other.name == target.node || switched_by(other) != Switch::provider) continue;
     target.servers_of_others.emplace(other.power.address, other.name);
     if (!other.power.pin.empty()) target.servers_of_others.emplace(other.power.pin, other.name);
   }

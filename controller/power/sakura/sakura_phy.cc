@@ -235,7 +235,6 @@ PowerDriver sakura_phy_driver() {
     TRY(auto account, account_of(target));
     return make_phy_install(std::move(target), std::move(account));
   };
-  driver.netboots = false;
   return driver;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/json_dump.h"
+#include "controller/power/describe/driver_description.h"
 #include "sys/log.h"
 
 namespace muster {
@@ -42,15 +43,14 @@ void PowerService::wait_by(const Waiter& waiter) {
   logins_ = std::make_shared<Logins>(waiter.now);
 }
 
-std::optional<Person> PowerService::by_hand(const std::string& node) const {
+Switcher PowerService::switcher(const std::string& node) const {
   const auto where = lookup_(node);
-  const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
-  if (!driver || !driver->by_hand) return std::nullopt;
-  return Person{where->target.address, where->within};
+  if (!where.ok()) return {};
+  return {description_of(where->driver).by, {where->target.address, where->within}};
 }
 
 bool PowerService::request_manual(const std::string& node, ByHand::Task task, const Done& done) {
-  if (!by_hand(node)) return false;
+  if (switcher(node).by != Switch::person) return false;
   if (const Status may = task == ByHand::Task::on ? Status(Ok{}) : may_switch_(node); may.ok())
     manual_tasks_.request(node, task, done);
   else
@@ -88,18 +88,6 @@ void PowerService::power_on(const std::string& node, Done done) {
   if (request_manual(node, ByHand::Task::on, done)) return;
   submit<Ok>(
       node, [call = times_.call](Power& p) { return p.on(call); }, std::move(done));
-}
-
-bool PowerService::switches(const std::string& node) const {
-  const auto where = lookup_(node);
-  const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
-  return !driver || driver->switches;
-}
-
-bool PowerService::netboots(const std::string& node) const {
-  const auto where = lookup_(node);
-  const PowerDriver* driver = where.ok() ? find_driver(where->driver) : nullptr;
-  return !driver || driver->netboots;
 }
 
 void PowerService::reinstall(const std::string& node, const Json& order, Done done) {

@@ -65,11 +65,9 @@ class PowerService : public PowerPort {
   void forget(const std::string& node) override;
   void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
   void power_on(const std::string& node, Done done) override;
-  // True if the driver can switch (netboot) the node or this is unknown: the call then reports the error.
-  bool switches(const std::string& node) const override;
-  bool netboots(const std::string& node) const override;
+  // A BMC if this is unknown: the call then reports the error.
+  Switcher switcher(const std::string& node) const override;
   void reinstall(const std::string& node, const Json& order, Done done) override;
-  std::optional<Person> by_hand(const std::string& node) const override;
   // The manual tasks. The guard is called first, as for a BMC.
   ByHand& manual_tasks() { return manual_tasks_; }
   // Only for operators' requests.

@@ -254,7 +254,7 @@ Result<AddedNode> add_node(const std::string& text, const NewNode& node) {
   if (!adopted && like.adopt.declared())
     return fail(Code::invalid,
                 fmt::format("{} was adopted and has no image: name a node that muster installs", node.like));
-  const bool has_bmc = !like.power.driver.empty() && like.power.driver != "ssh";
+  const bool has_bmc = !like.power.driver.empty() && switched_by(like) != Switch::agent;
   if (!adopted && node.power_address.empty() && has_bmc)
     return fail(Code::invalid, fmt::format("{} is powered on by the driver {}: give the address of the new "
                                            "machine's BMC with --power-address",

@@ -133,7 +133,8 @@ class SpecReader {
                    const NodeSpec& common);
   NodeSpec read_common(const YamlNode& entry, const std::string& path);
   void read_power(const YamlNode& power, const std::string& path, PowerSpec& out);
-  void read_manual(const YamlNode& power, const std::string& path, PowerSpec& out);
+  void read_person(const YamlNode& power, const std::string& path, PowerSpec& out);
+  void check_power_keys(const YamlNode& power, const std::string& path, const std::string& driver);
   void read_adopt(const YamlNode& entry, const std::string& path, NodeSpec& node);
   void check_adopted(const YamlNode& entry, const std::string& path, size_t count, NodeSpec& node);
   void read_hardware(const YamlNode* hardware, const std::string& path, HardwareSpec& out);

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/mac.h"
 #include "base/placeholders.h"
+#include "controller/power/describe/driver_description.h"
 #include "controller/spec/host_name.h"
 #include "controller/spec/reader/reader.h"
 
@@ -86,14 +88,10 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
   return node;
 }
 
-// Driver `manual`: a person takes the place of a BMC; reads the machine's location and the time limit.
-void SpecReader::read_manual(const YamlNode& power, const std::string& path, PowerSpec& out) {
+// A person takes the place of a BMC: reads the machine's location and the time limit.
+void SpecReader::read_person(const YamlNode& power, const std::string& path, PowerSpec& out) {
   constexpr size_t kLongest = 120;
   out.within = 8 * 60 * kMinute;
-  for (const char* key : {"secret", "pin", "program", "cipher_suite", "privilege", "api", "install"})
-    if (const YamlNode* found = child(&power, key))
-      error(*found, path + "." + key,
-            "has no effect with driver `manual`: a person controls the node's power, and there is no BMC");
   if (const YamlNode* within = child(&power, "within")) {
     const auto parsed = parse_duration(within->text);
     if (!parsed.ok())
@@ -114,7 +112,28 @@ void SpecReader::read_manual(const YamlNode& power, const std::string& path, Pow
   }
 }
 
-// Checks which keys each driver requires, and rejects keys of other drivers.
+// Checks which keys the driver requires, and rejects keys of other drivers.
+void SpecReader::check_power_keys(const YamlNode& power, const std::string& path, const std::string& name) {
+  constexpr std::string_view kKeys[] = {"sol",     "within",       "address",   "secret", "pin",
+                                        "program", "cipher_suite", "privilege", "api",    "install"};
+  const DriverDescription& driver = description_of(name);
+  for (const auto& [key, value] : driver.needs)
+    if (!key.empty() && !name.empty() && !power.find(std::string(key)))
+      error(power, path, fmt::format("missing key '{}'{}{}", key, value.empty() ? "" : ": ", value));
+  for (const std::string_view key : kKeys) {
+    const YamlNode* given = power.find(std::string(key));
+    const bool of_one_driver = key == "sol" || key == "within";
+    if (!given || driver.takes(key) || (driver.name.empty() && !of_one_driver)) continue;
+    std::string owners;
+    for (const DriverDescription& other : driver_descriptions())
+      if (other.takes(key)) owners += (owners.empty() ? "" : " or ") + std::string(other.name);
+    error(*given, fmt::format("{}.{}", path, key),
+          of_one_driver || driver.refusal.empty()
+              ? fmt::format("applies only to driver '{}', not to '{}'", owners, name)
+              : std::string(driver.refusal));
+  }
+}
+
 void SpecReader::read_power(const YamlNode& power, const std::string& path, PowerSpec& out) {
   out.driver = text(&power, "driver");
   out.secret = text(&power, "secret");
@@ -124,58 +143,23 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   out.privilege = text(&power, "privilege");
   const YamlNode* sol = child(&power, "sol");
   out.sol = sol && yaml_is_boolean(*sol) && yaml_boolean(*sol);
-  if (sol && out.driver != "ipmi")
-    error(*sol, path + ".sol", fmt::format("applies only to driver 'ipmi', not to '{}'", out.driver));
-  if (out.driver == "manual") return read_manual(power, path, out);
-  if (const YamlNode* within = child(&power, "within"))
-    error(*within, path + ".within", fmt::format("applies only to driver 'manual', not to '{}'", out.driver));
-  // Driver `ssh` uses only the node's own agent: an address or a secret would suggest that a BMC is used.
-  if (out.driver == "ssh") {
-    for (const char* key :
-         {"address", "secret", "pin", "program", "cipher_suite", "privilege", "api", "install"})
-      if (const YamlNode* found = child(&power, key))
-        error(*found, path + "." + key,
-              "driver ssh has no BMC: the node is controlled through the agent in its running system");
-    return;
-  }
-  if (!out.driver.empty() && !power.find("address")) error(power, path, "missing key 'address'");
-  const bool bmc = out.driver == "redfish" || out.driver == "ipmi", phy = out.driver == "sakura-phy";
-  const bool known = bmc || phy || out.driver == "command";
-  if (bmc && out.secret.empty() && !child(&power, "secret"))
-    error(power, path,
-          "missing key 'secret': the name under which `muster secret` stores the BMC's user:password");
-  if (phy && !child(&power, "secret"))
-    error(power, path,
-          "missing key 'secret': the name under which `muster secret` stores the account's TOKEN:SECRET");
-  if (out.driver == "command" && !child(&power, "program"))
-    error(power, path, "missing key 'program': the name of a program in /etc/muster/power.d");
-  const auto only_for = [&](const char* key, bool its_own, const char* driver) {
-    const YamlNode* given = child(&power, key);
-    if (given && known && !its_own)
-      error(*given, path + "." + key,
-            fmt::format("applies only to driver '{}', not to '{}'", driver, out.driver));
-  };
-  only_for("program", out.driver == "command", "command");
-  only_for("cipher_suite", out.driver == "ipmi", "ipmi");
-  only_for("privilege", out.driver == "ipmi", "ipmi");
-  only_for("pin", bmc, "redfish or ipmi");
-  only_for("api", phy, "sakura-phy");
-  only_for("install", phy, "sakura-phy");
   out.api = text(&power, "api");
   out.install_image = text(child(&power, "install"), "image");
   out.install_os = text(child(&power, "install"), "os");
+  check_power_keys(power, path, out.driver);
+  const DriverDescription& driver = description_of(out.driver);
+  if (driver.by == Switch::person) return read_person(power, path, out);
   const int suite = out.cipher_suite;
   // Suite 12 also authenticates and encrypts, but ipmitool 1.8.19 fails an assertion at its first command.
-  if (out.driver == "ipmi" && suite && suite != 3 && suite != 8 && suite != 17)
+  if (driver.takes("cipher_suite") && suite && suite != 3 && suite != 8 && suite != 17)
     error(*child(&power, "cipher_suite"), path + ".cipher_suite",
           fmt::format("cipher suite {} does not authenticate and encrypt, or ipmitool does not support it: "
                       "use 17, 3 or 8",
                       suite));
-  const char* kind = out.driver == "ipmi" ? "guid:" : "sha256:";
-  if (bmc && !out.pin.empty() && !out.pin.starts_with(kind))
+  if (!out.pin.empty() && !out.pin.starts_with(driver.pin_prefix))
     error(*child(&power, "pin"), path + ".pin",
-          fmt::format("the {} driver identifies a BMC by {}", out.driver,
-                      out.driver == "ipmi" ? "its GUID (guid:...)" : "its certificate (sha256:...)"));
+          fmt::format("the {} driver identifies a BMC by its {} ({}...)", out.driver, driver.identity,
+                      driver.pin_prefix));
 }
 
 // An adopted node: muster does not manage its operating system, its address and its OS disk, so the spec must

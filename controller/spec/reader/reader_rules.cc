@@ -6,6 +6,7 @@
 
 #include "controller/engines/engine.h"
 #include "controller/engines/sections.h"
+#include "controller/power/describe/driver_description.h"
 #include "controller/spec/reader/reader.h"
 
 namespace muster {
@@ -73,16 +74,16 @@ void SpecReader::check_server_name(const std::string& name, const ValuePlace& pl
 }
 
 void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& place) {
-  // The address of an operator's program can be any text; with driver `manual` it is the machine's location.
-  if (node.power.address.empty() || node.power.driver == "command" || node.power.driver == "manual") return;
+  const PowerAddress kind = description_of(node.power.driver).address;
+  if (node.power.address.empty() || kind == PowerAddress::words || kind == PowerAddress::location) return;
   const ValuePlace own = place_of_power_address(place);
   const YamlNode& at = *own.at;
   const std::string& path = own.path;
-  if (node.power.driver == "sakura-phy") {
+  if (kind == PowerAddress::server) {
     // A server declared once by its id and once by its nickname would count as two nodes, and one could be
     // installed over the other.
     const bool one_is_installed = std::any_of(spec_.nodes.begin(), spec_.nodes.end(), [](const NodeSpec& n) {
-      return n.power.driver == "sakura-phy" && !n.power.install_image.empty();
+      return description_of(n.power.driver).address == PowerAddress::server && !n.power.install_image.empty();
     });
     if (one_is_installed && node.power.address.find_first_not_of("0123456789") != std::string::npos)
       return error_once(at, path,
@@ -102,7 +103,7 @@ void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& plac
   const auto address = parse_ipv4(host);
   const bool looks_numeric = host.find_first_not_of("0123456789.") == std::string::npos;
   // A name would be resolved before each power call, and could then mean a different machine.
-  if (!address && (node.power.driver == "redfish" || node.power.driver == "ipmi"))
+  if (!address && kind == PowerAddress::bmc)
     return error_once(
         at, path,
         fmt::format("'{}' is not an address such as 10.20.1.11 (the {} driver takes no host names)",
@@ -113,7 +114,7 @@ void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& plac
     return error_once(
         at, path,
         fmt::format("'{}' is neither an address such as 10.20.1.11 nor a host name", node.power.address));
-  if (!address || node.power.driver == "ssh" || !bmc_ || bmc_->hosts(*address)) return;
+  if (!address || kind == PowerAddress::none || !bmc_ || bmc_->hosts(*address)) return;
   error_once(at, path,
              fmt::format("{} ({}) is not a host address of the bmc network {}", host, node.name,
                          spec_.network.bmc.cidr));
@@ -127,7 +128,7 @@ void SpecReader::check_nodes() {
     check_unique("MAC", node.mac, node, place_of(place, "mac"));
     check_unique("address", node.address, node, place_of(place, "address"));
     const std::string& program = node.power.program;  // each program has its own addresses
-    if (node.power.driver != "manual")                // several machines may share a location
+    if (description_of(node.power.driver).address != PowerAddress::location)
       check_unique("power address", (program.empty() ? "" : program + " ") + node.power.address, node,
                    place_of_power_address(place));
     check_address(node, place);

@@ -212,8 +212,9 @@ roles: { cpu: { playbooks: [ base ] } }
   };
   c.on_reactor([&] {
     auto& services = c.services();
-    CHECK(services.power.by_hand("node01")->within == 2 * 60 * kMinute);
-    CHECK_FALSE(services.power.by_hand("node03"));
+    CHECK(services.power.switcher("node01").by == Switch::person);
+    CHECK(services.power.switcher("node01").person.within == 2 * 60 * kMinute);
+    CHECK(services.power.switcher("node03").by == Switch::bmc);
     for (const char* node : {"node01", "node02"}) {
       services.boot.arm(node, [](Status) {});
       services.power.netboot(node, [&](Status how) { ended += how.ok() ? 1 : 100; });

@@ -1,6 +1,7 @@
 // Driver `manual`: what it refuses, and what ends a task that a person has.
 #include "controller/power/manual.h"
 
+#include "controller/power/describe/driver_description.h"
 #include "controller/power/service/by_hand.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
@@ -31,8 +32,7 @@ using Ended = std::vector<std::string>;
 
 TEST_CASE("what a person switches is switched by no call, and the refusal says so", "[power][manual]") {
   const PowerDriver driver = manual_driver();
-  CHECK(driver.by_hand);
-  CHECK(driver.switches);  // it can be brought into the RAM system from outside
+  CHECK(description_of(driver.name).by == Switch::person);
   PowerTarget target;
   target.node = "gpu01";
   target.address = "rack 3, unit 12";

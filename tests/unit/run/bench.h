@@ -87,9 +87,9 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     for (const char* verb : {"netboot ", "off ", "on "})
       answer(verb + node, fail(Code::cancelled, "forgotten"));
   }
-  std::optional<Person> by_hand(const std::string& node) const override {
-    const auto found = persons.find(node);
-    return found == persons.end() ? std::nullopt : std::optional(found->second);
+  Switcher switcher(const std::string& node) const override {
+    if (const auto found = persons.find(node); found != persons.end()) return {Switch::person, found->second};
+    return {without_bmc.count(node) ? Switch::agent : rented.count(node) ? Switch::provider : Switch::bmc};
   }
   void request(const std::string& what, PowerPort::Done done) { requested[what] = std::move(done); }
   // The person did it, or it was seen; false: no task was open.
@@ -140,8 +140,6 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     }
     reactor.post([done, answer] { done(answer); });
   }
-  bool switches(const std::string& node) const override { return !without_bmc.count(node); }
-  bool netboots(const std::string& node) const override { return switches(node) && !rented.count(node); }
   void reinstall(const std::string&, const Json& order, PowerPort::Done done) override {
     reinstalls.push_back(order);
     reinstalled = std::move(done);

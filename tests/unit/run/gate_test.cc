@@ -75,7 +75,7 @@ TEST_CASE("a barrier opens when each of its members is done or out", "[run]") {
 
 TEST_CASE("who waits for a person is waited for by those only that need it", "[run]") {
   Plans p;
-  p.nodes["n2"].control.person = Person{"rack 3", kMinute};
+  p.nodes["n2"].control = {{Switch::person, {"rack 3", kMinute}}};
   p.nodes["n2"].stage = Stage::powering;
   p.second().after = {{"n2/first", false}};
   Gate soft(p.plan);

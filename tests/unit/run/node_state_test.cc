@@ -215,7 +215,7 @@ TEST_CASE("every wait names its reason, what is awaited, and a time to decide ag
 
 TEST_CASE("for a node without power control only its agent is called", "[run][kexec]") {
   Situation s = booting();
-  s.in_band = true;
+  s.by = Switch::agent;
   for (const bool certain : {false, true})
     for (const DurationMs passed : {DurationMs{0}, 5 * kMinute, 19 * kMinute}) {
       s.power_certain = certain;
@@ -227,7 +227,7 @@ TEST_CASE("for a node without power control only its agent is called", "[run][ke
   CHECK(what(s) == What::again);
   CHECK(advance(s, kTiming).with_netboot);
   Situation silent = imaging();
-  silent.in_band = true;
+  silent.by = Switch::agent;
   silent.silent_since = silent.now - 30 * kMinute;
   CHECK(what(silent) == What::wait);
   silent.now = silent.deadline;
@@ -239,8 +239,7 @@ TEST_CASE("for a node without power control only its agent is called", "[run][ke
 TEST_CASE("a RAM system that does not come is not given up while all agents are silent", "[run]") {
   Situation s = booting();
   const int how = GENERATE(0, 1, 2);
-  s.in_band = how == 1;
-  s.by_hand = how == 2;
+  s.by = how == 1 ? Switch::agent : how == 2 ? Switch::person : Switch::bmc;
   s.power_certain = true;
   if (how == 0) s.power = PowerState::on;
   s.now = s.looked = s.deadline;
@@ -259,33 +258,33 @@ TEST_CASE("a RAM system that does not come is not given up while all agents are 
 }
 
 TEST_CASE("nothing is said of a rented machine that is true of one without power only", "[run][phy]") {
-  const auto words = [](Situation s, bool rented) {
-    s.rented = rented;
+  const auto words = [](Situation s, Switch by) {
+    s.by = by;
     const Wait wait = advance(s, kTiming).wait;
     return power_text(s) + wait.observed + wait.next;
   };
   Situation silent = imaging(), restarts = imaging();
-  silent.in_band = restarts.in_band = true;
   silent.silent_since = silent.now - kMinute;
   restarts.kind = ActionKind::reboot;
   restarts.departed = true;
   for (const Situation& s : {silent, restarts})
     for (const bool rented : {false, true}) {
-      const std::string said = words(s, rented);
+      const std::string said = words(s, rented ? Switch::provider : Switch::agent);
       CHECK((said.find("driver ssh") == std::string::npos) == rented);
       CHECK((said.find("muster cannot control its power") == std::string::npos) == rented);
       CHECK((said.find("provider") != std::string::npos) == rented);
     }
   Situation wakes = silent;  // the provider's API reports the state here
   wakes.kind = ActionKind::wake;
-  wakes.rented = true;
+  wakes.by = Switch::provider;
   wakes.power = PowerState::off;
   CHECK(power_text(wakes) == "power is off");
   Situation requested = booting();
   requested.power_error = "timeout";
   requested.looked = requested.now;
-  CHECK(words(requested, false).find("BMC") != std::string::npos);
-  CHECK(words(requested, true).find("BMC") == std::string::npos);
+  CHECK(words(requested, Switch::bmc).find("BMC") != std::string::npos);
+  requested.reinstalled = true;
+  CHECK(words(requested, Switch::provider).find("BMC") == std::string::npos);
 }
 
 TEST_CASE("a panic that its console showed is named as the reason of a boot that failed", "[run][sol]") {

@@ -108,13 +108,13 @@ TEST_CASE("the power is cycled once, when no agent reported, of a node that may 
     other = s;
     other.silent_since = other.contact = other.now;  // it is there, and did not do it
     CHECK(what(other) == What::fail);
-    for (const bool by_hand : {true, false}) {  // nothing here switches it
+    for (const Switch by : {Switch::person, Switch::agent}) {  // nothing here switches it
       other = s;
-      (by_hand ? other.by_hand : other.in_band) = true;
+      other.by = by;
       CHECK(what(other) == What::fail);
       CHECK(advance(other, kTiming).reason.find("a person must") != std::string::npos);
     }
-    other.rented = true;  // its provider does
+    other.by = Switch::provider;
     CHECK(what(other) == What::cycle);
     other = s;
     other.alone_since = s.now - kMinute;  // all agents are silent
@@ -173,7 +173,7 @@ TEST_CASE("a wait names the old system where that is what comes next, and not a 
   SECTION("it is silent, and nothing switches it") {
     s.mode = wire::Mode::installed;
     s.silent_since = s.now - kTiming.silent_after;
-    s.in_band = true;
+    s.by = Switch::agent;
   }
   const std::string quarantine = "quarantine", back = "back to its old system";
   CHECK(advance(s, kTiming).wait.next.starts_with(quarantine));

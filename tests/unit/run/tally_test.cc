@@ -52,7 +52,7 @@ TEST_CASE("others see of a node whether it is over, works, goes back, or waits f
   CHECK_FALSE(standing_of(in(Stage::pending, true)).same_for_others(pending));
   NodeRun asks = in(Stage::powering);
   CHECK(standing_of(asks).same_for_others(pending));
-  asks.control.person = Person{};
+  asks.control.by = Switch::person;
   CHECK_FALSE(standing_of(asks).same_for_others(pending));
   asks.stage = Stage::awaiting;
   CHECK(standing_of(asks).same_for_others(pending));
