@@ -1,10 +1,9 @@
 // The controller's HTTP API: which role may call which route (routes.cc has the whole table), and the Call
 // object that is passed to a handler.
 //
-// Three entry points: the Unix socket (its file mode decides who is an operator), the TLS port (operators by
+// Three listeners: the Unix socket (its file mode decides who is an operator), the TLS port (operators by
 // bearer token, agents by client certificate), and the plain boot port (no secrets; clients verify
-// everything). dispatch() checks access by Listener and route before a handler runs. Thread: everything runs on
-// the reactor's thread.
+// everything). dispatch() checks access by listener and route before a handler runs. Thread: the reactor's.
 #pragma once
 
 #include <functional>

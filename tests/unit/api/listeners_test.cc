@@ -1,4 +1,4 @@
-// Role may call what: every route of the table, through every listener, with the wrong credentials and the right ones.
+// Which role may call what: every route, through every listener, with wrong and right credentials.
 #include <filesystem>
 #include <fstream>
 
