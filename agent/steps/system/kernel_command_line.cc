@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "agent/core/identity.h"
+#include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/system/own_esp.h"
 
@@ -18,9 +19,13 @@ namespace {
 constexpr const char* kMark = "/run/muster/reboot/kernel_command_line-";
 
 struct WantedKernelCommandLine {
-  std::string name;
-  std::vector<std::string> present, absent;  // "iommu=pt"; `absent` may also contain keys: "iommu"
+  std::string name = "base";
+  Texts present, absent;  // "iommu=pt"; `absent` may also contain keys: "iommu"
 };
+MUSTER_PARAMETERS(WantedKernelCommandLine, optional(name, "name that distinguishes several such steps"),
+                  optional(present,
+                           "arguments to set, e.g. iommu=pt; a different value of the same key is removed"),
+                  optional(absent, "arguments or keys that must not be present"))
 
 // The kernel does not distinguish '-' from '_' in the name of a parameter.
 std::string key_of(const std::string& argument) {
@@ -35,13 +40,11 @@ bool is_ours(const std::string& key) {
          key.starts_with("muster.");
 }
 
-Result<WantedKernelCommandLine> wanted_kernel_command_line(const Json& params) {
-  WantedKernelCommandLine out{text_of(params, "name", "base"), list_of(params, "present"),
-                              list_of(params, "absent")};
-  TRY_(check_name(out.name, "kernel_command_line"));
-  if (out.present.empty() && out.absent.empty())
+Status complete_kernel_command_line(const StepContext&, WantedKernelCommandLine& want) {
+  TRY_(check_name(want.name, "kernel_command_line"));
+  if (want.present.empty() && want.absent.empty())
     return fail(Code::invalid, "kernel_command_line: nothing to set or remove");
-  for (const auto* list : {&out.present, &out.absent})
+  for (const auto* list : {&want.present, &want.absent})
     for (const auto& argument : *list) {
       if (argument.empty() || argument.find_first_of(" \t\n\"") != std::string::npos)
         return fail(Code::invalid, "kernel_command_line: '" + argument + "' must be a single argument");
@@ -49,7 +52,7 @@ Result<WantedKernelCommandLine> wanted_kernel_command_line(const Json& params) {
         return fail(Code::denied, "kernel_command_line: '" + key_of(argument) +
                                       "' decides what is booted and cannot be set by a playbook");
     }
-  return out;
+  return Ok{};
 }
 
 std::vector<std::string> words(const std::string& line) { return split(line, ' '); }
@@ -189,8 +192,7 @@ bool running_has(const Files& files, const WantedKernelCommandLine& want) {
   return edited(want, now) == now;
 }
 
-Result<CheckResult> check_kernel_command_line(StepContext& context, const Json& params) {
-  TRY(const WantedKernelCommandLine want, wanted_kernel_command_line(params));
+Result<CheckResult> check_kernel_command_line(StepContext& context, const WantedKernelCommandLine& want) {
   // The running kernel's arguments were in the entry when it booted, so the ESP is mounted only if they
   // differ.
   if (!is_booted(context.files))
@@ -233,8 +235,7 @@ Status apply_grub(StepContext& context, const WantedKernelCommandLine& want) {
   return clear_pending(context.files, debt);
 }
 
-Status apply_kernel_command_line(StepContext& context, const Json& params) {
-  TRY(const WantedKernelCommandLine want, wanted_kernel_command_line(params));
+Status apply_kernel_command_line(StepContext& context, const WantedKernelCommandLine& want) {
   const std::string slot = read_image_record(context.files).slot;
   TRY_(slot.empty() ? apply_grub(context, want) : apply_entry(context, want, slot));
   if (running_has(context.files, want)) return Ok{};
@@ -245,20 +246,17 @@ Status apply_kernel_command_line(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule kernel_command_line_module() {
-  StepModule m;
-  m.name = "kernel_command_line";
-  m.help =
-      "Sets kernel arguments in the boot entry of the running slot (on an adopted host: in a drop-in for "
-      "GRUB). The step holds only if the running kernel has the arguments; otherwise it requests a restart "
-      "(see `reboot`). A re-image rewrites the entry.";
-  m.parameters =
-      Json::array({parameter("name", "string", false, "name that distinguishes several such steps", "base"),
-                   parameter("present", "list", false,
-                             "arguments to set, e.g. iommu=pt; a different value of the same key is removed"),
-                   parameter("absent", "list", false, "arguments or keys that must not be present")});
-  m.check = check_kernel_command_line;
-  m.apply = apply_kernel_command_line;
-  return m;
+  return step_module<WantedKernelCommandLine>({
+      .name = "kernel_command_line",
+      .help =
+          "Sets kernel arguments in the boot entry of the running slot (on an adopted host: in a drop-in for "
+          "GRUB). The step holds only if the running kernel has the arguments; otherwise it requests a "
+          "restart "
+          "(see `reboot`). A re-image rewrites the entry.",
+      .check = check_kernel_command_line,
+      .apply = apply_kernel_command_line,
+      .complete = complete_kernel_command_line,
+  });
 }
 
 }  // namespace muster::steps
