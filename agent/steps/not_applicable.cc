@@ -20,9 +20,8 @@ Result<CheckResult> check_lacking(StepContext&, const Lacking& step) {
 StepModule not_applicable_module() {
   return step_module<Lacking>({
       .name = "not_applicable",
-      .help =
-          "Does nothing. The planner inserts it in place of a step that has `otherwise` if its `for_each` is "
-          "empty or its `when` is false.",
+      .help = "Does nothing. The planner inserts it in place of a step that has `otherwise` if its "
+              "`for_each` is empty or its `when` is false.",
       .check = check_lacking,
   });
 }

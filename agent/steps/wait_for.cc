@@ -74,8 +74,8 @@ StepModule wait_for_module() {
   return step_module<Conditions>({
       .name = "wait_for",
       .help = "Waits until all given conditions hold: a path exists, a path does not exist, a TCP port is "
-              "open, a "
-              "program succeeds. A program gets a minute to finish, even if `deadline_seconds` is less.",
+              "open, a program succeeds. A program gets a minute to finish, even if `deadline_seconds` is "
+              "less.",
       .check = check_wait_for,
   });
 }

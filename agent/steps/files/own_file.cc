@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kDebts = "/run/muster/owed/";
 
-// Describes the first line that differs.
+}  // namespace
+
 std::string first_difference(const std::string& have, const std::string& want) {
   const auto before = lines_of(have), after = lines_of(want);
   size_t i = 0;
@@ -25,8 +26,6 @@ std::string first_difference(const std::string& have, const std::string& want) {
   return fmt::format("line {}: '{}' -> '{}'", i + 1, i < before.size() ? before[i] : "",
                      i < after.size() ? after[i] : "");
 }
-
-}  // namespace
 
 bool differs_from(const Files& files, const OwnFile& want) {
   const FileState state = look(files, want.path);

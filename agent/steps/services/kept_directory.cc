@@ -190,12 +190,10 @@ Status apply_kept_directory(StepContext& context, const WantedKeptDirectory& wan
 StepModule kept_directory_module() {
   return step_module<WantedKeptDirectory>({
       .name = "kept_directory",
-      .help = "Keeps the content of a directory over re-images: it is in /state/NAME, and the path is a link "
-              "to it. "
-              "What the path had is copied there once; content in both is an error. A path that is a mount "
-              "point or "
-              "a link of the operator's is not changed. Without /state (adopted machines) it is a plain "
-              "directory.",
+      .help = "Keeps the content of a directory over re-images: it is in /state/NAME, and the path is a "
+              "link to it. What the path had is copied there once; content in both is an error. A path that "
+              "is a mount point or a link of the operator's is not changed. Without /state (adopted "
+              "machines) it is a plain directory.",
       .check = check_kept_directory,
       .apply = apply_kept_directory,
       .complete = complete_kept_directory,

@@ -243,8 +243,7 @@ StepModule service_module() {
   StepModule m = step_module<WantedService>({
       .name = "service",
       .help = "Enables, starts, stops or masks systemd units. A running unit is restarted if a file in "
-              "`restart_for` "
-              "changed after the unit started.",
+              "`restart_for` changed after the unit started.",
       .check = check_service,
       .apply = apply_service,
   });

@@ -313,8 +313,7 @@ StepModule slurm_mpi_module() {
   return step_module<WantedJob>({
       .name = "slurm_mpi",
       .help = "Runs an MPI all-reduce through srun, one rank on every listed node, and verifies every "
-              "element of the "
-              "result. If other jobs have the nodes, nothing is tested. Changes nothing.",
+              "element of the result. If other jobs have the nodes, nothing is tested. Changes nothing.",
       .check = check_mpi,
   });
 }

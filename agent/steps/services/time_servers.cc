@@ -143,10 +143,8 @@ StepModule time_servers_module() {
   return step_module<WantedTimeServers>({
       .name = "time_servers",
       .help = "Makes chrony use only the time servers in one file: `server`, `pool` and `peer` lines "
-              "elsewhere in "
-              "its configuration become comments, and servers from a DHCP lease are ignored. Reference "
-              "clocks are "
-              "kept. chrony is restarted if something changed.",
+              "elsewhere in its configuration become comments, and servers from a DHCP lease are ignored. "
+              "Reference clocks are kept. chrony is restarted if something changed.",
       .check = check_time_servers,
       .apply = apply_time_servers,
       .complete = complete_time_servers,

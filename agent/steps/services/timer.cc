@@ -124,8 +124,7 @@ StepModule timer_module() {
   return step_module<WantedTimer>({
       .name = "timer",
       .help = "Runs a program on a schedule: writes the systemd units NAME.service and NAME.timer, and "
-              "starts the "
-              "timer.",
+              "starts the timer.",
       .check = check_timer,
       .apply = apply_timer,
       .complete = complete_timer,

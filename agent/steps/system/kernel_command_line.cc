@@ -248,11 +248,9 @@ Status apply_kernel_command_line(StepContext& context, const WantedKernelCommand
 StepModule kernel_command_line_module() {
   return step_module<WantedKernelCommandLine>({
       .name = "kernel_command_line",
-      .help =
-          "Sets kernel arguments in the boot entry of the running slot (on an adopted host: in a drop-in for "
-          "GRUB). The step holds only if the running kernel has the arguments; otherwise it requests a "
-          "restart "
-          "(see `reboot`). A re-image rewrites the entry.",
+      .help = "Sets kernel arguments in the boot entry of the running slot (on an adopted host: in a "
+              "drop-in for GRUB). The step holds only if the running kernel has the arguments; otherwise it "
+              "requests a restart (see `reboot`). A re-image rewrites the entry.",
       .check = check_kernel_command_line,
       .apply = apply_kernel_command_line,
       .complete = complete_kernel_command_line,

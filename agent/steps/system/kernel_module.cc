@@ -131,9 +131,8 @@ Status apply_kernel_module(StepContext& context, const WantedKernelModule& want)
 StepModule kernel_module_module() {
   return step_module<WantedKernelModule>({
       .name = "kernel_module",
-      .help =
-          "Loads kernel modules now and at every boot, blacklists others, and sets options. If a blacklisted "
-          "module is in use, the step requests a restart (see `reboot`).",
+      .help = "Loads kernel modules now and at every boot, blacklists others, and sets options. If a "
+              "blacklisted module is in use, the step requests a restart (see `reboot`).",
       .check = check_kernel_module,
       .apply = apply_kernel_module,
       .complete = complete_kernel_module,

@@ -94,10 +94,9 @@ Status apply_limits(StepContext& context, const WantedLimits& want) {
 StepModule limits_module() {
   return step_module<WantedLimits>({
       .name = "limits",
-      .help =
-          "Sets resource limits, soft and hard: for login sessions in /etc/security/limits.d, and for "
-          "services "
-          "as systemd's defaults (limits.d does not apply to services). Checked against the running systemd.",
+      .help = "Sets resource limits, soft and hard: for login sessions in /etc/security/limits.d, and for "
+              "services as systemd's defaults (limits.d does not apply to services). Checked against the "
+              "running systemd.",
       .check = check_limits,
       .apply = apply_limits,
       .complete = complete_limits,

@@ -81,10 +81,8 @@ StepModule reboot_module() {
   return step_module<WantedReboot>({
       .name = "reboot",
       .help = "Restarts the node once if any step before it requested a restart, or if Debian's "
-              "/run/reboot-required "
-              "exists. The order continues after the restart, and all of its steps are checked and verified "
-              "again. "
-              "Put this step after the steps that may request a restart.",
+              "/run/reboot-required exists. The order continues after the restart, and all of its steps are "
+              "checked and verified again. Put this step after the steps that may request a restart.",
       .check = check_reboot,
       .apply = apply_reboot,
   });

@@ -217,11 +217,9 @@ Status apply_sshd(StepContext& context, const WantedSshd& want) {
 StepModule sshd_module() {
   return step_module<WantedSshd>({
       .name = "sshd",
-      .help =
-          "Changes settings of the SSH server. They are tested before the reload, compared with those in "
-          "effect "
-          "(`sshd -T`), and rolled back by a timer unless the server still responds and the controller is "
-          "reachable.",
+      .help = "Changes settings of the SSH server. They are tested before the reload, compared with those "
+              "in effect (`sshd -T`), and rolled back by a timer unless the server still responds and the "
+              "controller is reachable.",
       .check = check_sshd,
       .apply = apply_sshd,
   });

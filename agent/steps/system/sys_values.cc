@@ -142,8 +142,8 @@ StepModule sys_values_module() {
   return step_module<WantedSysValues>({
       .name = "sys_values",
       .help = "Sets values in /sys, now and at every boot, and reads them back from the kernel, also from "
-              "files that "
-              "list all choices (`always [madvise] never`). Files that a machine does not have are ignored.",
+              "files that list all choices (`always [madvise] never`). Files that a machine does not have "
+              "are ignored.",
       .check = check_sys_values,
       .apply = apply_sys_values,
       .complete = complete_sys_values,

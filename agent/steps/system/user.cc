@@ -155,9 +155,8 @@ Status apply_user(StepContext& context, const WantedUser& want) {
 StepModule user_module() {
   return step_module<WantedUser>({
       .name = "user",
-      .help =
-          "Creates an account with password login disabled (`*`, so key login works even with sshd's `UsePAM "
-          "no`). `keys` is the complete set: unlisted keys are removed.",
+      .help = "Creates an account with password login disabled (`*`, so key login works even with sshd's "
+              "`UsePAM no`). `keys` is the complete set: unlisted keys are removed.",
       .check = check_user,
       .apply = apply_user,
       .complete = complete_user,
