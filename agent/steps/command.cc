@@ -42,8 +42,7 @@ Status apply_command(StepContext& context, const WantedCommand& want) {
   command.cwd = want.cwd;
   command.deadline = want.deadline_seconds * kSecond;
   for (const auto& [name, value] : want.env) command.env[name] = value_text(value);
-  TRY(auto out, run_ok(context.process, command));
-  (void)out;
+  TRY_(run_ok(context.process, command));
   return Ok{};
 }
 

@@ -31,8 +31,7 @@ Status apply_group(StepContext& context, const WantedGroup& want) {
   if (want.gid > 0) argv.insert(argv.end(), {"-g", std::to_string(want.gid)});
   if (!group && want.system) argv.push_back("--system");
   argv.push_back(want.name);
-  TRY(auto out, run_tool(context, argv));
-  (void)out;
+  TRY_(run_tool(context, argv));
   return Ok{};
 }
 

@@ -75,11 +75,9 @@ Status arm(StepContext& context, const TwoPhase& change) {
     const Json record = {{"files", saved}, {"after", change.after}};
     TRY_(context.files.write(record_path(change.name), dump_json(record), 0600));
   }
-  TRY(auto out,
-      run_tool(context, {"systemd-run", "--quiet", "--collect", "--unit=" + unit_of(change.name),
-                         "--on-active=" + std::to_string(change.seconds), "--timer-property=AccuracySec=1s",
-                         "/usr/sbin/muster-agent", "rollback", change.name}));
-  (void)out;
+  TRY_(run_tool(context, {"systemd-run", "--quiet", "--collect", "--unit=" + unit_of(change.name),
+                          "--on-active=" + std::to_string(change.seconds), "--timer-property=AccuracySec=1s",
+                          "/usr/sbin/muster-agent", "rollback", change.name}));
   return Ok{};
 }
 

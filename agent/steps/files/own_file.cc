@@ -70,8 +70,7 @@ bool is_booted(const Files& files) { return files.is_directory("/run/systemd/sys
 
 Status reload_units(StepContext& context) {
   if (!is_booted(context.files)) return Ok{};
-  TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
-  (void)out;
+  TRY_(run_tool(context, {"systemctl", "daemon-reload"}));
   return Ok{};
 }
 

@@ -112,24 +112,21 @@ Status own(StepContext& context, const WantedKeptDirectory& want, const std::str
   if ((uid >= 0 && state.uid != uid) || (gid >= 0 && state.gid != gid)) {
     const std::string to =
         (uid >= 0 ? std::to_string(uid) : "") + (gid >= 0 ? ":" + std::to_string(gid) : "");
-    TRY(const auto done, run_tool(context, {"chown", "-R", "-h", to, path}, 30 * kMinute));
-    (void)done;
+    TRY_(run_tool(context, {"chown", "-R", "-h", to, path}, 30 * kMinute));
   }
   return set_permissions(context.files, path, mode, uid, gid);
 }
 
 Status sync_at(StepContext& context, const std::string& path) {
-  TRY(const auto done, run_tool(context, {"sync", "-f", path}, 30 * kMinute));
-  (void)done;
+  TRY_(run_tool(context, {"sync", "-f", path}, 30 * kMinute));
   return Ok{};
 }
 
 Status copy(StepContext& context, const WantedKeptDirectory& want) {
   const std::string part = part_of(want), aside = free_name(context.files, want.path + ".before-muster");
   say(context, "copying " + want.path + " to " + want.kept);
-  TRY(const auto gone, run_tool(context, {"rm", "-rf", part}));
-  TRY(const auto copied, run_tool(context, {"cp", "-a", "-T", want.path, part}, 30 * kMinute));
-  (void)gone, (void)copied;
+  TRY_(run_tool(context, {"rm", "-rf", part}));
+  TRY_(run_tool(context, {"cp", "-a", "-T", want.path, part}, 30 * kMinute));
   TRY_(own(context, want, part));
   TRY_(sync_at(context, part));
   TRY_(move(context.files, want.path, aside));

@@ -171,8 +171,7 @@ Status load_where_needed(StepContext& context, const WantedService& want,
   TRY(const auto found, show(context, units));
   for (const auto& [unit, p] : found) {
     if (!missed_links(context, want, p)) continue;
-    TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
-    (void)out;
+    TRY_(run_tool(context, {"systemctl", "daemon-reload"}));
     return Ok{};
   }
   return Ok{};
@@ -220,10 +219,7 @@ Status apply_service(StepContext& context, const WantedService& want) {
         failed_units.push_back(unit);
     if (!failed_units.empty()) verbs["2 reset-failed"] = failed_units;
   }
-  if (load) {
-    TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
-    (void)out;
-  }
+  if (load) TRY_(run_tool(context, {"systemctl", "daemon-reload"}));
   if (verbs.count("3 start") || verbs.count("3 restart")) TRY_(date_files(context, want));
   for (const auto& [verb, names] : verbs) {
     std::vector<std::string> argv = {"systemctl", verb.substr(2)};
@@ -232,8 +228,7 @@ Status apply_service(StepContext& context, const WantedService& want) {
     // Units were reloaded above if necessary; a second reload of all units takes many seconds on a slow
     // machine.
     if (links) argv.push_back("--no-reload");
-    TRY(auto out, run_tool(context, argv, 3 * kMinute));
-    (void)out;
+    TRY_(run_tool(context, argv, 3 * kMinute));
     if (links) TRY_(load_where_needed(context, want, names));
   }
   return Ok{};

@@ -176,11 +176,10 @@ Result<NodeState> first_look(StepContext& context, const WantedNode& want) {
   Result<NodeState> now = state_of(context, want.node);
   if (now.ok() || !may_answer_later(now.error(), want)) return now;
   const int64_t seconds = std::min<int64_t>(60, want.deadline_seconds);
-  TRY(const CheckResult end, wait_until(context, seconds, [&]() -> Result<std::string> {
-        now = state_of(context, want.node);
-        return now.ok() || !may_answer_later(now.error(), want) ? "" : now.error().message;
-      }));
-  (void)end;
+  TRY_(wait_until(context, seconds, [&]() -> Result<std::string> {
+    now = state_of(context, want.node);
+    return now.ok() || !may_answer_later(now.error(), want) ? "" : now.error().message;
+  }));
   return now;
 }
 
@@ -210,8 +209,7 @@ Status apply_node(StepContext& context, const WantedNode& want) {
   if (want.drain ? !is_draining(now.state) : is_draining(now.state) && !left_alone(now, want)) {
     std::vector<std::string> argv = {"scontrol", "update", "nodename=" + want.node, "state=" + want.state};
     if (want.drain) argv.push_back("reason=" + want.reason);
-    TRY(auto out, run_tool(context, argv));
-    (void)out;
+    TRY_(run_tool(context, argv));
   }
   if (want.drain) say(context, "waiting for the jobs on " + want.node + " to end");
   TRY(const CheckResult end, wait_until(context, want.deadline_seconds, [&]() -> Result<std::string> {

@@ -225,8 +225,7 @@ Status apply_grub(StepContext& context, const WantedKernelCommandLine& want) {
     TRY_(put(context.files, file));
   }
   if (!has_pending_reload(context.files, debt) && menu_diff(context.files, want).empty()) return Ok{};
-  TRY(auto out, run_tool(context, {"update-grub"}, 3 * kMinute));
-  (void)out;
+  TRY_(run_tool(context, {"update-grub"}, 3 * kMinute));
   // A restart would not help, because a later file overrides the arguments.
   if (const auto menu = menu_diff(context.files, want); !menu.empty())
     return fail(Code::conflict, menu + ": a file in /etc/default/grub.d or /etc/grub.d that is read after " +

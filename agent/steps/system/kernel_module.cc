@@ -103,8 +103,7 @@ Status write_files(StepContext& context, const WantedKernelModule& want) {
   if (changed && has_tool) TRY_(mark_pending(context.files, debt(want)));
   TRY_(put(context.files, want.settings_file));
   if (!has_pending_reload(context.files, debt(want))) return Ok{};
-  TRY(auto out, run_tool(context, {"update-initramfs", "-u"}, 5 * kMinute));
-  (void)out;
+  TRY_(run_tool(context, {"update-initramfs", "-u"}, 5 * kMinute));
   return clear_pending(context.files, debt(want));
 }
 
@@ -113,8 +112,7 @@ Status apply_kernel_module(StepContext& context, const WantedKernelModule& want)
   if (!is_booted(context.files) || !want.now) return Ok{};
   for (const auto& module : want.load) {
     if (is_loaded(context.files, module)) continue;
-    TRY(auto out, run_tool(context, {"modprobe", module}));
-    (void)out;
+    TRY_(run_tool(context, {"modprobe", module}));
   }
   std::vector<std::string> busy;
   for (const auto& module : want.blacklist) {

@@ -84,8 +84,7 @@ Status apply_limits(StepContext& context, const WantedLimits& want) {
   Diff diff;
   TRY_(manager_diff(context, want, diff));
   if (diff.empty()) return Ok{};
-  TRY(auto out, run_tool(context, {"systemctl", "daemon-reexec"}));
-  (void)out;
+  TRY_(run_tool(context, {"systemctl", "daemon-reexec"}));
   return Ok{};
 }
 

@@ -65,8 +65,7 @@ Status apply_reboot(StepContext& context, const WantedReboot& want) {
   TRY_(context.files.write(kRecord, dump_json(Json{{"boot_id", now}, {"reasons", why}}) + "\n"));
   TRY_(keep_trial(context.files));
   say(context, "restarting for " + text(why));
-  TRY(auto out, run_tool(context, {"systemctl", "--no-block", "reboot"}));
-  (void)out;
+  TRY_(run_tool(context, {"systemctl", "--no-block", "reboot"}));
   // The restart ends this process. Returning before that would start the next step.
   for (int i = 0; i < 300 && !is_cancelled(context); ++i) {
     if (reasons(context.files, want).empty()) return Ok{};  // restarted, but this process survived

@@ -194,9 +194,8 @@ Status change(StepContext& context, const WantedSshd& want) {
   // `sshd -t` fails without the privilege separation folder, which a socket-activated sshd creates only when
   // it is used.
   TRY_(context.files.make_directories("/run/sshd", 0755));
-  TRY(auto tested, run_tool(context, {"/usr/sbin/sshd", "-t"}));
-  TRY(auto reloaded, run_tool(context, {"systemctl", "try-reload-or-restart", "ssh.service"}));
-  (void)tested, (void)reloaded;
+  TRY_(run_tool(context, {"/usr/sbin/sshd", "-t"}));
+  TRY_(run_tool(context, {"systemctl", "try-reload-or-restart", "ssh.service"}));
   TRY(const Settings now, in_effect(context));
   TRY_(effective(now, want));
   TRY_(answers(want.port));

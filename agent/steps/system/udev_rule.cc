@@ -51,11 +51,10 @@ Status apply_udev_rule(StepContext& context, const WantedUdevRule& want) {
     TRY_(mark_pending(context.files, debt));
   TRY_(put(context.files, want.file));
   if (!has_pending_reload(context.files, debt)) return Ok{};
-  TRY(auto loaded, run_tool(context, {"udevadm", "control", "--reload"}));
+  TRY_(run_tool(context, {"udevadm", "control", "--reload"}));
   std::vector<std::string> argv = {"udevadm", "trigger", "--settle"};
   for (const auto& subsystem : want.subsystems) argv.push_back("--subsystem-match=" + subsystem);
-  TRY(auto triggered, run_tool(context, argv, 3 * kMinute));
-  (void)loaded, (void)triggered;
+  TRY_(run_tool(context, argv, 3 * kMinute));
   return clear_pending(context.files, debt);
 }
 

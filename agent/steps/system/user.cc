@@ -112,8 +112,7 @@ Status make_account(StepContext& context, const WantedUser& want) {
     if (!want.groups.empty()) argv.insert(argv.end(), {"-a", "-G", join(want.groups, ",")});
   }
   argv.push_back(want.name);
-  TRY(auto out, run_tool(context, argv));
-  (void)out;
+  TRY_(run_tool(context, argv));
   return Ok{};
 }
 
