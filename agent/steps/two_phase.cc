@@ -114,7 +114,7 @@ std::vector<RolledBack> roll_back_orphans(Files& files, Process& process) {
   std::vector<RolledBack> out;
   for (const auto& file : files.list(kFolder)) {
     // Leftovers of an interrupted write have a different suffix.
-    if (file.size() <= kSuffix.size() || file.substr(file.size() - kSuffix.size()) != kSuffix) continue;
+    if (file.size() <= kSuffix.size() || !file.ends_with(kSuffix)) continue;
     const std::string name = file.substr(0, file.size() - kSuffix.size());
     if (any_active(process, {unit_of(name) + ".timer", unit_of(name) + ".service"})) continue;
     out.push_back({name, roll_back(files, process, name)});

@@ -26,9 +26,7 @@ std::string folder_of(const std::string& path) { return path.substr(0, path.rfin
 // Splits a line into words as chrony does: at blanks and tabs, directives in any case. Empty for a comment,
 // which begins with !, ;, # or %.
 std::vector<std::string> line_words(const std::string& line) {
-  std::string text = line;
-  std::replace(text.begin(), text.end(), '\t', ' ');
-  auto out = split(text, ' ');
+  auto out = split(line, " \t");
   if (out.empty() || std::string("!;#%").find(out[0][0]) != std::string::npos) return {};
   out[0] = lower(out[0]);
   return out;

@@ -55,8 +55,6 @@ Status complete_kernel_command_line(const StepContext&, WantedKernelCommandLine&
   return Ok{};
 }
 
-std::vector<std::string> words(const std::string& line) { return split(line, ' '); }
-
 bool has(const std::vector<std::string>& list, const std::string& argument) {
   return std::find(list.begin(), list.end(), argument) != list.end();
 }
@@ -153,9 +151,7 @@ std::string menu_diff(const Files& files, const WantedKernelCommandLine& want) {
   bool linux = false;
   for (const auto& line : lines_of(files.read("/boot/grub/grub.cfg").value_or(""))) {
     linux = linux || line.starts_with("### BEGIN /etc/grub.d/10_linux");
-    std::string blanks = line;
-    std::replace(blanks.begin(), blanks.end(), '\t', ' ');
-    auto now = words(blanks);
+    auto now = split(line, " \t");
     if (!linux || now.size() < 2 || !now[0].starts_with("linux")) continue;
     now.erase(now.begin(), now.begin() + 2);  // the command and the kernel's path
     return edited(want, now) == now ? "" : "GRUB's menu has other arguments than declared: " + join(now, " ");
@@ -181,14 +177,14 @@ Status boot_diff(StepContext& context, const WantedKernelCommandLine& want, Diff
   }
   TRY(const OwnEsp esp, OwnEsp::open(context, "ro"));
   TRY(const std::string entry, context.files.read(boot_entry_path(slot)));
-  const auto now = words(entry_options(entry));
+  const auto now = split(entry_options(entry), ' ');
   if (edited(want, now) != now)
     diff.add("boot entry: " + join(now, " ") + " -> " + join(edited(want, now), " "));
   return Ok{};
 }
 
 bool running_has(const Files& files, const WantedKernelCommandLine& want) {
-  const auto now = words(files.read_line("/proc/cmdline"));
+  const auto now = split(files.read_line("/proc/cmdline"), ' ');
   return edited(want, now) == now;
 }
 
@@ -212,7 +208,7 @@ Result<CheckResult> check_kernel_command_line(StepContext& context, const Wanted
 Status apply_entry(StepContext& context, const WantedKernelCommandLine& want, const std::string& slot) {
   TRY(const OwnEsp esp, OwnEsp::open(context, "rw"));
   TRY(const std::string entry, context.files.read(boot_entry_path(slot)));
-  const auto now = words(entry_options(entry));
+  const auto now = split(entry_options(entry), ' ');
   if (now.empty()) return fail(Code::conflict, boot_entry_path(slot) + " has no options line");
   if (edited(want, now) == now) return Ok{};
   return context.files.write(boot_entry_path(slot), with_options(entry, edited(want, now)));

@@ -22,13 +22,6 @@ std::optional<long long> number(const std::string& text) {
   return value;
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::string blanks = text;
-  for (char& c : blanks)
-    if (c == '\t' || c == '\n') c = ' ';
-  return split(blanks, ' ');
-}
-
 // Compares numbers one by one. If fewer are written than a vector has, the kernel does not change the rest.
 bool same_numbers(const std::vector<std::string>& have, const std::vector<std::string>& want) {
   if (want.empty() || want.size() > have.size()) return false;
@@ -84,7 +77,7 @@ std::string sysctl_path(std::string key) {
 // True if `have`, as the kernel prints it, is the value that results from writing `want`: it prints the ports
 // "3,1-2" as "1-3", 0x1000 as 4096, and a whole vector although only its first elements were written.
 bool sysctl_has(const std::string& key, const std::string& have, const std::string& want) {
-  const auto now = words_of(have), meant = words_of(want);
+  const auto now = split(have, " \t\n"), meant = split(want, " \t\n");
   if (now == meant) return true;
   if (is_mask(key)) return mask(have) == mask(want);
   if (same_numbers(now, meant)) return true;
