@@ -14,9 +14,9 @@
 //   optional(name, help)   the member keeps its initialiser, the default, if it is absent or an empty text
 //   flat(name)             the parameters of this member's struct stand beside the others
 //
-// Members: what a record may have (base/record.h), and Texts. std::optional: a parameter without default. Json:
-// a value of any form, or of the form that its initialiser has (`Json options = Json::object()`). Other members
-// of the struct are filled by `complete`, which also holds the rules that a type cannot express.
+// Members: what a record may have (base/record.h), and Texts. std::optional: a parameter without default.
+// Json: a value of any form, or of the form that its initialiser has (`Json options = Json::object()`). Other
+// members of the struct are filled by `complete`, which also holds the rules that a type cannot express.
 //
 // What is read has passed check_parameters() if it comes from a playbook; another module's call may be wrong
 // too, and gets an error of Code::invalid that names the module and the parameter.

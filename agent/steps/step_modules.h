@@ -95,8 +95,8 @@ class Diff {
 std::string value_text(const Json& value);
 void say(const StepContext& context, const std::string& text);  // reports progress, one line
 bool is_cancelled(const StepContext& context);
-// Holds once `lacking` returns "", which is called every second. Its errors are no end either: what it asks may
-// be starting.
+// Holds once `lacking` returns "", which is called every second. Its errors are retried, too: a server may be
+// starting.
 Result<CheckResult> wait_until(StepContext& context, int64_t seconds,
                                const std::function<Result<std::string>()>& lacking);
 // Runs a program that must succeed and returns its output.
