@@ -8,15 +8,18 @@
 
 namespace muster {
 
-// Returns the non-empty pieces: adjacent separators count as one.
-inline std::vector<std::string> split(const std::string& text, char separator) {
+// Returns the non-empty pieces between any of these separators: adjacent ones count as one.
+inline std::vector<std::string> split(const std::string& text, std::string_view separators) {
   std::vector<std::string> out;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(separator, begin), text.size());
+    const size_t end = std::min(text.find_first_of(separators, begin), text.size());
     if (end > begin) out.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
   return out;
+}
+inline std::vector<std::string> split(const std::string& text, char separator) {
+  return split(text, std::string_view(&separator, 1));
 }
 
 // "/sys/class/net/eth0" -> "eth0"

@@ -14,9 +14,9 @@
 //   optional(name, help)   the member keeps its initialiser, the default, if it is absent or an empty text
 //   flat(name)             the parameters of this member's struct stand beside the others
 //
-// Members: what a record may have (base/record.h). std::optional: a parameter without default. Json: a value
-// of any form, or of the form of its initialiser (`Json options = Json::object()`). Other members are filled
-// by `complete`, which also holds the rules that a type cannot express.
+// Members: what a record may have (base/record.h), and Texts. std::optional: a parameter without default.
+// Json: a value of any form, or of the form of its initialiser (`Json options = Json::object()`). Other members
+// are filled by `complete`, which also holds the rules that a type cannot express.
 //
 // What comes from a playbook has passed check_parameters(). Another module's call may be wrong, and gets an
 // error of Code::invalid that names the module and the parameter.
@@ -24,6 +24,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/core/step.h"
 #include "base/record.h"
@@ -43,6 +44,14 @@
 #define MUSTER_PARAMETER_flat(name) flat(&Self::name)
 
 namespace muster {
+
+// A list of texts. One text is a list of one, and elements that are no text are left out.
+struct Texts : std::vector<std::string> {
+  using std::vector<std::string>::vector;
+};
+Status read_own(const Json& json, Texts& out);
+Json to_json(const Texts& texts);
+
 namespace parameters {
 
 template <typename T>

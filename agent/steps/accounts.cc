@@ -107,6 +107,17 @@ Result<int64_t> gid_of(const Files& files, const std::string& group) {
   return fail(Code::not_found, "group '" + group + "' does not exist");
 }
 
+Result<Access> access_of(const Files& files, const std::string& mode, const std::string& owner,
+                         const std::string& group) {
+  Access out;
+  TRY(out.mode, parse_mode(mode));
+  const auto uid = uid_of(files, owner), gid = gid_of(files, group);
+  if (!uid.ok() || !gid.ok()) out.lacks = (uid.ok() ? gid : uid).error().message;
+  out.uid = uid.value_or(-1);
+  out.gid = gid.value_or(-1);
+  return out;
+}
+
 std::string permission_diff(const FileState& state, unsigned mode, int64_t uid, int64_t gid) {
   std::vector<std::string> out;
   if (state.mode != mode) out.push_back(fmt::format("mode {:04o} -> {:04o}", state.mode, mode));

@@ -38,6 +38,15 @@ FileState look(const Files& files, const std::string& path);
 // Sets the file's mtime to now.
 Status date_now(const Files& files, const std::string& path);
 
+// The mode and owner that a file must have. -1: any.
+struct Access {
+  unsigned mode = 0;
+  int64_t uid = -1, gid = -1;
+  std::string lacks = "";  // which user or group does not exist
+};
+// Reads "0644", a name or number of a user, and one of a group; the last two may be empty. invalid: the mode.
+Result<Access> access_of(const Files& files, const std::string& mode, const std::string& owner,
+                         const std::string& group);
 // Parses a file mode, "0644" -> 0644; invalid for anything but three or four octal digits.
 Result<unsigned> parse_mode(const std::string& text);
 // Resolve a name or a number to a UID or GID; -1 for "".

@@ -1,6 +1,10 @@
 #include "agent/steps/step_modules.h"
 
+#include <chrono>
 #include <sstream>
+#include <thread>
+
+#include "base/json_dump.h"
 
 namespace muster::steps {
 
@@ -55,11 +59,28 @@ std::vector<std::string> lines_of(const std::string& text) {
   return out;
 }
 
+std::string value_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
+}
+
 void say(const StepContext& context, const std::string& text) {
   if (context.say) context.say(text);
 }
 
 bool is_cancelled(const StepContext& context) { return context.cancelled && context.cancelled(); }
+
+Result<CheckResult> wait_until(StepContext& context, int64_t seconds,
+                               const std::function<Result<std::string>()>& lacking) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  for (;;) {
+    const auto now = lacking();
+    if (now.ok() && now->empty()) return holds();
+    const std::string text = now.ok() ? *now : now.error().message;
+    if (is_cancelled(context)) return fail(Code::cancelled, text);
+    if (std::chrono::steady_clock::now() >= until) return differs(text);
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
 
 Result<std::string> run_tool(StepContext& context, std::vector<std::string> argv, DurationMs deadline) {
   Command command;

@@ -91,8 +91,14 @@ class Diff {
  private:
   std::string text_;
 };
+// Returns a text as it is, and any other value as JSON.
+std::string value_text(const Json& value);
 void say(const StepContext& context, const std::string& text);  // reports progress, one line
 bool is_cancelled(const StepContext& context);
+// Holds once `lacking` returns "", which is called every second. Its errors are retried, too: a server may be
+// starting.
+Result<CheckResult> wait_until(StepContext& context, int64_t seconds,
+                               const std::function<Result<std::string>()>& lacking);
 // Runs a program that must succeed and returns its output.
 Result<std::string> run_tool(StepContext& context, std::vector<std::string> argv,
                              DurationMs deadline = 60 * kSecond);

@@ -75,11 +75,9 @@ Status arm(StepContext& context, const TwoPhase& change) {
     const Json record = {{"files", saved}, {"after", change.after}};
     TRY_(context.files.write(record_path(change.name), dump_json(record), 0600));
   }
-  TRY(auto out,
-      run_tool(context, {"systemd-run", "--quiet", "--collect", "--unit=" + unit_of(change.name),
-                         "--on-active=" + std::to_string(change.seconds), "--timer-property=AccuracySec=1s",
-                         "/usr/sbin/muster-agent", "rollback", change.name}));
-  (void)out;
+  TRY_(run_tool(context, {"systemd-run", "--quiet", "--collect", "--unit=" + unit_of(change.name),
+                          "--on-active=" + std::to_string(change.seconds), "--timer-property=AccuracySec=1s",
+                          "/usr/sbin/muster-agent", "rollback", change.name}));
   return Ok{};
 }
 
@@ -116,7 +114,7 @@ std::vector<RolledBack> roll_back_orphans(Files& files, Process& process) {
   std::vector<RolledBack> out;
   for (const auto& file : files.list(kFolder)) {
     // Leftovers of an interrupted write have a different suffix.
-    if (file.size() <= kSuffix.size() || file.substr(file.size() - kSuffix.size()) != kSuffix) continue;
+    if (file.size() <= kSuffix.size() || !file.ends_with(kSuffix)) continue;
     const std::string name = file.substr(0, file.size() - kSuffix.size());
     if (any_active(process, {unit_of(name) + ".timer", unit_of(name) + ".service"})) continue;
     out.push_back({name, roll_back(files, process, name)});

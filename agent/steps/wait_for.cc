@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/tcp.h"
 
@@ -15,39 +16,50 @@ namespace {
 // broken: five seconds were too short for iptables while jobs were running.
 constexpr DurationMs kAnswer = 60 * kSecond;
 
+struct Conditions {
+  std::string path, path_gone, host;
+  std::optional<int64_t> port;
+  Texts command;
+  int64_t deadline_seconds = 60;
+};
+MUSTER_PARAMETERS(Conditions, optional(path, "path that must exist"),
+                  optional(path_gone, "path that must not exist"),
+                  optional(host, "numeric address; requires `port`"),
+                  optional(port, "TCP port that must be open"),
+                  optional(command, "program that must succeed"),
+                  optional(deadline_seconds, "how long to wait for the conditions"))
+
 // Returns which condition does not hold yet; "" if all hold.
-Result<std::string> missing(StepContext& context, const Json& params, DurationMs left) {
-  if (const auto path = text_of(params, "path"); !path.empty() && !context.files.exists(path))
-    return path + " does not exist";
-  if (const auto path = text_of(params, "path_gone"); !path.empty() && context.files.exists(path))
-    return path + " still exists";
-  if (const auto host = text_of(params, "host"); !host.empty()) {
-    const int64_t port = int_of(params, "port", 0);
-    TRY(const TcpAnswer answer, tcp_probe(host, static_cast<uint16_t>(port), 2 * kSecond));
+Result<std::string> missing(StepContext& context, const Conditions& want, DurationMs left) {
+  if (!want.path.empty() && !context.files.exists(want.path)) return want.path + " does not exist";
+  if (!want.path_gone.empty() && context.files.exists(want.path_gone))
+    return want.path_gone + " still exists";
+  if (!want.host.empty()) {
+    const int64_t port = want.port.value_or(0);
+    TRY(const TcpAnswer answer, tcp_probe(want.host, static_cast<uint16_t>(port), 2 * kSecond));
     if (answer.state != TcpState::open)
-      return fmt::format("{} port {} is {}", host, port, to_string(answer.state));
+      return fmt::format("{} port {} is {}", want.host, port, to_string(answer.state));
   }
-  if (const auto argv = list_of(params, "command"); !argv.empty()) {
+  if (!want.command.empty()) {
     Command command;
-    command.argv = argv;
+    command.argv = want.command;
     // A timeout means that the condition does not hold yet; it is not an error.
     command.deadline = std::max(left, kAnswer);
     const auto out = context.process.run(command);
     if (!out.ok() && out.error().code == Code::timeout) return out.error().message;
     if (!out.ok()) return out.error();
-    if (!out->ok()) return fmt::format("`{}` exited with {}", join(argv, " "), out->exit_code);
+    if (!out->ok()) return fmt::format("`{}` exited with {}", join(want.command, " "), out->exit_code);
   }
   return std::string();
 }
 
-Result<CheckResult> check_wait_for(StepContext& context, const Json& params) {
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+Result<CheckResult> check_wait_for(StepContext& context, const Conditions& want) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(want.deadline_seconds);
   DurationMs pause = 250;
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    TRY(const std::string lacking, missing(context, params, left.count()));
+    TRY(const std::string lacking, missing(context, want, left.count()));
     if (lacking.empty()) return holds();
     if (is_cancelled(context)) return fail(Code::cancelled, lacking);
     if (std::chrono::steady_clock::now() >= until) return differs(lacking);
@@ -59,20 +71,13 @@ Result<CheckResult> check_wait_for(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule wait_for_module() {
-  StepModule m;
-  m.name = "wait_for";
-  m.help =
-      "Waits until all given conditions hold: a path exists, a path does not exist, a TCP port is open, a "
-      "program succeeds. A program gets a minute to finish, even if `deadline_seconds` is less.";
-  m.parameters =
-      Json::array({parameter("path", "string", false, "path that must exist"),
-                   parameter("path_gone", "string", false, "path that must not exist"),
-                   parameter("host", "string", false, "numeric address; requires `port`"),
-                   parameter("port", "int", false, "TCP port that must be open"),
-                   parameter("command", "list", false, "program that must succeed"),
-                   parameter("deadline_seconds", "int", false, "how long to wait for the conditions", 60)});
-  m.check = check_wait_for;
-  return m;
+  return step_module<Conditions>({
+      .name = "wait_for",
+      .help = "Waits until all given conditions hold: a path exists, a path does not exist, a TCP port is "
+              "open, a program succeeds. A program gets a minute to finish, even if `deadline_seconds` is "
+              "less.",
+      .check = check_wait_for,
+  });
 }
 
 }  // namespace muster::steps

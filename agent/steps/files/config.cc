@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "base/json_dump.h"
@@ -16,35 +17,37 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-std::string value_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : dump_json(value);
-}
-
 struct WantedConfig {
-  std::string path, format, section, separator;
-  const Json* values = nullptr;  // key -> value; null removes the key
+  std::string path, format, section;
+  std::map<std::string, Json> values;  // null removes the key
+  std::string separator = "=";
 };
+MUSTER_PARAMETERS(WantedConfig, required(path, "absolute path; created if it does not exist"),
+                  required(format, "ini | keyvalue | json"),
+                  optional(section,
+                           "section that the values belong to (required for ini, not allowed otherwise)"),
+                  required(values, "keys and their values; for JSON, they are merged as in RFC 7396"),
+                  optional(separator, "separator between key and value in new or changed lines"))
 
-Result<WantedConfig> wanted_config(const Json& params) {
-  WantedConfig out{text_of(params, "path"), text_of(params, "format"), text_of(params, "section"),
-                   text_of(params, "separator", "="), &object_of(params, "values")};
-  if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "config: 'path' must be absolute");
-  if (out.format != "ini" && out.format != "keyvalue" && out.format != "json")
+Status complete_config(const StepContext&, WantedConfig& want) {
+  if (!want.path.starts_with('/')) return fail(Code::invalid, "config: 'path' must be absolute");
+  if (want.format != "ini" && want.format != "keyvalue" && want.format != "json")
     return fail(Code::invalid, "config: 'format' must be ini, keyvalue or json");
-  if (out.values->empty()) return fail(Code::invalid, "config: 'values' is empty");
-  if ((out.format == "ini") == out.section.empty())
+  if (want.values.empty()) return fail(Code::invalid, "config: 'values' is empty");
+  if ((want.format == "ini") == want.section.empty())
     return fail(Code::invalid,
                 "config: 'section' is required for format ini and not allowed for other formats");
-  if (out.format == "json") return out;
-  if (trimmed(out.separator) != "=" && trimmed(out.separator) != ":" && !trimmed(out.separator).empty())
+  if (want.format == "json") return Ok{};
+  const std::string mark = trimmed(want.separator);
+  if (mark != "=" && mark != ":" && !mark.empty())
     return fail(Code::invalid,
                 "config: 'separator' must be '=', ':' or a space; spaces around it are allowed");
-  for (const auto& [key, value] : out.values->items())
+  for (const auto& [key, value] : want.values)
     if (key.empty() || key.find_first_of("=\n#;[") != std::string::npos ||
         value_text(value).find('\n') != std::string::npos || value.is_structured())
       return fail(Code::invalid,
                   "config: '" + key + "' cannot be written as one line: the key or the value is not valid");
-  return out;
+  return Ok{};
 }
 
 // Returns the key of a line, "" for comments, sections and blank lines.
@@ -66,20 +69,20 @@ std::string edited_lines(const WantedConfig& want, const std::string& text) {
     const std::string bare = trimmed(line);
     if (!want.section.empty() && !bare.empty() && bare[0] == '[') inside = bare == "[" + want.section + "]";
     const std::string key = inside ? key_of(want, line) : "";
-    const auto value = key.empty() ? want.values->end() : want.values->find(key);
-    if (value == want.values->end()) {
+    const auto value = key.empty() ? want.values.end() : want.values.find(key);
+    if (value == want.values.end()) {
       out.push_back(line);
-    } else if (!value->is_null() && std::find(placed.begin(), placed.end(), key) == placed.end()) {
+    } else if (!value->second.is_null() && std::find(placed.begin(), placed.end(), key) == placed.end()) {
       const std::string now = trimmed(bare.substr(key.size()));
       const std::string mark = trimmed(want.separator);
-      const bool same = trimmed(now.substr(std::min(mark.size(), now.size()))) == value_text(*value);
-      out.push_back(same ? line : key + want.separator + value_text(*value));
+      const bool same = trimmed(now.substr(std::min(mark.size(), now.size()))) == value_text(value->second);
+      out.push_back(same ? line : key + want.separator + value_text(value->second));
       placed.push_back(key);
     }
     if (inside && !(bare.empty() && !want.section.empty())) end = out.size();
   }
   std::vector<std::string> fresh;
-  for (const auto& [key, value] : want.values->items())
+  for (const auto& [key, value] : want.values)
     if (!value.is_null() && std::find(placed.begin(), placed.end(), key) == placed.end())
       fresh.push_back(key + want.separator + value_text(value));
   if (!fresh.empty() && end == std::string::npos) {
@@ -100,7 +103,7 @@ Result<std::string> edited_json(const WantedConfig& want, const std::string& tex
   }
   if (!have.is_object()) return fail(Code::conflict, want.path + " does not contain a JSON object");
   Json merged = have;
-  merged.merge_patch(*want.values);
+  merged.merge_patch(Json(want.values));
   return merged == have && !trimmed(text).empty() ? text : dump_json(merged, 2) + "\n";
 }
 
@@ -114,19 +117,13 @@ Result<std::pair<std::string, std::string>> texts(const StepContext& context, co
   return std::pair{now, then};
 }
 
-Result<CheckResult> check_config(StepContext& context, const Json& params) {
-  TRY(const WantedConfig want, wanted_config(params));
+Result<CheckResult> check_config(StepContext& context, const WantedConfig& want) {
   TRY(const auto both, texts(context, want));
   if (both.first == both.second) return holds();
-  const auto before = lines_of(both.first), after = lines_of(both.second);
-  size_t i = 0;
-  while (i < before.size() && i < after.size() && before[i] == after[i]) ++i;
-  return differs(fmt::format("{} line {}: '{}' -> '{}'", want.path, i + 1, i < before.size() ? before[i] : "",
-                             i < after.size() ? after[i] : ""));
+  return differs(want.path + " " + first_difference(both.first, both.second));
 }
 
-Status apply_config(StepContext& context, const Json& params) {
-  TRY(const WantedConfig want, wanted_config(params));
+Status apply_config(StepContext& context, const WantedConfig& want) {
   TRY(const auto both, texts(context, want));
   if (both.first == both.second) return Ok{};
   const FileState state = look(context.files, want.path);
@@ -138,23 +135,15 @@ Status apply_config(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule config_module() {
-  StepModule m;
-  m.name = "config";
-  m.help =
-      "Sets values in a structured file that other programs also write to: ini, key = value, or JSON "
-      "(merged, "
-      "never overwritten). Keys that are not in `values` stay; a null value removes its key.";
-  m.parameters = Json::array(
-      {parameter("path", "string", true, "absolute path; created if it does not exist"),
-       parameter("format", "string", true, "ini | keyvalue | json"),
-       parameter("section", "string", false,
-                 "section that the values belong to (required for ini, not allowed otherwise)"),
-       parameter("values", "object", true, "keys and their values; for JSON, they are merged as in RFC 7396"),
-       parameter("separator", "string", false, "separator between key and value in new or changed lines",
-                 "=")});
-  m.check = check_config;
-  m.apply = apply_config;
-  return m;
+  return step_module<WantedConfig>({
+      .name = "config",
+      .help = "Sets values in a structured file that other programs also write to: ini, key = value, or "
+              "JSON (merged, never overwritten). Keys that are not in `values` stay; a null value removes "
+              "its key.",
+      .check = check_config,
+      .apply = apply_config,
+      .complete = complete_config,
+  });
 }
 
 }  // namespace muster::steps

@@ -1,4 +1,5 @@
 // directory: creates a directory and sets its mode and owner.
+#include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/file_modules.h"
 #include "agent/steps/step_modules.h"
@@ -7,54 +8,47 @@ namespace muster::steps {
 namespace {
 
 struct WantedDirectory {
-  std::string path;
-  unsigned mode = 0755;
-  int64_t uid = -1, gid = -1;
+  std::string path, mode = "0755", owner, group;
+  Access access = {};
 };
+MUSTER_PARAMETERS(WantedDirectory, required(path, "absolute path"), optional(mode, "octal mode"),
+                  optional(owner, "user name or UID"), optional(group, "group name or GID"))
 
-Result<WantedDirectory> wanted_directory(const StepContext& context, const Json& params) {
-  WantedDirectory out;
-  out.path = text_of(params, "path");
-  if (out.path.empty() || out.path[0] != '/')
-    return fail(Code::invalid, "directory: 'path' must be absolute");
-  TRY(out.mode, parse_mode(text_of(params, "mode", "0755")));
-  TRY(out.uid, uid_of(context.files, text_of(params, "owner")));
-  TRY(out.gid, gid_of(context.files, text_of(params, "group")));
-  return out;
+Status complete_directory(const StepContext& context, WantedDirectory& want) {
+  if (!want.path.starts_with('/')) return fail(Code::invalid, "directory: 'path' must be absolute");
+  TRY(want.access, access_of(context.files, want.mode, want.owner, want.group));
+  return Ok{};
 }
 
-Result<CheckResult> check_directory(StepContext& context, const Json& params) {
-  auto read = wanted_directory(context, params);
-  if (!read.ok() && read.error().code == Code::not_found) return differs(read.error().message);
-  TRY(const WantedDirectory want, std::move(read));
+Result<CheckResult> check_directory(StepContext& context, const WantedDirectory& want) {
+  if (!want.access.lacks.empty()) return differs(want.access.lacks);
   const FileState state = look(context.files, want.path);
   if (!state.exists) return differs(want.path + " does not exist");
   if (!state.directory) return fail(Code::conflict, want.path + " exists but is not a directory");
   Diff diff;
-  if (const auto text = permission_diff(state, want.mode, want.uid, want.gid); !text.empty())
+  const auto& [mode, uid, gid, lacks] = want.access;
+  if (const auto text = permission_diff(state, mode, uid, gid); !text.empty())
     diff.add(want.path + ": " + text);
   return diff.result();
 }
 
-Status apply_directory(StepContext& context, const Json& params) {
-  TRY(const WantedDirectory want, wanted_directory(context, params));
-  if (!look(context.files, want.path).exists) TRY_(context.files.make_directories(want.path, want.mode));
-  return set_permissions(context.files, want.path, want.mode, want.uid, want.gid);
+Status apply_directory(StepContext& context, const WantedDirectory& want) {
+  const auto& [mode, uid, gid, lacks] = want.access;
+  if (!lacks.empty()) return fail(Code::not_found, lacks);
+  if (!look(context.files, want.path).exists) TRY_(context.files.make_directories(want.path, mode));
+  return set_permissions(context.files, want.path, mode, uid, gid);
 }
 
 }  // namespace
 
 StepModule directory_module() {
-  StepModule m;
-  m.name = "directory";
-  m.help = "Creates a directory and sets its mode and owner. Its content is not changed.";
-  m.parameters = Json::array({parameter("path", "string", true, "absolute path"),
-                              parameter("mode", "string", false, "octal mode", "0755"),
-                              parameter("owner", "string", false, "user name or UID"),
-                              parameter("group", "string", false, "group name or GID")});
-  m.check = check_directory;
-  m.apply = apply_directory;
-  return m;
+  return step_module<WantedDirectory>({
+      .name = "directory",
+      .help = "Creates a directory and sets its mode and owner. Its content is not changed.",
+      .check = check_directory,
+      .apply = apply_directory,
+      .complete = complete_directory,
+  });
 }
 
 }  // namespace muster::steps

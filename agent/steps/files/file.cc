@@ -1,56 +1,102 @@
 // file: writes a regular file with exactly the declared content, mode and owner, or removes it.
-#include <fmt/format.h>
+#include <algorithm>
+#include <optional>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/file_modules.h"
-#include "agent/steps/files/rewritten.h"
-#include "agent/steps/step_modules.h"
+#include "agent/steps/files/own_file.h"
 
 namespace muster::steps {
 namespace {
 
-struct WantedFile {
-  std::string path, content;
-  unsigned mode = 0644;
-  int64_t uid = -1, gid = -1;
-  bool absent = false;
-};
+constexpr const char* kCloud = "/etc/cloud/cloud.cfg";
+constexpr const char* kCloudParts = "/etc/cloud/cloud.cfg.d/";
+constexpr const char* kOurs = "zz-muster-hosts.cfg";  // the last file that sets a key wins
+constexpr const char* kList = "cloud_init_modules:";
 
-Result<WantedFile> wanted_file(const StepContext& context, const Json& params) {
-  WantedFile out;
-  out.path = text_of(params, "path");
-  if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "file: 'path' must be absolute");
-  out.content = text_of(params, "content");
-  out.absent = text_of(params, "ensure", "present") == "absent";
-  TRY(out.mode, parse_mode(text_of(params, "mode", "0644")));
-  TRY(out.uid, uid_of(context.files, text_of(params, "owner")));
-  TRY(out.gid, gid_of(context.files, text_of(params, "group")));
+// Returns the items of the list kList in this text, each with its "- "; nullopt if the text has no such list,
+// or has it on one line.
+std::optional<std::vector<std::string>> items_of(const std::string& text) {
+  std::optional<std::vector<std::string>> out;
+  bool inside = false;
+  for (const auto& line : lines_of(text)) {
+    const size_t first = line.find_first_not_of(" \t");
+    if (line.starts_with(kList)) {
+      inside = line.find_first_not_of(" \t\r", std::string(kList).size()) == std::string::npos;
+      if (inside) out.emplace();
+    } else if (inside && first != std::string::npos && line[first] == '-') {
+      out->push_back(line.substr(first));
+    } else if (first != std::string::npos && line[first] != '#') {
+      inside = false;
+    }
+  }
   return out;
 }
 
-// Describes the first line that differs, without the content of files that only their owner may read.
-std::string content_diff(const WantedFile& want, const std::string& have) {
-  if ((want.mode & 0077) == 0) return "content differs (not shown)";
-  const auto before = lines_of(have), after = lines_of(want.content);
-  size_t i = 0;
-  while (i < before.size() && i < after.size() && before[i] == after[i]) ++i;
-  return fmt::format("line {}: '{}' -> '{}'", i + 1, i < before.size() ? before[i] : "",
-                     i < after.size() ? after[i] : "");
+OwnFile cloud_init_without_hosts(const Files& files) {
+  auto items = items_of(files.read(kCloud).value_or(""));
+  auto names = files.list(kCloudParts);
+  std::sort(names.begin(), names.end());
+  for (const auto& name : names) {
+    if (name == kOurs || name.size() < 5 || !name.ends_with(".cfg")) continue;
+    if (auto later = items_of(files.read(kCloudParts + name).value_or(""))) items = std::move(later);
+  }
+  OwnFile out{std::string(kCloudParts) + kOurs,
+              "# Written by muster: /etc/hosts has the cluster's names, which cloud-init would remove at "
+              "every boot.\n"
+              "manage_etc_hosts: false\n",
+              0644};
+  if (!items) return out;
+  out.text += std::string(kList) + "\n";
+  for (const auto& item : *items)
+    if (item.find("update_etc_hosts") == std::string::npos &&
+        item.find("update-etc-hosts") == std::string::npos)
+      out.text += " " + item + "\n";
+  return out;
 }
 
-Result<CheckResult> check_file(StepContext& context, const Json& params) {
+// Returns the files that must exist so that `path` stays as written; empty if nothing would rewrite it at the
+// next boot.
+//   /etc/hosts  cloud-init rewrites it if its configuration or the provider's data (which overrides any file
+//               on the host) sets `manage_etc_hosts`. The returned file takes this module off the list
+std::vector<OwnFile> keeps_written(const Files& files, const std::string& path) {
+  if (path == "/etc/hosts" && files.exists(kCloud)) return {cloud_init_without_hosts(files)};
+  return {};
+}
+
+struct WantedFile {
+  std::string path, content, mode = "0644", owner, group, ensure = "present";
+  Access access = {};
+  bool absent = false;
+};
+MUSTER_PARAMETERS(WantedFile, required(path, "absolute path"), optional(content, "whole content"),
+                  optional(mode, "octal mode"),
+                  optional(owner, "user name or UID; default: unchanged (root for a new file)"),
+                  optional(group, "group name or GID"), optional(ensure, "present | absent"))
+
+Status complete_file(const StepContext& context, WantedFile& want) {
+  want.absent = want.ensure == "absent";
+  if (!want.path.starts_with('/')) return fail(Code::invalid, "file: 'path' must be absolute");
+  TRY(want.access, access_of(context.files, want.mode, want.owner, want.group));
+  return Ok{};
+}
+
+Result<CheckResult> check_file(StepContext& context, const WantedFile& want) {
+  const auto& [mode, uid, gid, lacks] = want.access;
   // The owner may be created by an earlier step of the same order that has not been applied yet.
-  auto read = wanted_file(context, params);
-  if (!read.ok() && read.error().code == Code::not_found) return differs(read.error().message);
-  TRY(const WantedFile want, std::move(read));
+  if (!lacks.empty()) return differs(lacks);
   const FileState state = look(context.files, want.path);
   if (want.absent) return state.exists ? differs(want.path + " exists") : holds();
   if (!state.exists) return differs(want.path + " does not exist");
   if (!state.regular) return differs(want.path + " is not a regular file");
   TRY(const std::string have, context.files.read(want.path));
   Diff diff;
-  if (have != want.content) diff.add(want.path + ": " + content_diff(want, have));
-  if (const auto text = permission_diff(state, want.mode, want.uid, want.gid); !text.empty())
+  // The content of files that only their owner may read is not shown.
+  if (have != want.content)
+    diff.add(want.path + ": " +
+             ((mode & 0077) == 0 ? "content differs (not shown)" : first_difference(have, want.content)));
+  if (const auto text = permission_diff(state, mode, uid, gid); !text.empty())
     diff.add(want.path + ": " + text);
   for (const auto& beside : keeps_written(context.files, want.path))
     if (differs_from(context.files, beside))
@@ -59,8 +105,9 @@ Result<CheckResult> check_file(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status apply_file(StepContext& context, const Json& params) {
-  TRY(const WantedFile want, wanted_file(context, params));
+Status apply_file(StepContext& context, const WantedFile& want) {
+  const auto& [mode, uid, gid, lacks] = want.access;
+  if (!lacks.empty()) return fail(Code::not_found, lacks);
   const FileState state = look(context.files, want.path);
   if (state.directory) return fail(Code::conflict, want.path + " is a directory");
   if (want.absent) return context.files.remove(want.path);
@@ -68,29 +115,22 @@ Status apply_file(StepContext& context, const Json& params) {
   for (const auto& beside : keeps_written(context.files, want.path)) TRY_(put(context.files, beside));
   const auto have =
       state.regular ? context.files.read(want.path) : Result<std::string>(fail(Code::not_found, ""));
-  if (!have.ok() || *have != want.content) TRY_(context.files.write(want.path, want.content, want.mode));
-  return set_permissions(context.files, want.path, want.mode, want.uid, want.gid);
+  if (!have.ok() || *have != want.content) TRY_(context.files.write(want.path, want.content, mode));
+  return set_permissions(context.files, want.path, mode, uid, gid);
 }
 
 }  // namespace
 
 StepModule file_module() {
-  StepModule m;
-  m.name = "file";
-  m.help =
-      "Writes a regular file with exactly this content, mode and owner. If only the owner may read the file, "
-      "diffs do not show its content. For /etc/hosts, cloud-init (if present) is configured not to rewrite "
-      "it.";
-  m.parameters = Json::array(
-      {parameter("path", "string", true, "absolute path"),
-       parameter("content", "string", false, "whole content", ""),
-       parameter("mode", "string", false, "octal mode", "0644"),
-       parameter("owner", "string", false, "user name or UID; default: unchanged (root for a new file)"),
-       parameter("group", "string", false, "group name or GID"),
-       parameter("ensure", "string", false, "present | absent", "present")});
-  m.check = check_file;
-  m.apply = apply_file;
-  return m;
+  return step_module<WantedFile>({
+      .name = "file",
+      .help = "Writes a regular file with exactly this content, mode and owner. If only the owner may read "
+              "the file, diffs do not show its content. For /etc/hosts, cloud-init (if present) is "
+              "configured not to rewrite it.",
+      .check = check_file,
+      .apply = apply_file,
+      .complete = complete_file,
+  });
 }
 
 }  // namespace muster::steps

@@ -1,4 +1,5 @@
 // line: sets or removes one line of a text file, found by its beginning; the rest of the file stays.
+#include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/file_modules.h"
 #include "agent/steps/step_modules.h"
@@ -7,22 +8,23 @@ namespace muster::steps {
 namespace {
 
 struct WantedLine {
-  std::string path, line, prefix;
+  std::string path, line, prefix, ensure = "present";
   bool absent = false;
 };
+MUSTER_PARAMETERS(WantedLine, required(path, "absolute path"), optional(line, "the whole line"),
+                  optional(prefix, "beginning of the lines to replace or remove"),
+                  optional(ensure, "present | absent"))
 
-Result<WantedLine> wanted_line(const Json& params) {
-  WantedLine out{text_of(params, "path"), text_of(params, "line"), text_of(params, "prefix"),
-                 text_of(params, "ensure", "present") == "absent"};
-  if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "line: 'path' must be absolute");
-  if (out.line.empty() && out.prefix.empty())
+Status complete_line(const StepContext&, WantedLine& want) {
+  want.absent = want.ensure == "absent";
+  if (!want.path.starts_with('/')) return fail(Code::invalid, "line: 'path' must be absolute");
+  if (want.line.empty() && want.prefix.empty())
     return fail(Code::invalid, "line: 'line' or 'prefix' is required");
-  if (out.line.find('\n') != std::string::npos)
-    return fail(Code::invalid, "line: 'line' must be a single line");
-  if (!out.absent && out.line.empty()) return fail(Code::invalid, "line: 'line' is required");
-  if (!out.prefix.empty() && !out.line.empty() && !out.line.starts_with(out.prefix))
+  if (has(want.line, "\n")) return fail(Code::invalid, "line: 'line' must be a single line");
+  if (!want.absent && want.line.empty()) return fail(Code::invalid, "line: 'line' is required");
+  if (!want.line.empty() && !want.line.starts_with(want.prefix))
     return fail(Code::invalid, "line: 'line' does not begin with 'prefix', so every run would add it again");
-  return out;
+  return Ok{};
 }
 
 bool matches(const WantedLine& want, const std::string& line) {
@@ -51,8 +53,7 @@ Result<std::string> current(const StepContext& context, const WantedLine& want) 
   return text;
 }
 
-Result<CheckResult> check_line(StepContext& context, const Json& params) {
-  TRY(const WantedLine want, wanted_line(params));
+Result<CheckResult> check_line(StepContext& context, const WantedLine& want) {
   TRY(const std::string have, current(context, want));
   if (want.absent && have.empty()) return holds();
   if (edited(want, have) == have) return holds();
@@ -61,8 +62,7 @@ Result<CheckResult> check_line(StepContext& context, const Json& params) {
                                   : ": '" + want.line + "' is missing"));
 }
 
-Status apply_line(StepContext& context, const Json& params) {
-  TRY(const WantedLine want, wanted_line(params));
+Status apply_line(StepContext& context, const WantedLine& want) {
   TRY(const std::string have, current(context, want));
   const std::string text = edited(want, have);
   if (text == have) return Ok{};
@@ -74,19 +74,14 @@ Status apply_line(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule line_module() {
-  StepModule m;
-  m.name = "line";
-  m.help =
-      "Sets or removes one line of a text file, found by `prefix`, or by the whole line if there is no "
-      "`prefix`. Other lines are not changed. Intended for files without a drop-in folder.";
-  m.parameters =
-      Json::array({parameter("path", "string", true, "absolute path"),
-                   parameter("line", "string", false, "the whole line"),
-                   parameter("prefix", "string", false, "beginning of the lines to replace or remove"),
-                   parameter("ensure", "string", false, "present | absent", "present")});
-  m.check = check_line;
-  m.apply = apply_line;
-  return m;
+  return step_module<WantedLine>({
+      .name = "line",
+      .help = "Sets or removes one line of a text file, found by `prefix`, or by the whole line if there is "
+              "no `prefix`. Other lines are not changed. Intended for files without a drop-in folder.",
+      .check = check_line,
+      .apply = apply_line,
+      .complete = complete_line,
+  });
 }
 
 }  // namespace muster::steps

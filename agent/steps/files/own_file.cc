@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kDebts = "/run/muster/owed/";
 
-// Describes the first line that differs.
+}  // namespace
+
 std::string first_difference(const std::string& have, const std::string& want) {
   const auto before = lines_of(have), after = lines_of(want);
   size_t i = 0;
@@ -25,8 +26,6 @@ std::string first_difference(const std::string& have, const std::string& want) {
   return fmt::format("line {}: '{}' -> '{}'", i + 1, i < before.size() ? before[i] : "",
                      i < after.size() ? after[i] : "");
 }
-
-}  // namespace
 
 bool differs_from(const Files& files, const OwnFile& want) {
   const FileState state = look(files, want.path);
@@ -71,8 +70,7 @@ bool is_booted(const Files& files) { return files.is_directory("/run/systemd/sys
 
 Status reload_units(StepContext& context) {
   if (!is_booted(context.files)) return Ok{};
-  TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
-  (void)out;
+  TRY_(run_tool(context, {"systemctl", "daemon-reload"}));
   return Ok{};
 }
 

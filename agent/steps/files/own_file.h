@@ -17,6 +17,8 @@ struct OwnFile {
   std::string path, text;
   unsigned mode = 0644;
 };
+// Describes the first line that differs.
+std::string first_difference(const std::string& have, const std::string& want);
 void add_difference(const Files& files, const OwnFile& want, Diff& diff);  // adds the difference, if any
 bool differs_from(const Files& files, const OwnFile& want);
 // Writes or removes the file if it differs.

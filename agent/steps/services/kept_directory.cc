@@ -19,26 +19,24 @@ namespace muster::steps {
 namespace {
 
 struct WantedKeptDirectory {
-  std::string path, kept;  // `kept` is empty on a system without /state
-  unsigned mode = 0755;
-  int64_t uid = -1, gid = -1;
-  std::vector<std::string> services;
+  std::string path, name, mode = "0755", owner, group;
+  Texts services;
+  std::string kept = {};  // empty on a system without /state
+  Access access = {};
 };
+MUSTER_PARAMETERS(WantedKeptDirectory, required(path, "absolute path"), required(name, "name in /state"),
+                  optional(mode, "octal mode"),
+                  optional(owner, "user name or UID; another owner is replaced in all of it"),
+                  optional(group, "group name or GID"),
+                  optional(services, "units that use it; stopped while it is moved, not started again"))
 
-Result<WantedKeptDirectory> wanted_kept_directory(const StepContext& context, const Json& params) {
-  WantedKeptDirectory out;
-  out.path = text_of(params, "path");
-  if (out.path.empty() || out.path[0] != '/')
-    return fail(Code::invalid, "kept_directory: 'path' must be absolute");
-  const std::string name = text_of(params, "name");
-  TRY_(check_name(name, "kept_directory"));
-  if (name == "muster") return fail(Code::invalid, "kept_directory: /state/muster is the agent's own");
-  if (context.files.is_directory("/state")) out.kept = "/state/" + name;
-  TRY(out.mode, parse_mode(text_of(params, "mode", "0755")));
-  TRY(out.uid, uid_of(context.files, text_of(params, "owner")));
-  TRY(out.gid, gid_of(context.files, text_of(params, "group")));
-  out.services = list_of(params, "services");
-  return out;
+Status complete_kept_directory(const StepContext& context, WantedKeptDirectory& want) {
+  if (!want.path.starts_with('/')) return fail(Code::invalid, "kept_directory: 'path' must be absolute");
+  TRY_(check_name(want.name, "kept_directory"));
+  if (want.name == "muster") return fail(Code::invalid, "kept_directory: /state/muster is the agent's own");
+  if (context.files.is_directory("/state")) want.kept = "/state/" + want.name;
+  TRY(want.access, access_of(context.files, want.mode, want.owner, want.group));
+  return Ok{};
 }
 
 // Where the path leads.
@@ -70,14 +68,12 @@ Status check_target(const Files& files, const WantedKeptDirectory& want) {
 
 Result<CheckResult> permissions(const Files& files, const WantedKeptDirectory& want,
                                 const std::string& path) {
-  const auto text = permission_diff(look(files, path), want.mode, want.uid, want.gid);
+  const auto text = permission_diff(look(files, path), want.access.mode, want.access.uid, want.access.gid);
   return text.empty() ? holds() : differs(path + ": " + text);
 }
 
-Result<CheckResult> check_kept_directory(StepContext& context, const Json& params) {
-  auto read = wanted_kept_directory(context, params);
-  if (!read.ok() && read.error().code == Code::not_found) return differs(read.error().message);
-  TRY(const WantedKeptDirectory want, std::move(read));
+Result<CheckResult> check_kept_directory(StepContext& context, const WantedKeptDirectory& want) {
+  if (!want.access.lacks.empty()) return differs(want.access.lacks);
   TRY(const Leads to, leads(context.files, want));
   if (to == Leads::elsewhere) return holds();
   if (to == Leads::nowhere) return differs(want.path + " does not exist");
@@ -89,7 +85,7 @@ Result<CheckResult> check_kept_directory(StepContext& context, const Json& param
 
 Status run_services(StepContext& context, const WantedKeptDirectory& want, bool running) {
   if (want.services.empty() || !is_booted(context.files)) return Ok{};
-  return service_module().apply(context, {{"names", want.services}, {"running", running}});
+  return apply_service(context, {.names = want.services, .running = running});
 }
 
 Status move(const Files& files, const std::string& from, const std::string& to) {
@@ -112,28 +108,25 @@ std::string part_of(const WantedKeptDirectory& want) { return want.kept + ".must
 // so that an interrupted run is repeated.
 Status own(StepContext& context, const WantedKeptDirectory& want, const std::string& path) {
   const FileState state = look(context.files, path);
-  const bool user = want.uid >= 0 && state.uid != want.uid, group = want.gid >= 0 && state.gid != want.gid;
-  if (user || group) {
-    const std::string to = (want.uid >= 0 ? std::to_string(want.uid) : "") +
-                           (want.gid >= 0 ? ":" + std::to_string(want.gid) : "");
-    TRY(const auto done, run_tool(context, {"chown", "-R", "-h", to, path}, 30 * kMinute));
-    (void)done;
+  const auto& [mode, uid, gid, lacks] = want.access;
+  if ((uid >= 0 && state.uid != uid) || (gid >= 0 && state.gid != gid)) {
+    const std::string to =
+        (uid >= 0 ? std::to_string(uid) : "") + (gid >= 0 ? ":" + std::to_string(gid) : "");
+    TRY_(run_tool(context, {"chown", "-R", "-h", to, path}, 30 * kMinute));
   }
-  return set_permissions(context.files, path, want.mode, want.uid, want.gid);
+  return set_permissions(context.files, path, mode, uid, gid);
 }
 
 Status sync_at(StepContext& context, const std::string& path) {
-  TRY(const auto done, run_tool(context, {"sync", "-f", path}, 30 * kMinute));
-  (void)done;
+  TRY_(run_tool(context, {"sync", "-f", path}, 30 * kMinute));
   return Ok{};
 }
 
 Status copy(StepContext& context, const WantedKeptDirectory& want) {
   const std::string part = part_of(want), aside = free_name(context.files, want.path + ".before-muster");
   say(context, "copying " + want.path + " to " + want.kept);
-  TRY(const auto gone, run_tool(context, {"rm", "-rf", part}));
-  TRY(const auto copied, run_tool(context, {"cp", "-a", "-T", want.path, part}, 30 * kMinute));
-  (void)gone, (void)copied;
+  TRY_(run_tool(context, {"rm", "-rf", part}));
+  TRY_(run_tool(context, {"cp", "-a", "-T", want.path, part}, 30 * kMinute));
   TRY_(own(context, want, part));
   TRY_(sync_at(context, part));
   TRY_(move(context.files, want.path, aside));
@@ -148,7 +141,7 @@ Status move_to_state(StepContext& context, const WantedKeptDirectory& want, Lead
   const bool copied = has_content || from == Leads::nowhere;
   if (copied && !look(files, want.kept).exists && look(files, part_of(want)).directory)
     TRY_(move(files, part_of(want), want.kept));
-  TRY_(files.make_directories(want.kept, want.mode));
+  TRY_(files.make_directories(want.kept, want.access.mode));
   TRY_(own(context, want, want.kept));
   TRY_(sync_at(context, want.kept));
   if (from == Leads::root_slot && !has_content) {
@@ -179,36 +172,29 @@ Status keep(StepContext& context, const WantedKeptDirectory& want, Leads from) {
   return moved;
 }
 
-Status apply_kept_directory(StepContext& context, const Json& params) {
-  TRY(const WantedKeptDirectory want, wanted_kept_directory(context, params));
+Status apply_kept_directory(StepContext& context, const WantedKeptDirectory& want) {
+  if (!want.access.lacks.empty()) return fail(Code::not_found, want.access.lacks);
   TRY(const Leads from, leads(context.files, want));
   if (from == Leads::elsewhere) return Ok{};
   if (!want.kept.empty()) return keep(context, want, from);
-  if (from == Leads::nowhere) TRY_(context.files.make_directories(want.path, want.mode));
-  return set_permissions(context.files, want.path, want.mode, want.uid, want.gid);
+  const auto& [mode, uid, gid, lacks] = want.access;
+  if (from == Leads::nowhere) TRY_(context.files.make_directories(want.path, mode));
+  return set_permissions(context.files, want.path, mode, uid, gid);
 }
 
 }  // namespace
 
 StepModule kept_directory_module() {
-  StepModule m;
-  m.name = "kept_directory";
-  m.help =
-      "Keeps the content of a directory over re-images: it is in /state/NAME, and the path is a link to it. "
-      "What the path had is copied there once; content in both is an error. A path that is a mount point or "
-      "a "
-      "link of the operator's is not changed. Without /state (adopted machines) it is a plain directory.";
-  m.parameters = Json::array(
-      {parameter("path", "string", true, "absolute path"),
-       parameter("name", "string", true, "name in /state"),
-       parameter("mode", "string", false, "octal mode", "0755"),
-       parameter("owner", "string", false, "user name or UID; another owner is replaced in all of it"),
-       parameter("group", "string", false, "group name or GID"),
-       parameter("services", "list", false,
-                 "units that use it; stopped while it is moved, not started again")});
-  m.check = check_kept_directory;
-  m.apply = apply_kept_directory;
-  return m;
+  return step_module<WantedKeptDirectory>({
+      .name = "kept_directory",
+      .help = "Keeps the content of a directory over re-images: it is in /state/NAME, and the path is a "
+              "link to it. What the path had is copied there once; content in both is an error. A path that "
+              "is a mount point or a link of the operator's is not changed. Without /state (adopted "
+              "machines) it is a plain directory.",
+      .check = check_kept_directory,
+      .apply = apply_kept_directory,
+      .complete = complete_kept_directory,
+  });
 }
 
 }  // namespace muster::steps

@@ -2,14 +2,28 @@
 // API: a configuration file that lists them proves nothing.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <map>
-#include <thread>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/stack_modules.h"
 
 namespace muster::steps {
 namespace {
+
+struct ScrapedNode {
+  std::string name, address;
+};
+MUSTER_RECORD(ScrapedNode, lenient, opt(name), opt(address))
+
+struct WantedTargets {
+  std::string url = "http://127.0.0.1:9090", job;
+  std::vector<ScrapedNode> nodes;
+  int64_t port = 9100, deadline_seconds = 60;
+};
+MUSTER_PARAMETERS(WantedTargets, optional(url, "URL of Prometheus"),
+                  required(job, "`job_name` in the Prometheus configuration"),
+                  required(nodes, "[{name, address}]"), optional(port, "port of the exporter"),
+                  optional(deadline_seconds, "how long to wait for the first scrapes"))
 
 // Returns the health of each active target, by "job instance".
 Result<std::map<std::string, std::string>> targets(StepContext& context, const std::string& url) {
@@ -30,48 +44,32 @@ Result<std::map<std::string, std::string>> targets(StepContext& context, const s
   return out;
 }
 
-Result<std::string> lacking(StepContext& context, const Json& params) {
-  TRY(const auto have, targets(context, text_of(params, "url", "http://127.0.0.1:9090")));
-  const std::string job = text_of(params, "job"), port = std::to_string(int_of(params, "port", 9100));
+Result<std::string> lacking(StepContext& context, const WantedTargets& want) {
+  TRY(const auto have, targets(context, want.url));
   std::string out;
-  for (const auto& node : params.at("nodes")) {
-    const std::string instance = text_of(node, "address") + ":" + port;
-    const auto it = have.find(job + " " + instance);
+  for (const auto& node : want.nodes) {
+    const std::string instance = node.address + ":" + std::to_string(want.port);
+    const auto it = have.find(want.job + " " + instance);
     if (it != have.end() && it->second == "up") continue;
-    out += fmt::format("{}{} ({}) is {}", out.empty() ? "" : "; ", text_of(node, "name"), instance,
+    out += fmt::format("{}{} ({}) is {}", out.empty() ? "" : "; ", node.name, instance,
                        it == have.end() ? "not a target" : it->second);
   }
   return out;
 }
 
-// Retries until the deadline, because a target is first scraped up to one interval after the start.
-Result<CheckResult> check_prometheus(StepContext& context, const Json& params) {
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
-  for (;;) {
-    const auto now = lacking(context, params);
-    if (now.ok() && now->empty()) return holds();
-    const std::string text = now.ok() ? *now : now.error().message;
-    if (is_cancelled(context)) return fail(Code::cancelled, text);
-    if (std::chrono::steady_clock::now() >= until) return differs(text);
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
+// A target is first scraped up to one interval after the start.
+Result<CheckResult> check_prometheus(StepContext& context, const WantedTargets& want) {
+  return wait_until(context, want.deadline_seconds, [&] { return lacking(context, want); });
 }
 
 }  // namespace
 
 StepModule prometheus_targets_module() {
-  StepModule m;
-  m.name = "prometheus_targets";
-  m.help = "Tests that Prometheus reports this job's target on every listed node as up. Changes nothing.";
-  m.parameters = Json::array(
-      {parameter("url", "string", false, "URL of Prometheus", "http://127.0.0.1:9090"),
-       parameter("job", "string", true, "`job_name` in the Prometheus configuration"),
-       parameter("nodes", "list", true, "[{name, address}]"),
-       parameter("port", "int", false, "port of the exporter", 9100),
-       parameter("deadline_seconds", "int", false, "how long to wait for the first scrapes", 60)});
-  m.check = check_prometheus;
-  return m;
+  return step_module<WantedTargets>({
+      .name = "prometheus_targets",
+      .help = "Tests that Prometheus reports this job's target on every listed node as up. Changes nothing.",
+      .check = check_prometheus,
+  });
 }
 
 }  // namespace muster::steps

@@ -64,14 +64,14 @@ struct Unread {
   bool ahead = false;
 };
 
-Unread unread(const StepContext& context, const Json& params, const Properties& p) {
+Unread unread(const StepContext& context, const WantedService& want, const Properties& p) {
   const std::string since = property(p, "ActiveEnterTimestampMonotonic");
   if (since.empty() || since == "0") return {};
   // The clocks are read in this order, so that a pause between the two cannot make a file appear newer than
   // the unit.
   const int64_t running = clock_us(CLOCK_MONOTONIC) - std::atoll(since.c_str());
   const int64_t now = clock_us(CLOCK_REALTIME), active = now - running;
-  for (const auto& path : list_of(params, "restart_for")) {
+  for (const auto& path : want.restart_for) {
     const int64_t modified = look(context.files, path).modified_us;
     if (modified > active) return {path, modified > now};
   }
@@ -84,14 +84,13 @@ struct Difference {
   Diff text;
 };
 
-Difference difference(const StepContext& context, const Json& params, const Properties& p) {
+Difference difference(const StepContext& context, const WantedService& want, const Properties& p) {
   Difference d;
-  const bool masked = bool_of(params, "masked", false);
   const bool is_masked =
       property(p, "LoadState") == "masked" || property(p, "UnitFileState").starts_with("masked");
   const std::string active = property(p, "ActiveState"), file = property(p, "UnitFileState");
   const bool running = active == "active" || active == "activating" || active == "reloading";
-  if (masked) {
+  if (want.masked) {
     const bool absent = property(p, "LoadState") == "not-found" && !running;
     if (!is_masked && !absent) d.mask = true, d.text.add("not masked");
     if (running) d.stop = true, d.text.add("is " + active);
@@ -99,19 +98,17 @@ Difference difference(const StepContext& context, const Json& params, const Prop
   }
   if (is_masked) d.unmask = true, d.text.add("masked");
   d.load = property(p, "NeedDaemonReload") == "yes" || property(p, "LoadState") == "not-found";
-  if (params.contains("enabled")) {
+  if (want.enabled) {
     const bool enabled = file == "enabled" || file == "enabled-runtime" || file == "static" ||
                          file == "alias" || file == "indirect" || file == "generated";
-    if (bool_of(params, "enabled", true) && !enabled)
-      d.enable = true, d.text.add(file.empty() ? "unit not found" : file);
-    if (!bool_of(params, "enabled", true) && (file == "enabled" || file == "enabled-runtime"))
+    if (*want.enabled && !enabled) d.enable = true, d.text.add(file.empty() ? "unit not found" : file);
+    if (!*want.enabled && (file == "enabled" || file == "enabled-runtime"))
       d.disable = true, d.text.add("enabled");
   }
-  const bool want_running = bool_of(params, "running", true);
-  if (want_running && !running) d.start = true, d.text.add(active.empty() ? "not running" : active);
-  if (!want_running && running) d.stop = true, d.text.add("running");
-  if (want_running && running) {
-    const Unread file_unread = unread(context, params, p);
+  if (want.running && !running) d.start = true, d.text.add(active.empty() ? "not running" : active);
+  if (!want.running && running) d.stop = true, d.text.add("running");
+  if (want.running && running) {
+    const Unread file_unread = unread(context, want, p);
     if (file_unread.ahead)
       d.restart = true,
       d.text.add(file_unread.path +
@@ -124,78 +121,85 @@ Difference difference(const StepContext& context, const Json& params, const Prop
   return d;
 }
 
-std::vector<std::string> units_of(const Json& params) {
+std::vector<std::string> units_of(const WantedService& want) {
   std::vector<std::string> out;
-  for (const auto& name : list_of(params, "names")) out.push_back(unit_name(name));
+  for (const auto& name : want.names) out.push_back(unit_name(name));
   return out;
 }
 
-CheckResult compare(const StepContext& context, const Json& params,
+CheckResult compare(const StepContext& context, const WantedService& want,
                     const std::map<std::string, Properties>& found) {
   Diff diff;
-  for (const auto& unit : units_of(params)) {
+  for (const auto& unit : units_of(want)) {
     const auto it = found.find(unit);
-    const auto one = difference(context, params, it == found.end() ? Properties{} : it->second).text.result();
+    const auto one = difference(context, want, it == found.end() ? Properties{} : it->second).text.result();
     if (one.holds != Holds::yes) diff.add(unit + ": " + one.diff);
   }
   return diff.result();
 }
 
 std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vector<Json>& params) {
+  std::vector<Result<WantedService>> all;
   std::vector<std::string> units;
-  for (const auto& p : params)
-    for (const auto& unit : units_of(p)) units.push_back(unit);
+  for (const auto& p : params) {
+    all.push_back(read_parameters<WantedService>("service", p));
+    if (!all.back().ok()) continue;
+    for (const auto& unit : units_of(*all.back())) units.push_back(unit);
+  }
   const auto found = show(context, units);
   std::vector<Result<CheckResult>> out;
-  for (const auto& p : params) {
-    if (found.ok())
-      out.push_back(compare(context, p, *found));
+  for (const auto& want : all) {
+    if (want.ok() && found.ok())
+      out.push_back(compare(context, *want, *found));
     else
-      out.push_back(found.error());
+      out.push_back(want.ok() ? found.error() : want.error());
   }
   return out;
-}
-
-Result<CheckResult> check_service(StepContext& context, const Json& params) {
-  return check_many(context, {params}).front();
 }
 
 // True if systemd must reload its units to see links that were just made or removed. Newer systemd reports
 // this (seen on Debian 13); older systemd keeps the old state of a unit that other units keep loaded
 // (nfs-server on Debian 12).
-bool missed_links(const StepContext& context, const Json& params, const Properties& p) {
+bool missed_links(const StepContext& context, const WantedService& want, const Properties& p) {
   if (property(p, "NeedDaemonReload") == "yes") return true;
-  const Difference d = difference(context, params, p);
+  const Difference d = difference(context, want, p);
   return d.enable || d.disable;
 }
 
-Status load_where_needed(StepContext& context, const Json& params, const std::vector<std::string>& units) {
+Status load_where_needed(StepContext& context, const WantedService& want,
+                         const std::vector<std::string>& units) {
   TRY(const auto found, show(context, units));
   for (const auto& [unit, p] : found) {
-    if (!missed_links(context, params, p)) continue;
-    TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
-    (void)out;
+    if (!missed_links(context, want, p)) continue;
+    TRY_(run_tool(context, {"systemctl", "daemon-reload"}));
     return Ok{};
   }
   return Ok{};
 }
 
 // Before a start, sets an mtime in the future to the current time, so that no further restart follows.
-Status date_files(const StepContext& context, const Json& params) {
-  for (const auto& path : list_of(params, "restart_for"))
+Status date_files(const StepContext& context, const WantedService& want) {
+  for (const auto& path : want.restart_for)
     if (look(context.files, path).modified_us > clock_us(CLOCK_REALTIME)) TRY_(date_now(context.files, path));
   return Ok{};
 }
 
+}  // namespace
+
+Result<CheckResult> check_service(StepContext& context, const WantedService& want) {
+  TRY(const auto found, show(context, units_of(want)));
+  return compare(context, want, found);
+}
+
 // Runs systemctl once for each verb, with all units that need it.
-Status apply_service(StepContext& context, const Json& params) {
-  const auto units = units_of(params);
+Status apply_service(StepContext& context, const WantedService& want) {
+  const auto units = units_of(want);
   TRY(const auto found, show(context, units));
   std::map<std::string, std::vector<std::string>> verbs;
   bool load = false;
   for (const auto& unit : units) {
     const auto it = found.find(unit);
-    const Difference d = difference(context, params, it == found.end() ? Properties{} : it->second);
+    const Difference d = difference(context, want, it == found.end() ? Properties{} : it->second);
     load = load || d.load;
     if (d.unmask) verbs["1 unmask"].push_back(unit);
     if (d.mask) verbs["5 mask"].push_back(unit);
@@ -215,11 +219,8 @@ Status apply_service(StepContext& context, const Json& params) {
         failed_units.push_back(unit);
     if (!failed_units.empty()) verbs["2 reset-failed"] = failed_units;
   }
-  if (load) {
-    TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
-    (void)out;
-  }
-  if (verbs.count("3 start") || verbs.count("3 restart")) TRY_(date_files(context, params));
+  if (load) TRY_(run_tool(context, {"systemctl", "daemon-reload"}));
+  if (verbs.count("3 start") || verbs.count("3 restart")) TRY_(date_files(context, want));
   for (const auto& [verb, names] : verbs) {
     std::vector<std::string> argv = {"systemctl", verb.substr(2)};
     argv.insert(argv.end(), names.begin(), names.end());
@@ -227,31 +228,21 @@ Status apply_service(StepContext& context, const Json& params) {
     // Units were reloaded above if necessary; a second reload of all units takes many seconds on a slow
     // machine.
     if (links) argv.push_back("--no-reload");
-    TRY(auto out, run_tool(context, argv, 3 * kMinute));
-    (void)out;
-    if (links) TRY_(load_where_needed(context, params, names));
+    TRY_(run_tool(context, argv, 3 * kMinute));
+    if (links) TRY_(load_where_needed(context, want, names));
   }
   return Ok{};
 }
 
-}  // namespace
-
 StepModule service_module() {
-  StepModule m;
-  m.name = "service";
-  m.help =
-      "Enables, starts, stops or masks systemd units. A running unit is restarted if a file in `restart_for` "
-      "changed after the unit started.";
-  m.parameters = Json::array(
-      {parameter("names", "list", true, "unit names; .service is added to a name without a suffix"),
-       parameter("enabled", "bool", false, "whether the units start at boot; default: unchanged"),
-       parameter("running", "bool", false, "whether the units must be running", true),
-       parameter("masked", "bool", false,
-                 "true: stop and mask the units; a unit that does not exist is accepted", false),
-       parameter("restart_for", "list", false, "files that the units read when they start")});
-  m.check = check_service;
+  StepModule m = step_module<WantedService>({
+      .name = "service",
+      .help = "Enables, starts, stops or masks systemd units. A running unit is restarted if a file in "
+              "`restart_for` changed after the unit started.",
+      .check = check_service,
+      .apply = apply_service,
+  });
   m.check_many = check_many;
-  m.apply = apply_service;
   return m;
 }
 

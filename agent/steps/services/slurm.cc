@@ -9,17 +9,49 @@
 
 #include <algorithm>
 #include <cctype>
-#include <chrono>
 #include <map>
 #include <set>
-#include <thread>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/stack_modules.h"
 #include "base/json_dump.h"
 #include "base/lower.h"
 
 namespace muster::steps {
 namespace {
+
+struct NamedNode {
+  std::string name;
+};
+MUSTER_RECORD(NamedNode, lenient, opt(name))
+
+struct WantedNodes {
+  std::vector<NamedNode> nodes;
+  int64_t deadline_seconds = 60;
+};
+MUSTER_PARAMETERS(WantedNodes, required(nodes, "[{name}]"),
+                  optional(deadline_seconds, "how long to wait for the nodes to register"))
+
+struct WantedNode {
+  std::string node, state, reason = "muster drain", only_reason;
+  int64_t deadline_seconds = 60;
+  bool drain = false;
+};
+MUSTER_PARAMETERS(WantedNode, required(node, "node name"), required(state, "drain | resume"),
+                  optional(reason, "drain reason, shown by `sinfo -R`"),
+                  optional(only_reason, "resume the node only if its drain reason begins with this text"),
+                  optional(deadline_seconds, "how long to wait for the jobs on the node to end"))
+
+struct WantedJob {
+  std::vector<NamedNode> hosts;
+  std::string user = "mpi", mpi = "pmix", program = "/usr/lib/muster/muster-mpi-check", seconds = "1";
+  int64_t max_bytes = 65536, deadline_seconds = 180;
+};
+MUSTER_PARAMETERS(WantedJob, required(hosts, "[{name}]"), optional(user, "account that submits the job"),
+                  optional(mpi, "value for srun's --mpi option"), optional(program, "the all-reduce program"),
+                  optional(seconds, "duration of the all-reduce in seconds"),
+                  optional(max_bytes, "largest message in bytes"),
+                  optional(deadline_seconds, "timeout, after which the job is killed"))
 
 struct NodeState {
   std::string state, reason;
@@ -102,27 +134,11 @@ std::string hint_of(const std::string& state) {
   return maintained ? " (see `scontrol show reservation`)" : "";
 }
 
-// Polls until `lacking` returns "" or the deadline passes. slurmctld may be starting, so errors are retried.
-Result<CheckResult> wait_until(StepContext& context, const Json& params,
-                               const std::function<Result<std::string>()>& lacking) {
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
-  for (;;) {
-    const auto now = lacking();
-    if (now.ok() && now->empty()) return holds();
-    const std::string text = now.ok() ? *now : now.error().message;
-    if (is_cancelled(context)) return fail(Code::cancelled, text);
-    if (std::chrono::steady_clock::now() >= until) return differs(text);
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
-}
-
-Result<CheckResult> check_nodes(StepContext& context, const Json& params) {
-  return wait_until(context, params, [&]() -> Result<std::string> {
+Result<CheckResult> check_nodes(StepContext& context, const WantedNodes& want) {
+  return wait_until(context, want.deadline_seconds, [&]() -> Result<std::string> {
     TRY(const auto have, states(context));
     std::string lacking;
-    for (const auto& node : params.at("nodes")) {
-      const std::string name = text_of(node, "name");
+    for (const auto& [name] : want.nodes) {
       const auto it = have.find(name);
       const std::string state = it == have.end() ? "unknown to slurmctld" : it->second.state;
       if (!takes_jobs(state))
@@ -132,43 +148,38 @@ Result<CheckResult> check_nodes(StepContext& context, const Json& params) {
   });
 }
 
-Result<NodeState> state_of(StepContext& context, const Json& params) {
+Result<NodeState> state_of(StepContext& context, const std::string& node) {
   TRY(const auto have, states(context));
-  const std::string node = text_of(params, "node");
   const auto it = have.find(node);
   if (it == have.end()) return fail(Code::not_found, "slurmctld does not list node " + node);
   return it->second;
 }
 
-Result<bool> wants_drain(const Json& params) {
-  const std::string want = text_of(params, "state");
-  if (want != "drain" && want != "resume")
-    return fail(Code::invalid, "slurm_node: 'state' must be drain or resume, not '" + want + "'");
-  return want == "drain";
+Status complete_node(const StepContext&, WantedNode& want) {
+  want.drain = want.state == "drain";
+  if (want.drain || want.state == "resume") return Ok{};
+  return fail(Code::invalid, "slurm_node: 'state' must be drain or resume, not '" + want.state + "'");
 }
 
 // True if the node was drained for a reason other than `only_reason` and must therefore not be resumed.
-bool left_alone(const NodeState& now, const Json& params) {
-  const std::string only = text_of(params, "only_reason");
-  return !only.empty() && !now.reason.starts_with(only);
+bool left_alone(const NodeState& now, const WantedNode& want) {
+  return !now.reason.starts_with(want.only_reason);
 }
 
 // True if a retry may succeed: a node that is resumed after a restart (`only_reason`) may have to wait until
 // slurmctld has started, too. A node that slurmctld does not list is not worth a retry.
-bool may_answer_later(const Error& error, const Json& params) {
-  return !text_of(params, "only_reason").empty() && error.code != Code::not_found;
+bool may_answer_later(const Error& error, const WantedNode& want) {
+  return !want.only_reason.empty() && error.code != Code::not_found;
 }
 
-Result<NodeState> first_look(StepContext& context, const Json& params) {
-  Result<NodeState> now = state_of(context, params);
-  if (now.ok() || !may_answer_later(now.error(), params)) return now;
-  Json patience = params;
-  patience["deadline_seconds"] = std::min<int64_t>(60, int_of(params, "deadline_seconds", 60));
-  TRY(const CheckResult end, wait_until(context, patience, [&]() -> Result<std::string> {
-        now = state_of(context, params);
-        return now.ok() || !may_answer_later(now.error(), params) ? "" : now.error().message;
-      }));
-  (void)end;
+Result<NodeState> first_look(StepContext& context, const WantedNode& want) {
+  Result<NodeState> now = state_of(context, want.node);
+  if (now.ok() || !may_answer_later(now.error(), want)) return now;
+  const int64_t seconds = std::min<int64_t>(60, want.deadline_seconds);
+  TRY_(wait_until(context, seconds, [&]() -> Result<std::string> {
+    now = state_of(context, want.node);
+    return now.ok() || !may_answer_later(now.error(), want) ? "" : now.error().message;
+  }));
   return now;
 }
 
@@ -181,34 +192,28 @@ Result<std::string> suspended_on(StepContext& context, const std::string& node) 
   return ids;
 }
 
-Result<CheckResult> check_node(StepContext& context, const Json& params) {
-  TRY(const bool drain, wants_drain(params));
-  const Result<NodeState> looked = state_of(context, params);
-  if (!looked.ok() && may_answer_later(looked.error(), params)) return differs(looked.error().message);
+Result<CheckResult> check_node(StepContext& context, const WantedNode& want) {
+  const Result<NodeState> looked = state_of(context, want.node);
+  if (!looked.ok() && may_answer_later(looked.error(), want)) return differs(looked.error().message);
   TRY(const NodeState now, looked);
-  const bool right = drain ? is_drained(now.state) : !is_draining(now.state) || left_alone(now, params);
-  if (drain && right) {
-    TRY(const std::string ids, suspended_on(context, text_of(params, "node")));
-    if (!ids.empty())
-      return differs(fmt::format("{} is drained, with suspended jobs: {}", text_of(params, "node"), ids));
+  const bool right = want.drain ? is_drained(now.state) : !is_draining(now.state) || left_alone(now, want);
+  if (want.drain && right) {
+    TRY(const std::string ids, suspended_on(context, want.node));
+    if (!ids.empty()) return differs(fmt::format("{} is drained, with suspended jobs: {}", want.node, ids));
   }
-  return right ? holds()
-               : differs(fmt::format("{} is {} ({})", text_of(params, "node"), now.state, now.reason));
+  return right ? holds() : differs(fmt::format("{} is {} ({})", want.node, now.state, now.reason));
 }
 
-Status apply_node(StepContext& context, const Json& params) {
-  TRY(const bool drain, wants_drain(params));
-  TRY(const NodeState now, first_look(context, params));
-  if (drain ? !is_draining(now.state) : is_draining(now.state) && !left_alone(now, params)) {
-    std::vector<std::string> argv = {"scontrol", "update", "nodename=" + text_of(params, "node"),
-                                     drain ? "state=drain" : "state=resume"};
-    if (drain) argv.push_back("reason=" + text_of(params, "reason", "muster drain"));
-    TRY(auto out, run_tool(context, argv));
-    (void)out;
+Status apply_node(StepContext& context, const WantedNode& want) {
+  TRY(const NodeState now, first_look(context, want));
+  if (want.drain ? !is_draining(now.state) : is_draining(now.state) && !left_alone(now, want)) {
+    std::vector<std::string> argv = {"scontrol", "update", "nodename=" + want.node, "state=" + want.state};
+    if (want.drain) argv.push_back("reason=" + want.reason);
+    TRY_(run_tool(context, argv));
   }
-  if (drain) say(context, "waiting for the jobs on " + text_of(params, "node") + " to end");
-  TRY(const CheckResult end, wait_until(context, params, [&]() -> Result<std::string> {
-        TRY(const CheckResult left, check_node(context, params));
+  if (want.drain) say(context, "waiting for the jobs on " + want.node + " to end");
+  TRY(const CheckResult end, wait_until(context, want.deadline_seconds, [&]() -> Result<std::string> {
+        TRY(const CheckResult left, check_node(context, want));
         return left.diff;
       }));
   return end.holds == Holds::yes ? Status(Ok{}) : Status(fail(Code::timeout, end.diff));
@@ -225,19 +230,18 @@ std::string said(const Output& out) {
 
 // Runs one rank per node. The program verifies every element itself; this step also checks that every node
 // took part.
-Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
+Result<CheckResult> check_mpi(StepContext& context, const WantedJob& job) {
   std::vector<std::string> hosts;
-  for (const auto& host : params.at("hosts")) hosts.push_back(text_of(host, "name"));
+  for (const auto& [name] : job.hosts) hosts.push_back(name);
   if (hosts.empty()) return fail(Code::invalid, "slurm_mpi: 'hosts' is empty");
   const std::string count = std::to_string(hosts.size());
   Command command;
-  const int64_t deadline_s = int_of(params, "deadline_seconds", 180);
   constexpr int64_t kSpare = 20;
   // If a rank cannot start, the others wait for it. On SIGTERM, srun prints its state and releases the nodes;
   // if it is killed, they stay allocated, and the next attempt finds no free node.
   command.argv = {"runuser",
                   "-u",
-                  text_of(params, "user", "mpi"),
+                  job.user,
                   "--",
                   "env",
                   "OMPI_MCA_pml=ob1",
@@ -245,9 +249,9 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
                   "timeout",
                   "--foreground",
                   "--kill-after=10",
-                  std::to_string(deadline_s),
+                  std::to_string(job.deadline_seconds),
                   "srun",
-                  "--mpi=" + text_of(params, "mpi", "pmix"),
+                  "--mpi=" + job.mpi,
                   "--nodes=" + count,
                   "--ntasks=" + count,
                   "--ntasks-per-node=1",
@@ -255,14 +259,14 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
                   "--chdir=/tmp",
                   "--immediate=60",
                   "--kill-on-bad-exit=1",
-                  "--time=" + std::to_string(deadline_s / 60 + 1),
-                  text_of(params, "program", "/usr/lib/muster/muster-mpi-check"),
+                  "--time=" + std::to_string(job.deadline_seconds / 60 + 1),
+                  job.program,
                   "--seconds",
-                  text_of(params, "seconds", "1"),
+                  job.seconds,
                   "--max-bytes",
-                  std::to_string(int_of(params, "max_bytes", 65536))};
+                  std::to_string(job.max_bytes)};
   command.cwd = "/";
-  command.deadline = (deadline_s + kSpare) * kSecond;
+  command.deadline = (job.deadline_seconds + kSpare) * kSecond;
   TRY(const Output out, context.process.run(command));
   const size_t brace = out.out.find("{\"");
   const auto json = brace == std::string::npos
@@ -285,48 +289,31 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule slurm_nodes_module() {
-  StepModule m;
-  m.name = "slurm_nodes";
-  m.help =
-      "Tests that slurmctld lists all these nodes, and that each responds and accepts jobs. Changes nothing.";
-  m.parameters = Json::array(
-      {parameter("nodes", "list", true, "[{name}]"),
-       parameter("deadline_seconds", "int", false, "how long to wait for the nodes to register", 60)});
-  m.check = check_nodes;
-  return m;
+  return step_module<WantedNodes>({
+      .name = "slurm_nodes",
+      .help = "Tests that slurmctld lists all these nodes, and that each responds and accepts jobs. Changes "
+              "nothing.",
+      .check = check_nodes,
+  });
 }
 
 StepModule slurm_node_module() {
-  StepModule m;
-  m.name = "slurm_node";
-  m.help = "Drains a node in Slurm and waits until its jobs have ended, or resumes it.";
-  m.parameters = Json::array(
-      {parameter("node", "string", true, "node name"), parameter("state", "string", true, "drain | resume"),
-       parameter("reason", "string", false, "drain reason, shown by `sinfo -R`", "muster drain"),
-       parameter("only_reason", "string", false,
-                 "resume the node only if its drain reason begins with this text"),
-       parameter("deadline_seconds", "int", false, "how long to wait for the jobs on the node to end", 60)});
-  m.check = check_node;
-  m.apply = apply_node;
-  return m;
+  return step_module<WantedNode>({
+      .name = "slurm_node",
+      .help = "Drains a node in Slurm and waits until its jobs have ended, or resumes it.",
+      .check = check_node,
+      .apply = apply_node,
+      .complete = complete_node,
+  });
 }
 
 StepModule slurm_mpi_module() {
-  StepModule m;
-  m.name = "slurm_mpi";
-  m.help =
-      "Runs an MPI all-reduce through srun, one rank on every listed node, and verifies every element of the "
-      "result. If other jobs have the nodes, nothing is tested. Changes nothing.";
-  m.parameters = Json::array(
-      {parameter("hosts", "list", true, "[{name}]"),
-       parameter("user", "string", false, "account that submits the job", "mpi"),
-       parameter("mpi", "string", false, "value for srun's --mpi option", "pmix"),
-       parameter("program", "string", false, "the all-reduce program", "/usr/lib/muster/muster-mpi-check"),
-       parameter("seconds", "string", false, "duration of the all-reduce in seconds", "1"),
-       parameter("max_bytes", "int", false, "largest message in bytes", 65536),
-       parameter("deadline_seconds", "int", false, "timeout, after which the job is killed", 180)});
-  m.check = check_mpi;
-  return m;
+  return step_module<WantedJob>({
+      .name = "slurm_mpi",
+      .help = "Runs an MPI all-reduce through srun, one rank on every listed node, and verifies every "
+              "element of the result. If other jobs have the nodes, nothing is tested. Changes nothing.",
+      .check = check_mpi,
+  });
 }
 
 }  // namespace muster::steps

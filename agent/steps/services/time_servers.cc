@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "base/lower.h"
@@ -25,9 +26,7 @@ std::string folder_of(const std::string& path) { return path.substr(0, path.rfin
 // Splits a line into words as chrony does: at blanks and tabs, directives in any case. Empty for a comment,
 // which begins with !, ;, # or %.
 std::vector<std::string> line_words(const std::string& line) {
-  std::string text = line;
-  std::replace(text.begin(), text.end(), '\t', ' ');
-  auto out = split(text, ' ');
+  auto out = split(line, " \t");
   if (out.empty() || std::string("!;#%").find(out[0][0]) != std::string::npos) return {};
   out[0] = lower(out[0]);
   return out;
@@ -96,25 +95,32 @@ class Survey {
   std::map<std::string, bool> read_;  // source folders
 };
 
-Result<std::map<std::string, std::string>> edits(const StepContext& context, const Json& params) {
-  const std::string keep = text_of(params, "file");
-  if (keep.empty() || keep[0] != '/' || keep.rfind('/') == 0)
-    return fail(Code::invalid, "time_servers: 'file' must be an absolute path");
-  if (!context.files.exists(kMain)) return std::map<std::string, std::string>();
-  return Survey(context.files, keep).edits();
+struct WantedTimeServers {
+  std::string file;
+};
+MUSTER_PARAMETERS(WantedTimeServers,
+                  required(file, "file that lists the time servers; chrony reads only names in .sources"))
+
+Status complete_time_servers(const StepContext&, WantedTimeServers& want) {
+  if (want.file.starts_with('/') && want.file.rfind('/') != 0) return Ok{};
+  return fail(Code::invalid, "time_servers: 'file' must be an absolute path");
 }
 
-Result<CheckResult> check_time_servers(StepContext& context, const Json& params) {
-  TRY(const auto wrong, edits(context, params));
+std::map<std::string, std::string> edits(const StepContext& context, const WantedTimeServers& want) {
+  if (!context.files.exists(kMain)) return {};
+  return Survey(context.files, want.file).edits();
+}
+
+Result<CheckResult> check_time_servers(StepContext& context, const WantedTimeServers& want) {
   Diff diff;
-  for (const auto& [path, text] : wrong)
+  for (const auto& [path, text] : edits(context, want))
     add_difference(context.files, {path, text, look(context.files, path).mode}, diff);
   if (has_pending_reload(context.files, kDebt)) diff.add("chrony has not re-read its files");
   return diff.result();
 }
 
-Status apply_time_servers(StepContext& context, const Json& params) {
-  TRY(const auto wrong, edits(context, params));
+Status apply_time_servers(StepContext& context, const WantedTimeServers& want) {
+  const auto wrong = edits(context, want);
   if (!wrong.empty()) TRY_(mark_pending(context.files, kDebt));
   for (const auto& [path, text] : wrong) {
     const FileState state = look(context.files, path);
@@ -122,27 +128,23 @@ Status apply_time_servers(StepContext& context, const Json& params) {
     TRY_(set_permissions(context.files, path, state.mode, state.uid, state.gid));
   }
   if (!has_pending_reload(context.files, kDebt)) return Ok{};
-  if (is_booted(context.files)) {
-    TRY(auto out, run_tool(context, {"systemctl", "try-restart", "chrony.service"}, 3 * kMinute));
-    (void)out;
-  }
+  if (is_booted(context.files))
+    TRY_(run_tool(context, {"systemctl", "try-restart", "chrony.service"}, 3 * kMinute));
   return clear_pending(context.files, kDebt);
 }
 
 }  // namespace
 
 StepModule time_servers_module() {
-  StepModule m;
-  m.name = "time_servers";
-  m.help =
-      "Makes chrony use only the time servers in one file: `server`, `pool` and `peer` lines elsewhere in "
-      "its configuration become comments, and servers from a DHCP lease are ignored. Reference clocks are "
-      "kept. chrony is restarted if something changed.";
-  m.parameters = Json::array({parameter(
-      "file", "string", true, "file that lists the time servers; chrony reads only names in .sources")});
-  m.check = check_time_servers;
-  m.apply = apply_time_servers;
-  return m;
+  return step_module<WantedTimeServers>({
+      .name = "time_servers",
+      .help = "Makes chrony use only the time servers in one file: `server`, `pool` and `peer` lines "
+              "elsewhere in its configuration become comments, and servers from a DHCP lease are ignored. "
+              "Reference clocks are kept. chrony is restarted if something changed.",
+      .check = check_time_servers,
+      .apply = apply_time_servers,
+      .complete = complete_time_servers,
+  });
 }
 
 }  // namespace muster::steps

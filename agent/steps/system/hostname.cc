@@ -1,4 +1,5 @@
 // hostname: sets the node's host name, now and at every boot.
+#include "agent/core/parameters.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
@@ -6,8 +7,13 @@ namespace {
 
 constexpr const char* kRunning = "/proc/sys/kernel/hostname";
 
-Result<CheckResult> check_hostname(StepContext& context, const Json& params) {
-  const std::string name = text_of(params, "name");
+struct WantedHostname {
+  std::string name;
+};
+MUSTER_PARAMETERS(WantedHostname, required(name, "host name"))
+
+Result<CheckResult> check_hostname(StepContext& context, const WantedHostname& want) {
+  const std::string& name = want.name;
   Diff diff;
   if (const auto have = context.files.read_line("/etc/hostname"); have != name)
     diff.add("/etc/hostname: " + have + " -> " + name);
@@ -16,8 +22,8 @@ Result<CheckResult> check_hostname(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-Status apply_hostname(StepContext& context, const Json& params) {
-  const std::string name = text_of(params, "name");
+Status apply_hostname(StepContext& context, const WantedHostname& want) {
+  const std::string& name = want.name;
   if (name.empty() || name.size() > 63 ||
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") !=
           std::string::npos)
@@ -31,13 +37,12 @@ Status apply_hostname(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule hostname_module() {
-  StepModule m;
-  m.name = "hostname";
-  m.help = "Sets the node's host name, now and at every boot.";
-  m.parameters = Json::array({parameter("name", "string", true, "host name")});
-  m.check = check_hostname;
-  m.apply = apply_hostname;
-  return m;
+  return step_module<WantedHostname>({
+      .name = "hostname",
+      .help = "Sets the node's host name, now and at every boot.",
+      .check = check_hostname,
+      .apply = apply_hostname,
+  });
 }
 
 }  // namespace muster::steps

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "agent/core/identity.h"
+#include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/system/own_esp.h"
 
@@ -18,9 +19,13 @@ namespace {
 constexpr const char* kMark = "/run/muster/reboot/kernel_command_line-";
 
 struct WantedKernelCommandLine {
-  std::string name;
-  std::vector<std::string> present, absent;  // "iommu=pt"; `absent` may also contain keys: "iommu"
+  std::string name = "base";
+  Texts present, absent;  // "iommu=pt"; `absent` may also contain keys: "iommu"
 };
+MUSTER_PARAMETERS(WantedKernelCommandLine, optional(name, "name that distinguishes several such steps"),
+                  optional(present,
+                           "arguments to set, e.g. iommu=pt; a different value of the same key is removed"),
+                  optional(absent, "arguments or keys that must not be present"))
 
 // The kernel does not distinguish '-' from '_' in the name of a parameter.
 std::string key_of(const std::string& argument) {
@@ -35,13 +40,11 @@ bool is_ours(const std::string& key) {
          key.starts_with("muster.");
 }
 
-Result<WantedKernelCommandLine> wanted_kernel_command_line(const Json& params) {
-  WantedKernelCommandLine out{text_of(params, "name", "base"), list_of(params, "present"),
-                              list_of(params, "absent")};
-  TRY_(check_name(out.name, "kernel_command_line"));
-  if (out.present.empty() && out.absent.empty())
+Status complete_kernel_command_line(const StepContext&, WantedKernelCommandLine& want) {
+  TRY_(check_name(want.name, "kernel_command_line"));
+  if (want.present.empty() && want.absent.empty())
     return fail(Code::invalid, "kernel_command_line: nothing to set or remove");
-  for (const auto* list : {&out.present, &out.absent})
+  for (const auto* list : {&want.present, &want.absent})
     for (const auto& argument : *list) {
       if (argument.empty() || argument.find_first_of(" \t\n\"") != std::string::npos)
         return fail(Code::invalid, "kernel_command_line: '" + argument + "' must be a single argument");
@@ -49,10 +52,8 @@ Result<WantedKernelCommandLine> wanted_kernel_command_line(const Json& params) {
         return fail(Code::denied, "kernel_command_line: '" + key_of(argument) +
                                       "' decides what is booted and cannot be set by a playbook");
     }
-  return out;
+  return Ok{};
 }
-
-std::vector<std::string> words(const std::string& line) { return split(line, ' '); }
 
 bool has(const std::vector<std::string>& list, const std::string& argument) {
   return std::find(list.begin(), list.end(), argument) != list.end();
@@ -150,9 +151,7 @@ std::string menu_diff(const Files& files, const WantedKernelCommandLine& want) {
   bool linux = false;
   for (const auto& line : lines_of(files.read("/boot/grub/grub.cfg").value_or(""))) {
     linux = linux || line.starts_with("### BEGIN /etc/grub.d/10_linux");
-    std::string blanks = line;
-    std::replace(blanks.begin(), blanks.end(), '\t', ' ');
-    auto now = words(blanks);
+    auto now = split(line, " \t");
     if (!linux || now.size() < 2 || !now[0].starts_with("linux")) continue;
     now.erase(now.begin(), now.begin() + 2);  // the command and the kernel's path
     return edited(want, now) == now ? "" : "GRUB's menu has other arguments than declared: " + join(now, " ");
@@ -178,19 +177,18 @@ Status boot_diff(StepContext& context, const WantedKernelCommandLine& want, Diff
   }
   TRY(const OwnEsp esp, OwnEsp::open(context, "ro"));
   TRY(const std::string entry, context.files.read(boot_entry_path(slot)));
-  const auto now = words(entry_options(entry));
+  const auto now = split(entry_options(entry), ' ');
   if (edited(want, now) != now)
     diff.add("boot entry: " + join(now, " ") + " -> " + join(edited(want, now), " "));
   return Ok{};
 }
 
 bool running_has(const Files& files, const WantedKernelCommandLine& want) {
-  const auto now = words(files.read_line("/proc/cmdline"));
+  const auto now = split(files.read_line("/proc/cmdline"), ' ');
   return edited(want, now) == now;
 }
 
-Result<CheckResult> check_kernel_command_line(StepContext& context, const Json& params) {
-  TRY(const WantedKernelCommandLine want, wanted_kernel_command_line(params));
+Result<CheckResult> check_kernel_command_line(StepContext& context, const WantedKernelCommandLine& want) {
   // The running kernel's arguments were in the entry when it booted, so the ESP is mounted only if they
   // differ.
   if (!is_booted(context.files))
@@ -210,7 +208,7 @@ Result<CheckResult> check_kernel_command_line(StepContext& context, const Json& 
 Status apply_entry(StepContext& context, const WantedKernelCommandLine& want, const std::string& slot) {
   TRY(const OwnEsp esp, OwnEsp::open(context, "rw"));
   TRY(const std::string entry, context.files.read(boot_entry_path(slot)));
-  const auto now = words(entry_options(entry));
+  const auto now = split(entry_options(entry), ' ');
   if (now.empty()) return fail(Code::conflict, boot_entry_path(slot) + " has no options line");
   if (edited(want, now) == now) return Ok{};
   return context.files.write(boot_entry_path(slot), with_options(entry, edited(want, now)));
@@ -223,8 +221,7 @@ Status apply_grub(StepContext& context, const WantedKernelCommandLine& want) {
     TRY_(put(context.files, file));
   }
   if (!has_pending_reload(context.files, debt) && menu_diff(context.files, want).empty()) return Ok{};
-  TRY(auto out, run_tool(context, {"update-grub"}, 3 * kMinute));
-  (void)out;
+  TRY_(run_tool(context, {"update-grub"}, 3 * kMinute));
   // A restart would not help, because a later file overrides the arguments.
   if (const auto menu = menu_diff(context.files, want); !menu.empty())
     return fail(Code::conflict, menu + ": a file in /etc/default/grub.d or /etc/grub.d that is read after " +
@@ -233,8 +230,7 @@ Status apply_grub(StepContext& context, const WantedKernelCommandLine& want) {
   return clear_pending(context.files, debt);
 }
 
-Status apply_kernel_command_line(StepContext& context, const Json& params) {
-  TRY(const WantedKernelCommandLine want, wanted_kernel_command_line(params));
+Status apply_kernel_command_line(StepContext& context, const WantedKernelCommandLine& want) {
   const std::string slot = read_image_record(context.files).slot;
   TRY_(slot.empty() ? apply_grub(context, want) : apply_entry(context, want, slot));
   if (running_has(context.files, want)) return Ok{};
@@ -245,20 +241,15 @@ Status apply_kernel_command_line(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule kernel_command_line_module() {
-  StepModule m;
-  m.name = "kernel_command_line";
-  m.help =
-      "Sets kernel arguments in the boot entry of the running slot (on an adopted host: in a drop-in for "
-      "GRUB). The step holds only if the running kernel has the arguments; otherwise it requests a restart "
-      "(see `reboot`). A re-image rewrites the entry.";
-  m.parameters =
-      Json::array({parameter("name", "string", false, "name that distinguishes several such steps", "base"),
-                   parameter("present", "list", false,
-                             "arguments to set, e.g. iommu=pt; a different value of the same key is removed"),
-                   parameter("absent", "list", false, "arguments or keys that must not be present")});
-  m.check = check_kernel_command_line;
-  m.apply = apply_kernel_command_line;
-  return m;
+  return step_module<WantedKernelCommandLine>({
+      .name = "kernel_command_line",
+      .help = "Sets kernel arguments in the boot entry of the running slot (on an adopted host: in a "
+              "drop-in for GRUB). The step holds only if the running kernel has the arguments; otherwise it "
+              "requests a restart (see `reboot`). A re-image rewrites the entry.",
+      .check = check_kernel_command_line,
+      .apply = apply_kernel_command_line,
+      .complete = complete_kernel_command_line,
+  });
 }
 
 }  // namespace muster::steps

@@ -3,56 +3,62 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
-#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
 
 struct WantedKernelModule {
-  std::string name;
-  std::vector<std::string> load, blacklist;
-  OwnFile load_file, settings_file;
+  std::string name = "base";
+  Texts load, blacklist;
+  std::map<std::string, Json> options;
+  bool now = true;
+  OwnFile load_file = {}, settings_file = {};
 };
+MUSTER_PARAMETERS(
+    WantedKernelModule, optional(name, "used in file names: muster-NAME.conf"),
+    optional(load, "modules to load, now and at every boot"),
+    optional(blacklist,
+             "modules that must not be loaded, either for a device or by name; those not in use "
+             "are unloaded now"),
+    optional(options, "module -> its options, as in modprobe.d(5)"),
+    optional(now, "false: the settings take effect only at the next boot"))
 
 std::string underscored(std::string module) {
   std::replace(module.begin(), module.end(), '-', '_');
   return module;
 }
 
-Result<WantedKernelModule> wanted_kernel_module(const Json& params) {
-  WantedKernelModule out;
-  out.name = text_of(params, "name", "base");
-  TRY_(check_name(out.name, "kernel_module"));
-  out.load = list_of(params, "load");
-  out.blacklist = list_of(params, "blacklist");
-  if (out.load.empty() && out.blacklist.empty() && object_of(params, "options").empty())
+Status complete_kernel_module(const StepContext&, WantedKernelModule& want) {
+  TRY_(check_name(want.name, "kernel_module"));
+  if (want.load.empty() && want.blacklist.empty() && want.options.empty())
     return fail(Code::invalid, "kernel_module: nothing to load, blacklist or set");
   std::string load, settings;
-  for (const auto& module : out.load) {
+  for (const auto& module : want.load) {
     TRY_(check_name(module, "kernel_module"));
     load += module + "\n";
   }
-  for (const auto& module : out.blacklist) {
+  for (const auto& module : want.blacklist) {
     TRY_(check_name(module, "kernel_module"));
-    for (const auto& other : out.load)
+    for (const auto& other : want.load)
       if (underscored(other) == underscored(module))
         return fail(Code::invalid, "kernel_module: '" + module + "' is both loaded and blacklisted");
     // "blacklist" only stops loading by alias; "install" also stops loading by name.
     settings += fmt::format("blacklist {0}\ninstall {0} /bin/false\n", module);
   }
-  for (const auto& [module, value] : object_of(params, "options").items()) {
+  for (const auto& [module, value] : want.options) {
     TRY_(check_name(module, "kernel_module"));
-    const std::string text = value.is_string() ? value.get<std::string>() : dump_json(value);
+    const std::string text = value_text(value);
     if (text.find('\n') != std::string::npos)
       return fail(Code::invalid, "kernel_module: 'options' must not contain a line break");
     settings += "options " + module + " " + text + "\n";
   }
-  out.load_file = {"/etc/modules-load.d/muster-" + out.name + ".conf",
-                   load.empty() ? "" : "# Written by muster.\n" + load, 0644};
-  out.settings_file = {"/etc/modprobe.d/muster-" + out.name + ".conf",
-                       settings.empty() ? "" : "# Written by muster.\n" + settings, 0644};
-  return out;
+  want.load_file = {"/etc/modules-load.d/muster-" + want.name + ".conf",
+                    load.empty() ? "" : "# Written by muster.\n" + load, 0644};
+  want.settings_file = {"/etc/modprobe.d/muster-" + want.name + ".conf",
+                        settings.empty() ? "" : "# Written by muster.\n" + settings, 0644};
+  return Ok{};
 }
 
 bool is_loaded(const Files& files, const std::string& module) {
@@ -73,13 +79,12 @@ bool is_built_in(const Files& files, const std::string& module) {
 
 std::string debt(const WantedKernelModule& want) { return "initramfs-" + want.name; }
 
-Result<CheckResult> check_kernel_module(StepContext& context, const Json& params) {
-  TRY(const WantedKernelModule want, wanted_kernel_module(params));
+Result<CheckResult> check_kernel_module(StepContext& context, const WantedKernelModule& want) {
   Diff diff;
   add_difference(context.files, want.load_file, diff);
   add_difference(context.files, want.settings_file, diff);
   if (has_pending_reload(context.files, debt(want))) diff.add("the initial RAM disk is not up to date");
-  if (!is_booted(context.files) || !bool_of(params, "now", true)) return diff.result();
+  if (!is_booted(context.files) || !want.now) return diff.result();
   for (const auto& module : want.load)
     if (!is_loaded(context.files, module) && !is_built_in(context.files, module))
       diff.add(module + " is not loaded");
@@ -98,19 +103,16 @@ Status write_files(StepContext& context, const WantedKernelModule& want) {
   if (changed && has_tool) TRY_(mark_pending(context.files, debt(want)));
   TRY_(put(context.files, want.settings_file));
   if (!has_pending_reload(context.files, debt(want))) return Ok{};
-  TRY(auto out, run_tool(context, {"update-initramfs", "-u"}, 5 * kMinute));
-  (void)out;
+  TRY_(run_tool(context, {"update-initramfs", "-u"}, 5 * kMinute));
   return clear_pending(context.files, debt(want));
 }
 
-Status apply_kernel_module(StepContext& context, const Json& params) {
-  TRY(const WantedKernelModule want, wanted_kernel_module(params));
+Status apply_kernel_module(StepContext& context, const WantedKernelModule& want) {
   TRY_(write_files(context, want));
-  if (!is_booted(context.files) || !bool_of(params, "now", true)) return Ok{};
+  if (!is_booted(context.files) || !want.now) return Ok{};
   for (const auto& module : want.load) {
     if (is_loaded(context.files, module)) continue;
-    TRY(auto out, run_tool(context, {"modprobe", module}));
-    (void)out;
+    TRY_(run_tool(context, {"modprobe", module}));
   }
   std::vector<std::string> busy;
   for (const auto& module : want.blacklist) {
@@ -125,22 +127,14 @@ Status apply_kernel_module(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule kernel_module_module() {
-  StepModule m;
-  m.name = "kernel_module";
-  m.help =
-      "Loads kernel modules now and at every boot, blacklists others, and sets options. If a blacklisted "
-      "module is in use, the step requests a restart (see `reboot`).";
-  m.parameters = Json::array(
-      {parameter("name", "string", false, "used in file names: muster-NAME.conf", "base"),
-       parameter("load", "list", false, "modules to load, now and at every boot"),
-       parameter("blacklist", "list", false,
-                 "modules that must not be loaded, either for a device or by name; those not in use are "
-                 "unloaded now"),
-       parameter("options", "object", false, "module -> its options, as in modprobe.d(5)"),
-       parameter("now", "bool", false, "false: the settings take effect only at the next boot", true)});
-  m.check = check_kernel_module;
-  m.apply = apply_kernel_module;
-  return m;
+  return step_module<WantedKernelModule>({
+      .name = "kernel_module",
+      .help = "Loads kernel modules now and at every boot, blacklists others, and sets options. If a "
+              "blacklisted module is in use, the step requests a restart (see `reboot`).",
+      .check = check_kernel_module,
+      .apply = apply_kernel_module,
+      .complete = complete_kernel_module,
+  });
 }
 
 }  // namespace muster::steps

@@ -90,9 +90,8 @@ Result<OwnEsp> OwnEsp::open(StepContext& context, const std::string& access) {
     TRY_(check_mounted(context.files, *entry, esp));
     return Result<OwnEsp>(std::move(out));
   }
-  TRY(auto said,
+  TRY_(
       run_tool(context, {"mount", "-t", "vfat", "-o", access + ",umask=0077", device_path(esp), kEspFolder}));
-  (void)said;
   out.mounted_ = true;
   const auto entry = find_mount(context.files, kEspFolder);
   if (!entry) return fail(Code::failed, std::string(kEspFolder) + " is not mounted");

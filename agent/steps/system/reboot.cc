@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/image/slot_boot.h"
 #include "agent/steps/files/own_file.h"
 #include "base/json_dump.h"
@@ -25,11 +26,16 @@ constexpr const char* kRecord = kRebootRecord;
 
 std::string boot_id(const Files& files) { return files.read_line("/proc/sys/kernel/random/boot_id"); }
 
+struct WantedReboot {
+  bool packages = true;
+};
+MUSTER_PARAMETERS(WantedReboot, optional(packages, "also restart if Debian packages requested it"))
+
 // Returns the requests: step -> reason.
-Json reasons(const Files& files, const Json& params) {
+Json reasons(const Files& files, const WantedReboot& want) {
   Json out = Json::object();
   for (const auto& who : files.list(kNotes)) out[who] = files.read_line(std::string(kNotes) + "/" + who);
-  if (bool_of(params, "packages", true) && files.exists("/run/reboot-required"))
+  if (want.packages && files.exists("/run/reboot-required"))
     out["packages"] = join(lines_of(files.read("/run/reboot-required.pkgs").value_or("")), " ");
   return out;
 }
@@ -41,14 +47,14 @@ std::string text(const Json& reasons) {
   return out;
 }
 
-Result<CheckResult> check_reboot(StepContext& context, const Json& params) {
+Result<CheckResult> check_reboot(StepContext& context, const WantedReboot& want) {
   if (!is_booted(context.files)) return CheckResult{Holds::not_applicable, "nothing to restart in an image"};
-  const Json why = reasons(context.files, params);
+  const Json why = reasons(context.files, want);
   return why.empty() ? holds() : differs("restart requested by " + text(why));
 }
 
-Status apply_reboot(StepContext& context, const Json& params) {
-  const Json why = reasons(context.files, params);
+Status apply_reboot(StepContext& context, const WantedReboot& want) {
+  const Json why = reasons(context.files, want);
   if (why.empty()) return Ok{};
   const std::string now = boot_id(context.files);
   const auto record = parse_json(context.files.read(kRecord).value_or("{}"));
@@ -59,11 +65,10 @@ Status apply_reboot(StepContext& context, const Json& params) {
   TRY_(context.files.write(kRecord, dump_json(Json{{"boot_id", now}, {"reasons", why}}) + "\n"));
   TRY_(keep_trial(context.files));
   say(context, "restarting for " + text(why));
-  TRY(auto out, run_tool(context, {"systemctl", "--no-block", "reboot"}));
-  (void)out;
+  TRY_(run_tool(context, {"systemctl", "--no-block", "reboot"}));
   // The restart ends this process. Returning before that would start the next step.
   for (int i = 0; i < 300 && !is_cancelled(context); ++i) {
-    if (reasons(context.files, params).empty()) return Ok{};  // restarted, but this process survived
+    if (reasons(context.files, want).empty()) return Ok{};  // restarted, but this process survived
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
   return fail(Code::failed, "five minutes after `systemctl reboot` this system is still running");
@@ -72,17 +77,14 @@ Status apply_reboot(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule reboot_module() {
-  StepModule m;
-  m.name = "reboot";
-  m.help =
-      "Restarts the node once if any step before it requested a restart, or if Debian's /run/reboot-required "
-      "exists. The order continues after the restart, and all of its steps are checked and verified again. "
-      "Put this step after the steps that may request a restart.";
-  m.parameters = Json::array(
-      {parameter("packages", "bool", false, "also restart if Debian packages requested it", true)});
-  m.check = check_reboot;
-  m.apply = apply_reboot;
-  return m;
+  return step_module<WantedReboot>({
+      .name = "reboot",
+      .help = "Restarts the node once if any step before it requested a restart, or if Debian's "
+              "/run/reboot-required exists. The order continues after the restart, and all of its steps are "
+              "checked and verified again. Put this step after the steps that may request a restart.",
+      .check = check_reboot,
+      .apply = apply_reboot,
+  });
 }
 
 }  // namespace muster::steps

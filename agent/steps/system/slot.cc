@@ -2,6 +2,7 @@
 // re-imaged in place: until it holds, the node rolls back automatically (muster-trial.timer of the image).
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/image/commit_slot.h"
 #include "agent/image/image_job.h"
 #include "agent/image/trial.h"
@@ -15,8 +16,14 @@ namespace {
 // it in Wants= would start it again.
 constexpr const char* kTimer = "muster-trial.timer";
 
-SlotCommit commit_of(const StepContext& context, const Json& params) {
-  return {text_of(params, "slot"), text_of(params, "digest"), work_of(context.order)};
+struct WantedSlot {
+  std::string slot, digest;
+};
+MUSTER_PARAMETERS(WantedSlot, required(slot, "the running slot, a or b"),
+                  required(digest, "digest of the image in the slot"))
+
+SlotCommit commit_of(const StepContext& context, const WantedSlot& want) {
+  return {want.slot, want.digest, work_of(context.order)};
 }
 
 // Returns "active", "inactive", ...; also "inactive" if the unit does not exist.
@@ -26,8 +33,8 @@ Result<std::string> timer_state(StepContext& context) {
   return out.substr(0, out.find_last_not_of(" \n") + 1);
 }
 
-Result<CheckResult> check_slot(StepContext& context, const Json& params) {
-  TRY(const std::string left, uncommitted(context.files, commit_of(context, params)));
+Result<CheckResult> check_slot(StepContext& context, const WantedSlot& want) {
+  TRY(const std::string left, uncommitted(context.files, commit_of(context, want)));
   if (!left.empty()) return differs(left);
   return on_trial(context.files) ? differs("the trial is still running") : holds();
 }
@@ -64,8 +71,8 @@ Status end_trial(StepContext& context, const std::string& slot) {
 
 // The timer is stopped only after the commit: should it fire in between, it restarts the node into the slot
 // that has just been committed.
-Status apply_slot(StepContext& context, const Json& params) {
-  const SlotCommit commit = commit_of(context, params);
+Status apply_slot(StepContext& context, const WantedSlot& want) {
+  const SlotCommit commit = commit_of(context, want);
   TRY(const std::string left, uncommitted(context.files, commit));
   if (!left.empty()) {
     const Status committed = commit_slot({context.files}, commit);
@@ -80,8 +87,8 @@ Status apply_slot(StepContext& context, const Json& params) {
   return Ok{};
 }
 
-Status verify(StepContext& context, const Json& params) {
-  TRY(const std::string left, uncommitted(context.files, commit_of(context, params)));
+Status verify_slot(StepContext& context, const WantedSlot& want) {
+  TRY(const std::string left, uncommitted(context.files, commit_of(context, want)));
   if (!left.empty()) return fail(Code::failed, "not committed: " + left);
   TRY(const std::string state, timer_state(context));
   if (!has_ended(state) || on_trial(context.files))
@@ -92,15 +99,13 @@ Status verify(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule slot_module() {
-  StepModule m;
-  m.name = "slot";
-  m.help = "Makes the running root slot the default one. Fails if a different slot or image is running.";
-  m.parameters = Json::array({parameter("slot", "string", true, "the running slot, a or b"),
-                              parameter("digest", "string", true, "digest of the image in the slot")});
-  m.check = check_slot;
-  m.apply = apply_slot;
-  m.verify = verify;
-  return m;
+  return step_module<WantedSlot>({
+      .name = "slot",
+      .help = "Makes the running root slot the default one. Fails if a different slot or image is running.",
+      .check = check_slot,
+      .apply = apply_slot,
+      .verify = verify_slot,
+  });
 }
 
 }  // namespace muster::steps

@@ -7,11 +7,11 @@
 #include <map>
 #include <thread>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/tcp.h"
 #include "agent/steps/two_phase.h"
-#include "base/json_dump.h"
 #include "base/lower.h"
 
 namespace muster::steps {
@@ -21,16 +21,25 @@ constexpr const char* kFolder = "/etc/ssh/sshd_config.d";
 constexpr const char* kDropIn = "/etc/ssh/sshd_config.d/00-muster.conf";
 constexpr const char* kMain = "/etc/ssh/sshd_config";
 
+struct WantedSshd {
+  std::map<std::string, Json> settings;
+  std::string controller;
+  int64_t port = 22, rollback_seconds = 120;
+};
+MUSTER_PARAMETERS(WantedSshd, required(settings, "setting -> value"),
+                  optional(controller, "URL that must be reachable after the change"),
+                  optional(port, "port on which the server must still respond; 0: not checked"),
+                  optional(rollback_seconds, "time after which an unconfirmed change is rolled back"))
+
 std::string sshd_value(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  return value.is_string() ? value.get<std::string>() : dump_json(value);
+  return value_text(value);
 }
 
-std::string drop_in(const Json& params) {
+std::string drop_in(const WantedSshd& want) {
   std::string out =
       "# Written by muster. Read first: of several values for a setting, sshd takes the first.\n";
-  for (const auto& [name, value] : object_of(params, "settings").items())
-    out += name + " " + sshd_value(value) + "\n";
+  for (const auto& [name, value] : want.settings) out += name + " " + sshd_value(value) + "\n";
   return out;
 }
 
@@ -114,8 +123,8 @@ std::string canonical(const std::string& value) {
   return text == "prohibit-password" ? "without-password" : text;
 }
 
-Status effective(const Settings& have, const Json& params) {
-  for (const auto& [name, value] : object_of(params, "settings").items()) {
+Status effective(const Settings& have, const WantedSshd& wanted) {
+  for (const auto& [name, value] : wanted.settings) {
     const auto it = have.find(lower(name));
     // Lists are printed with one element per line; only the first line is compared.
     if (it == have.end()) return fail(Code::failed, "sshd has no setting " + name);
@@ -129,9 +138,9 @@ Status effective(const Settings& have, const Json& params) {
 
 // Fails if these settings would lock out an account that now logs in by key: without PAM, a `!` in front of
 // the password also disables login by key.
-Status keeps_logins(StepContext& context, const Json& params) {
+Status keeps_logins(StepContext& context, const WantedSshd& want) {
   bool off = false;
-  for (const auto& [name, value] : object_of(params, "settings").items())
+  for (const auto& [name, value] : want.settings)
     off = off || (lower(name) == "usepam" && lower(sshd_value(value)) == "no");
   if (!off) return Ok{};
   const auto now = in_effect(context);
@@ -148,14 +157,14 @@ Status keeps_logins(StepContext& context, const Json& params) {
                   join(shut, ", ") + " (`usermod -p '*' NAME` keeps login by key)");
 }
 
-Result<CheckResult> check_sshd(StepContext& context, const Json& params) {
+Result<CheckResult> check_sshd(StepContext& context, const WantedSshd& want) {
   if (!context.files.exists(kMain)) return differs("the SSH server is not installed");
   TRY(const auto earlier, read_before(context));
   Diff diff;
   const auto have = context.files.read(kDropIn);
   if (!have.ok())
     diff.add(std::string(kDropIn) + " does not exist");
-  else if (*have != drop_in(params))
+  else if (*have != drop_in(want))
     diff.add(std::string(kDropIn) + " differs");
   if (is_armed(context.files, "sshd")) diff.add("an earlier change was not confirmed");
   for (const auto& path : earlier) diff.add(path + " is read before muster's settings");
@@ -163,13 +172,12 @@ Result<CheckResult> check_sshd(StepContext& context, const Json& params) {
   // Even correct files may not be in effect. If the settings in effect cannot be read, that is not a
   // difference.
   if (const auto now = in_effect(context); now.ok())
-    if (const Status holds_so = effective(*now, params); !holds_so.ok()) diff.add(holds_so.error().message);
+    if (const Status holds_so = effective(*now, want); !holds_so.ok()) diff.add(holds_so.error().message);
   return diff.result();
 }
 
 // Checks that the server still responds with SSH after the reload.
-Status answers(const Json& params) {
-  const int64_t port = int_of(params, "port", 22);
+Status answers(int64_t port) {
   if (port <= 0) return Ok{};
   // A reload restarts the server: it does not listen for a moment, or for seconds on a slow machine.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -181,51 +189,39 @@ Status answers(const Json& params) {
   return fail(Code::failed, "the SSH server no longer responds");
 }
 
-Status change(StepContext& context, const Json& params) {
-  TRY_(context.files.write(kDropIn, drop_in(params), 0600));
+Status change(StepContext& context, const WantedSshd& want) {
+  TRY_(context.files.write(kDropIn, drop_in(want), 0600));
   // `sshd -t` fails without the privilege separation folder, which a socket-activated sshd creates only when
   // it is used.
   TRY_(context.files.make_directories("/run/sshd", 0755));
-  TRY(auto tested, run_tool(context, {"/usr/sbin/sshd", "-t"}));
-  TRY(auto reloaded, run_tool(context, {"systemctl", "try-reload-or-restart", "ssh.service"}));
-  (void)tested, (void)reloaded;
+  TRY_(run_tool(context, {"/usr/sbin/sshd", "-t"}));
+  TRY_(run_tool(context, {"systemctl", "try-reload-or-restart", "ssh.service"}));
   TRY(const Settings now, in_effect(context));
-  TRY_(effective(now, params));
-  TRY_(answers(params));
-  if (const std::string controller = text_of(params, "controller"); !controller.empty())
-    return reach(controller, 20 * kSecond);
-  return Ok{};
+  TRY_(effective(now, want));
+  TRY_(answers(want.port));
+  return want.controller.empty() ? Ok{} : reach(want.controller, 20 * kSecond);
 }
 
-Status apply_sshd(StepContext& context, const Json& params) {
+Status apply_sshd(StepContext& context, const WantedSshd& want) {
   TRY(const auto earlier, read_before(context));
   if (!earlier.empty()) return fail(Code::conflict, earlier[0] + " would be read before muster's settings");
-  TRY_(keeps_logins(context, params));
-  const TwoPhase phases{"sshd",
-                        {kDropIn},
-                        {{"systemctl", "try-reload-or-restart", "ssh.service"}},
-                        int_of(params, "rollback_seconds", 120)};
-  return in_two_phases(context, phases, [&] { return change(context, params); });
+  TRY_(keeps_logins(context, want));
+  const TwoPhase phases{
+      "sshd", {kDropIn}, {{"systemctl", "try-reload-or-restart", "ssh.service"}}, want.rollback_seconds};
+  return in_two_phases(context, phases, [&] { return change(context, want); });
 }
 
 }  // namespace
 
 StepModule sshd_module() {
-  StepModule m;
-  m.name = "sshd";
-  m.help =
-      "Changes settings of the SSH server. They are tested before the reload, compared with those in effect "
-      "(`sshd -T`), and rolled back by a timer unless the server still responds and the controller is "
-      "reachable.";
-  m.parameters = Json::array(
-      {parameter("settings", "object", true, "setting -> value"),
-       parameter("controller", "string", false, "URL that must be reachable after the change"),
-       parameter("port", "int", false, "port on which the server must still respond; 0: not checked", 22),
-       parameter("rollback_seconds", "int", false, "time after which an unconfirmed change is rolled back",
-                 120)});
-  m.check = check_sshd;
-  m.apply = apply_sshd;
-  return m;
+  return step_module<WantedSshd>({
+      .name = "sshd",
+      .help = "Changes settings of the SSH server. They are tested before the reload, compared with those "
+              "in effect (`sshd -T`), and rolled back by a timer unless the server still responds and the "
+              "controller is reachable.",
+      .check = check_sshd,
+      .apply = apply_sshd,
+  });
 }
 
 }  // namespace muster::steps

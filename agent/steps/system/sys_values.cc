@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
 
 namespace muster::steps {
@@ -50,38 +51,37 @@ std::string chosen(const std::string& text) {
 
 struct WantedSysValues {
   std::string name;
-  std::vector<std::pair<std::string, std::string>> values;  // pattern, value
-  OwnFile config, unit;
-  std::string unit_name;
+  std::map<std::string, std::string> values;  // by pattern
+  std::string unit_name = {};
+  OwnFile config = {}, unit = {};
 };
+MUSTER_PARAMETERS(WantedSysValues,
+                  required(name, "used in the file name: /etc/tmpfiles.d/60-muster-NAME.conf"),
+                  required(values, "path below /sys (at most one '*' per component) -> value"))
 
-Result<WantedSysValues> wanted_sys_values(const Json& params) {
-  WantedSysValues out;
-  out.name = text_of(params, "name");
-  TRY_(check_name(out.name, "sys_values"));
+Status complete_sys_values(const StepContext&, WantedSysValues& want) {
+  TRY_(check_name(want.name, "sys_values"));
   std::string lines = "# Written by muster.\n";
-  for (const auto& [path, value] : object_of(params, "values").items()) {
-    const std::string text = value.is_string() ? value.get<std::string>() : "";
+  for (const auto& [path, text] : want.values) {
     if (!path.starts_with("/sys/") || path.find_first_of(" \t\n%") != std::string::npos ||
         path.find("..") != std::string::npos)
       return fail(Code::invalid, fmt::format("sys_values: '{}' is not a path below /sys", path));
     if (text.empty() || text.find_first_of("\n%") != std::string::npos)
       return fail(Code::invalid, fmt::format("sys_values: {}: the value must be text on one line", path));
-    out.values.emplace_back(path, text);
     lines += fmt::format("w {} - - - - {}\n", path, text);
   }
-  const std::string config = fmt::format("/etc/tmpfiles.d/60-muster-{}.conf", out.name);
-  out.config = {config, lines, 0644};
-  out.unit_name = fmt::format("muster-sys-{}.service", out.name);
-  out.unit = {"/etc/systemd/system/" + out.unit_name,
-              fmt::format("# Written by muster. Drivers that come late miss the first time.\n[Unit]\n"
-                          "Description=Values in /sys: {}\nAfter=systemd-modules-load.service\n"
-                          "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
-                          "ExecStart=/usr/bin/systemd-tmpfiles --create {}\n\n[Install]\n"
-                          "WantedBy=multi-user.target\n",
-                          out.name, config),
-              0644};
-  return out;
+  const std::string config = fmt::format("/etc/tmpfiles.d/60-muster-{}.conf", want.name);
+  want.config = {config, lines, 0644};
+  want.unit_name = fmt::format("muster-sys-{}.service", want.name);
+  want.unit = {"/etc/systemd/system/" + want.unit_name,
+               fmt::format("# Written by muster. Drivers that come late miss the first time.\n[Unit]\n"
+                           "Description=Values in /sys: {}\nAfter=systemd-modules-load.service\n"
+                           "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
+                           "ExecStart=/usr/bin/systemd-tmpfiles --create {}\n\n[Install]\n"
+                           "WantedBy=multi-user.target\n",
+                           want.name, config),
+               0644};
+  return Ok{};
 }
 
 Json unit_params(const WantedSysValues& want) {
@@ -106,8 +106,7 @@ size_t values_diff(const Files& files, const WantedSysValues& want, Diff& diff) 
   return seen;
 }
 
-Result<CheckResult> check_sys_values(StepContext& context, const Json& params) {
-  TRY(const WantedSysValues want, wanted_sys_values(params));
+Result<CheckResult> check_sys_values(StepContext& context, const WantedSysValues& want) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no running kernel; the step is checked on nodes"};
   Diff diff;
@@ -122,8 +121,7 @@ Result<CheckResult> check_sys_values(StepContext& context, const Json& params) {
   return context.module("service")->check(context, unit_params(want));
 }
 
-Status apply_sys_values(StepContext& context, const Json& params) {
-  TRY(const WantedSysValues want, wanted_sys_values(params));
+Status apply_sys_values(StepContext& context, const WantedSysValues& want) {
   const bool changed = differs_from(context.files, want.unit);
   TRY_(put(context.files, want.config));
   TRY_(put(context.files, want.unit));
@@ -141,17 +139,15 @@ Status apply_sys_values(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule sys_values_module() {
-  StepModule m;
-  m.name = "sys_values";
-  m.help =
-      "Sets values in /sys, now and at every boot, and reads them back from the kernel, also from files that "
-      "list all choices (`always [madvise] never`). Files that a machine does not have are ignored.";
-  m.parameters = Json::array(
-      {parameter("name", "string", true, "used in the file name: /etc/tmpfiles.d/60-muster-NAME.conf"),
-       parameter("values", "object", true, "path below /sys (at most one '*' per component) -> value")});
-  m.check = check_sys_values;
-  m.apply = apply_sys_values;
-  return m;
+  return step_module<WantedSysValues>({
+      .name = "sys_values",
+      .help = "Sets values in /sys, now and at every boot, and reads them back from the kernel, also from "
+              "files that list all choices (`always [madvise] never`). Files that a machine does not have "
+              "are ignored.",
+      .check = check_sys_values,
+      .apply = apply_sys_values,
+      .complete = complete_sys_values,
+  });
 }
 
 }  // namespace muster::steps

@@ -8,6 +8,7 @@
 // drop-in (tested by visudo before it is put in place: a broken one would disable sudo for all users).
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/step_modules.h"
 
@@ -15,24 +16,26 @@ namespace muster::steps {
 namespace {
 
 struct WantedUser {
-  std::string name, shell, home, keys_text, sudoers_path;
+  std::string name;
   int64_t uid = 0;
-  std::vector<std::string> groups;
-  bool sudo = false, manage_keys = false;
+  std::optional<Texts> keys;
+  bool sudo = false;
+  Texts groups;
+  std::string shell = "/bin/bash", home;
+  std::string keys_text = {}, sudoers_path = {};
 };
+MUSTER_PARAMETERS(WantedUser, required(name, "login name"), optional(uid, "UID; 0: any"),
+                  optional(keys, "complete set of SSH public keys; default: unchanged"),
+                  optional(sudo, "whether the user may use sudo without a password"),
+                  optional(groups, "additional groups"), optional(shell, "login shell"),
+                  optional(home, "home folder; default: /home/NAME"))
 
-WantedUser wanted_user(const Json& params) {
-  WantedUser out;
-  out.name = text_of(params, "name");
-  out.shell = text_of(params, "shell", "/bin/bash");
-  out.home = text_of(params, "home", "/home/" + out.name);
-  out.uid = int_of(params, "uid", 0);
-  out.groups = list_of(params, "groups");
-  out.sudo = bool_of(params, "sudo", false);
-  out.manage_keys = params.contains("keys");
-  for (const auto& key : list_of(params, "keys")) out.keys_text += key + "\n";
-  out.sudoers_path = "/etc/sudoers.d/muster-" + out.name;
-  return out;
+Status complete_user(const StepContext&, WantedUser& want) {
+  if (want.home.empty()) want.home = "/home/" + want.name;
+  if (want.keys)
+    for (const auto& key : *want.keys) want.keys_text += key + "\n";
+  want.sudoers_path = "/etc/sudoers.d/muster-" + want.name;
+  return Ok{};
 }
 
 std::string sudoers_text(const WantedUser& want) { return want.name + " ALL=(ALL:ALL) NOPASSWD: ALL\n"; }
@@ -60,7 +63,7 @@ void account_diff(const StepContext& context, const WantedUser& want, const Pass
 }
 
 void keys_diff(const StepContext& context, const WantedUser& want, const PasswdEntry& user, Diff& diff) {
-  if (!want.manage_keys) return;
+  if (!want.keys) return;
   const std::string folder = ssh_folder(user), path = folder + "/authorized_keys";
   const FileState dir = look(context.files, folder), file = look(context.files, path);
   if (!dir.directory || !permission_diff(dir, 0700, user.uid, user.gid).empty())
@@ -72,8 +75,7 @@ void keys_diff(const StepContext& context, const WantedUser& want, const PasswdE
     diff.add(path + ": mode or owner differs");
 }
 
-Result<CheckResult> check_user(StepContext& context, const Json& params) {
-  const WantedUser want = wanted_user(params);
+Result<CheckResult> check_user(StepContext& context, const WantedUser& want) {
   const auto user = find_user(context.files, want.name);
   if (!user) return differs("user " + want.name + " does not exist");
   Diff diff;
@@ -110,13 +112,12 @@ Status make_account(StepContext& context, const WantedUser& want) {
     if (!want.groups.empty()) argv.insert(argv.end(), {"-a", "-G", join(want.groups, ",")});
   }
   argv.push_back(want.name);
-  TRY(auto out, run_tool(context, argv));
-  (void)out;
+  TRY_(run_tool(context, argv));
   return Ok{};
 }
 
 Status write_keys(StepContext& context, const WantedUser& want) {
-  if (!want.manage_keys) return Ok{};
+  if (!want.keys) return Ok{};
   const auto user = find_user(context.files, want.name);
   if (!user) return fail(Code::failed, "useradd left no entry for " + want.name + " in /etc/passwd");
   const std::string folder = ssh_folder(*user), path = folder + "/authorized_keys";
@@ -142,8 +143,7 @@ Status write_sudoers(StepContext& context, const WantedUser& want) {
   return context.files.write(want.sudoers_path, sudoers_text(want), 0440);
 }
 
-Status apply_user(StepContext& context, const Json& params) {
-  const WantedUser want = wanted_user(params);
+Status apply_user(StepContext& context, const WantedUser& want) {
   TRY_(make_account(context, want));
   TRY_(write_keys(context, want));
   return write_sudoers(context, want);
@@ -152,21 +152,14 @@ Status apply_user(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule user_module() {
-  StepModule m;
-  m.name = "user";
-  m.help =
-      "Creates an account with password login disabled (`*`, so key login works even with sshd's `UsePAM "
-      "no`). `keys` is the complete set: unlisted keys are removed.";
-  m.parameters = Json::array(
-      {parameter("name", "string", true, "login name"), parameter("uid", "int", false, "UID; 0: any", 0),
-       parameter("keys", "list", false, "complete set of SSH public keys; default: unchanged"),
-       parameter("sudo", "bool", false, "whether the user may use sudo without a password", false),
-       parameter("groups", "list", false, "additional groups"),
-       parameter("shell", "string", false, "login shell", "/bin/bash"),
-       parameter("home", "string", false, "home folder; default: /home/NAME")});
-  m.check = check_user;
-  m.apply = apply_user;
-  return m;
+  return step_module<WantedUser>({
+      .name = "user",
+      .help = "Creates an account with password login disabled (`*`, so key login works even with sshd's "
+              "`UsePAM no`). `keys` is the complete set: unlisted keys are removed.",
+      .check = check_user,
+      .apply = apply_user,
+      .complete = complete_user,
+  });
 }
 
 }  // namespace muster::steps

@@ -331,6 +331,16 @@ TEST_CASE("service: a unit whose old links systemd remembers is loaded again") {
   CHECK(r.machine.called("daemon-reload"));
 }
 
+TEST_CASE("service: one name is a list of one; a wrong type and an unknown parameter are refused") {
+  Run r;
+  r.machine.units["chrony.service"] = {};
+  REQUIRE(r.apply("service", {{"names", "chrony"}, {"enabled", true}}).ok());
+  CHECK(r.check("service", {{"names", Json::array({"chrony", 5})}, {"enabled", true}})->holds == Holds::yes);
+  for (const Json& wrong : {Json{{"names", 5}}, Json{{"names", {"chrony"}}, {"masked", "yes"}},
+                            Json{{"names", {"chrony"}}, {"name", "chrony"}}, Json::object()})
+    CHECK(r.check("service", wrong).error().code == Code::invalid);
+}
+
 TEST_CASE("reboot: many ask, one reboot happens; who asks again for the same afterwards gets a failure") {
   Run r;
   r.machine.put("/proc/sys/kernel/random/boot_id", "boot-before\n");

@@ -79,6 +79,7 @@ TEST_CASE("a text in pieces has no empty ones", "[base]") {
   CHECK(split("one", ',') == Pieces{"one"});
   CHECK(split("", ',').empty());
   CHECK(split(",,", ',').empty());
+  CHECK(split("\ta b\t\tc\n", " \t\n") == Pieces{"a", "b", "c"});
 }
 
 TEST_CASE("a text in lower case keeps all but the letters of ASCII", "[base]") {
