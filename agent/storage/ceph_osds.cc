@@ -18,6 +18,14 @@
 namespace muster::steps {
 namespace {
 
+struct WantedOsds {
+  Json disks = Json::array();
+  int64_t deadline_seconds = 180;
+};
+MUSTER_PARAMETERS(WantedOsds,
+                  required(disks, "[{serial, wwid, model, size_bytes, content_hash, policy, uuid}]"),
+                  optional(deadline_seconds, kCephDeadline))
+
 enum class Found { foreign, begun, complete };
 struct OnDisk {
   Found found = Found::foreign;
@@ -52,7 +60,7 @@ std::string lasting_name(const Files& files, const CephStore& store) {
 std::vector<Part> store_parts(int64_t id, const std::string& key) {
   // Device files belong to root again after every boot of the machine.
   const std::string unit = fmt::format(
-      "{}[Service]\nExecStartPre=/usr/bin/chown ceph:ceph /var/lib/ceph/osd/ceph-%i/block\n", kCephHead);
+      "{}[Service]\nExecStartPre=/usr/bin/chown ceph:ceph /var/lib/ceph/osd/ceph-%i/block\n", kHead);
   const std::string keyring = store_folder(id) + "/keyring";
   return {file_part("/etc/systemd/system/ceph-osd@.service.d/10-muster.conf", unit),
           ceph_keyring(keyring, fmt::format("osd.{}", id), key),
@@ -82,8 +90,8 @@ Result<CheckResult> check_store(StepContext& context, const CephStore& store) {
   return check_parts(context, store_parts(osd.id, key));
 }
 
-Result<CheckResult> check_osds(StepContext& context, const Json& params) {
-  TRY(const auto all, ceph_stores(context, params));
+Result<CheckResult> check_osds(StepContext& context, const WantedOsds& want) {
+  TRY(const auto all, ceph_stores(context, want.disks));
   Diff diff;
   for (const auto& store : all) {
     TRY(const CheckResult one, check_store(context, store));
@@ -153,11 +161,11 @@ Status apply_store(StepContext& context, const CephStore& store, int64_t seconds
   return Ok{};
 }
 
-Status apply_osds(StepContext& context, const Json& params) {
-  TRY(const auto all, ceph_stores(context, params));
+Status apply_osds(StepContext& context, const WantedOsds& want) {
+  TRY(const auto all, ceph_stores(context, want.disks));
   for (const auto& store : all) {
     TRY(const CheckResult one, check_store(context, store));
-    if (one.holds == Holds::no) TRY_(apply_store(context, store, int_of(params, "deadline_seconds", 180)));
+    if (one.holds == Holds::no) TRY_(apply_store(context, store, want.deadline_seconds));
   }
   return Ok{};
 }
@@ -165,17 +173,14 @@ Status apply_osds(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule ceph_osds_module() {
-  StepModule m;
-  m.name = "ceph_osds";
-  m.help =
-      "Runs one OSD per disk. An OSD that muster created earlier is reused with its data; anything else "
-      "on a disk is replaced only if the approved plan says so.";
-  m.parameters = Json::array(
-      {parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy, uuid}]"),
-       ceph_deadline(180)});
-  m.check = check_osds;
-  m.apply = apply_osds;
-  return m;
+  return step_module<WantedOsds>({
+      .name = "ceph_osds",
+      .help =
+          "Runs one OSD per disk. An OSD that muster created earlier is reused with its data; anything else "
+          "on a disk is replaced only if the approved plan says so.",
+      .check = check_osds,
+      .apply = apply_osds,
+  });
 }
 
 }  // namespace muster::steps
