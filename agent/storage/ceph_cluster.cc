@@ -113,8 +113,7 @@ std::string words(const std::vector<int64_t>& ids) {
 Status tell(StepContext& context, const char* verb, const std::vector<int64_t>& ids) {
   std::vector<std::string> args = {"osd", verb};
   for (const int64_t id : ids) args.push_back(std::to_string(id));
-  TRY(auto out, ceph_text(context, args));
-  (void)out;
+  TRY_(ceph_text(context, args));
   return Ok{};
 }
 
@@ -189,18 +188,13 @@ Status apply_fs(StepContext& context, const WantedFs& want) {
   TRY(const auto osds, ceph_osds(context));
   for (const Pool& pool :
        {Pool{name + "-meta", 16}, Pool{name + "-data", data_groups(osds.size(), want.copies)}}) {
-    TRY(auto made, ceph_text(context, {"osd", "pool", "create", pool.name, std::to_string(pool.groups)}));
-    TRY(auto size,
-        ceph_text(context, {"osd", "pool", "set", pool.name, "size", std::to_string(want.copies)}));
-    TRY(auto least,
-        ceph_text(context, {"osd", "pool", "set", pool.name, "min_size", std::to_string(want.min_copies)}));
-    (void)made, (void)size, (void)least;
+    TRY_(ceph_text(context, {"osd", "pool", "create", pool.name, std::to_string(pool.groups)}));
+    TRY_(ceph_text(context, {"osd", "pool", "set", pool.name, "size", std::to_string(want.copies)}));
+    TRY_(ceph_text(context, {"osd", "pool", "set", pool.name, "min_size", std::to_string(want.min_copies)}));
   }
-  TRY(auto out, ceph_text(context, {"fs", "new", name, name + "-meta", name + "-data"}));
+  TRY_(ceph_text(context, {"fs", "new", name, name + "-meta", name + "-data"}));
   // For a cluster that has shrunk, Ceph would keep the old number of standbys and warn forever.
-  TRY(auto set,
-      ceph_text(context, {"fs", "set", name, "standby_count_wanted", std::to_string(want.standbys)}));
-  (void)out, (void)set;
+  TRY_(ceph_text(context, {"fs", "set", name, "standby_count_wanted", std::to_string(want.standbys)}));
   return wait_for_storage(context, want.deadline_seconds, [&] { return fs_lacking(context, want); });
 }
 
@@ -309,11 +303,9 @@ Status purge(StepContext& context, int64_t seconds, const std::string& host,
   TRY_(wait_for_storage(context, seconds, [&] { return ceph_objection(context, "safe-to-destroy", ids); }));
   for (const int64_t id : ids) {
     say(context, fmt::format("removing osd.{} of {}", id, host));
-    TRY(auto out, ceph_text(context, {"osd", "purge", std::to_string(id), "--yes-i-really-mean-it"}));
-    (void)out;
+    TRY_(ceph_text(context, {"osd", "purge", std::to_string(id), "--yes-i-really-mean-it"}));
   }
-  TRY(auto out, ceph_text(context, {"osd", "crush", "rm", host}));
-  (void)out;
+  TRY_(ceph_text(context, {"osd", "crush", "rm", host}));
   return Ok{};
 }
 
@@ -324,8 +316,7 @@ Status apply_left(StepContext& context, const Declared& want) {
     if (!left.mons.empty() && !left.quorum.count(mon))
       return fail(Code::conflict, "monitor " + mon + " is not in the quorum yet");
   for (const auto& mon : left.mons) {
-    TRY(auto out, ceph_text(context, {"mon", "remove", mon}));
-    (void)out;
+    TRY_(ceph_text(context, {"mon", "remove", mon}));
   }
   for (const auto& [host, osds] : left.hosts) TRY_(purge(context, want.deadline_seconds, host, osds));
   return Ok{};

@@ -60,21 +60,20 @@ std::string first_keys(const Monitor& want) {
 Status make_store(StepContext& context, const Monitor& want) {
   const std::string fresh = want.folder + ".new",
                     first = want.folder + ".first";  // first: what a store begins with
-  TRY(auto gone, run_tool(context, {"rm", "-rf", fresh, first}));
+  TRY_(run_tool(context, {"rm", "-rf", fresh, first}));
   TRY_(apply_parts(context, {ceph_folder(fresh), ceph_folder(first)}));
   TRY_(context.files.write(first + "/keys", first_keys(want), 0600));
   std::vector<std::string> argv = {"monmaptool", "--create", "--fsid", want.fsid, "--enable-all-features"};
   for (const auto& mon : want.mons)
     argv.insert(argv.end(), {"--addv", mon.name, fmt::format("[v2:{0}:3300,v1:{0}:6789]", mon.address)});
   argv.push_back(first + "/map");
-  TRY(auto map, run_tool(context, argv));
+  TRY_(run_tool(context, argv));
   TRY_(give_to_ceph(context, first));
-  TRY(auto made, run_tool(context, {"ceph-mon", "--mkfs", "-i", want.name, "--monmap", first + "/map",
-                                    "--keyring", first + "/keys", "--mon-data", fresh, "--setuser", kCephUser,
-                                    "--setgroup", kCephUser}));
-  TRY(auto moved, run_tool(context, {"mv", "-T", fresh, want.folder}));
-  TRY(auto cleaned, run_tool(context, {"rm", "-rf", first}));
-  (void)gone, (void)map, (void)made, (void)moved, (void)cleaned;
+  TRY_(run_tool(context,
+                {"ceph-mon", "--mkfs", "-i", want.name, "--monmap", first + "/map", "--keyring",
+                 first + "/keys", "--mon-data", fresh, "--setuser", kCephUser, "--setgroup", kCephUser}));
+  TRY_(run_tool(context, {"mv", "-T", fresh, want.folder}));
+  TRY_(run_tool(context, {"rm", "-rf", first}));
   return Ok{};
 }
 
@@ -91,10 +90,9 @@ Status set_aside_if_removed(StepContext& context, const Monitor& want) {
   if (!status.ok()) return Ok{};  // perhaps no quorum without this monitor
   for (const auto& mon : status->value("monmap", Json::object()).value("mons", Json::array()))
     if (mon.value("name", "") == want.name) return Ok{};
-  TRY(auto stopped, run_tool(context, {"systemctl", "stop", "ceph-mon@" + want.name + ".service"}));
-  TRY(auto gone, run_tool(context, {"rm", "-rf", want.folder + ".old"}));
-  TRY(auto moved, run_tool(context, {"mv", "-T", want.folder, want.folder + ".old"}));
-  (void)stopped, (void)gone, (void)moved;
+  TRY_(run_tool(context, {"systemctl", "stop", "ceph-mon@" + want.name + ".service"}));
+  TRY_(run_tool(context, {"rm", "-rf", want.folder + ".old"}));
+  TRY_(run_tool(context, {"mv", "-T", want.folder, want.folder + ".old"}));
   return Ok{};
 }
 

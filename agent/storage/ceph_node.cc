@@ -21,8 +21,7 @@ Part ceph_keyring(const std::string& path, const std::string& who, const std::st
            {"content", fmt::format("[{}]\n\tkey = {}\n", who, key)}}};
 }
 Status give_to_ceph(StepContext& context, const std::string& path) {
-  TRY(auto out, run_tool(context, {"chown", "-R", "ceph:ceph", path}));
-  (void)out;
+  TRY_(run_tool(context, {"chown", "-R", "ceph:ceph", path}));
   return Ok{};
 }
 

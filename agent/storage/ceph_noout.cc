@@ -61,8 +61,7 @@ Status apply_noout(StepContext& context, const WantedNoout& want) {
   const bool wanted = want.state == Noout::set;
   if (wanted)
     TRY_(wait_for_storage(context, want.deadline_seconds, [&] { return needed(context, want.node); }));
-  TRY(auto result, ceph_text(context, {"osd", wanted ? "set-group" : "unset-group", "noout", want.node}));
-  (void)result;
+  TRY_(ceph_text(context, {"osd", wanted ? "set-group" : "unset-group", "noout", want.node}));
   return Ok{};
 }
 

@@ -110,8 +110,7 @@ Result<int64_t> enrol(StepContext& context, const CephStore& store, const std::s
   std::vector<std::string> args = {"osd", "new", store.uuid};
   if (!number.empty()) args.push_back(number);
   args.insert(args.end(), {"-i", "-"});
-  TRY(auto made, ceph_text(context, args, dump_json(Json{{"cephx_secret", key.substr(0, key.find('\n'))}})));
-  (void)made;
+  TRY_(ceph_text(context, args, dump_json(Json{{"cephx_secret", key.substr(0, key.find('\n'))}})));
   TRY(const CephOsd osd, registered(context, store));
   return osd.id;
 }
@@ -124,8 +123,7 @@ Status make_store(StepContext& context, const CephStore& store, int64_t id, cons
   mkfs.input = key;
   mkfs.deadline = 5 * kMinute;
   say(context, fmt::format("creating osd.{} on {}", id, store.device));
-  TRY(auto out, run_ok(context.process, mkfs));
-  (void)out;
+  TRY_(run_ok(context.process, mkfs));
   return Ok{};
 }
 
@@ -145,19 +143,16 @@ Status apply_store(StepContext& context, const CephStore& store, int64_t seconds
   const std::string folder = store_folder(id), block = folder + "/block";
   TRY_(apply_parts(context, {ceph_folder(folder)}));
   TRY_(context.files.symlink(lasting_name(context.files, store), block));
-  TRY(auto given, run_tool(context, {"chown", "ceph:ceph", store.device}));
+  TRY_(run_tool(context, {"chown", "ceph:ceph", store.device}));
   if (on.found != Found::complete) TRY_(make_store(context, store, id, key));
-  TRY(auto primed,
-      run_tool(context, {"ceph-bluestore-tool", "prime-osd-dir", "--dev", store.device, "--path", folder}));
+  TRY_(run_tool(context, {"ceph-bluestore-tool", "prime-osd-dir", "--dev", store.device, "--path", folder}));
   TRY_(give_to_ceph(context, folder));
-  (void)given, (void)primed;
   TRY_(apply_parts(context, store_parts(id, key)));
   TRY_(wait_for_storage(context, seconds, [&]() -> Result<std::string> {
     TRY(const CephOsd osd, registered(context, store));
     return osd.up ? std::string() : fmt::format("osd.{} is down", id);
   }));
-  TRY(auto in, ceph_text(context, {"osd", "in", std::to_string(id)}));
-  (void)in;
+  TRY_(ceph_text(context, {"osd", "in", std::to_string(id)}));
   return Ok{};
 }
 

@@ -205,13 +205,11 @@ Status apply_external(StepContext& context, const ExternalMount& want) {
   if (written.holds == Holds::no) {
     // An existing mount keeps its options: new ones apply at the next mount.
     TRY_(apply_parts(context, {unit}));
-    TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
-    (void)out;
+    TRY_(run_tool(context, {"systemctl", "daemon-reload"}));
   }
   TRY(const bool enabled, is_enabled(context, want));
   if (!enabled) {
-    TRY(auto out, run_tool(context, {"systemctl", "enable", want.unit + ".service"}));
-    (void)out;
+    TRY_(run_tool(context, {"systemctl", "enable", want.unit + ".service"}));
   }
   if (!there) TRY_(mount_now(context, want));
   // To a server that has come back, TCP reconnects only at its next retransmission. After some time,
@@ -238,11 +236,10 @@ Status write_and_read(StepContext& context, const ExternalMount& want) {
         "{} is declared writable, but {} does not allow this node's root to write, read and remove {}",
         want.source, want.server, path));
   };
-  TRY(auto before, run({"rm", "-f", path}, ""));
-  TRY(auto written, run({"dd", "of=" + path, "conv=excl,fsync", "status=none"}, text));
+  TRY_(run({"rm", "-f", path}, ""));
+  TRY_(run({"dd", "of=" + path, "conv=excl,fsync", "status=none"}, text));
   const auto read = run({"cat", path}, "");
-  TRY(auto removed, run({"rm", "-f", path}, ""));
-  (void)before, (void)written, (void)removed;
+  TRY_(run({"rm", "-f", path}, ""));
   if (!read.ok()) return read.error();
   if (*read != text) return fail(Code::corrupt, fmt::format("{} does not read back as written", path));
   return Ok{};

@@ -230,8 +230,7 @@ Status apply_drained(StepContext& context, const WantedMooseFsDrain& want) {
                 fmt::format("{} bytes do not fit on the other chunk servers, which have {} bytes free",
                             before.own_used, before.others_free));
   TRY_(context.files.write(kDiskList, disk_list(disks, true)));
-  TRY(auto result, run_tool(context, {"systemctl", "reload", "moosefs-chunkserver.service"}));
-  (void)result;
+  TRY_(run_tool(context, {"systemctl", "reload", "moosefs-chunkserver.service"}));
   return wait_for_storage(context, want.deadline_seconds, [&]() -> Result<std::string> {
     TRY(const CheckResult left, check_drained(context, want));
     return left.diff;

@@ -65,8 +65,7 @@ Status wait_for_master(StepContext& context, const WantedMaintenance& want) {
   if (want.state == Maintenance::on)
     return wait_for_storage(context, seconds, [&] { return lacking_chunks(context, want); });
   return wait_for_storage(context, std::min<int64_t>(seconds, kRegisters), [&]() -> Result<std::string> {
-    TRY(const std::string mode, mode_of(context, want));
-    (void)mode;
+    TRY_(mode_of(context, want));
     return std::string();
   });
 }
@@ -74,8 +73,7 @@ Status wait_for_master(StepContext& context, const WantedMaintenance& want) {
 Status apply_maintenance(StepContext& context, const WantedMaintenance& want) {
   TRY_(wait_for_master(context, want));
   const std::string verb = want.state == Maintenance::on ? "-CM1/" : "-CM0/";
-  TRY(auto result, mfscli(context, want.master, {verb + want.address + "/" + kPort}));
-  (void)result;
+  TRY_(mfscli(context, want.master, {verb + want.address + "/" + kPort}));
   return Ok{};
 }
 

@@ -213,8 +213,7 @@ Result<Origin> origin_of_metadata(StepContext& context, const Metadata& want) {
 
 Status run_all(StepContext& context, const std::vector<std::vector<std::string>>& commands) {
   for (const auto& argv : commands) {
-    TRY(auto out, run_tool(context, argv, 10 * kMinute));
-    (void)out;
+    TRY_(run_tool(context, argv, 10 * kMinute));
   }
   return Ok{};
 }
@@ -317,8 +316,7 @@ Result<CheckResult> check_master(StepContext& context, const WantedMaster& want)
 }
 
 Result<CheckResult> check_heir(StepContext& context, const Metadata& want) {
-  TRY(const Origin origin, origin_of_metadata(context, want));
-  (void)origin;
+  TRY_(origin_of_metadata(context, want));
   return holds();
 }
 

@@ -123,12 +123,10 @@ Status leave(StepContext& context, const SharedMount& want) {
   TRY_(apply_parts(context, {mount_parts(want).front()}));
   for (const std::vector<std::string>& argv :
        {std::vector<std::string>{"systemctl", "daemon-reload"}, {"systemctl", "stop", unit_name(want)}}) {
-    TRY(auto out, run_tool(context, argv, 3 * kMinute));
-    (void)out;
+    TRY_(run_tool(context, argv, 3 * kMinute));
   }
   for (int i = 0; i < kStacked && find_mount(context.files, want.target); ++i) {
-    TRY(auto out, run_tool(context, {"umount", "--lazy", want.target}));
-    (void)out;
+    TRY_(run_tool(context, {"umount", "--lazy", want.target}));
   }
   return Ok{};
 }
@@ -199,8 +197,7 @@ Status apply_policy(StepContext& context, const WantedPolicy& want) {
   if (!goal.ok() && goal.error().message.find("No such class") != std::string::npos)
     goal = run_tool(context, {"mfssetgoal", copies + kCopiesClass, target});
   if (!goal.ok()) return goal.error();
-  TRY(auto trash, run_tool(context, {"mfssettrashtime", std::to_string(want.trash_seconds), target}));
-  (void)trash;
+  TRY_(run_tool(context, {"mfssettrashtime", std::to_string(want.trash_seconds), target}));
   return apply_parts(context, open_top(target));
 }
 

@@ -165,8 +165,7 @@ Status apply_nfs(StepContext& context, const Export& want) {
   if (const auto problem = not_mounted(context, want); !problem.empty()) return fail(Code::conflict, problem);
   TRY_(apply_parts(context, open_top(want.path)));
   TRY_(apply_parts(context, parts_of(want)));
-  TRY(auto out, run_tool(context, {"exportfs", "-ra"}));
-  (void)out;
+  TRY_(run_tool(context, {"exportfs", "-ra"}));
   TRY(const CheckResult now, exported(context, want));
   return now.holds == Holds::yes ? Status(Ok{}) : Status(fail(Code::failed, now.diff));
 }
