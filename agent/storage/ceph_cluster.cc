@@ -12,7 +12,6 @@
 #include <set>
 
 #include "agent/steps/stack_modules.h"
-#include "agent/storage/ceph_room.h"
 #include "agent/storage/health.h"
 #include "agent/storage/parts.h"
 
