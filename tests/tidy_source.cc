@@ -123,7 +123,7 @@ std::string stripped(const std::string& text, bool literals) {
 
 std::string code_of(const std::string& text) { return stripped(text, false); }
 std::string without_records(std::string code) {
-  for (const char* list : {"MUSTER_RECORD(", "MUSTER_WORDS("})
+  for (const char* list : {"MUSTER_PARAMETERS(", "MUSTER_RECORD(", "MUSTER_WORDS("})
     for (size_t at = code.find(list); at != std::string::npos; at = code.find(list, at + 1)) {
       int depth = 0;
       for (size_t i = code.find('(', at); i < code.size(); ++i) {

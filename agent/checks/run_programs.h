@@ -53,9 +53,9 @@ std::vector<std::string> load_words(const StepContext& context, const SharedLoad
 using Load = std::function<Result<Json>(const std::vector<Peer>& hosts)>;
 Result<Json> on_all_or_pairs(StepContext& context, const SharedLoad& want, const Load& load);
 
-// Returns the measurement of a load that `mpirun` or `muster-accept group` ran on `hosts`. A failure or a hang
-// is a measurement of all of them, not a result about this node. Only an error that prevents the start of the
-// load is returned as an Error.
+// Returns the measurement of a load that `mpirun` or `muster-accept group` ran on `hosts`. A failure or a
+// hang is a measurement of all of them, not a result about this node. Only an error that prevents the start
+// of the load is returned as an Error.
 enum class Starter { mpirun, group };
 Result<Json> load_result(const Result<Output>& output, Starter by, const std::string& load,
                          const std::vector<Peer>& hosts);

@@ -27,8 +27,8 @@ Result<std::string> mfscli(StepContext& context, const std::string& master,
                            const std::vector<std::string>& what) {
   std::vector<std::string> argv = {"mfscli", "-H", master, "-n", "-s", "|"};
   argv.insert(argv.end(), what.begin(), what.end());
-  // mfscli is a Python program. On a host with heavily overcommitted cores it needed 45 s, and was once killed
-  // after 60 s.
+  // mfscli is a Python program. On a host with heavily overcommitted cores it needed 45 s, and was once
+  // killed after 60 s.
   return run_tool(context, std::move(argv), 5 * kMinute);
 }
 
