@@ -314,9 +314,7 @@ Status apply_left(StepContext& context, const Declared& want) {
   for (const auto& mon : names_of(want.mons))
     if (!left.mons.empty() && !left.quorum.count(mon))
       return fail(Code::conflict, "monitor " + mon + " is not in the quorum yet");
-  for (const auto& mon : left.mons) {
-    TRY_(ceph_text(context, {"mon", "remove", mon}));
-  }
+  for (const auto& mon : left.mons) TRY_(ceph_text(context, {"mon", "remove", mon}));
   for (const auto& [host, osds] : left.hosts) TRY_(purge(context, want.deadline_seconds, host, osds));
   return Ok{};
 }

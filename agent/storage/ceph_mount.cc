@@ -41,14 +41,13 @@ std::string mount_problem(const Files& files, const CephMount& want) {
 // The key is in a file, never an argument.
 std::vector<Part> mount_parts(const CephMount& want) {
   const std::string unit = fmt::format(
-      "{}[Unit]\nDescription=CephFS at {}\nWants=network-online.target\nAfter=network-online.target "
-      "ceph.target\n"
-      "StartLimitIntervalSec=0\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
-      "ExecStart=/usr/bin/mount -t ceph {} {} -o "
+      "{0}[Unit]\nDescription=CephFS at {2}\nWants=network-online.target\n"
+      "After=network-online.target ceph.target\nStartLimitIntervalSec=0\n\n"
+      "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/mount -t ceph {1} {2} -o "
       "secretfile=/etc/ceph/muster.secret,ms_mode=prefer-crc,noatime,nosuid,nodev\n"
-      "ExecStop=/usr/bin/umount "
-      "{}\nTimeoutStopSec=60\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
-      kHead, want.target, want.source, want.target, want.target);
+      "ExecStop=/usr/bin/umount {2}\nTimeoutStopSec=60\nRestart=on-failure\nRestartSec=5\n\n"
+      "[Install]\nWantedBy=multi-user.target\n",
+      kHead, want.source, want.target);
   return {file_part("/etc/systemd/system/" + want.unit + ".service", unit), service_part(want.unit, {})};
 }
 

@@ -208,9 +208,7 @@ Status apply_external(StepContext& context, const ExternalMount& want) {
     TRY_(run_tool(context, {"systemctl", "daemon-reload"}));
   }
   TRY(const bool enabled, is_enabled(context, want));
-  if (!enabled) {
-    TRY_(run_tool(context, {"systemctl", "enable", want.unit + ".service"}));
-  }
+  if (!enabled) TRY_(run_tool(context, {"systemctl", "enable", want.unit + ".service"}));
   if (!there) TRY_(mount_now(context, want));
   // To a server that has come back, TCP reconnects only at its next retransmission. After some time,
   // retransmissions are half a minute apart.

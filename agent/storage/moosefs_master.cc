@@ -212,9 +212,7 @@ Result<Origin> origin_of_metadata(StepContext& context, const Metadata& want) {
 }
 
 Status run_all(StepContext& context, const std::vector<std::vector<std::string>>& commands) {
-  for (const auto& argv : commands) {
-    TRY_(run_tool(context, argv, 10 * kMinute));
-  }
+  for (const auto& argv : commands) TRY_(run_tool(context, argv, 10 * kMinute));
   return Ok{};
 }
 

@@ -82,14 +82,12 @@ Answer query(StepContext& context, const SharedMount& want) {
 
 std::vector<Part> mount_parts(const SharedMount& want, bool restart = false) {
   const std::string unit = fmt::format(
-      "{}[Unit]\nDescription=MooseFS at {}\nWants=network-online.target\nAfter=network-online.target "
-      "moosefs-master.service\n"
-      "StartLimitIntervalSec=0\n\n[Service]\nType=simple\nTimeoutStopSec=20\nExecStart=/usr/bin/mfsmount {} "
-      "-H {} -P 9421 -f -o "
-      "nosuid,nodev\n"
-      "ExecStop=/usr/bin/umount "
-      "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
-      kHead, want.target, want.target, want.master, want.target);
+      "{0}[Unit]\nDescription=MooseFS at {1}\nWants=network-online.target\n"
+      "After=network-online.target moosefs-master.service\nStartLimitIntervalSec=0\n\n"
+      "[Service]\nType=simple\nTimeoutStopSec=20\n"
+      "ExecStart=/usr/bin/mfsmount {1} -H {2} -P 9421 -f -o nosuid,nodev\nExecStop=/usr/bin/umount {1}\n"
+      "Restart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
+      kHead, want.target, want.master);
   const std::string path = unit_path(want);
   // While something is mounted, a new unit file does not restart the service: running jobs would lose the
   // file system. While nothing is mounted it does, so that a start does not go on trying a former master.
@@ -125,9 +123,8 @@ Status leave(StepContext& context, const SharedMount& want) {
        {std::vector<std::string>{"systemctl", "daemon-reload"}, {"systemctl", "stop", unit_name(want)}}) {
     TRY_(run_tool(context, argv, 3 * kMinute));
   }
-  for (int i = 0; i < kStacked && find_mount(context.files, want.target); ++i) {
+  for (int i = 0; i < kStacked && find_mount(context.files, want.target); ++i)
     TRY_(run_tool(context, {"umount", "--lazy", want.target}));
-  }
   return Ok{};
 }
 
