@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "agent/steps/stack_modules.h"
 
 namespace muster::steps {

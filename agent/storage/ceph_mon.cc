@@ -4,11 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/metadata.h"
-#include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {

@@ -9,8 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "agent/steps/disk/mounts.h"
 #include "agent/steps/stack_modules.h"
 #include "base/json_dump.h"

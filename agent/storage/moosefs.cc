@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "agent/storage/moosefs.h"
-#include "agent/steps/accounts.h"
 #include "agent/steps/disk/data_disks.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/steps/step_modules.h"

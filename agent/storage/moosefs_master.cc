@@ -8,7 +8,6 @@
 // (docs/decisions/0008-storage-metadata.md).
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <ctime>
 
 #include "agent/disk/disk_probe.h"
