@@ -89,7 +89,7 @@ muster_folder(agent/steps/network LINK agent/core agent/steps agent/steps/files 
 muster_folder(agent/steps/packages LINK agent/core agent/steps agent/steps/files base sys)
 muster_folder(agent/steps/services LINK agent/core agent/disk agent/steps agent/steps/files base)
 muster_folder(agent/steps/system LINK agent/core agent/disk agent/image agent/steps agent/steps/disk agent/steps/files base host sys)
-muster_folder(agent/storage LINK agent/disk agent/steps agent/steps/disk agent/steps/files agent/steps/services base host sys)
+muster_folder(agent/storage LINK agent/core agent/disk agent/steps agent/steps/disk agent/steps/files agent/steps/services base host sys)
 muster_folder(agent/checks LINK agent/core agent/steps agent/steps/system base)
 muster_folder(agent/steps/gpu LINK agent/steps agent/steps/files agent/steps/system base sys)
 muster_folder(agent/facts LINK agent/disk agent/image agent/steps agent/steps/gpu agent/steps/system agent/storage base host sys)

@@ -8,15 +8,9 @@
 #include "agent/checks/run_programs.h"
 #include "agent/checks/slow_links.h"
 #include "agent/steps/step_modules.h"
-#include "base/json_dump.h"
 
 namespace muster::checks {
 namespace {
-
-using steps::int_of;
-using steps::object_of;
-using steps::parameter;
-using steps::text_of;
 
 constexpr const char* kKernels[] = {"dgemm", "stream",         "sdc",          "drives", "pcie", "counters",
                                     "fio",   "checksum-write", "checksum-read"};
@@ -25,7 +19,73 @@ constexpr const char* kGpuKernels[] = {"gpu-gemm",   "gpu-sdc",  "gpu-memory",
                                        "gpu-copies", "gpu-nccl", "gpu-training"};
 constexpr int kDefaultPort = 7490, kRdmaPort = 7495;
 constexpr int kRoundsAgain = 2;
-constexpr int64_t kEndSeconds = 15, kDeadlineSeconds = 120;
+constexpr int64_t kEndSeconds = 15;
+
+struct WantedKernel {
+  std::string kernel;
+  std::map<std::string, Json> options;
+  std::optional<std::vector<Peer>> peers;
+  std::string libs;
+  int64_t deadline_seconds = 120;
+};
+MUSTER_PARAMETERS(
+    WantedKernel, required(kernel, "name of the kernel"),
+    optional(
+        options,
+        "options of the kernel: {seconds: 1} becomes --seconds 1; {folder} in a value becomes the folder "
+        "that the agent's steps share"),
+    optional(peers, "other nodes; {peer} in an option becomes the name of the next node"),
+    optional(libs, "folder with NCCL, cuBLASLt and their dependencies, for GPU kernels"),
+    optional(deadline_seconds, "timeout after which the kernel's program is killed"))
+
+struct Partners {
+  std::vector<Peer> peers;
+  int64_t partners = 0;
+  std::string address;
+};
+MUSTER_PARAMETERS(Partners, required(peers, "other nodes: {name, address}"),
+                  optional(partners,
+                           "number of peers to measure, starting with the next one by name; 0 means all"),
+                  required(address, "address of this node"))
+
+struct WantedLinks {
+  Partners with;
+  int64_t port = kDefaultPort;
+  std::string seconds = "1";
+  int64_t connect_seconds = 45, serve_seconds = 120, deadline_seconds = 120;
+};
+MUSTER_PARAMETERS(WantedLinks, flat(with), optional(port, "TCP port of the servers"),
+                  optional(seconds, "seconds per peer, for both directions together"),
+                  optional(connect_seconds, "how long to wait for a peer's server"),
+                  optional(serve_seconds, "time after which this node's server ends"),
+                  optional(deadline_seconds, "timeout after which the measurement of one peer is killed"))
+
+struct WantedRdma {
+  Partners with;
+  int64_t port = kRdmaPort, seconds = 3, iterations = 1000;
+  bool gpu_memory = false;
+  int64_t connect_seconds = 45, busy_seconds = 300, serve_seconds = 600, deadline_seconds = 600;
+};
+MUSTER_PARAMETERS(WantedRdma, flat(with),
+                  optional(port, "TCP port of the servers; perftest uses the ports above it, one per rail"),
+                  optional(seconds, "seconds per peer and direction"),
+                  optional(iterations, "iterations of the latency test"),
+                  optional(gpu_memory, "measure between host memory and GPU memory (GPUDirect)"),
+                  optional(connect_seconds, "how long to wait for a peer's server"),
+                  optional(busy_seconds, "how long to wait for a peer that is measuring with another node"),
+                  optional(serve_seconds, "time after which this node's server accepts no more peers"),
+                  optional(deadline_seconds, "timeout after which the measurement of one peer is killed"))
+
+struct WantedMpi {
+  SharedLoad shared;
+  std::string user = "mpi", network;
+  int64_t deadline_seconds = 180, pair_deadline_seconds = 60;
+};
+MUSTER_PARAMETERS(WantedMpi, flat(shared), optional(user, "account that can log in to all nodes"),
+                  optional(network, "CIDR that Open MPI must use"),
+                  optional(deadline_seconds, "timeout after which the load is killed"),
+                  optional(pair_deadline_seconds,
+                           "timeout after which the load on one pair of nodes is killed"))
 
 Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments, DurationMs deadline) {
   Command command;
@@ -39,17 +99,17 @@ Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments
 
 // muster-accept-gpu is a separate package, which not every image contains. If it is missing, the result
 // states that (detail.missing), and the controller never counts it as a pass.
-Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> arguments, const Json& params) {
+Result<Json> run_gpu_kernel(StepContext& context, const std::vector<std::string>& arguments,
+                            const WantedKernel& want) {
   Command command;
-  const std::string kernel = arguments.front();
-  if (const std::string libs = text_of(params, "libs"); !libs.empty()) command.env["LD_LIBRARY_PATH"] = libs;
-  command.argv = {program(context, "muster-accept-gpu"), kernel.substr(4)};
+  if (!want.libs.empty()) command.env["LD_LIBRARY_PATH"] = want.libs;
+  command.argv = {program(context, "muster-accept-gpu"), want.kernel.substr(4)};
   command.argv.insert(command.argv.end(), arguments.begin() + 1, arguments.end());
-  command.deadline = int_of(params, "deadline_seconds", kDeadlineSeconds) * kSecond;
+  command.deadline = want.deadline_seconds * kSecond;
   const auto output = context.process.run(command);
-  if (output.ok()) return measurement(*output, "muster-accept-gpu " + kernel.substr(4));
+  if (output.ok()) return measurement(*output, "muster-accept-gpu " + want.kernel.substr(4));
   if (output.error().code != Code::not_found) return output.error();
-  return Json{{"check", kernel},
+  return Json{{"check", want.kernel},
               {"version", 1},
               {"outcome", "unavailable"},
               {"blame", Json::array()},
@@ -71,19 +131,15 @@ std::vector<Peer> from_next(std::vector<Peer> peers, const std::string& self) {
   return peers;
 }
 
-Result<Json> measure_kernel(StepContext& context, const Json& params) {
-  const std::string kernel = text_of(params, "kernel");
+Result<Json> measure_kernel(StepContext& context, const WantedKernel& want) {
+  const std::string& kernel = want.kernel;
   const bool on_gpu = is_one_of(kernel, kGpuKernels);
   if (!on_gpu && !is_one_of(kernel, kKernels))
     return fail(Code::invalid, fmt::format("accept: unknown kernel '{}'", kernel));
-  std::string peer;
-  if (params.contains("peers")) {
-    TRY(const auto peers, peers_of(params, "peers"));
-    if (peers.empty()) return Json{{"check", kernel}, {"parts", Json::array()}};
-    peer = from_next(peers, context.node).front().name;
-  }
+  if (want.peers && want.peers->empty()) return Json{{"check", kernel}, {"parts", Json::array()}};
+  const std::string peer = want.peers ? from_next(*want.peers, context.node).front().name : "";
   std::vector<std::string> arguments = {kernel};
-  for (const auto& [name, value] : object_of(params, "options").items()) {
+  for (const auto& [name, value] : want.options) {
     if (value == false) continue;
     arguments.push_back("--" + name);
     if (value != true) arguments.push_back(argument_text(context, value, peer));
@@ -94,8 +150,8 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
     arguments.insert(arguments.end(), {"--nvml", nvml->second});
   // The file that fio uses may be on storage that other nodes are using as well.
   if (kernel == "fio") arguments.insert(arguments.end(), {"--node", context.node, "--order", context.order});
-  if (on_gpu) return run_gpu_kernel(context, arguments, params);
-  return run_kernel(context, arguments, int_of(params, "deadline_seconds", kDeadlineSeconds) * kSecond);
+  if (on_gpu) return run_gpu_kernel(context, arguments, want);
+  return run_kernel(context, arguments, want.deadline_seconds * kSecond);
 }
 
 // A test between two nodes: the kernel that serves, the one that measures with one partner, and its options
@@ -104,6 +160,7 @@ struct PairTest {
   std::string check, part, serve, kernel;
   int64_t port, serve_seconds, deadline_seconds;
   std::vector<std::string> options;
+  double seconds = 1;  // of a link
 };
 
 // Adds the measurements with one partner; a kernel with several measurements reports which of them belong
@@ -145,33 +202,30 @@ Json unmeasured_part(const PairTest& test, const Peer& peer, const Error& error)
 // Serves while it measures: every node runs this step at the same time, so each finds the servers of the
 // others. The server ends by itself, and with this agent. Peers are measured one after the other, starting
 // with the next node in name order, so that at any moment most nodes are busy with different partners.
-Result<Json> measure_with_peers(StepContext& context, const Json& params, const PairTest& test) {
-  TRY(std::vector<Peer> peers, peers_of(params, "peers"));
-  if (peers.empty()) return Json{{"check", test.check}, {"parts", Json::array()}};
-  peers = from_next(std::move(peers), context.node);
+Result<Json> measure_with_peers(StepContext& context, const Partners& with, const PairTest& test) {
+  if (with.peers.empty()) return Json{{"check", test.check}, {"parts", Json::array()}};
+  std::vector<Peer> peers = from_next(with.peers, context.node);
   // Keeps the next nodes in name order, so that every node is measured equally often from both sides.
-  if (const int64_t partners = int_of(params, "partners", 0);
-      partners > 0 && peers.size() > static_cast<size_t>(partners))
-    peers.resize(static_cast<size_t>(partners));
-  const std::string address = text_of(params, "address"), port = std::to_string(test.port);
+  if (with.partners > 0 && peers.size() > static_cast<size_t>(with.partners))
+    peers.resize(static_cast<size_t>(with.partners));
+  const std::string port = std::to_string(test.port);
   TRY(const Json server,
       run_kernel(context,
-                 {test.serve, "--bind", address, "--port", port, "--detach", "--with",
+                 {test.serve, "--bind", with.address, "--port", port, "--detach", "--with",
                   std::to_string(::getpid()), "--seconds", std::to_string(test.serve_seconds)},
                  20 * kSecond));
   if (server.value("outcome", "") != "measured")
     return fail(Code::unavailable,
                 fmt::format("{} did not start: {}", test.serve, server.value("error", "")));
-  const double seconds = std::strtod(text_of(params, "seconds", "1").c_str(), nullptr);
   // Round 0 is shared. The wait for a turn grows with the rounds.
   const auto measure = [&](const Peer& peer, int round = 0) {
     steps::say(context, fmt::format("{} to {}", test.kernel, peer.name));
     std::vector<std::string> arguments = {test.kernel, "--to",   peer.address, "--port",
-                                          port,        "--bind", address};
+                                          port,        "--bind", with.address};
     arguments.insert(arguments.end(), test.options.begin(), test.options.end());
     if (test.part == "link")
       arguments.insert(arguments.end(), {"--turn", round ? "alone" : "shared", "--turn-seconds",
-                                         fmt::format("{}", turn_seconds(round, seconds))});
+                                         fmt::format("{}", turn_seconds(round, test.seconds))});
     return run_kernel(context, arguments, test.deadline_seconds * kSecond);
   };
   Json parts = Json::array();
@@ -197,217 +251,126 @@ Result<Json> measure_with_peers(StepContext& context, const Json& params, const 
   return Json{{"check", test.check}, {"parts", parts}};
 }
 
-Result<Json> measure_links(StepContext& context, const Json& params) {
-  return measure_with_peers(context, params,
-                            {.check = "links",
-                             .part = "link",
-                             .serve = "link-serve",
-                             .kernel = "link",
-                             .port = int_of(params, "port", kDefaultPort),
-                             .serve_seconds = int_of(params, "serve_seconds", 120),
-                             .deadline_seconds = int_of(params, "deadline_seconds", 120),
-                             .options = {"--seconds", text_of(params, "seconds", "1"), "--connect-seconds",
-                                         std::to_string(int_of(params, "connect_seconds", 45))}});
+Result<Json> measure_links(StepContext& context, const WantedLinks& want) {
+  return measure_with_peers(
+      context, want.with,
+      {.check = "links",
+       .part = "link",
+       .serve = "link-serve",
+       .kernel = "link",
+       .port = want.port,
+       .serve_seconds = want.serve_seconds,
+       .deadline_seconds = want.deadline_seconds,
+       .options = {"--seconds", want.seconds, "--connect-seconds", std::to_string(want.connect_seconds)},
+       .seconds = std::strtod(want.seconds.c_str(), nullptr)});
 }
 
-Result<Json> measure_rdma(StepContext& context, const Json& params) {
-  const bool gpu_memory = steps::bool_of(params, "gpu_memory", false);
-  PairTest test{.check = "rdma",
-                .part = gpu_memory ? "rdma-gpu-memory" : "rdma-link",
-                .serve = "rdma-serve",
-                .kernel = "rdma",
-                .port = int_of(params, "port", kRdmaPort),
-                .serve_seconds = int_of(params, "serve_seconds", 600),
-                .deadline_seconds = int_of(params, "deadline_seconds", 600),
-                .options = {}};
-  const std::pair<const char*, int64_t> numbers[] = {
-      {"seconds", 3}, {"iterations", 1000}, {"connect_seconds", 45}, {"busy_seconds", 300}};
-  for (const auto& [name, fallback] : numbers) {
-    std::string option = name;
-    std::replace(option.begin(), option.end(), '_', '-');
-    test.options.insert(test.options.end(), {"--" + option, std::to_string(int_of(params, name, fallback))});
-  }
+Result<Json> measure_rdma(StepContext& context, const WantedRdma& want) {
+  PairTest test{
+      .check = "rdma",
+      .part = want.gpu_memory ? "rdma-gpu-memory" : "rdma-link",
+      .serve = "rdma-serve",
+      .kernel = "rdma",
+      .port = want.port,
+      .serve_seconds = want.serve_seconds,
+      .deadline_seconds = want.deadline_seconds,
+      .options = {"--seconds", std::to_string(want.seconds), "--iterations", std::to_string(want.iterations),
+                  "--connect-seconds", std::to_string(want.connect_seconds), "--busy-seconds",
+                  std::to_string(want.busy_seconds)}};
   // The kernel ends by itself before it would be killed, so that its measurements are not lost.
   const int64_t total = std::max(test.deadline_seconds - kEndSeconds, test.deadline_seconds / 2);
   test.options.insert(test.options.end(), {"--total-seconds", std::to_string(total)});
-  if (gpu_memory) test.options.push_back("--gpu-memory");
-  return measure_with_peers(context, params, test);
+  if (want.gpu_memory) test.options.push_back("--gpu-memory");
+  return measure_with_peers(context, want.with, test);
 }
 
-// Runs one load across all `hosts`, an all-reduce by default, started from this node. A failure or a hang is
-// a measurement of all `hosts`, not a result about this node. Only an error that prevents the start of the
-// load is returned as an Error.
-Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
-  const std::string load = text_of(params, "load", "allreduce");
+// Runs the load across all `hosts`, started from this node.
+Result<Json> run_mpi(StepContext& context, const WantedMpi& want, const std::vector<Peer>& hosts) {
   // Lists this host by name: Open MPI 5 does not recognize its address as local and would find no slot on it.
   std::string self = context.files.read("/proc/sys/kernel/hostname").value_or(context.node);
   while (!self.empty() && self.back() == '\n') self.pop_back();
   std::string list;
-  Json members = Json::array();
-  for (const auto& host : hosts) {
+  for (const auto& host : hosts)
     list += (list.empty() ? "" : ",") + (host.name == context.node ? self : host.address);
-    members.push_back(host.name);
-  }
   Command command;
   // A rank has several threads, which would all share one core: mpirun binds a rank to one by default.
-  command.argv = {
-      "runuser",   "-u",  text_of(params, "user", "mpi"), "--", "mpirun", "--host", list, "--map-by", "node",
-      "--bind-to", "none"};
+  command.argv = {"runuser", "-u",       want.user, "--",        "mpirun", "--host",
+                  list,      "--map-by", "node",    "--bind-to", "none"};
+  const auto add = [&](const std::vector<std::string>& words) {
+    command.argv.insert(command.argv.end(), words.begin(), words.end());
+  };
   // The result is compared with the speed of the port on this network, so the load must use that port;
   // nodes with RDMA would otherwise use RDMA, and could not communicate with a node without it.
-  if (const std::string network = text_of(params, "network"); !network.empty())
+  if (!want.network.empty())
     for (const auto& [layer, value] : {std::pair<const char*, std::string>{"pml", "ob1"},
                                        {"btl", "^openib,uct,ofi,usnic"},
-                                       {"btl_tcp_if_include", network},
-                                       {"oob_tcp_if_include", network}})
-      command.argv.insert(command.argv.end(), {"--mca", layer, value});
-  command.argv.insert(command.argv.end(), {program(context, "muster-mpi-check"), "--load", load, "--seconds",
-                                           text_of(params, "seconds", "1"), "--max-bytes",
-                                           std::to_string(int_of(params, "max_bytes", 262144))});
-  if (load == "nccl" || load == "gpu-training") {
-    command.argv.insert(command.argv.end(), {"--program", program(context, "muster-accept-gpu")});
-    if (const std::string network = text_of(params, "network"); !network.empty())
-      command.argv.insert(command.argv.end(), {"--network", network});
-    // NCCL's own choice may route around a bad link; between two nodes the link itself is tested.
-    if (params.contains("pairs")) command.argv.insert(command.argv.end(), {"--algorithm", "Ring"});
-  }
-  for (const auto& [name, value] : object_of(params, "options").items())
-    command.argv.insert(command.argv.end(), {"--" + name, argument_text(context, value, "")});
-  command.deadline = int_of(params, "deadline_seconds", 180) * kSecond;
+                                       {"btl_tcp_if_include", want.network},
+                                       {"oob_tcp_if_include", want.network}})
+      add({"--mca", layer, value});
+  const SharedLoad& shared = want.shared;
+  add({program(context, "muster-mpi-check"), "--load", shared.load, "--seconds", shared.seconds,
+       "--max-bytes", std::to_string(shared.max_bytes)});
+  if (runs_on_gpus(shared.load)) add({"--program", program(context, "muster-accept-gpu")});
+  if (runs_on_gpus(shared.load) && !want.network.empty()) add({"--network", want.network});
+  add(load_words(context, shared));
+  command.deadline = want.deadline_seconds * kSecond;
   command.cwd = "/";
-  const auto failed = [&](const std::string& error) {
-    return Json{
-        {"check", load}, {"version", 1}, {"outcome", "failed"}, {"error", error}, {"members", members}};
-  };
-  const auto output = context.process.run(command);
-  if (!output.ok() && output.error().code == Code::timeout) return failed(output.error().message);
-  if (!output.ok()) return output.error();
-  auto result = measurement(*output, "mpirun");
-  // Unsupported options are an error in the profile, not a fault of a node.
-  if (!result.ok() && result.error().code == Code::invalid &&
-      result.error().message.find("muster-mpi-check: ") != std::string::npos)
-    return result.error();
-  if (!result.ok()) return failed(result.error().message);
-  (*result)["members"] = members;
-  // With fewer ranks than hosts, the result might be good, but it would be that of a smaller cluster.
-  const Json ranks = result->value(Json::json_pointer("/metrics/ranks/value"), Json());
-  if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
-    return failed(fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()));
-  return result;
+  return load_result(context.process.run(command), Starter::mpirun, shared.load, hosts);
 }
 
-Result<Json> measure_mpi(StepContext& context, const Json& params) {
-  TRY(const std::vector<Peer> hosts, peers_of(params, "hosts"));
-  if (hosts.empty()) return fail(Code::invalid, "accept_mpi: 'hosts' is empty");
-  const auto load = [&](const std::vector<Peer>& members) { return run_mpi(context, params, members); };
-  return params.contains("pairs") ? in_pairs(context, params, hosts, load) : load(hosts);
+Result<Json> measure_mpi(StepContext& context, const WantedMpi& want) {
+  if (want.shared.hosts.empty()) return fail(Code::invalid, "accept_mpi: 'hosts' is empty");
+  return on_all_or_pairs(context, want.shared,
+                         [&](const std::vector<Peer>& members) { return run_mpi(context, want, members); });
 }
 
 }  // namespace
 
 StepModule accept_module() {
-  StepModule m;
-  m.name = "accept";
-  m.help =
-      "Runs one acceptance kernel of muster-accept on this node: dgemm, stream, sdc, drives, counters, fio, "
-      "checksum-write or checksum-read; or one of muster-accept-gpu: gpu-gemm, gpu-sdc, gpu-memory, "
-      "gpu-copies, gpu-nccl or gpu-training.";
-  m.parameters = Json::array(
-      {parameter("kernel", "string", true, "name of the kernel"),
-       parameter(
-           "options", "object", false,
-           "options of the kernel: {seconds: 1} becomes --seconds 1; {folder} in a value becomes the folder "
-           "that the agent's steps share"),
-       parameter("peers", "list", false,
-                 "other nodes; {peer} in an option becomes the name of the next node"),
-       parameter("libs", "string", false,
-                 "folder with NCCL, cuBLASLt and their dependencies, for GPU kernels"),
-       parameter("deadline_seconds", "int", false, "timeout after which the kernel's program is killed",
-                 kDeadlineSeconds)});
-  m.check = has_what_it_measures;
-  m.measure = measure_kernel;
-  return m;
+  return without_standins(step_module<WantedKernel>({
+      .name = "accept",
+      .help =
+          "Runs one acceptance kernel of muster-accept on this node: dgemm, stream, sdc, drives, counters, "
+          "fio, checksum-write or checksum-read; or one of muster-accept-gpu: gpu-gemm, gpu-sdc, gpu-memory, "
+          "gpu-copies, gpu-nccl or gpu-training.",
+      .measure = measure_kernel,
+  }));
 }
 
 StepModule accept_links_module() {
-  StepModule m;
-  m.name = "accept_links";
-  m.help =
-      "Measures TCP bandwidth and round-trip time to every peer, in both directions, and verifies every "
-      "byte. This step belongs to phase `cluster`: all nodes run it at the same time and serve each other.";
-  m.parameters = Json::array(
-      {parameter("peers", "list", true, "other nodes: {name, address}"),
-       parameter("partners", "int", false,
-                 "number of peers to measure, starting with the next one by name; 0 means all", 0),
-       parameter("address", "string", true, "address of this node"),
-       parameter("port", "int", false, "TCP port of the servers", kDefaultPort),
-       parameter("seconds", "string", false, "seconds per peer, for both directions together", "1"),
-       parameter("connect_seconds", "int", false, "how long to wait for a peer's server", 45),
-       parameter("serve_seconds", "int", false, "time after which this node's server ends", 120),
-       parameter("deadline_seconds", "int", false,
-                 "timeout after which the measurement of one peer is killed", 120)});
-  m.measure = measure_links;
-  return m;
+  return step_module<WantedLinks>({
+      .name = "accept_links",
+      .help =
+          "Measures TCP bandwidth and round-trip time to every peer, in both directions, and verifies every "
+          "byte. This step belongs to phase `cluster`: all nodes run it at the same time and serve each "
+          "other.",
+      .measure = measure_links,
+  });
 }
 
 StepModule accept_rdma_module() {
-  StepModule m;
-  m.name = "accept_rdma";
-  m.help =
-      "Measures RDMA bandwidth in both directions and latency to every peer with perftest, one pair of nodes "
-      "at a time, rail by rail; all rails of a pair are measured at the same time. This step belongs to "
-      "phase `cluster`: all nodes run it at the same time and serve each other. A node without an RDMA "
-      "device or without perftest does not pass, and its result gives the reason.";
-  m.parameters = Json::array(
-      {parameter("peers", "list", true, "other nodes: {name, address}"),
-       parameter("partners", "int", false,
-                 "number of peers to measure, starting with the next one by name; 0 means all", 0),
-       parameter("address", "string", true, "address of this node"),
-       parameter("port", "int", false,
-                 "TCP port of the servers; perftest uses the ports above it, one per rail", kRdmaPort),
-       parameter("seconds", "int", false, "seconds per peer and direction", 3),
-       parameter("iterations", "int", false, "iterations of the latency test", 1000),
-       parameter("gpu_memory", "bool", false, "measure between host memory and GPU memory (GPUDirect)",
-                 false),
-       parameter("connect_seconds", "int", false, "how long to wait for a peer's server", 45),
-       parameter("busy_seconds", "int", false,
-                 "how long to wait for a peer that is measuring with another node", 300),
-       parameter("serve_seconds", "int", false, "time after which this node's server accepts no more peers",
-                 600),
-       parameter("deadline_seconds", "int", false,
-                 "timeout after which the measurement of one peer is killed", 600)});
-  m.check = has_what_it_measures;
-  m.measure = measure_rdma;
-  return m;
+  return without_standins(step_module<WantedRdma>({
+      .name = "accept_rdma",
+      .help =
+          "Measures RDMA bandwidth in both directions and latency to every peer with perftest, one pair of "
+          "nodes at a time, rail by rail; all rails of a pair are measured at the same time. This step "
+          "belongs to phase `cluster`: all nodes run it at the same time and serve each other. A node "
+          "without an RDMA device or without perftest does not pass, and its result gives the reason.",
+      .measure = measure_rdma,
+  }));
 }
 
 StepModule accept_mpi_module() {
-  StepModule m;
-  m.name = "accept_mpi";
-  m.help =
-      "Runs one load across the listed nodes with MPI, started from this node with one rank per node, and "
-      "checks every result exactly. The load is an all-reduce, a training-shaped load on 1, 2, 4 ... and all "
-      "nodes, NCCL's collectives across all GPUs of the nodes, or the training-shaped load on the GPUs. If "
-      "it fails or is too slow, the controller repeats it in pairs of nodes to isolate the faulty node.";
-  m.parameters = Json::array(
-      {parameter("hosts", "list", true, "nodes: {name, address}"),
-       parameter("pairs", "list", false,
-                 "pairs of node names: run the load on each of these pairs instead of on all nodes"),
-       parameter("user", "string", false, "account that can log in to all nodes", "mpi"),
-       parameter("network", "string", false, "CIDR that Open MPI must use"),
-       parameter("seconds", "string", false, "time budget in seconds", "1"),
-       parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
-       parameter("max_bytes", "int", false, "largest message in bytes, for the loads `allreduce` and `nccl`",
-                 262144),
-       parameter(
-           "options", "object", false,
-           "options of the load: {model: 1024} becomes --model 1024; GPU loads require `gpus` (per node)"),
-       parameter("deadline_seconds", "int", false, "timeout after which the load is killed", 180),
-       parameter("pair_deadline_seconds", "int", false,
-                 "timeout after which the load on one pair of nodes is killed", 60)});
-  m.check = has_what_it_measures;
-  m.measure = measure_mpi;
-  return m;
+  return without_standins(step_module<WantedMpi>({
+      .name = "accept_mpi",
+      .help =
+          "Runs one load across the listed nodes with MPI, started from this node with one rank per node, "
+          "and checks every result exactly. The load is an all-reduce, a training-shaped load on 1, 2, 4 ... "
+          "and all nodes, NCCL's collectives across all GPUs of the nodes, or the training-shaped load on "
+          "the GPUs. If it fails or is too slow, the controller repeats it in pairs of nodes to isolate the "
+          "faulty node.",
+      .measure = measure_mpi,
+  }));
 }
 
 }  // namespace muster::checks

@@ -15,7 +15,4 @@ StepModule accept_mpi_module();    // a load across several nodes, such as an al
 StepModule accept_group_module();  // the same without MPI; this node is the leader
 StepModule accept_group_serve_module();  // this node's part of such a load if a different node is the leader
 
-// `check` of these modules: not applicable for GPU loads if the GPUs are a lab's stand-ins.
-Result<CheckResult> has_what_it_measures(StepContext& context, const Json& params);
-
 }  // namespace muster::checks

@@ -27,4 +27,12 @@ Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts = t
 Result<std::string> ceph_objection(StepContext& context, const char* question,
                                    const std::vector<int64_t>& osds);
 
+struct CephMove {
+  std::vector<CephOsd> leaving, staying;
+  int64_t copies = 2;
+};
+// Returns "" if the data fits on those that stay; else the reason, such as an OSD that would be too full.
+// `dump`, `df`: output of `ceph osd dump` and `ceph osd df`, whose sizes are in KiB. Pure.
+std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& move);
+
 }  // namespace muster::steps

@@ -12,7 +12,6 @@
 #include <set>
 
 #include "agent/steps/stack_modules.h"
-#include "agent/storage/ceph_room.h"
 #include "agent/storage/health.h"
 #include "agent/storage/parts.h"
 
@@ -97,9 +96,9 @@ Result<std::string> ceph_objection(StepContext& context, const char* question,
 
 namespace {
 
-std::set<std::string> names_of(const Json& params, const char* key) {
+std::set<std::string> names_of(const std::vector<StorageMember>& members) {
   std::set<std::string> out;
-  for (const auto& one : params.at(key)) out.insert(text_of(one, "name"));
+  for (const auto& one : members) out.insert(one.name);
   return out;
 }
 
@@ -113,12 +112,21 @@ std::string words(const std::vector<int64_t>& ids) {
 Status tell(StepContext& context, const char* verb, const std::vector<int64_t>& ids) {
   std::vector<std::string> args = {"osd", verb};
   for (const int64_t id : ids) args.push_back(std::to_string(id));
-  TRY(auto out, ceph_text(context, args));
-  (void)out;
+  TRY_(ceph_text(context, args));
   return Ok{};
 }
 
 // ---- the file system ----
+
+struct WantedFs {
+  std::string name;
+  int64_t copies = 2, min_copies = 1, standbys = 0, deadline_seconds = 180;
+};
+MUSTER_PARAMETERS(WantedFs, required(name, "name of the file system"),
+                  optional(copies, "number of copies of all data"),
+                  optional(min_copies, "minimum number of copies; with fewer, nothing is written"),
+                  optional(standbys, "number of standby metadata servers"),
+                  optional(deadline_seconds, "how long to wait for an active metadata server"))
 
 struct Pool {
   std::string name;
@@ -135,9 +143,9 @@ int64_t data_groups(size_t osds, int64_t copies) {
   return out;
 }
 
-// Returns what is still missing; `active`: a metadata server must be active as well.
-Result<std::string> fs_lacking(StepContext& context, const Json& params, bool active) {
-  const std::string name = text_of(params, "name");
+// Returns what is still missing.
+Result<std::string> fs_lacking(StepContext& context, const WantedFs& want) {
+  const std::string& name = want.name;
   TRY(const Json pools, ceph_json(context, {"osd", "pool", "ls", "detail"}));
   Diff diff;
   for (const std::string& wanted : {name + "-meta", name + "-data"}) {
@@ -145,8 +153,7 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
                                    [&](const Json& p) { return p.value("pool_name", "") == wanted; });
     if (pool == pools.end())
       diff.add("missing pool " + wanted);
-    else if (pool->value("size", 0) != int_of(params, "copies", 2) ||
-             pool->value("min_size", 0) != int_of(params, "min_copies", 1))
+    else if (pool->value("size", 0) != want.copies || pool->value("min_size", 0) != want.min_copies)
       diff.add(fmt::format(
           "pool {} keeps {} copies and accepts writes with at least {}: the spec declares other values",
           wanted, pool->value("size", 0), pool->value("min_size", 0)));
@@ -157,47 +164,48 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
     const Json map = fs.value("mdsmap", Json::object());
     if (map.value("fs_name", "") != name) continue;
     there = true;
-    if (map.value("standby_count_wanted", 0) != int_of(params, "standbys", 0))
+    if (map.value("standby_count_wanted", 0) != want.standbys)
       diff.add("the number of standby metadata servers differs from the spec");
     for (const auto& server : map.value("info", Json::object()))
       works = works || server.value("state", "") == "up:active";
   }
   if (!there)
     diff.add("file system " + name + " does not exist");
-  else if (active && !works)
+  else if (!works)
     diff.add("no metadata server is active");
   return diff.result().diff;
 }
 
-Result<CheckResult> check_fs(StepContext& context, const Json& params) {
-  const auto lacking = fs_lacking(context, params, true);
-  if (!lacking.ok()) return lacking.error();
-  return lacking->empty() ? holds() : differs(*lacking);
+Result<CheckResult> check_fs(StepContext& context, const WantedFs& want) {
+  TRY(const std::string lacking, fs_lacking(context, want));
+  return lacking.empty() ? holds() : differs(lacking);
 }
 
 // Each of these commands changes nothing if the object already exists.
-Status apply_fs(StepContext& context, const Json& params) {
-  const std::string name = text_of(params, "name");
+Status apply_fs(StepContext& context, const WantedFs& want) {
+  const std::string& name = want.name;
   TRY(const auto osds, ceph_osds(context));
-  for (const Pool& pool : {Pool{name + "-meta", 16},
-                           Pool{name + "-data", data_groups(osds.size(), int_of(params, "copies", 2))}}) {
-    TRY(auto made, ceph_text(context, {"osd", "pool", "create", pool.name, std::to_string(pool.groups)}));
-    TRY(auto size, ceph_text(context, {"osd", "pool", "set", pool.name, "size",
-                                       std::to_string(int_of(params, "copies", 2))}));
-    TRY(auto least, ceph_text(context, {"osd", "pool", "set", pool.name, "min_size",
-                                        std::to_string(int_of(params, "min_copies", 1))}));
-    (void)made, (void)size, (void)least;
+  for (const Pool& pool :
+       {Pool{name + "-meta", 16}, Pool{name + "-data", data_groups(osds.size(), want.copies)}}) {
+    TRY_(ceph_text(context, {"osd", "pool", "create", pool.name, std::to_string(pool.groups)}));
+    TRY_(ceph_text(context, {"osd", "pool", "set", pool.name, "size", std::to_string(want.copies)}));
+    TRY_(ceph_text(context, {"osd", "pool", "set", pool.name, "min_size", std::to_string(want.min_copies)}));
   }
-  TRY(auto out, ceph_text(context, {"fs", "new", name, name + "-meta", name + "-data"}));
+  TRY_(ceph_text(context, {"fs", "new", name, name + "-meta", name + "-data"}));
   // For a cluster that has shrunk, Ceph would keep the old number of standbys and warn forever.
-  TRY(auto set, ceph_text(context, {"fs", "set", name, "standby_count_wanted",
-                                    std::to_string(int_of(params, "standbys", 0))}));
-  (void)out, (void)set;
-  return wait_for_storage(context, int_of(params, "deadline_seconds", 180),
-                          [&] { return fs_lacking(context, params, true); });
+  TRY_(ceph_text(context, {"fs", "set", name, "standby_count_wanted", std::to_string(want.standbys)}));
+  return wait_for_storage(context, want.deadline_seconds, [&] { return fs_lacking(context, want); });
 }
 
 // ---- members ----
+
+struct WantedMembers {
+  std::vector<StorageMember> members;
+  int64_t declared = 0, deadline_seconds = 300;
+};
+MUSTER_PARAMETERS(WantedMembers, required(members, "[{name}]"),
+                  required(declared, "total number of declared members"),
+                  optional(deadline_seconds, "how long to wait for the cluster to become healthy"))
 
 // `whole`: all declared nodes are members, so no problem at all is accepted. Otherwise only problems of these
 // members count.
@@ -206,9 +214,9 @@ Result<std::string> unhealthy(StepContext& context, bool whole) {
   return ceph_wrong(health, whole);
 }
 
-Result<std::string> members_lacking(StepContext& context, const Json& params) {
+Result<std::string> members_lacking(StepContext& context, const WantedMembers& want) {
   TRY(const auto osds, ceph_osds(context));
-  const auto members = names_of(params, "members");
+  const auto members = names_of(want.members);
   Diff diff;
   for (const auto& member : members) {
     size_t own = 0;
@@ -220,15 +228,14 @@ Result<std::string> members_lacking(StepContext& context, const Json& params) {
     }
     if (own == 0) diff.add(member + " has no OSD in the CRUSH map");
   }
-  TRY(const std::string bad,
-      unhealthy(context, static_cast<int64_t>(members.size()) == int_of(params, "declared", 0)));
+  TRY(const std::string bad, unhealthy(context, static_cast<int64_t>(members.size()) == want.declared));
   if (!bad.empty()) diff.add(bad);
   return diff.result().diff;
 }
 
-Result<CheckResult> check_ceph_members(StepContext& context, const Json& params) {
-  const Status there = wait_for_storage(context, int_of(params, "deadline_seconds", 300),
-                                        [&] { return members_lacking(context, params); });
+Result<CheckResult> check_ceph_members(StepContext& context, const WantedMembers& want) {
+  const Status there =
+      wait_for_storage(context, want.deadline_seconds, [&] { return members_lacking(context, want); });
   if (there.ok()) return holds();
   return there.error().code == Code::cancelled ? Result<CheckResult>(there.error())
                                                : differs(there.error().message);
@@ -236,14 +243,22 @@ Result<CheckResult> check_ceph_members(StepContext& context, const Json& params)
 
 // ---- removal of nodes that are no longer declared ----
 
+struct Declared {
+  std::vector<StorageMember> members, mons;
+  int64_t deadline_seconds = 600;
+};
+MUSTER_PARAMETERS(Declared, required(members, "[{name}] of all declared members"),
+                  required(mons, "[{name}] of all declared monitors"),
+                  optional(deadline_seconds, "how long to wait for the OSDs' data to be copied"))
+
 struct Left {
   std::vector<std::string> mons;
   std::map<std::string, std::vector<CephOsd>> hosts;
   std::set<std::string> quorum;
 };
 
-Result<Left> left_behind(StepContext& context, const Json& params) {
-  const auto members = names_of(params, "members"), mons = names_of(params, "mons");
+Result<Left> left_behind(StepContext& context, const Declared& want) {
+  const auto members = names_of(want.members), mons = names_of(want.mons);
   TRY(const Json quorum, ceph_json(context, {"quorum_status"}));
   TRY(const auto osds, ceph_osds(context));
   Left out;
@@ -259,8 +274,8 @@ Result<Left> left_behind(StepContext& context, const Json& params) {
   return out;
 }
 
-Result<CheckResult> check_left(StepContext& context, const Json& params) {
-  TRY(const Left left, left_behind(context, params));
+Result<CheckResult> check_left(StepContext& context, const Declared& want) {
+  TRY(const Left left, left_behind(context, want));
   Diff diff;
   for (const auto& mon : left.mons) diff.add("monitor " + mon + " is not declared");
   for (const auto& [host, osds] : left.hosts)
@@ -274,7 +289,7 @@ std::vector<int64_t> ids_of(const std::vector<CephOsd>& osds) {
   return out;
 }
 
-Status purge(StepContext& context, const Json& params, const std::string& host,
+Status purge(StepContext& context, int64_t seconds, const std::string& host,
              const std::vector<CephOsd>& osds) {
   for (const auto& osd : osds)
     if (osd.up)
@@ -284,56 +299,56 @@ Status purge(StepContext& context, const Json& params, const std::string& host,
                       osd.id, host));
   const auto ids = ids_of(osds);
   TRY_(tell(context, "out", ids));
-  TRY_(wait_for_storage(context, int_of(params, "deadline_seconds", 600),
-                        [&] { return ceph_objection(context, "safe-to-destroy", ids); }));
+  TRY_(wait_for_storage(context, seconds, [&] { return ceph_objection(context, "safe-to-destroy", ids); }));
   for (const int64_t id : ids) {
     say(context, fmt::format("removing osd.{} of {}", id, host));
-    TRY(auto out, ceph_text(context, {"osd", "purge", std::to_string(id), "--yes-i-really-mean-it"}));
-    (void)out;
+    TRY_(ceph_text(context, {"osd", "purge", std::to_string(id), "--yes-i-really-mean-it"}));
   }
-  TRY(auto out, ceph_text(context, {"osd", "crush", "rm", host}));
-  (void)out;
+  TRY_(ceph_text(context, {"osd", "crush", "rm", host}));
   return Ok{};
 }
 
-Status apply_left(StepContext& context, const Json& params) {
-  TRY(const Left left, left_behind(context, params));
+Status apply_left(StepContext& context, const Declared& want) {
+  TRY(const Left left, left_behind(context, want));
   // Waits for the declared monitors first: with fewer voters, one more failure would stop everything.
-  for (const auto& mon : names_of(params, "mons"))
+  for (const auto& mon : names_of(want.mons))
     if (!left.mons.empty() && !left.quorum.count(mon))
       return fail(Code::conflict, "monitor " + mon + " is not in the quorum yet");
-  for (const auto& mon : left.mons) {
-    TRY(auto out, ceph_text(context, {"mon", "remove", mon}));
-    (void)out;
-  }
-  for (const auto& [host, osds] : left.hosts) TRY_(purge(context, params, host, osds));
+  for (const auto& mon : left.mons) TRY_(ceph_text(context, {"mon", "remove", mon}));
+  for (const auto& [host, osds] : left.hosts) TRY_(purge(context, want.deadline_seconds, host, osds));
   return Ok{};
 }
 
 // ---- draining one node's disks, and putting them back into use ----
 
+enum class OsdState { out, in };
+constexpr Words<OsdState, 2> kOsdStates = {{{OsdState::out, "out"}, {OsdState::in, "in"}}};
+MUSTER_WORDS(OsdState, kOsdStates)
+
+struct WantedCephDrain {
+  std::string node;
+  OsdState state = OsdState::out;
+  int64_t copies = 2, deadline_seconds = 86400;
+};
+MUSTER_PARAMETERS(WantedCephDrain, required(node, "node name"), required(state, "out | in"),
+                  optional(copies, "number of copies in the file system"),
+                  optional(deadline_seconds, "how long to wait for the data to move"))
+
 struct CephVolume {
   std::vector<CephOsd> own, others;  // others: OSDs of other nodes that can take data
 };
 
-Result<CephVolume> volume(StepContext& context, const Json& params) {
+Result<CephVolume> volume(StepContext& context, const std::string& node) {
   TRY(const auto osds, ceph_osds(context));
   CephVolume out;
   for (const auto& osd : osds) {
-    if (osd.host == text_of(params, "node"))
+    if (osd.host == node)
       out.own.push_back(osd);
     else if (osd.up && osd.in && !osd.host.empty())
       out.others.push_back(osd);
   }
-  if (out.own.empty()) return fail(Code::not_found, "the monitors list no OSD of " + text_of(params, "node"));
+  if (out.own.empty()) return fail(Code::not_found, "the monitors list no OSD of " + node);
   return out;
-}
-
-Result<bool> leaves(const Json& params) {
-  const std::string state = text_of(params, "state");
-  if (state != "out" && state != "in")
-    return fail(Code::invalid, "ceph_drain: 'state' must be out or in, not '" + state + "'");
-  return state == "out";
 }
 
 // Drained means: safe to destroy, and no replica is missing anywhere.
@@ -349,9 +364,9 @@ Result<std::string> not_drained(StepContext& context, const std::vector<int64_t>
   return ceph_objection(context, "safe-to-destroy", ids);
 }
 
-Result<CheckResult> check_drain(StepContext& context, const Json& params) {
-  TRY(const bool out, leaves(params));
-  TRY(const CephVolume now, volume(context, params));
+Result<CheckResult> check_drain(StepContext& context, const WantedCephDrain& want) {
+  const bool out = want.state == OsdState::out;
+  TRY(const CephVolume now, volume(context, want.node));
   for (const auto& osd : now.own)
     if (osd.in == out || (!out && !osd.up))
       return differs(fmt::format("osd.{} is {}", osd.id, osd.in ? (osd.up ? "in" : "down") : "out"));
@@ -361,8 +376,7 @@ Result<CheckResult> check_drain(StepContext& context, const Json& params) {
 }
 
 // Checks, before any data moves, that there are enough other nodes with enough space.
-Status may_drain(StepContext& context, const Json& params, const CephVolume& now) {
-  const int64_t copies = int_of(params, "copies", 2);
+Status may_drain(StepContext& context, int64_t copies, const CephVolume& now) {
   std::set<std::string> hosts;
   for (const auto& osd : now.others) hosts.insert(osd.host);
   if (static_cast<int64_t>(hosts.size()) < copies)
@@ -375,17 +389,17 @@ Status may_drain(StepContext& context, const Json& params, const CephVolume& now
   return lacking.empty() ? Status(Ok{}) : Status(fail(Code::conflict, lacking));
 }
 
-Status apply_drain(StepContext& context, const Json& params) {
-  TRY(const bool out, leaves(params));
-  TRY(const CephVolume now, volume(context, params));
+Status apply_drain(StepContext& context, const WantedCephDrain& want) {
+  const bool out = want.state == OsdState::out;
+  TRY(const CephVolume now, volume(context, want.node));
   // Not checked once all OSDs are out: data is already moving, and an error in a step that continues after a
   // restart would not stop it.
   const bool begins = std::any_of(now.own.begin(), now.own.end(), [](const CephOsd& osd) { return osd.in; });
-  if (out && begins) TRY_(may_drain(context, params, now));
+  if (out && begins) TRY_(may_drain(context, want.copies, now));
   TRY_(tell(context, out ? "out" : "in", ids_of(now.own)));
   say(context, fmt::format("osd {}: {}", words(ids_of(now.own)), out ? "out" : "in"));
-  return wait_for_storage(context, int_of(params, "deadline_seconds", 86400), [&]() -> Result<std::string> {
-    TRY(const CheckResult left, check_drain(context, params));
+  return wait_for_storage(context, want.deadline_seconds, [&]() -> Result<std::string> {
+    TRY(const CheckResult left, check_drain(context, want));
     return left.diff;
   });
 }
@@ -393,64 +407,44 @@ Status apply_drain(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule ceph_fs_module() {
-  StepModule m;
-  m.name = "ceph_fs";
-  m.help =
-      "Creates a CephFS with one pool for data and one for metadata, each with the given number of copies, "
-      "and waits for an active metadata server.";
-  m.parameters = Json::array(
-      {parameter("name", "string", true, "name of the file system"),
-       parameter("copies", "int", false, "number of copies of all data", 2),
-       parameter("min_copies", "int", false, "minimum number of copies; with fewer, nothing is written", 1),
-       parameter("standbys", "int", false, "number of standby metadata servers", 0),
-       parameter("deadline_seconds", "int", false, "how long to wait for an active metadata server", 180)});
-  m.check = check_fs;
-  m.apply = apply_fs;
-  return m;
+  return step_module<WantedFs>({
+      .name = "ceph_fs",
+      .help = "Creates a CephFS with one pool for data and one for metadata, each with the given number of "
+              "copies, and waits for an active metadata server.",
+      .check = check_fs,
+      .apply = apply_fs,
+  });
 }
 
 StepModule ceph_members_module() {
-  StepModule m;
-  m.name = "ceph_members";
-  m.help =
-      "Tests that every member's OSDs are `up` and `in` and are under the root of the CRUSH map, and "
-      "that the cluster is healthy as far as these members are concerned. Changes nothing.";
-  m.parameters = Json::array({parameter("members", "list", true, "[{name}]"),
-                              parameter("declared", "int", true, "total number of declared members"),
-                              parameter("deadline_seconds", "int", false,
-                                        "how long to wait for the cluster to become healthy", 300)});
-  m.check = check_ceph_members;
-  return m;
+  return step_module<WantedMembers>({
+      .name = "ceph_members",
+      .help = "Tests that every member's OSDs are `up` and `in` and are under the root of the CRUSH map, and "
+              "that the cluster is healthy as far as these members are concerned. Changes nothing.",
+      .check = check_ceph_members,
+  });
 }
 
 StepModule ceph_left_module() {
-  StepModule m;
-  m.name = "ceph_left";
-  m.help =
-      "Removes monitors that are no longer declared from the cluster, and the OSDs of undeclared nodes once "
-      "they are down and no data would be lost.";
-  m.parameters = Json::array(
-      {parameter("members", "list", true, "[{name}] of all declared members"),
-       parameter("mons", "list", true, "[{name}] of all declared monitors"),
-       parameter("deadline_seconds", "int", false, "how long to wait for the OSDs' data to be copied", 600)});
-  m.check = check_left;
-  m.apply = apply_left;
-  return m;
+  return step_module<Declared>({
+      .name = "ceph_left",
+      .help =
+          "Removes monitors that are no longer declared from the cluster, and the OSDs of undeclared nodes "
+          "once they are down and no data would be lost.",
+      .check = check_left,
+      .apply = apply_left,
+  });
 }
 
 StepModule ceph_drain_module() {
-  StepModule m;
-  m.name = "ceph_drain";
-  m.help =
-      "Drains a node's OSDs until every copy is on other nodes and the OSDs are safe to destroy, or puts "
-      "them back into use. Fails before any data moves if the other nodes are too few or too full.";
-  m.parameters = Json::array(
-      {parameter("node", "string", true, "node name"), parameter("state", "string", true, "out | in"),
-       parameter("copies", "int", false, "number of copies in the file system", 2),
-       parameter("deadline_seconds", "int", false, "how long to wait for the data to move", 86400)});
-  m.check = check_drain;
-  m.apply = apply_drain;
-  return m;
+  return step_module<WantedCephDrain>({
+      .name = "ceph_drain",
+      .help =
+          "Drains a node's OSDs until every copy is on other nodes and the OSDs are safe to destroy, or puts "
+          "them back into use. Fails before any data moves if the other nodes are too few or too full.",
+      .check = check_drain,
+      .apply = apply_drain,
+  });
 }
 
 }  // namespace muster::steps

@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "agent/steps/stack_modules.h"
 
 namespace muster::steps {
 namespace {
+
+struct WantedDaemons {
+  std::string name;
+};
+MUSTER_PARAMETERS(WantedDaemons, required(name, "name of the node"))
 
 struct Daemon {
   const char* kind;
@@ -28,26 +31,25 @@ std::vector<Part> daemon_parts(const Daemon& daemon, const std::string& name, co
           service_part(fmt::format("ceph-{}@{}", daemon.kind, name), {keyring})};
 }
 
-Result<CheckResult> check_daemons(StepContext& context, const Json& params) {
-  const std::string name = text_of(params, "name");
+Result<CheckResult> check_daemons(StepContext& context, const WantedDaemons& want) {
   Diff diff;
   for (const auto& daemon : daemons()) {
-    const auto key = ceph_key_of(context, fmt::format("{}.{}", daemon.kind, name));
+    const auto key = ceph_key_of(context, fmt::format("{}.{}", daemon.kind, want.name));
     if (!key.ok()) {
-      diff.add(fmt::format("{}.{} has no key", daemon.kind, name));
+      diff.add(fmt::format("{}.{} has no key", daemon.kind, want.name));
       continue;
     }
-    TRY(const CheckResult parts, check_parts(context, daemon_parts(daemon, name, *key)));
+    TRY(const CheckResult parts, check_parts(context, daemon_parts(daemon, want.name, *key)));
     if (parts.holds == Holds::no) diff.add(parts.diff);
   }
   return diff.result();
 }
 
-Status apply_daemons(StepContext& context, const Json& params) {
-  const std::string name = text_of(params, "name");
+Status apply_daemons(StepContext& context, const WantedDaemons& want) {
   for (const auto& daemon : daemons()) {
-    TRY(const std::string key, ceph_key_of(context, fmt::format("{}.{}", daemon.kind, name), daemon.caps));
-    TRY_(apply_parts(context, daemon_parts(daemon, name, key)));
+    TRY(const std::string key,
+        ceph_key_of(context, fmt::format("{}.{}", daemon.kind, want.name), daemon.caps));
+    TRY_(apply_parts(context, daemon_parts(daemon, want.name, key)));
   }
   return Ok{};
 }
@@ -55,15 +57,14 @@ Status apply_daemons(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule ceph_daemons_module() {
-  StepModule m;
-  m.name = "ceph_daemons";
-  m.help =
-      "Runs a manager and a metadata server, with their keys from the monitors. One of each is active in the "
-      "cluster; the others are on standby.";
-  m.parameters = Json::array({parameter("name", "string", true, "name of the node")});
-  m.check = check_daemons;
-  m.apply = apply_daemons;
-  return m;
+  return step_module<WantedDaemons>({
+      .name = "ceph_daemons",
+      .help =
+          "Runs a manager and a metadata server, with their keys from the monitors. One of each is active in "
+          "the cluster; the others are on standby.",
+      .check = check_daemons,
+      .apply = apply_daemons,
+  });
 }
 
 }  // namespace muster::steps

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "agent/steps/accounts.h"
 #include "agent/steps/disk/mounts.h"
 #include "agent/steps/stack_modules.h"
@@ -15,12 +13,17 @@ namespace {
 constexpr unsigned kOpen = 01777;  // mode of the file system's top folder: every user may create files there
 
 struct CephMount {
-  std::string source, target, unit;
+  std::string name, fsid, target;
+  int64_t deadline_seconds = 120;
+  std::string source, unit;
 };
-CephMount ceph_mount(const Json& params) {
-  const std::string name = text_of(params, "name");
-  return {fmt::format("muster@{}.{}=/", text_of(params, "fsid"), name), text_of(params, "target"),
-          "muster-ceph-" + name};
+MUSTER_PARAMETERS(CephMount, required(name, "name of the file system"), required(fsid, "fsid of the cluster"),
+                  required(target, "mount point"), optional(deadline_seconds, kCephDeadline))
+
+Status complete_ceph_mount(const StepContext&, CephMount& want) {
+  want.source = fmt::format("muster@{}.{}=/", want.fsid, want.name);
+  want.unit = "muster-ceph-" + want.name;
+  return Ok{};
 }
 
 std::string mount_problem(const Files& files, const CephMount& want) {
@@ -36,19 +39,17 @@ std::string mount_problem(const Files& files, const CephMount& want) {
 // The key is in a file, never an argument.
 std::vector<Part> mount_parts(const CephMount& want) {
   const std::string unit = fmt::format(
-      "{}[Unit]\nDescription=CephFS at {}\nWants=network-online.target\nAfter=network-online.target "
-      "ceph.target\n"
-      "StartLimitIntervalSec=0\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
-      "ExecStart=/usr/bin/mount -t ceph {} {} -o "
+      "{0}[Unit]\nDescription=CephFS at {2}\nWants=network-online.target\n"
+      "After=network-online.target ceph.target\nStartLimitIntervalSec=0\n\n"
+      "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/mount -t ceph {1} {2} -o "
       "secretfile=/etc/ceph/muster.secret,ms_mode=prefer-crc,noatime,nosuid,nodev\n"
-      "ExecStop=/usr/bin/umount "
-      "{}\nTimeoutStopSec=60\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
-      kCephHead, want.target, want.source, want.target, want.target);
+      "ExecStop=/usr/bin/umount {2}\nTimeoutStopSec=60\nRestart=on-failure\nRestartSec=5\n\n"
+      "[Install]\nWantedBy=multi-user.target\n",
+      kHead, want.source, want.target);
   return {file_part("/etc/systemd/system/" + want.unit + ".service", unit), service_part(want.unit, {})};
 }
 
-Result<CheckResult> check_mount(StepContext& context, const Json& params) {
-  const CephMount want = ceph_mount(params);
+Result<CheckResult> check_mount(StepContext& context, const CephMount& want) {
   TRY(const CheckResult parts, check_parts(context, mount_parts(want)));
   if (parts.holds == Holds::no) return parts;
   if (const std::string problem = mount_problem(context.files, want); !problem.empty())
@@ -58,13 +59,12 @@ Result<CheckResult> check_mount(StepContext& context, const Json& params) {
   return look(context.files, want.target).mode == kOpen ? holds() : differs(want.target + ": mode");
 }
 
-Status apply_mount(StepContext& context, const Json& params) {
-  const CephMount want = ceph_mount(params);
+Status apply_mount(StepContext& context, const CephMount& want) {
   const std::string problem = mount_problem(context.files, want);
   if (!problem.empty() && find_mount(context.files, want.target)) return fail(Code::conflict, problem);
   if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
   TRY_(apply_parts(context, mount_parts(want)));
-  TRY_(wait_for_storage(context, int_of(params, "deadline_seconds", 120),
+  TRY_(wait_for_storage(context, want.deadline_seconds,
                         [&]() -> Result<std::string> { return mount_problem(context.files, want); }));
   TRY_(set_flags(context, want.target, kSafeFlags));
   return set_permissions(context.files, want.target, kOpen, -1, -1);
@@ -73,17 +73,15 @@ Status apply_mount(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule ceph_mount_module() {
-  StepModule m;
-  m.name = "ceph_mount";
-  m.help =
-      "Mounts CephFS with the kernel client, now and at every boot, and checks the mount in the kernel's "
-      "mount table. Requires Ceph 17 or later.";
-  m.parameters = Json::array({parameter("name", "string", true, "name of the file system"),
-                              parameter("fsid", "string", true, "fsid of the cluster"),
-                              parameter("target", "string", true, "mount point"), ceph_deadline(120)});
-  m.check = check_mount;
-  m.apply = apply_mount;
-  return m;
+  return step_module<CephMount>({
+      .name = "ceph_mount",
+      .help =
+          "Mounts CephFS with the kernel client, now and at every boot, and checks the mount in the kernel's "
+          "mount table. Requires Ceph 17 or later.",
+      .check = check_mount,
+      .apply = apply_mount,
+      .complete = complete_ceph_mount,
+  });
 }
 
 }  // namespace muster::steps

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "agent/steps/files/file_modules.h"
+#include "base/json_at.h"
 
 namespace muster::steps {
 
@@ -20,8 +21,7 @@ Part ceph_keyring(const std::string& path, const std::string& who, const std::st
            {"content", fmt::format("[{}]\n\tkey = {}\n", who, key)}}};
 }
 Status give_to_ceph(StepContext& context, const std::string& path) {
-  TRY(auto out, run_tool(context, {"chown", "-R", "ceph:ceph", path}));
-  (void)out;
+  TRY_(run_tool(context, {"chown", "-R", "ceph:ceph", path}));
   return Ok{};
 }
 
@@ -34,17 +34,12 @@ Result<std::string> ceph_key_of(StepContext& context, const std::string& who,
   return key;
 }
 
-Json ceph_deadline(int seconds) {
-  return parameter("deadline_seconds", "int", false, "how long to wait for the change to take effect",
-                   seconds);
-}
-
-Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Json& params) {
-  TRY(const auto wanted, wanted_disks(params));
-  TRY(const auto disks, resolve_disks(context.files, wanted));
+Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Json& disks) {
+  TRY(const auto wanted, wanted_disks({{"disks", disks}}));
+  TRY(const auto found, resolve_disks(context.files, wanted));
   std::vector<CephStore> out;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    out.push_back({wanted[i], text_of(params["disks"][i], "uuid"), device_path(disks[i].name), disks[i]});
+    out.push_back({wanted[i], text_at(disks[i], "uuid"), device_path(found[i].name), found[i]});
     if (out.back().uuid.empty())
       return fail(Code::invalid, "ceph_osds: disk " + wanted[i].serial + " has no `uuid`");
   }

@@ -13,7 +13,8 @@
 namespace muster::steps {
 
 inline constexpr const char* kCephUser = "ceph";  // and its group
-inline constexpr const char* kCephHead = "# Written by muster.\n";
+// Help of the parameter `deadline_seconds`.
+inline constexpr const char* kCephDeadline = "how long to wait for the change to take effect";
 
 Part ceph_folder(const std::string& path);
 Part ceph_keyring(const std::string& path, const std::string& who, const std::string& key);
@@ -21,8 +22,6 @@ Status give_to_ceph(StepContext& context, const std::string& path);
 // Returns the key of `who` from the monitors, which create a missing key if `caps` are given.
 Result<std::string> ceph_key_of(StepContext& context, const std::string& who,
                                 const std::vector<std::string>& caps = {});
-// The parameter `deadline_seconds` of a module.
-Json ceph_deadline(int seconds);
 
 struct CephStore {
   WantedDisk wanted;
@@ -30,8 +29,8 @@ struct CephStore {
   DiskFacts disk;
 };
 
-// Returns the OSDs in the parameters of `ceph_osds`, each with its current disk.
-Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Json& params);
+// Returns the OSDs of the parameter `disks` of `ceph_osds`, each with its current disk.
+Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Json& disks);
 Result<DiskContent> ceph_content_of(const StepContext& context, const CephStore& store);
 // True if the disk contains exactly this OSD.
 bool is_ceph_store(const DiskContent& content, const CephStore& store);

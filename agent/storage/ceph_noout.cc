@@ -11,14 +11,18 @@
 namespace muster::steps {
 namespace {
 
-constexpr int kCopiesSeconds = 600;
+enum class Noout { set, unset };
+constexpr Words<Noout, 2> kNoout = {{{Noout::set, "set"}, {Noout::unset, "unset"}}};
+MUSTER_WORDS(Noout, kNoout)
 
-Result<bool> stays(const Json& params) {
-  const std::string state = text_of(params, "state");
-  if (state != "set" && state != "unset")
-    return fail(Code::invalid, "ceph_noout: 'state' must be set or unset, not '" + state + "'");
-  return state == "set";
-}
+struct WantedNoout {
+  std::string node;
+  Noout state = Noout::set;
+  int64_t deadline_seconds = 600;
+};
+MUSTER_PARAMETERS(WantedNoout, required(node, "node name in the CRUSH map"), required(state, "set | unset"),
+                  optional(deadline_seconds,
+                           "how long to wait until other nodes have copies of the node's data"))
 
 Result<bool> has_flag(StepContext& context, const std::string& node) {
   TRY(const Json dump, ceph_json(context, {"osd", "dump"}));
@@ -43,53 +47,44 @@ Result<std::string> needed(StepContext& context, const std::string& node) {
   return why.empty() ? why : fmt::format("the OSDs of {} cannot be stopped now: {}", node, why);
 }
 
-Result<CheckResult> check_noout(StepContext& context, const Json& params) {
-  TRY(const bool wanted, stays(params));
-  const std::string node = text_of(params, "node");
-  TRY(const bool now, has_flag(context, node));
-  if (now != wanted) return differs(node + (now ? " has the noout flag" : " does not have the noout flag"));
+Result<CheckResult> check_noout(StepContext& context, const WantedNoout& want) {
+  const bool wanted = want.state == Noout::set;
+  TRY(const bool now, has_flag(context, want.node));
+  if (now != wanted)
+    return differs(want.node + (now ? " has the noout flag" : " does not have the noout flag"));
   if (!wanted) return holds();
-  TRY(const std::string why, needed(context, node));
+  TRY(const std::string why, needed(context, want.node));
   return why.empty() ? holds() : differs(why);
 }
 
-Status apply_noout(StepContext& context, const Json& params) {
-  TRY(const bool wanted, stays(params));
+Status apply_noout(StepContext& context, const WantedNoout& want) {
+  const bool wanted = want.state == Noout::set;
   if (wanted)
-    TRY_(wait_for_storage(context, int_of(params, "deadline_seconds", kCopiesSeconds),
-                          [&] { return needed(context, text_of(params, "node")); }));
-  TRY(auto result,
-      ceph_text(context, {"osd", wanted ? "set-group" : "unset-group", "noout", text_of(params, "node")}));
-  (void)result;
+    TRY_(wait_for_storage(context, want.deadline_seconds, [&] { return needed(context, want.node); }));
+  TRY_(ceph_text(context, {"osd", wanted ? "set-group" : "unset-group", "noout", want.node}));
   return Ok{};
 }
 
-Status verify_noout(StepContext& context, const Json& params) {
-  TRY(const bool wanted, stays(params));
-  TRY(const bool now, has_flag(context, text_of(params, "node")));
-  if (now == wanted) return Ok{};
+Status verify_noout(StepContext& context, const WantedNoout& want) {
+  TRY(const bool now, has_flag(context, want.node));
+  if (now == (want.state == Noout::set)) return Ok{};
   return fail(Code::failed, now ? "the noout flag is still set" : "the noout flag is not set");
 }
 
 }  // namespace
 
 StepModule ceph_noout_module() {
-  StepModule m;
-  m.name = "ceph_noout";
-  m.help =
-      "Sets or clears the noout flag of a node. While the flag is set, the node's OSDs remain members even "
-      "when the node is down, and their data is not copied to other nodes. Data that only these OSDs have "
-      "cannot be read during that time, so the flag is set only once `ceph osd ok-to-stop` succeeds, and not "
-      "at all if that takes too long.";
-  m.parameters = Json::array(
-      {parameter("node", "string", true, "node name in the CRUSH map"),
-       parameter("state", "string", true, "set | unset"),
-       parameter("deadline_seconds", "int", false,
-                 "how long to wait until other nodes have copies of the node's data", kCopiesSeconds)});
-  m.check = check_noout;
-  m.apply = apply_noout;
-  m.verify = verify_noout;
-  return m;
+  return step_module<WantedNoout>({
+      .name = "ceph_noout",
+      .help =
+          "Sets or clears the noout flag of a node. While the flag is set, the node's OSDs remain members "
+          "even when the node is down, and their data is not copied to other nodes. Data that only these "
+          "OSDs have cannot be read during that time, so the flag is set only once `ceph osd ok-to-stop` "
+          "succeeds, and not at all if that takes too long.",
+      .check = check_noout,
+      .apply = apply_noout,
+      .verify = verify_noout,
+  });
 }
 
 }  // namespace muster::steps

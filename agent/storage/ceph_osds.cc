@@ -9,14 +9,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "agent/steps/disk/mounts.h"
 #include "agent/steps/stack_modules.h"
 #include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
+
+struct WantedOsds {
+  Json disks = Json::array();
+  int64_t deadline_seconds = 180;
+};
+MUSTER_PARAMETERS(WantedOsds,
+                  required(disks, "[{serial, wwid, model, size_bytes, content_hash, policy, uuid}]"),
+                  optional(deadline_seconds, kCephDeadline))
 
 enum class Found { foreign, begun, complete };
 struct OnDisk {
@@ -52,7 +58,7 @@ std::string lasting_name(const Files& files, const CephStore& store) {
 std::vector<Part> store_parts(int64_t id, const std::string& key) {
   // Device files belong to root again after every boot of the machine.
   const std::string unit = fmt::format(
-      "{}[Service]\nExecStartPre=/usr/bin/chown ceph:ceph /var/lib/ceph/osd/ceph-%i/block\n", kCephHead);
+      "{}[Service]\nExecStartPre=/usr/bin/chown ceph:ceph /var/lib/ceph/osd/ceph-%i/block\n", kHead);
   const std::string keyring = store_folder(id) + "/keyring";
   return {file_part("/etc/systemd/system/ceph-osd@.service.d/10-muster.conf", unit),
           ceph_keyring(keyring, fmt::format("osd.{}", id), key),
@@ -82,8 +88,8 @@ Result<CheckResult> check_store(StepContext& context, const CephStore& store) {
   return check_parts(context, store_parts(osd.id, key));
 }
 
-Result<CheckResult> check_osds(StepContext& context, const Json& params) {
-  TRY(const auto all, ceph_stores(context, params));
+Result<CheckResult> check_osds(StepContext& context, const WantedOsds& want) {
+  TRY(const auto all, ceph_stores(context, want.disks));
   Diff diff;
   for (const auto& store : all) {
     TRY(const CheckResult one, check_store(context, store));
@@ -102,8 +108,7 @@ Result<int64_t> enrol(StepContext& context, const CephStore& store, const std::s
   std::vector<std::string> args = {"osd", "new", store.uuid};
   if (!number.empty()) args.push_back(number);
   args.insert(args.end(), {"-i", "-"});
-  TRY(auto made, ceph_text(context, args, dump_json(Json{{"cephx_secret", key.substr(0, key.find('\n'))}})));
-  (void)made;
+  TRY_(ceph_text(context, args, dump_json(Json{{"cephx_secret", key.substr(0, key.find('\n'))}})));
   TRY(const CephOsd osd, registered(context, store));
   return osd.id;
 }
@@ -116,8 +121,7 @@ Status make_store(StepContext& context, const CephStore& store, int64_t id, cons
   mkfs.input = key;
   mkfs.deadline = 5 * kMinute;
   say(context, fmt::format("creating osd.{} on {}", id, store.device));
-  TRY(auto out, run_ok(context.process, mkfs));
-  (void)out;
+  TRY_(run_ok(context.process, mkfs));
   return Ok{};
 }
 
@@ -137,27 +141,24 @@ Status apply_store(StepContext& context, const CephStore& store, int64_t seconds
   const std::string folder = store_folder(id), block = folder + "/block";
   TRY_(apply_parts(context, {ceph_folder(folder)}));
   TRY_(context.files.symlink(lasting_name(context.files, store), block));
-  TRY(auto given, run_tool(context, {"chown", "ceph:ceph", store.device}));
+  TRY_(run_tool(context, {"chown", "ceph:ceph", store.device}));
   if (on.found != Found::complete) TRY_(make_store(context, store, id, key));
-  TRY(auto primed,
-      run_tool(context, {"ceph-bluestore-tool", "prime-osd-dir", "--dev", store.device, "--path", folder}));
+  TRY_(run_tool(context, {"ceph-bluestore-tool", "prime-osd-dir", "--dev", store.device, "--path", folder}));
   TRY_(give_to_ceph(context, folder));
-  (void)given, (void)primed;
   TRY_(apply_parts(context, store_parts(id, key)));
   TRY_(wait_for_storage(context, seconds, [&]() -> Result<std::string> {
     TRY(const CephOsd osd, registered(context, store));
     return osd.up ? std::string() : fmt::format("osd.{} is down", id);
   }));
-  TRY(auto in, ceph_text(context, {"osd", "in", std::to_string(id)}));
-  (void)in;
+  TRY_(ceph_text(context, {"osd", "in", std::to_string(id)}));
   return Ok{};
 }
 
-Status apply_osds(StepContext& context, const Json& params) {
-  TRY(const auto all, ceph_stores(context, params));
+Status apply_osds(StepContext& context, const WantedOsds& want) {
+  TRY(const auto all, ceph_stores(context, want.disks));
   for (const auto& store : all) {
     TRY(const CheckResult one, check_store(context, store));
-    if (one.holds == Holds::no) TRY_(apply_store(context, store, int_of(params, "deadline_seconds", 180)));
+    if (one.holds == Holds::no) TRY_(apply_store(context, store, want.deadline_seconds));
   }
   return Ok{};
 }
@@ -165,17 +166,14 @@ Status apply_osds(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule ceph_osds_module() {
-  StepModule m;
-  m.name = "ceph_osds";
-  m.help =
-      "Runs one OSD per disk. An OSD that muster created earlier is reused with its data; anything else "
-      "on a disk is replaced only if the approved plan says so.";
-  m.parameters = Json::array(
-      {parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy, uuid}]"),
-       ceph_deadline(180)});
-  m.check = check_osds;
-  m.apply = apply_osds;
-  return m;
+  return step_module<WantedOsds>({
+      .name = "ceph_osds",
+      .help =
+          "Runs one OSD per disk. An OSD that muster created earlier is reused with its data; anything else "
+          "on a disk is replaced only if the approved plan says so.",
+      .check = check_osds,
+      .apply = apply_osds,
+  });
 }
 
 }  // namespace muster::steps

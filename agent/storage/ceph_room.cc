@@ -1,4 +1,9 @@
-#include "agent/storage/ceph_room.h"
+// Estimates whether Ceph can drain OSDs onto the others: it moves no data onto an OSD that is fuller than its
+// backfillfull ratio (0.90 by default), so a move that needs more space never ends.
+//
+// The estimate follows Ceph's placement rules: data is placed by weight, and no host has two replicas of the
+// same data. If in doubt, the answer is no.
+#include "agent/storage/ceph.h"
 
 #include <fmt/format.h>
 

@@ -21,10 +21,17 @@ constexpr DurationMs kServerAnswer = 10 * kSecond;  // timeout of one query to t
 constexpr int kAnswers = 6;                         // queries before the server counts as gone
 constexpr DurationMs kReadWrite = 20 * kSecond;     // timeout to write or read a few bytes
 
-struct Wanted {
-  std::string name, fstype, source, server, target, options, unit;
+struct ExternalMount {
+  std::string name, fstype, source, server, target, options;
   bool writable = false;
+  std::string unit;
 };
+MUSTER_PARAMETERS(ExternalMount, required(name, "name of the storage"),
+                  required(fstype, "nfs4 | ceph | lustre"),
+                  required(source, "source, as the kernel shows it when mounted"),
+                  required(server, "server name to show in error messages"), required(target, "mount point"),
+                  optional(options, "mount options besides hard, noatime, nosuid, nodev"),
+                  optional(writable, "true: test the storage by writing to it"))
 
 // True if no character has a special meaning in unit files; the spec does not allow such characters either.
 bool is_plain(const std::string& text) {
@@ -52,30 +59,21 @@ std::string all_options(const std::string& fstype, const std::string& declared) 
   return join(out, ",");
 }
 
-Result<Wanted> wanted_external(const Json& params) {
-  Wanted out{text_of(params, "name"),
-             text_of(params, "fstype"),
-             text_of(params, "source"),
-             text_of(params, "server"),
-             text_of(params, "target"),
-             "",
-             "",
-             bool_of(params, "writable", false)};
-  if (out.fstype != "nfs4" && out.fstype != "ceph" && out.fstype != "lustre")
-    return fail(Code::invalid, "external_mount: '" + out.fstype + "' is not one of nfs4, ceph, lustre");
-  if (out.name.empty() || out.name.find_first_of("/ .%") != std::string::npos)
-    return fail(Code::invalid, "external_mount: '" + out.name + "' is not a valid name");
-  if (out.target.size() < 2 || out.target[0] != '/' || out.target.back() == '/')
+Status complete_external(const StepContext&, ExternalMount& want) {
+  if (want.fstype != "nfs4" && want.fstype != "ceph" && want.fstype != "lustre")
+    return fail(Code::invalid, "external_mount: '" + want.fstype + "' is not one of nfs4, ceph, lustre");
+  if (want.name.empty() || want.name.find_first_of("/ .%") != std::string::npos)
+    return fail(Code::invalid, "external_mount: '" + want.name + "' is not a valid name");
+  if (want.target.size() < 2 || want.target[0] != '/' || want.target.back() == '/')
     return fail(Code::invalid, "external_mount: 'target' must be an absolute path");
-  const std::string declared = text_of(params, "options");
-  if (out.source.empty() || out.source[0] == '-' || !is_plain(out.source + out.target + declared))
+  if (want.source.empty() || want.source[0] == '-' || !is_plain(want.source + want.target + want.options))
     return fail(Code::invalid, "external_mount: source, target and options must be plain words");
-  out.options = all_options(out.fstype, declared);
-  out.unit = "muster-external-" + out.name;
-  return out;
+  want.options = all_options(want.fstype, want.options);
+  want.unit = "muster-external-" + want.name;
+  return Ok{};
 }
 
-std::string mount_problem(const Files& files, const Wanted& want) {
+std::string mount_problem(const Files& files, const ExternalMount& want) {
   const auto entry = find_mount(files, want.target);
   if (!entry) return want.target + " is not mounted";
   if (entry->fs == want.fstype && entry->source == want.source) return "";
@@ -84,7 +82,7 @@ std::string mount_problem(const Files& files, const Wanted& want) {
 }
 
 // Returns the part of its client that is missing on this node; "" if none is.
-std::string lacks_client(const Files& files, const Wanted& want) {
+std::string lacks_client(const Files& files, const ExternalMount& want) {
   if (want.fstype == "lustre") {
     const std::string kernel = files.read_line("/proc/sys/kernel/osrelease");
     const auto known = files.read("/proc/filesystems"),
@@ -105,9 +103,9 @@ std::string lacks_client(const Files& files, const Wanted& want) {
   return fmt::format("{} is not installed on this node (package {})", helper, package);
 }
 
-std::string unit_file(const Wanted& want) { return "/etc/systemd/system/" + want.unit + ".service"; }
+std::string unit_file(const ExternalMount& want) { return "/etc/systemd/system/" + want.unit + ".service"; }
 
-Part unit_part(const Wanted& want) {
+Part unit_part(const ExternalMount& want) {
   return file_part(
       unit_file(want),
       fmt::format("# Written by muster.\n[Unit]\nDescription=Storage of the site at {0}\n"
@@ -119,7 +117,7 @@ Part unit_part(const Wanted& want) {
                   want.target, want.fstype, want.options, want.source, kMountSeconds));
 }
 
-Result<bool> is_enabled(StepContext& context, const Wanted& want) {
+Result<bool> is_enabled(StepContext& context, const ExternalMount& want) {
   TRY(const std::string out, run_tool(context, {"systemctl", "show", "--no-pager",
                                                 "--property=Id,UnitFileState", want.unit + ".service"}));
   return out.find("UnitFileState=enabled") != std::string::npos;
@@ -131,7 +129,7 @@ std::string last_line(const std::string& text) {
 }
 
 // Returns "" if the server responds through the mount. Checked by a separate process, which can be killed.
-std::string no_answer(StepContext& context, const Wanted& want) {
+std::string no_answer(StepContext& context, const ExternalMount& want) {
   Command query;
   query.argv = {"stat", "--file-system", "--format=%T", want.target};
   query.deadline = kServerAnswer;
@@ -147,8 +145,7 @@ CheckResult as_declared() {
   return out;
 }
 
-Result<CheckResult> check_external(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted_external(params));
+Result<CheckResult> check_external(StepContext& context, const ExternalMount& want) {
   Diff diff;
   if (const std::string lacking = lacks_client(context.files, want); !lacking.empty()) diff.add(lacking);
   TRY(const CheckResult unit, check_parts(context, {unit_part(want)}));
@@ -163,7 +160,7 @@ Result<CheckResult> check_external(StepContext& context, const Json& params) {
 }
 
 // Returns why the unit's last attempt failed, as reported by mount.
-std::string mounts_words(StepContext& context, const Wanted& want) {
+std::string mounts_words(StepContext& context, const ExternalMount& want) {
   const auto out = run_tool(
       context, {"journalctl", "--no-pager", "--output=cat", "--lines=20", "--unit=" + want.unit + ".service"},
       kServerAnswer);
@@ -174,7 +171,7 @@ std::string mounts_words(StepContext& context, const Wanted& want) {
   return found;
 }
 
-Error not_mounted(StepContext& context, const Wanted& want, const std::string& problem) {
+Error not_mounted(StepContext& context, const ExternalMount& want, const std::string& problem) {
   const std::string words = mounts_words(context, want);
   return fail(Code::failed,
               fmt::format("{} ({}) could not be mounted at {}: {} {}. The mount is retried in the "
@@ -183,7 +180,7 @@ Error not_mounted(StepContext& context, const Wanted& want, const std::string& p
                           words.empty() ? "did not respond (" + problem + ")" : "(" + words + ")"));
 }
 
-Status mount_now(StepContext& context, const Wanted& want) {
+Status mount_now(StepContext& context, const ExternalMount& want) {
   // Files::exists() cannot hang here: nothing is mounted.
   if (!context.files.exists(want.target)) TRY_(context.files.make_directories(want.target, 0));
   say(context, fmt::format("mounting {} at {}", want.source, want.target));
@@ -196,8 +193,7 @@ Status mount_now(StepContext& context, const Wanted& want) {
   return not_mounted(context, want, out.ok() ? problem : out.error().message);
 }
 
-Status apply_external(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted_external(params));
+Status apply_external(StepContext& context, const ExternalMount& want) {
   if (const std::string lacking = lacks_client(context.files, want); !lacking.empty())
     return fail(Code::failed, fmt::format("{} ({}): {}", want.source, want.fstype, lacking));
   const bool there = find_mount(context.files, want.target).has_value();
@@ -209,14 +205,10 @@ Status apply_external(StepContext& context, const Json& params) {
   if (written.holds == Holds::no) {
     // An existing mount keeps its options: new ones apply at the next mount.
     TRY_(apply_parts(context, {unit}));
-    TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
-    (void)out;
+    TRY_(run_tool(context, {"systemctl", "daemon-reload"}));
   }
   TRY(const bool enabled, is_enabled(context, want));
-  if (!enabled) {
-    TRY(auto out, run_tool(context, {"systemctl", "enable", want.unit + ".service"}));
-    (void)out;
-  }
+  if (!enabled) TRY_(run_tool(context, {"systemctl", "enable", want.unit + ".service"}));
   if (!there) TRY_(mount_now(context, want));
   // To a server that has come back, TCP reconnects only at its next retransmission. After some time,
   // retransmissions are half a minute apart.
@@ -228,7 +220,7 @@ Status apply_external(StepContext& context, const Json& params) {
 }
 
 // Writes a few bytes as this node, reads them back and removes them.
-Status write_and_read(StepContext& context, const Wanted& want) {
+Status write_and_read(StepContext& context, const ExternalMount& want) {
   const std::string path = want.target + "/.muster-probe." + context.node,
                     text = fmt::format("written by {}\n", context.node);
   const auto run = [&](std::vector<std::string> argv, const std::string& input) -> Result<std::string> {
@@ -242,19 +234,17 @@ Status write_and_read(StepContext& context, const Wanted& want) {
         "{} is declared writable, but {} does not allow this node's root to write, read and remove {}",
         want.source, want.server, path));
   };
-  TRY(auto before, run({"rm", "-f", path}, ""));
-  TRY(auto written, run({"dd", "of=" + path, "conv=excl,fsync", "status=none"}, text));
+  TRY_(run({"rm", "-f", path}, ""));
+  TRY_(run({"dd", "of=" + path, "conv=excl,fsync", "status=none"}, text));
   const auto read = run({"cat", path}, "");
-  TRY(auto removed, run({"rm", "-f", path}, ""));
-  (void)before, (void)written, (void)removed;
+  TRY_(run({"rm", "-f", path}, ""));
   if (!read.ok()) return read.error();
   if (*read != text) return fail(Code::corrupt, fmt::format("{} does not read back as written", path));
   return Ok{};
 }
 
-Status verify(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted_external(params));
-  TRY(const CheckResult now, check_external(context, params));
+Status verify_external(StepContext& context, const ExternalMount& want) {
+  TRY(const CheckResult now, check_external(context, want));
   if (now.holds != Holds::yes) return fail(Code::failed, now.diff);
   return want.writable ? write_and_read(context, want) : Status(Ok{});
 }
@@ -262,24 +252,18 @@ Status verify(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule external_mount_module() {
-  StepModule m;
-  m.name = "external_mount";
-  m.help =
-      "Mounts a file system of the site, now and at every boot, and checks its type and source, and that its "
-      "server responds. The file system is never created or changed; if it is declared writable, a few bytes "
-      "are written, read and removed. A server that does not respond is an error within two minutes.";
-  m.parameters = Json::array(
-      {parameter("name", "string", true, "name of the storage"),
-       parameter("fstype", "string", true, "nfs4 | ceph | lustre"),
-       parameter("source", "string", true, "source, as the kernel shows it when mounted"),
-       parameter("server", "string", true, "server name to show in error messages"),
-       parameter("target", "string", true, "mount point"),
-       parameter("options", "string", false, "mount options besides hard, noatime, nosuid, nodev", ""),
-       parameter("writable", "bool", false, "true: test the storage by writing to it", false)});
-  m.check = check_external;
-  m.apply = apply_external;
-  m.verify = verify;
-  return m;
+  return step_module<ExternalMount>({
+      .name = "external_mount",
+      .help =
+          "Mounts a file system of the site, now and at every boot, and checks its type and source, and that "
+          "its server responds. The file system is never created or changed; if it is declared writable, a "
+          "few bytes are written, read and removed. A server that does not respond is an error within two "
+          "minutes.",
+      .check = check_external,
+      .apply = apply_external,
+      .verify = verify_external,
+      .complete = complete_external,
+  });
 }
 
 }  // namespace muster::steps

@@ -14,23 +14,36 @@
 #include <thread>
 
 #include "agent/storage/moosefs.h"
-#include "agent/steps/accounts.h"
 #include "agent/steps/disk/data_disks.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/steps/step_modules.h"
 #include "agent/storage/health.h"
 #include "agent/storage/metadata.h"
-#include "agent/storage/mfscli.h"
 
 namespace muster::steps {
+
+Result<std::string> mfscli(StepContext& context, const std::string& master,
+                           const std::vector<std::string>& what) {
+  std::vector<std::string> argv = {"mfscli", "-H", master, "-n", "-s", "|"};
+  argv.insert(argv.end(), what.begin(), what.end());
+  // mfscli is a Python program. On a host with heavily overcommitted cores it needed 45 s, and was once
+  // killed after 60 s.
+  return run_tool(context, std::move(argv), 5 * kMinute);
+}
+
 namespace {
 
 std::string mount_point(const std::string& serial) { return "/srv/mfs/" + plain_serial(serial); }
 
 // ---- disks ----
 
-Result<std::vector<Part>> disk_parts(const StepContext&, const Json& params) {
-  TRY(const auto disks, wanted_disks(params));
+struct BulkDisks {
+  Json disks = Json::array();
+};
+MUSTER_PARAMETERS(BulkDisks, required(disks, "[{serial, wwid, model, size_bytes, content_hash, policy}]"))
+
+Result<std::vector<Part>> disk_parts(const StepContext&, const BulkDisks& want) {
+  TRY(const auto disks, wanted_disks({{"disks", want.disks}}));
   std::vector<Part> out;
   std::map<std::string, std::string> labels;
   for (size_t i = 0; i < disks.size(); ++i) {
@@ -38,7 +51,7 @@ Result<std::vector<Part>> disk_parts(const StepContext&, const Json& params) {
     if (const auto [it, fresh] = labels.emplace(label, disks[i].serial); !fresh)
       return fail(Code::conflict,
                   fmt::format("disks {} and {} would get the same label", it->second, disks[i].serial));
-    const Json one = Json::array({params["disks"][i]});
+    const Json one = Json::array({want.disks[i]});
     out.push_back({filesystem_module(), {{"fs", "xfs"}, {"label", label}, {"disks", one}}});
     out.push_back({mount_module(),
                    {{"label", label},
@@ -53,12 +66,17 @@ Result<std::vector<Part>> disk_parts(const StepContext&, const Json& params) {
 
 // ---- daemons ----
 
-Result<std::vector<Part>> metalogger_parts(const StepContext& context, const Json& params) {
+struct WantedMetalogger {
+  std::string master;
+};
+MUSTER_PARAMETERS(WantedMetalogger, required(master, "address of the master"))
+
+Result<std::vector<Part>> metalogger_parts(const StepContext& context, const WantedMetalogger& want) {
   const std::string folder = moosefs_folder(context.files) + "/metalogger",
                     cfg = "/etc/mfs/mfsmetalogger.cfg";
   return std::vector<Part>{
       moosefs_own_folder(moosefs_folder(context.files)), moosefs_own_folder(folder),
-      file_part(cfg, moosefs_config(folder, "MASTER_HOST = " + text_of(params, "master") +
+      file_part(cfg, moosefs_config(folder, "MASTER_HOST = " + want.master +
                                                 "\nMETA_DOWNLOAD_FREQ = 1\n")),  // a whole image every hour
       service_part("moosefs-metalogger", {cfg})};
 }
@@ -67,16 +85,23 @@ constexpr const char* kDiskList = "/etc/mfs/mfshdd.cfg";
 
 // The master empties a disk that is marked with a star.
 std::string disk_list(const std::vector<WantedDisk>& disks, bool leaving) {
-  std::string out = kMooseFsHead;
+  std::string out = kHead;
   for (const auto& disk : disks) out += (leaving ? "*" : "") + mount_point(disk.serial) + "\n";
   return out;
 }
 
-Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Json& params) {
-  TRY(const auto disks, wanted_disks(params));
+struct WantedChunkserver {
+  std::string master;
+  Json disks = Json::array();
+};
+MUSTER_PARAMETERS(WantedChunkserver, required(master, "address of the master"),
+                  required(disks, "same list as in moosefs_disks"))
+
+Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const WantedChunkserver& want) {
+  TRY(const auto disks, wanted_disks({{"disks", want.disks}}));
   const std::string folder = moosefs_folder(context.files) + "/chunkserver",
                     cfg = "/etc/mfs/mfschunkserver.cfg", list = kDiskList;
-  std::string unit = std::string(kMooseFsHead) + "[Unit]\n";
+  std::string unit = std::string(kHead) + "[Unit]\n";
   for (const auto& disk : disks) {
     const std::string path = mount_point(disk.serial);
     unit += "RequiresMountsFor=" + path + "\nConditionPathIsMountPoint=" + path + "\n";
@@ -87,17 +112,26 @@ Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Js
       file_part(list, disk_list(disks, false)),
       file_part(cfg, moosefs_config(folder, "HDD_CONF_FILENAME = " + list +
                                                 "\nHDD_LEAVE_SPACE_DEFAULT = 256MiB\nMASTER_HOST = " +
-                                                text_of(params, "master") + "\n")),
+                                                want.master + "\n")),
       file_part("/etc/systemd/system/moosefs-chunkserver.service.d/10-muster.conf", unit),
       service_part("moosefs-chunkserver", {cfg, list})};
 }
 
 // ---- members ----
 
+struct WantedServers {
+  std::string master;
+  std::vector<StorageMember> members;
+  int64_t deadline_seconds = 60;
+};
+MUSTER_PARAMETERS(WantedServers, required(master, "address of the master"),
+                  required(members, "[{name, address}]"),
+                  optional(deadline_seconds, "how long to wait for the chunk servers to register"))
+
 // Returns what is missing according to the master; "" if every member's chunk server and all its disks are
 // healthy.
-Result<std::string> members_missing(StepContext& context, const Json& params) {
-  TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD"}));
+Result<std::string> members_missing(StepContext& context, const WantedServers& want) {
+  TRY(const std::string out, mfscli(context, want.master, {"-SCS", "-SHD"}));
   std::set<std::string> servers;
   // Address -> states of the bad disks there. A drained node's disks do not count.
   std::map<std::string, std::string> bad_disks;
@@ -108,23 +142,21 @@ Result<std::string> members_missing(StepContext& context, const Json& params) {
     if (fields.size() > 4 && fields[0] == "disks:" && fields[4] != "ok")
       bad_disks[fields[1].substr(0, fields[1].find(':'))] += " " + fields[4];
   }
-  const auto members = params.find("members");
-  if (members != params.end())
-    for (const auto& member : *members)
-      if (const auto bad = bad_disks.find(text_of(member, "address")); bad != bad_disks.end())
-        diff.add("a disk of " + text_of(member, "name", bad->first) + " is" + bad->second);
-  if (members != params.end())
-    for (const auto& member : *members)
-      if (!servers.count(text_of(member, "address")))
-        diff.add(text_of(member, "name", text_of(member, "address")) + " has no chunk server");
+  const auto name_of = [](const StorageMember& member) {
+    return member.name.empty() ? member.address : member.name;
+  };
+  for (const auto& member : want.members)
+    if (const auto bad = bad_disks.find(member.address); bad != bad_disks.end())
+      diff.add("a disk of " + name_of(member) + " is" + bad->second);
+  for (const auto& member : want.members)
+    if (!servers.count(member.address)) diff.add(name_of(member) + " has no chunk server");
   return diff.result().diff;
 }
 
-Result<CheckResult> check_moosefs_members(StepContext& context, const Json& params) {
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+Result<CheckResult> check_moosefs_members(StepContext& context, const WantedServers& want) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(want.deadline_seconds);
   for (;;) {
-    TRY(const std::string missing, members_missing(context, params));
+    TRY(const std::string missing, members_missing(context, want));
     if (missing.empty()) return holds();
     if (is_cancelled(context)) return fail(Code::cancelled, missing);
     if (std::chrono::steady_clock::now() >= until) return differs(missing);
@@ -133,6 +165,16 @@ Result<CheckResult> check_moosefs_members(StepContext& context, const Json& para
 }
 
 // ---- drain ----
+
+struct WantedMooseFsDrain {
+  std::string master, address;
+  Json disks = Json::array();
+  int64_t copies = 2, deadline_seconds = 86400;
+};
+MUSTER_PARAMETERS(WantedMooseFsDrain, required(master, "address of the master"),
+                  required(address, "address of this node"), required(disks, "same list as in moosefs_disks"),
+                  optional(copies, "number of copies in the volume"),
+                  optional(deadline_seconds, "how long to wait for the data to move"))
 
 struct MoosefsVolume {
   int64_t others = 0, others_free = 0,
@@ -145,9 +187,9 @@ int64_t number(const std::string& text) { return std::strtoll(text.c_str(), null
 // Returns what keeps this node from leaving, according to the master. A disk is "ready" once the master has
 // checked, chunk by chunk, that enough copies are elsewhere; before that first check it reports no chunks at
 // all, so zero chunks prove nothing.
-Result<MoosefsVolume> look_at_volume(StepContext& context, const Json& params) {
-  TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD", "-SIN"}));
-  const std::string own = text_of(params, "address");
+Result<MoosefsVolume> look_at_volume(StepContext& context, const WantedMooseFsDrain& want) {
+  TRY(const std::string out, mfscli(context, want.master, {"-SCS", "-SHD", "-SIN"}));
+  const std::string& own = want.address;
   MoosefsVolume now;
   size_t disks = 0;
   for (const auto& line : lines_of(out)) {
@@ -162,36 +204,34 @@ Result<MoosefsVolume> look_at_volume(StepContext& context, const Json& params) {
   }
   TRY(const std::string chunks, moosefs_wrong(out));
   if (!chunks.empty()) now.lacking.add(chunks);
-  if (disks != params.at("disks").size())
+  if (disks != want.disks.size())
     now.lacking.add(fmt::format("the master lists {} of this node's disks", disks));
   return now;
 }
 
-Result<CheckResult> check_drained(StepContext& context, const Json& params) {
-  TRY(const auto disks, wanted_disks(params));
+Result<CheckResult> check_drained(StepContext& context, const WantedMooseFsDrain& want) {
+  TRY(const auto disks, wanted_disks({{"disks", want.disks}}));
   const auto list = context.files.read(kDiskList);
   if (!list.ok() || *list != disk_list(disks, true)) return differs("this node's disks are in use");
-  TRY(const MoosefsVolume now, look_at_volume(context, params));
+  TRY(const MoosefsVolume now, look_at_volume(context, want));
   return now.lacking.result();
 }
 
-Status apply_drained(StepContext& context, const Json& params) {
-  TRY(const auto disks, wanted_disks(params));
-  TRY(const MoosefsVolume before, look_at_volume(context, params));
-  const int64_t copies = int_of(params, "copies", 2);
-  if (before.others < copies)
+Status apply_drained(StepContext& context, const WantedMooseFsDrain& want) {
+  TRY(const auto disks, wanted_disks({{"disks", want.disks}}));
+  TRY(const MoosefsVolume before, look_at_volume(context, want));
+  if (before.others < want.copies)
     return fail(Code::conflict,
                 fmt::format("{} copies require as many other chunk servers, but only {} are connected",
-                            copies, before.others));
+                            want.copies, before.others));
   if (before.others_free < before.own_used)
     return fail(Code::conflict,
                 fmt::format("{} bytes do not fit on the other chunk servers, which have {} bytes free",
                             before.own_used, before.others_free));
   TRY_(context.files.write(kDiskList, disk_list(disks, true)));
-  TRY(auto result, run_tool(context, {"systemctl", "reload", "moosefs-chunkserver.service"}));
-  (void)result;
-  return wait_for_storage(context, int_of(params, "deadline_seconds", 86400), [&]() -> Result<std::string> {
-    TRY(const CheckResult left, check_drained(context, params));
+  TRY_(run_tool(context, {"systemctl", "reload", "moosefs-chunkserver.service"}));
+  return wait_for_storage(context, want.deadline_seconds, [&]() -> Result<std::string> {
+    TRY(const CheckResult left, check_drained(context, want));
     return left.diff;
   });
 }
@@ -199,59 +239,53 @@ Status apply_drained(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule moosefs_disks_module() {
-  return made_of(
-      "moosefs_disks",
-      "Creates one XFS file system per bulk disk, mounted at /srv/mfs/SERIAL. A disk that already has "
-      "muster's label is kept with its chunks.",
-      Json::array(
-          {parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")}),
-      disk_parts);
+  return step_module<BulkDisks>({
+      .name = "moosefs_disks",
+      .help =
+          "Creates one XFS file system per bulk disk, mounted at /srv/mfs/SERIAL. A disk that already has "
+          "muster's label is kept with its chunks.",
+      .check = check_made<disk_parts>,
+      .apply = apply_made<disk_parts>,
+  });
 }
 
 StepModule moosefs_metalogger_module() {
-  return made_of(
-      "moosefs_metalogger", "Runs a metadata logger, which keeps a continuous copy of the master's metadata.",
-      Json::array({parameter("master", "string", true, "address of the master")}), metalogger_parts);
+  return step_module<WantedMetalogger>({
+      .name = "moosefs_metalogger",
+      .help = "Runs a metadata logger, which keeps a continuous copy of the master's metadata.",
+      .check = check_made<metalogger_parts>,
+      .apply = apply_made<metalogger_parts>,
+  });
 }
 
 StepModule moosefs_chunkserver_module() {
-  return made_of("moosefs_chunkserver",
-                 "Runs this node's chunk server, which does not start unless all its disks are mounted.",
-                 Json::array({parameter("master", "string", true, "address of the master"),
-                              parameter("disks", "list", true, "same list as in moosefs_disks")}),
-                 chunkserver_parts);
+  return step_module<WantedChunkserver>({
+      .name = "moosefs_chunkserver",
+      .help = "Runs this node's chunk server, which does not start unless all its disks are mounted.",
+      .check = check_made<chunkserver_parts>,
+      .apply = apply_made<chunkserver_parts>,
+  });
 }
 
 StepModule moosefs_members_module() {
-  StepModule m;
-  m.name = "moosefs_members";
-  m.help =
-      "Tests that every member's chunk server is connected to the master and that all disks of these "
-      "servers are healthy. Changes nothing.";
-  m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
-                              parameter("members", "list", true, "[{name, address}]"),
-                              parameter("deadline_seconds", "int", false,
-                                        "how long to wait for the chunk servers to register", 60)});
-  m.check = check_moosefs_members;
-  return m;
+  return step_module<WantedServers>({
+      .name = "moosefs_members",
+      .help = "Tests that every member's chunk server is connected to the master and that all disks of these "
+              "servers are healthy. Changes nothing.",
+      .check = check_moosefs_members,
+  });
 }
 
 StepModule moosefs_drain_module() {
-  StepModule m;
-  m.name = "moosefs_drain";
-  m.help =
-      "Moves all data off this node's disks, and waits until the master reports that every disk can be "
-      "removed and no chunk of the volume lacks a copy. Fails before any data moves if there are too few "
-      "other nodes or they are too full.";
-  m.parameters = Json::array(
-      {parameter("master", "string", true, "address of the master"),
-       parameter("address", "string", true, "address of this node"),
-       parameter("disks", "list", true, "same list as in moosefs_disks"),
-       parameter("copies", "int", false, "number of copies in the volume", 2),
-       parameter("deadline_seconds", "int", false, "how long to wait for the data to move", 86400)});
-  m.check = check_drained;
-  m.apply = apply_drained;
-  return m;
+  return step_module<WantedMooseFsDrain>({
+      .name = "moosefs_drain",
+      .help =
+          "Moves all data off this node's disks, and waits until the master reports that every disk can be "
+          "removed and no chunk of the volume lacks a copy. Fails before any data moves if there are too few "
+          "other nodes or they are too full.",
+      .check = check_drained,
+      .apply = apply_drained,
+  });
 }
 
 }  // namespace muster::steps

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 #include "agent/steps/files/file_modules.h"
 #include "agent/storage/parts.h"
@@ -11,7 +12,6 @@
 namespace muster::steps {
 
 inline constexpr const char* kMooseFsUser = "mfs";
-inline constexpr const char* kMooseFsHead = "# Written by muster.\n";
 
 // Returns a serial number with only characters that are safe in a path.
 inline std::string plain_serial(const std::string& serial) {
@@ -31,8 +31,13 @@ inline Part moosefs_own_folder(const std::string& path) {
 }
 // Returns a daemon's settings. It runs as `mfs`; Debian's default is root.
 inline std::string moosefs_config(const std::string& folder, const std::string& rest) {
-  return fmt::format("{}WORKING_USER = {}\nWORKING_GROUP = {}\nDATA_PATH = {}\n{}", kMooseFsHead,
-                     kMooseFsUser, kMooseFsUser, folder, rest);
+  return fmt::format("{}WORKING_USER = {}\nWORKING_GROUP = {}\nDATA_PATH = {}\n{}", kHead, kMooseFsUser,
+                     kMooseFsUser, folder, rest);
 }
+
+// Returns the output of `mfscli` for `what` ("-SCS", "-SIN", "-CM1/..."), fields separated by '|'. An error
+// if the master does not answer.
+Result<std::string> mfscli(StepContext& context, const std::string& master,
+                           const std::vector<std::string>& what);
 
 }  // namespace muster::steps

@@ -8,7 +8,6 @@
 // (docs/decisions/0008-storage-metadata.md).
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <ctime>
 
 #include "agent/disk/disk_probe.h"
@@ -27,12 +26,42 @@ constexpr const char* kOnlyMaster = "/etc/mfs/muster-only-master";
 // A metadata logger that is connected to its master fetches a whole image every hour.
 constexpr int64_t kOldCopy = 2 * 3600;
 
+struct Metadata {
+  bool may_create = false;
+  Json disks = Json::array();
+  bool take_over = false, accept_old = false;
+  std::vector<std::string> other_masters;
+};
+MUSTER_PARAMETERS(
+    Metadata, required(may_create, "true: no data of this storage was found on any member's disk"),
+    required(disks, "same list as in moosefs_disks"),
+    optional(take_over, "true: this node is the declared server, so a copy of the metadata may be used"),
+    optional(accept_old, "true: also accept a copy that is older than two hours"),
+    optional(other_masters,
+             "names of the other nodes that had a master's metadata at last contact; if there are any, "
+             "`take_over` treats this node's own metadata as a copy, unless its master is running"))
+
+struct WantedMaster {
+  Metadata metadata;
+  std::string address;
+  std::vector<StorageClient> clients;
+  std::optional<std::vector<StorageClient>> members;
+};
+MUSTER_PARAMETERS(
+    WantedMaster, flat(metadata),
+    required(address, "address of this node, the only client whose root user is root in the file system"),
+    required(clients,
+             "other clients that may mount the file system, with root mapped to `nobody`: [{name, "
+             "address}]"),
+    optional(members,
+             "nodes that may be the master, same form as `clients`; each is checked for a running "
+             "master; default: the clients"))
+
 // Debian's example admits all clients. This file admits the nodes of the spec, one by one; root is root only
 // on the master's own node, which must set modes and copies, and the user `nobody` on all others.
-Result<std::string> export_lines(const Json& params) {
-  TRY(const auto self,
-      client_addresses(Json::array({{{"address", text_of(params, "address")}}}), "moosefs_master"));
-  TRY(const auto clients, client_addresses(params.value("clients", Json()), "moosefs_master"));
+Result<std::string> export_lines(const WantedMaster& want) {
+  TRY(const auto self, client_addresses({{want.address}}, "moosefs_master"));
+  TRY(const auto clients, client_addresses(want.clients, "moosefs_master"));
   std::string out = fmt::format("{} / rw,alldirs,admin,maproot=0:0\n", self[0]);
   for (const auto& client : clients)
     if (client != self[0]) out += fmt::format("{} / rw,alldirs,maproot={}:{}\n", client, kNobody, kNoGroup);
@@ -42,10 +71,9 @@ Result<std::string> export_lines(const Json& params) {
 // A separate program, because systemd must also run it at a boot without muster. A node that reaches none of
 // the others for a minute starts the master, which then serves only itself. Only members are checked: no
 // other node can be the master, and a client's service on that port must not keep the master from starting.
-Result<std::string> only_master(const Json& params) {
-  const char* whom = params.contains("members") ? "members" : "clients";
-  TRY(auto peers, client_addresses(params.value(whom, Json()), "moosefs_master"));
-  peers.erase(std::remove(peers.begin(), peers.end(), text_of(params, "address")), peers.end());
+Result<std::string> only_master(const WantedMaster& want) {
+  TRY(auto peers, client_addresses(want.members.value_or(want.clients), "moosefs_master"));
+  std::erase(peers, want.address);
   return fmt::format(
       "#!/bin/bash\n{}# Whether no other node of the storage is its master. Exit 1: one is, and this one "
       "must "
@@ -62,26 +90,26 @@ Result<std::string> only_master(const Json& params) {
       "  [[ -z $found ]] || exit 0\n"
       "  sleep 3\n"
       "done\n",
-      kMooseFsHead, fmt::join(peers, " "));
+      kHead, fmt::join(peers, " "));
 }
 
 // The last two parts keep the metadata logger off and run the master's service.
-Result<std::vector<Part>> master_parts(const StepContext& context, const Json& params) {
+Result<std::vector<Part>> master_parts(const StepContext& context, const WantedMaster& want) {
   const std::string folder = moosefs_folder(context.files) + "/master";
-  TRY(const std::string allowed, export_lines(params));
-  TRY(const std::string script, only_master(params));
+  TRY(const std::string allowed, export_lines(want));
+  TRY(const std::string script, only_master(want));
   const std::string cfg = kConfig, exports = "/etc/mfs/mfsexports.cfg";
   // -a: after a power cut the master replays its change logs by itself instead of waiting for an operator.
   const std::string unit = fmt::format(
       "{}[Unit]\nRequiresMountsFor={}\n[Service]\nExecCondition={}\nExecStart=\nExecStart="
       "/usr/sbin/mfsmaster -c {} -a -f start\nRestart=on-failure\nRestartSec=5\n",
-      kMooseFsHead, folder, kOnlyMaster, cfg);
+      kHead, folder, kOnlyMaster, cfg);
   const std::string drop_in = "/etc/systemd/system/moosefs-master.service.d/10-muster.conf";
   return std::vector<Part>{
       moosefs_own_folder(moosefs_folder(context.files)),
       moosefs_own_folder(folder),
-      file_part("/etc/mfs/mfstopology.cfg", kMooseFsHead),
-      file_part(exports, kMooseFsHead + allowed),
+      file_part("/etc/mfs/mfstopology.cfg", kHead),
+      file_part(exports, kHead + allowed),
       file_part(kOnlyMaster, script, "0755"),
       file_part(cfg, moosefs_config(
                          folder, "EXPORTS_FILENAME = " + exports +
@@ -96,15 +124,14 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
 }
 
 // Returns a sign that metadata existed on this node or elsewhere before; "" if there is none.
-Result<std::string> sign_of_data(StepContext& context, const Json& params) {
+Result<std::string> sign_of_data(StepContext& context, const Metadata& want) {
   const std::string all = moosefs_folder(context.files), copies = all + "/metalogger";
   for (const auto& name : context.files.list(copies))
     if (name.starts_with("metadata_ml") || name.starts_with("changelog_ml"))
       return copies + " contains a copy of the metadata";
   if (latest_moosefs_copy(context.files)) return all + " contains metadata from this node's time as master";
-  if (!params.value("may_create", false))
-    return std::string("some disks have the label of this storage's data");
-  TRY(const auto wanted, wanted_disks(params));
+  if (!want.may_create) return std::string("some disks have the label of this storage's data");
+  TRY(const auto wanted, wanted_disks({{"disks", want.disks}}));
   TRY(const auto disks, resolve_disks(context.files, wanted));
   for (size_t i = 0; i < disks.size(); ++i) {
     TRY(const auto device,
@@ -128,8 +155,8 @@ std::string age_of(int64_t written) {
   return minutes < 120 ? fmt::format("{} min", minutes) : fmt::format("{} h", minutes / 60);
 }
 
-bool young_enough(int64_t written, const Json& params) {
-  return std::time(nullptr) - written <= kOldCopy || params.value("accept_old", false);
+bool young_enough(int64_t written, const Metadata& want) {
+  return std::time(nullptr) - written <= kOldCopy || want.accept_old;
 }
 
 Result<bool> master_runs(StepContext& context) {
@@ -142,15 +169,11 @@ Result<bool> master_runs(StepContext& context) {
 // Accepts the node's own metadata. If a different node was master while this one was off, this node's
 // metadata is outdated, so the age limit of copies applies. Otherwise any age is accepted, because the whole
 // cluster was off; likewise if the master is running, because it checked the others when it started.
-Result<Origin> own_metadata(StepContext& context, const Json& params) {
-  const Json others = params.value("other_masters", Json::array());
+Result<Origin> own_metadata(StepContext& context, const Metadata& want) {
   const int64_t written = moosefs_metadata_written(context.files);
-  if (!params.value("take_over", false) || others.empty() || young_enough(written, params))
-    return Origin{true, {}};
+  if (!want.take_over || want.other_masters.empty() || young_enough(written, want)) return Origin{true, {}};
   TRY(const bool runs, master_runs(context));
   if (runs) return Origin{true, {}};
-  std::string names;
-  for (const auto& name : others) names += (names.empty() ? "" : ", ") + name.get<std::string>();
   return fail(
       Code::denied,
       fmt::format("the metadata in {}/master was last written {} ago, the master is not running, and "
@@ -158,16 +181,17 @@ Result<Origin> own_metadata(StepContext& context, const Json& params) {
                   "node with the later "
                   "metadata as the server (see docs/storage.md: another MooseFS master); to start with this "
                   "node's metadata, run `muster plan --force {}` and `muster approve`",
-                  moosefs_folder(context.files), age_of(written), names, context.node));
+                  moosefs_folder(context.files), age_of(written), join(want.other_masters, ", "),
+                  context.node));
 }
 
 // Returns an error if there is no usable source. Changes nothing: also called before the former master is
 // stopped.
-Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
-  if (has_moosefs_metadata(context.files)) return own_metadata(context, params);
+Result<Origin> origin_of_metadata(StepContext& context, const Metadata& want) {
+  if (has_moosefs_metadata(context.files)) return own_metadata(context, want);
   const std::string folder = moosefs_folder(context.files) + "/master";
-  if (auto copy = latest_moosefs_copy(context.files); copy && params.value("take_over", false)) {
-    if (young_enough(copy->written, params)) return Origin{false, std::move(copy)};
+  if (auto copy = latest_moosefs_copy(context.files); copy && want.take_over) {
+    if (young_enough(copy->written, want)) return Origin{false, std::move(copy)};
     return fail(
         Code::denied,
         fmt::format("the copy of the metadata in {} was last written {} ago (version {}): later changes "
@@ -175,7 +199,7 @@ Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
                     "MooseFS master); to use this copy, run `muster plan --force {}` and `muster approve`",
                     copy->folder, age_of(copy->written), copy->version, context.node));
   }
-  TRY(const std::string sign, sign_of_data(context, params));
+  TRY(const std::string sign, sign_of_data(context, want));
   if (sign.empty()) return Origin{};
   return fail(
       Code::denied,
@@ -187,10 +211,7 @@ Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
 }
 
 Status run_all(StepContext& context, const std::vector<std::vector<std::string>>& commands) {
-  for (const auto& argv : commands) {
-    TRY(auto out, run_tool(context, argv, 10 * kMinute));
-    (void)out;
-  }
+  for (const auto& argv : commands) TRY_(run_tool(context, argv, 10 * kMinute));
   return Ok{};
 }
 
@@ -256,13 +277,13 @@ Status no_other_master(StepContext& context) {
           out.out.empty() ? "a different master is running" : out.out.substr(0, out.out.find('\n'))));
 }
 
-Status apply_master(StepContext& context, const Json& params) {
-  TRY(auto parts, master_parts(context, params));
+Status apply_master(StepContext& context, const WantedMaster& want) {
+  TRY(auto parts, master_parts(context, want));
   const Part service = parts.back();
   parts.pop_back();
   const Part no_logger = parts.back();
   parts.pop_back();
-  TRY(const Origin origin, origin_of_metadata(context, params));
+  TRY(const Origin origin, origin_of_metadata(context, want.metadata));
   // Queried from systemd, because the service's own check also fails for a master with a different
   // configuration.
   TRY(const bool alive, master_runs(context));
@@ -285,16 +306,14 @@ Status apply_master(StepContext& context, const Json& params) {
   return apply_parts(context, {service});
 }
 
-Result<CheckResult> check_master(StepContext& context, const Json& params) {
-  TRY(const auto parts, master_parts(context, params));
-  TRY(const CheckResult all, check_parts(context, parts));
+Result<CheckResult> check_master(StepContext& context, const WantedMaster& want) {
+  TRY(const CheckResult all, check_made<master_parts>(context, want));
   if (all.holds == Holds::no || !moosefs_metadata_is_new(context.files)) return all;
   return differs("the master has not written an image of its metadata, so no copy of it can exist");
 }
 
-Result<CheckResult> check_heir(StepContext& context, const Json& params) {
-  TRY(const Origin origin, origin_of_metadata(context, params));
-  (void)origin;
+Result<CheckResult> check_heir(StepContext& context, const Metadata& want) {
+  TRY_(origin_of_metadata(context, want));
   return holds();
 }
 
@@ -319,52 +338,29 @@ Status apply_retired(StepContext& context, const Json&) {
   return run_all(context, {{"mv", "-T", moosefs_folder(context.files) + "/master", aside}});
 }
 
-Json metadata_parameters() {
-  return Json::array(
-      {parameter("may_create", "bool", true, "true: no data of this storage was found on any member's disk"),
-       parameter("disks", "list", true, "same list as in moosefs_disks"),
-       parameter("take_over", "bool", false,
-                 "true: this node is the declared server, so a copy of the metadata may be used", false),
-       parameter("accept_old", "bool", false, "true: also accept a copy that is older than two hours", false),
-       parameter("other_masters", "list", false,
-                 "names of the other nodes that had a master's metadata at last contact; if there are "
-                 "any, `take_over` treats this node's own metadata as a copy, unless its master is running",
-                 Json::array())});
-}
-
 }  // namespace
 
 StepModule moosefs_master_module() {
-  auto m = made_of(
-      "moosefs_master",
-      "Runs the metadata server. Its metadata is in /state/mfs and is kept if present; "
-      "otherwise, with `take_over`, the latest copy of a former master's metadata is used. An empty file "
-      "system is not created if a disk label or a copy shows that one existed, and the master "
-      "does not start while a different node runs one.",
-      metadata_parameters(), master_parts);
-  m.parameters.push_back(
-      parameter("address", "string", true,
-                "address of this node, the only client whose root user is root in the file system"));
-  m.parameters.push_back(parameter(
-      "clients", "list", true,
-      "other clients that may mount the file system, with root mapped to `nobody`: [{name, address}]"));
-  m.parameters.push_back(parameter("members", "list", false,
-                                   "nodes that may be the master, same form as `clients`; each is checked "
-                                   "for a running master; default: the clients"));
-  m.check = check_master;
-  m.apply = apply_master;
-  return m;
+  return step_module<WantedMaster>({
+      .name = "moosefs_master",
+      .help =
+          "Runs the metadata server. Its metadata is in /state/mfs and is kept if present; otherwise, with "
+          "`take_over`, the latest copy of a former master's metadata is used. An empty file system is not "
+          "created if a disk label or a copy shows that one existed, and the master does not start while a "
+          "different node runs one.",
+      .check = check_master,
+      .apply = apply_master,
+  });
 }
 
 StepModule moosefs_heir_module() {
-  StepModule m;
-  m.name = "moosefs_heir";
-  m.help =
-      "Tests that this node has the metadata, or a complete copy that is at most two hours old, or that "
-      "no metadata existed yet. Changes nothing; runs before the former master is stopped.";
-  m.parameters = metadata_parameters();
-  m.check = check_heir;
-  return m;
+  return step_module<Metadata>({
+      .name = "moosefs_heir",
+      .help =
+          "Tests that this node has the metadata, or a complete copy that is at most two hours old, or that "
+          "no metadata existed yet. Changes nothing; runs before the former master is stopped.",
+      .check = check_heir,
+  });
 }
 
 StepModule moosefs_retired_module() {

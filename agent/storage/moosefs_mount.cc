@@ -23,15 +23,28 @@ constexpr DurationMs kMasterAnswer = 20 * kSecond;  // timeout of one query to t
 constexpr int kStacked = 8;                         // maximum number of stacked mounts that are removed
 
 struct SharedMount {
-  std::string name, master, target, unit;
+  std::string name = "shared", master, target;
 };
+MUSTER_PARAMETERS(SharedMount, optional(name, "name of the storage"),
+                  required(master, "address of the master"), required(target, "mount point"))
 
-SharedMount shared_mount(const Json& params) {
-  SharedMount out{plain_serial(text_of(params, "name", "shared")), text_of(params, "master"),
-                  text_of(params, "target"), ""};
-  out.unit = "muster-mfs-" + out.name;
-  return out;
+struct WantedMount {
+  SharedMount mount;
+  int64_t deadline_seconds = 60;
+};
+MUSTER_PARAMETERS(WantedMount, flat(mount), optional(deadline_seconds, "how long to wait for the mount"))
+
+struct WantedPolicy {
+  SharedMount mount;
+  int64_t copies = 2, trash_seconds = 0;
+};
+MUSTER_PARAMETERS(WantedPolicy, flat(mount), optional(copies, "number of copies, 1 to 9"),
+                  optional(trash_seconds, "how long deleted files are kept"))
+
+std::string unit_name(const SharedMount& want) {
+  return "muster-mfs-" + plain_serial(want.name) + ".service";
 }
+std::string unit_path(const SharedMount& want) { return "/etc/systemd/system/" + unit_name(want); }
 
 // Compares type and source, which Debian's mfsmount 3 ("fuse", "mfs#10.20.0.11:9421") and later versions
 // ("fuse.mfs") show differently.
@@ -69,23 +82,22 @@ Answer query(StepContext& context, const SharedMount& want) {
 
 std::vector<Part> mount_parts(const SharedMount& want, bool restart = false) {
   const std::string unit = fmt::format(
-      "{}[Unit]\nDescription=MooseFS at {}\nWants=network-online.target\nAfter=network-online.target "
-      "moosefs-master.service\n"
-      "StartLimitIntervalSec=0\n\n[Service]\nType=simple\nTimeoutStopSec=20\nExecStart=/usr/bin/mfsmount {} "
-      "-H {} -P 9421 -f -o "
-      "nosuid,nodev\n"
-      "ExecStop=/usr/bin/umount "
-      "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
-      kMooseFsHead, want.target, want.target, want.master, want.target);
-  const std::string path = "/etc/systemd/system/" + want.unit + ".service";
+      "{0}[Unit]\nDescription=MooseFS at {1}\nWants=network-online.target\n"
+      "After=network-online.target moosefs-master.service\nStartLimitIntervalSec=0\n\n"
+      "[Service]\nType=simple\nTimeoutStopSec=20\n"
+      "ExecStart=/usr/bin/mfsmount {1} -H {2} -P 9421 -f -o nosuid,nodev\nExecStop=/usr/bin/umount {1}\n"
+      "Restart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
+      kHead, want.target, want.master);
+  const std::string path = unit_path(want);
   // While something is mounted, a new unit file does not restart the service: running jobs would lose the
   // file system. While nothing is mounted it does, so that a start does not go on trying a former master.
   return {file_part(path, unit),
-          service_part(want.unit, restart ? std::vector<std::string>{path} : std::vector<std::string>{})};
+          service_part("muster-mfs-" + plain_serial(want.name),
+                       restart ? std::vector<std::string>{path} : std::vector<std::string>{})};
 }
 
-Result<CheckResult> check_mounted(StepContext& context, const Json& params) {
-  const SharedMount want = shared_mount(params);
+Result<CheckResult> check_mounted(StepContext& context, const WantedMount& wanted) {
+  const SharedMount& want = wanted.mount;
   TRY(const CheckResult parts, check_parts(context, mount_parts(want)));
   if (parts.holds == Holds::no) return parts;
   std::string problem = mount_problem(context.files, want);
@@ -101,21 +113,18 @@ bool is_of_former_master(const Files& files, const SharedMount& want) {
   const std::string end = ":9421";
   return entry && entry->fs.starts_with("fuse") && entry->source.size() > end.size() &&
          entry->source.compare(entry->source.size() - end.size(), end.size(), end) == 0 &&
-         files.exists("/etc/systemd/system/" + want.unit + ".service");
+         files.exists(unit_path(want));
 }
 
 // Programs lose the files that they have open there, but their server is gone anyway. Mounts may be stacked.
 Status leave(StepContext& context, const SharedMount& want) {
   TRY_(apply_parts(context, {mount_parts(want).front()}));
-  for (const std::vector<std::string>& argv : {std::vector<std::string>{"systemctl", "daemon-reload"},
-                                               {"systemctl", "stop", want.unit + ".service"}}) {
-    TRY(auto out, run_tool(context, argv, 3 * kMinute));
-    (void)out;
+  for (const std::vector<std::string>& argv :
+       {std::vector<std::string>{"systemctl", "daemon-reload"}, {"systemctl", "stop", unit_name(want)}}) {
+    TRY_(run_tool(context, argv, 3 * kMinute));
   }
-  for (int i = 0; i < kStacked && find_mount(context.files, want.target); ++i) {
-    TRY(auto out, run_tool(context, {"umount", "--lazy", want.target}));
-    (void)out;
-  }
+  for (int i = 0; i < kStacked && find_mount(context.files, want.target); ++i)
+    TRY_(run_tool(context, {"umount", "--lazy", want.target}));
   return Ok{};
 }
 
@@ -128,13 +137,12 @@ Status make_room(StepContext& context, const SharedMount& want) {
   return leave(context, want);
 }
 
-Status apply_mounted(StepContext& context, const Json& params) {
-  const SharedMount want = shared_mount(params);
+Status apply_mounted(StepContext& context, const WantedMount& wanted) {
+  const SharedMount& want = wanted.mount;
   TRY_(make_room(context, want));
   if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
   TRY_(apply_parts(context, mount_parts(want, !find_mount(context.files, want.target))));
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(wanted.deadline_seconds);
   for (;;) {
     std::string still = mount_problem(context.files, want);
     if (still.empty()) still = query(context, want).problem;
@@ -162,70 +170,54 @@ Result<std::string> attribute(StepContext& context, const char* tool, const std:
   return value;
 }
 
-Result<CheckResult> check_policy(StepContext& context, const Json& params) {
-  const SharedMount want = shared_mount(params);
-  if (const auto problem = mount_problem(context.files, want); !problem.empty())
+Result<CheckResult> check_policy(StepContext& context, const WantedPolicy& want) {
+  const std::string& target = want.mount.target;
+  if (const auto problem = mount_problem(context.files, want.mount); !problem.empty())
     return fail(Code::conflict, problem);
   Diff diff;
-  TRY(const std::string copies, attribute(context, "mfsgetgoal", want.target));
-  const std::string wanted = std::to_string(int_of(params, "copies", 2));
+  TRY(const std::string copies, attribute(context, "mfsgetgoal", target));
+  const std::string wanted = std::to_string(want.copies);
   if (copies != wanted && copies != wanted + kCopiesClass) diff.add("copies of new files: " + copies);
-  TRY(const std::string trash, attribute(context, "mfsgettrashtime", want.target));
-  if (trash != std::to_string(int_of(params, "trash_seconds", 0))) diff.add("trash time: " + trash);
-  TRY(const CheckResult top, check_parts(context, open_top(want.target)));
+  TRY(const std::string trash, attribute(context, "mfsgettrashtime", target));
+  if (trash != std::to_string(want.trash_seconds)) diff.add("trash time: " + trash);
+  TRY(const CheckResult top, check_parts(context, open_top(target)));
   if (top.holds == Holds::no) diff.add(top.diff);
   return diff.result();
 }
 
-Status apply_policy(StepContext& context, const Json& params) {
-  const SharedMount want = shared_mount(params);
-  if (const auto problem = mount_problem(context.files, want); !problem.empty())
+Status apply_policy(StepContext& context, const WantedPolicy& want) {
+  const std::string& target = want.mount.target;
+  if (const auto problem = mount_problem(context.files, want.mount); !problem.empty())
     return fail(Code::conflict, problem);
-  const std::string copies = std::to_string(int_of(params, "copies", 2));
-  auto goal = run_tool(context, {"mfssetgoal", copies, want.target});
+  const std::string copies = std::to_string(want.copies);
+  auto goal = run_tool(context, {"mfssetgoal", copies, target});
   if (!goal.ok() && goal.error().message.find("No such class") != std::string::npos)
-    goal = run_tool(context, {"mfssetgoal", copies + kCopiesClass, want.target});
+    goal = run_tool(context, {"mfssetgoal", copies + kCopiesClass, target});
   if (!goal.ok()) return goal.error();
-  TRY(auto trash, run_tool(context, {"mfssettrashtime", std::to_string(int_of(params, "trash_seconds", 0)),
-                                     want.target}));
-  (void)trash;
-  return apply_parts(context, open_top(want.target));
-}
-
-const Json kMountParameters =
-    Json::array({parameter("name", "string", false, "name of the storage", "shared"),
-                 parameter("master", "string", true, "address of the master"),
-                 parameter("target", "string", true, "mount point")});
-Json with(Json parameters, std::initializer_list<Json> more) {
-  for (const auto& one : more) parameters.push_back(one);
-  return parameters;
+  TRY_(run_tool(context, {"mfssettrashtime", std::to_string(want.trash_seconds), target}));
+  return apply_parts(context, open_top(target));
 }
 
 }  // namespace
 
 StepModule moosefs_mount_module() {
-  StepModule m;
-  m.name = "moosefs_mount";
-  m.help = "Mounts the shared file system from the given master, now and at every boot.";
-  m.parameters = with(kMountParameters,
-                      {parameter("deadline_seconds", "int", false, "how long to wait for the mount", 60)});
-  m.check = check_mounted;
-  m.apply = apply_mounted;
-  return m;
+  return step_module<WantedMount>({
+      .name = "moosefs_mount",
+      .help = "Mounts the shared file system from the given master, now and at every boot.",
+      .check = check_mounted,
+      .apply = apply_mounted,
+  });
 }
 
 StepModule moosefs_policy_module() {
-  StepModule m;
-  m.name = "moosefs_policy";
-  m.help =
-      "Sets the number of copies and the trash time of new files in the shared file system, and prepares its "
-      "top-level folder, where every user may create files. Runs on the master's node.";
-  m.parameters = with(kMountParameters,
-                      {parameter("copies", "int", false, "number of copies, 1 to 9", 2),
-                       parameter("trash_seconds", "int", false, "how long deleted files are kept", 0)});
-  m.check = check_policy;
-  m.apply = apply_policy;
-  return m;
+  return step_module<WantedPolicy>({
+      .name = "moosefs_policy",
+      .help =
+          "Sets the number of copies and the trash time of new files in the shared file system, and prepares "
+          "its top-level folder, where every user may create files. Runs on the master's node.",
+      .check = check_policy,
+      .apply = apply_policy,
+  });
 }
 
 }  // namespace muster::steps

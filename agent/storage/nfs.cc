@@ -19,29 +19,30 @@
 namespace muster::steps {
 namespace {
 
-constexpr const char* kHead = "# Written by muster.\n";
 constexpr const char* kOptions = "rw,sync,no_subtree_check,root_squash,mountpoint";
 
 struct Export {
   std::string name, path;
-  std::set<std::string> clients;
+  std::vector<StorageClient> clients;
+  std::set<std::string> addresses;
 };
+MUSTER_PARAMETERS(Export, required(name, "name of the storage"), required(path, "mount point to export"),
+                  required(clients, "clients that may mount: [{name, address}]"))
 
-Result<Export> wanted_nfs(const Json& params) {
-  Export out{text_of(params, "name"), text_of(params, "path"), {}};
-  TRY(const auto clients, client_addresses(params.value("clients", Json()), "nfs_server"));
-  out.clients.insert(clients.begin(), clients.end());
-  if (out.path.size() < 2 || out.path[0] != '/' || out.path.find_first_of(" \t\n\"") != std::string::npos)
+Status complete_export(const StepContext&, Export& want) {
+  TRY(const auto addresses, client_addresses(want.clients, "nfs_server"));
+  want.addresses.insert(addresses.begin(), addresses.end());
+  if (want.path.size() < 2 || want.path[0] != '/' || want.path.find_first_of(" \t\n\"") != std::string::npos)
     return fail(Code::invalid, "nfs_server: 'path' must be an absolute path");
-  if (out.name.empty() || out.name.find_first_of("/ .") != std::string::npos)
-    return fail(Code::invalid, "nfs_server: '" + out.name + "' is not a valid name");
-  return out;
+  if (want.name.empty() || want.name.find_first_of("/ .") != std::string::npos)
+    return fail(Code::invalid, "nfs_server: '" + want.name + "' is not a valid name");
+  return Ok{};
 }
 
 // A line with a path and no client would admit all machines, so without clients there is no line.
 std::string export_line(const Export& want) {
-  std::string line = want.clients.empty() ? "" : want.path;
-  for (const auto& client : want.clients) line += fmt::format(" {}({})", client, kOptions);
+  std::string line = want.addresses.empty() ? "" : want.path;
+  for (const auto& client : want.addresses) line += fmt::format(" {}({})", client, kOptions);
   return line.empty() ? "" : line + "\n";
 }
 
@@ -126,13 +127,13 @@ Result<CheckResult> exported(StepContext& context, const Export& want) {
   const auto mounts = all_mounts(context.files);
   const std::string own = device_of(mounts, want.path);
   Diff diff;
-  std::set<std::string> lacking = want.clients;
+  std::set<std::string> lacking = want.addresses;
   for (const auto& entry : table_of(table)) {
     const bool same = entry.path == want.path;
     const bool inside = own.empty() ? is_within(entry.path, want.path) : device_of(mounts, entry.path) == own;
     const bool across = is_within(want.path, entry.path) && entry.has("crossmnt");
     if (!same && !inside && !across) continue;
-    const bool declared = want.clients.count(entry.client) > 0;
+    const bool declared = want.addresses.count(entry.client) > 0;
     // A declared client that reaches our path through an export above it has the access that our own line
     // grants.
     const std::string odd = declared && !same && !inside ? "" : odd_options(entry, same);
@@ -151,8 +152,7 @@ std::string not_mounted(const StepContext& context, const Export& want) {
   return find_mount(context.files, want.path) ? "" : want.path + " is not mounted";
 }
 
-Result<CheckResult> check_nfs(StepContext& context, const Json& params) {
-  TRY(const Export want, wanted_nfs(params));
+Result<CheckResult> check_nfs(StepContext& context, const Export& want) {
   TRY(const CheckResult parts, check_parts(context, parts_of(want)));
   if (parts.holds == Holds::no) return parts;
   if (const auto problem = not_mounted(context, want); !problem.empty()) return differs(problem);
@@ -161,13 +161,11 @@ Result<CheckResult> check_nfs(StepContext& context, const Json& params) {
   return exported(context, want);
 }
 
-Status apply_nfs(StepContext& context, const Json& params) {
-  TRY(const Export want, wanted_nfs(params));
+Status apply_nfs(StepContext& context, const Export& want) {
   if (const auto problem = not_mounted(context, want); !problem.empty()) return fail(Code::conflict, problem);
   TRY_(apply_parts(context, open_top(want.path)));
   TRY_(apply_parts(context, parts_of(want)));
-  TRY(auto out, run_tool(context, {"exportfs", "-ra"}));
-  (void)out;
+  TRY_(run_tool(context, {"exportfs", "-ra"}));
   TRY(const CheckResult now, exported(context, want));
   return now.holds == Holds::yes ? Status(Ok{}) : Status(fail(Code::failed, now.diff));
 }
@@ -175,18 +173,16 @@ Status apply_nfs(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule nfs_server_module() {
-  StepModule m;
-  m.name = "nfs_server";
-  m.help =
-      "Exports a mounted file system over NFSv4 to the given clients only, and only while it is mounted; a "
-      "client's root user becomes `nobody`. The result is checked against the server's current exports.";
-  m.parameters =
-      Json::array({parameter("name", "string", true, "name of the storage"),
-                   parameter("path", "string", true, "mount point to export"),
-                   parameter("clients", "list", true, "clients that may mount: [{name, address}]")});
-  m.check = check_nfs;
-  m.apply = apply_nfs;
-  return m;
+  return step_module<Export>({
+      .name = "nfs_server",
+      .help =
+          "Exports a mounted file system over NFSv4 to the given clients only, and only while it is mounted; "
+          "a client's root user becomes `nobody`. The result is checked against the server's current "
+          "exports.",
+      .check = check_nfs,
+      .apply = apply_nfs,
+      .complete = complete_export,
+  });
 }
 
 }  // namespace muster::steps

@@ -29,22 +29,6 @@ Status apply_parts(StepContext& context, const std::vector<Part>& parts) {
   return Ok{};
 }
 
-StepModule made_of(std::string name, std::string help, Json parameters, Parts parts) {
-  StepModule m;
-  m.name = std::move(name);
-  m.help = std::move(help);
-  m.parameters = std::move(parameters);
-  m.check = [parts](StepContext& context, const Json& params) -> Result<CheckResult> {
-    TRY(const auto list, parts(context, params));
-    return check_parts(context, list);
-  };
-  m.apply = [parts](StepContext& context, const Json& params) -> Status {
-    TRY(const auto list, parts(context, params));
-    return apply_parts(context, list);
-  };
-  return m;
-}
-
 Part file_part(const std::string& path, const std::string& content, const std::string& mode) {
   return {file_module(), {{"path", path}, {"content", content}, {"mode", mode}}};
 }
@@ -74,11 +58,10 @@ std::vector<Part> open_top(const std::string& path) {
            {{"path", path + "/.muster"}, {"mode", "0755"}, {"owner", kNobody}, {"group", kNoGroup}}}};
 }
 
-Result<std::vector<std::string>> client_addresses(const Json& list, const std::string& module) {
+Result<std::vector<std::string>> client_addresses(const std::vector<StorageClient>& clients,
+                                                  const std::string& module) {
   std::vector<std::string> out;
-  if (!list.is_array()) return fail(Code::invalid, module + ": 'clients' must be a list of {name, address}");
-  for (const auto& client : list) {
-    const std::string address = client.is_object() ? text_of(client, "address") : "";
+  for (const auto& [address] : clients) {
     unsigned char binary[sizeof(in6_addr)];
     const bool host =
         inet_pton(AF_INET, address.c_str(), binary) == 1 || inet_pton(AF_INET6, address.c_str(), binary) == 1;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
@@ -20,9 +21,19 @@ Result<CheckResult> check_parts(StepContext& context, const std::vector<Part>& p
 // Applies the parts in order; a part that already holds is not changed.
 Status apply_parts(StepContext& context, const std::vector<Part>& parts);
 
-using Parts = std::function<Result<std::vector<Part>>(const StepContext&, const Json&)>;
-StepModule made_of(std::string name, std::string help, Json parameters, Parts parts);
+// `check` and `apply` of a module that consists of `parts`, a function of its parameters.
+template <auto parts, typename W>
+Result<CheckResult> check_made(StepContext& context, const W& want) {
+  TRY(const auto list, parts(context, want));
+  return check_parts(context, list);
+}
+template <auto parts, typename W>
+Status apply_made(StepContext& context, const W& want) {
+  TRY(const auto list, parts(context, want));
+  return apply_parts(context, list);
+}
 
+inline constexpr const char* kHead = "# Written by muster.\n";
 Part file_part(const std::string& path, const std::string& content, const std::string& mode = "0644");
 Part service_part(const std::string& unit, const std::vector<std::string>& restart_for);
 
@@ -40,7 +51,18 @@ inline constexpr const char* kNoGroup = "nogroup";
 // `nobody` from removing files of the server's own root.
 std::vector<Part> open_top(const std::string& path);
 
-// Returns the addresses of [{name, address}]: at least one, and each of a single host.
-Result<std::vector<std::string>> client_addresses(const Json& list, const std::string& module);
+struct StorageMember {
+  std::string name, address;
+};
+MUSTER_RECORD(StorageMember, lenient, opt(name), opt(address))
+
+// A client, of which only the address is read.
+struct StorageClient {
+  std::string address;
+};
+MUSTER_RECORD(StorageClient, lenient, opt(address))
+// Returns the addresses, each of which must be that of a single host.
+Result<std::vector<std::string>> client_addresses(const std::vector<StorageClient>& clients,
+                                                  const std::string& module);
 
 }  // namespace muster::steps

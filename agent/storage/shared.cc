@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/disk/mounts.h"
 #include "agent/steps/step_modules.h"
 #include "base/disk_source.h"
@@ -13,14 +14,25 @@
 namespace muster::steps {
 namespace {
 
+struct SharedFile {
+  std::string target, fstype, source, file, content;
+  std::string path;
+};
+MUSTER_PARAMETERS(
+    SharedFile, required(target, "mount point"),
+    required(fstype, "glob that the mounted file system's type must match"),
+    required(source,
+             "glob that the mounted source must match, a link below /dev/disk/by-id, or the disks that "
+             "the source must be on (disks:...)"),
+    required(file, "file name"), required(content, "content"))
+
 bool fits(const std::string& glob, const std::string& text) {
   return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
 }
 
 // Returns "" if the target is a mount of the declared type and source.
-std::string mount_problem(const Files& files, const Json& params) {
-  const std::string target = text_of(params, "target"), fstype = text_of(params, "fstype"),
-                    source = text_of(params, "source");
+std::string mount_problem(const Files& files, const SharedFile& want) {
+  const std::string &target = want.target, &fstype = want.fstype, &source = want.source;
   const auto entry = find_mount(files, target);
   if (!entry) return target + " is not mounted";
   if (!fits(fstype, entry->fs)) return fmt::format("{} is {}, not {}", target, entry->fs, fstype);
@@ -34,62 +46,49 @@ std::string mount_problem(const Files& files, const Json& params) {
   return right ? "" : fmt::format("{} is {}, not {}", target, entry->source, source);
 }
 
-Result<std::string> file_path(const Json& params) {
-  const std::string name = text_of(params, "file");
-  if (name.find('/') != std::string::npos || name[0] == '.')
-    return fail(Code::invalid, "'" + name + "' is not a valid file name");
-  return text_of(params, "target") + "/.muster/" + name;
+Status complete_shared(const StepContext&, SharedFile& want) {
+  if (want.file.find('/') != std::string::npos || want.file[0] == '.')
+    return fail(Code::invalid, "'" + want.file + "' is not a valid file name");
+  want.path = want.target + "/.muster/" + want.file;
+  return Ok{};
 }
 
-Result<CheckResult> check_shared(StepContext& context, const Json& params) {
-  TRY(const std::string path, file_path(params));
-  if (const auto problem = mount_problem(context.files, params); !problem.empty())
+Result<CheckResult> check_shared(StepContext& context, const SharedFile& want) {
+  if (const auto problem = mount_problem(context.files, want); !problem.empty())
     return fail(Code::conflict, problem);
-  const auto have = context.files.read(path);
-  if (!have.ok()) return differs(path + " does not exist");
-  return *have == text_of(params, "content") ? holds() : differs(path + " has different content");
+  const auto have = context.files.read(want.path);
+  if (!have.ok()) return differs(want.path + " does not exist");
+  return *have == want.content ? holds() : differs(want.path + " has different content");
 }
 
-Status write(StepContext& context, const Json& params) {
-  TRY(const std::string path, file_path(params));
-  if (const auto problem = mount_problem(context.files, params); !problem.empty())
+Status write_shared(StepContext& context, const SharedFile& want) {
+  if (const auto problem = mount_problem(context.files, want); !problem.empty())
     return fail(Code::conflict, problem);
-  return context.files.write(path, text_of(params, "content"));
-}
-
-Json parameters() {
-  return Json::array(
-      {parameter("target", "string", true, "mount point"),
-       parameter("fstype", "string", true, "glob that the mounted file system's type must match"),
-       parameter("source", "string", true,
-                 "glob that the mounted source must match, a link below /dev/disk/by-id, or the disks that "
-                 "the source must be on (disks:...)"),
-       parameter("file", "string", true, "file name"), parameter("content", "string", true, "content")});
+  return context.files.write(want.path, want.content);
 }
 
 }  // namespace
 
 StepModule shared_write_module() {
-  StepModule m;
-  m.name = "shared_write";
-  m.help =
-      "Writes a small file to the shared file system, only if the correct file system is mounted. A second "
-      "node reads it with shared_read.";
-  m.parameters = parameters();
-  m.check = check_shared;
-  m.apply = write;
-  return m;
+  return step_module<SharedFile>({
+      .name = "shared_write",
+      .help = "Writes a small file to the shared file system, only if the correct file system is mounted. A "
+              "second node reads it with shared_read.",
+      .check = check_shared,
+      .apply = write_shared,
+      .complete = complete_shared,
+  });
 }
 
 StepModule shared_read_module() {
-  StepModule m;
-  m.name = "shared_read";
-  m.help =
-      "Tests that a small file written by a different node can be read with the same content. Changes "
-      "nothing.";
-  m.parameters = parameters();
-  m.check = check_shared;
-  return m;
+  return step_module<SharedFile>({
+      .name = "shared_read",
+      .help =
+          "Tests that a small file written by a different node can be read with the same content. Changes "
+          "nothing.",
+      .check = check_shared,
+      .complete = complete_shared,
+  });
 }
 
 }  // namespace muster::steps

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # the reference cluster in small, five machines in four roles, SIMULATED GPUs: quick, then standard, accepted; then one rail, one drive, one GPU: each named
-# stands on: agent/* agent/storage/{health,metadata,mfscli,moosefs,nfs,parts,shared,storage_state}*
+# stands on: agent/* agent/storage/{health,metadata,moosefs,nfs,parts,shared,storage_state}*
 # stands on: agent/{boot,checks,core,facts,image,joining,link,measuring,steps,work} base cli controller/*
 # stands on: controller/engines/{engine,local_engine,moosefs_engine,nfs_engine,sections}* controller/hosts/hosts_spec*
 # stands on: controller/options controller/ports/{power,prefix,run_ports,store}* controller/power/redfish* controller/power/service/power_service*

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # three machines from blank to accepted; a second `up` changes nothing; no secret anywhere; nothing left behind
 # stands on: agent/* agent/steps/* agent/steps/{disk,files,network,packages,services,system}
-# stands on: agent/storage/{health,metadata,mfscli,moosefs,parts,shared,storage_state}*
+# stands on: agent/storage/{health,metadata,moosefs,parts,shared,storage_state}*
 # stands on: agent/{boot,checks,core,disk,facts,image,joining,link,measuring,work} base cli controller/*
 # stands on: controller/engines/{engine,local_engine,moosefs_engine,sections}* controller/hosts/hosts_spec*
 # stands on: controller/options controller/ports/{power,prefix,run_ports,store}* controller/power/service/power_service*

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # the software stack on four machines: Slurm with PMIx, monitoring, NFS and MooseFS with node loss, drain and removal, firewall
 # stands on: agent/* agent/image/boot_network* agent/steps/* agent/steps/{disk,files,network,packages,services,system}
-# stands on: agent/storage/{health,metadata,mfscli,moosefs,nfs,parts,shared,storage_state}* agent/{boot,core,facts,joining,link,measuring,work} base
+# stands on: agent/storage/{health,metadata,moosefs,nfs,parts,shared,storage_state}* agent/{boot,core,facts,joining,link,measuring,work} base
 # stands on: cli controller/* controller/engines/{engine,local_engine,moosefs_engine,nfs_engine,sections}* controller/hosts/hosts_spec*
 # stands on: controller/options controller/ports/{power,prefix,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
 # stands on: controller/rollout/service controller/{api,bringup,current,executor,link,nodes,plan,report,run,spec,store} host kernels/*

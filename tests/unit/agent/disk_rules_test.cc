@@ -686,7 +686,10 @@ TEST_CASE("moosefs: nothing is written below an unmounted share, and a master's 
   machine.put("/state/mfs/master/metadata.mfs.back", "years of data");
   machine.put("/var/lib/mfs/metadata.mfs.empty", "MFSM NEW");
   CHECK(find_step_module("moosefs_master")
-            ->apply(context, {{"address", "10.20.0.11"}, {"clients", Json::array()}, {"may_create", false}})
+            ->apply(context, {{"address", "10.20.0.11"},
+                              {"clients", Json::array()},
+                              {"may_create", false},
+                              {"disks", Json::array()}})
             .ok());
   CHECK(machine.get("/state/mfs/master/metadata.mfs.back") == "years of data");
   CHECK(!machine.files().exists("/state/mfs/master/metadata.mfs"));
@@ -701,6 +704,7 @@ TEST_CASE("moosefs: the declared nodes may mount and no others, and root is root
   Json params = {
       {"address", "10.20.0.11"},
       {"may_create", false},
+      {"disks", Json::array()},
       {"clients",
        {{{"name", "node02"}, {"address", "10.20.0.12"}}, {{"name", "node03"}, {"address", "10.20.0.13"}}}}};
   REQUIRE(master->apply(context, params).ok());
