@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -5,22 +6,88 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <string>
 #include <thread>
 
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/time.h"
 #include "lab/apt_proxy.h"
 #include "lab/child.h"
 #include "lab/controller.h"
 #include "lab/existing.h"
 #include "lab/ipmi_bmc.h"
-#include "lab/kvm_probe.h"
 #include "lab/lab.h"
+#include "lab/lab_dir.h"
 #include "lab/lab_network.h"
+#include "lab/qemu_args.h"
 #include "lab/serve.h"
+#include "sys/os.h"
 
 namespace muster::lab {
 namespace {
+
+struct KvmProbe {
+  Accel accel = Accel::tcg;
+  std::string reason;  // "firmware up in 1.4 s", "no /dev/kvm", "firmware not up within 12 s"
+};
+
+constexpr DurationMs kProbeDeadline = 12 * kSecond;
+
+// Boots a machine's firmware with a deadline, because nested KVM may be present and open without error, and
+// then hang in the firmware's first real-mode code.
+KvmProbe probe_kvm(const LabDir& dir, const QemuHost& host) {
+  const int device = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+  if (device < 0) return {Accel::tcg, "/dev/kvm cannot be opened"};
+  close(device);
+  const auto variables = dir.path("kvm-probe.fd"), console = dir.path("kvm-probe.log");
+  std::error_code error;
+  std::filesystem::copy_file(host.variables, variables, std::filesystem::copy_options::overwrite_existing,
+                             error);
+  Spawn qemu;
+  qemu.argv = {"qemu-system-x86_64",
+               "-machine",
+               "q35",
+               "-accel",
+               "kvm",
+               "-cpu",
+               "host",
+               "-m",
+               "256",
+               "-nodefaults",
+               "-display",
+               "none",
+               "-vga",
+               "none",
+               "-serial",
+               "file:" + console,
+               "-drive",
+               "if=pflash,format=raw,readonly=on,file=" + host.firmware,
+               "-drive",
+               "if=pflash,format=raw,file=" + variables};
+  qemu.log = dir.path("kvm-probe.err");
+  qemu.mark = console;
+  KvmProbe probe{Accel::tcg, fmt::format("the firmware was not up within {}", to_human(kProbeDeadline))};
+  auto child = spawn(qemu);
+  if (!child) return {Accel::tcg, child.error().message};
+  for (DurationMs waited = 0; waited < kProbeDeadline; waited += 100) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    auto text = Files("/").read(console);
+    if (text &&
+        text->find("Bds") != std::string::npos) {  // output of the boot manager: every earlier phase has run
+      probe = {Accel::kvm, fmt::format("firmware up in {:.1f} s", static_cast<double>(waited + 100) / 1000)};
+      break;
+    }
+    if (!alive(*child)) {
+      const auto words = Files("/").read_line(qemu.log);
+      probe.reason = "QEMU ended: " + words.substr(0, words.find('\n'));
+      break;
+    }
+  }
+  if (auto ended = terminate(*child, 0); !ended) probe = {Accel::tcg, ended.error().message};
+  for (const auto& file : {variables, console, qemu.log}) std::filesystem::remove(file, error);
+  return probe;
+}
 
 std::string own_program() {
   std::error_code error;

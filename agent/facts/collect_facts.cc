@@ -1,20 +1,22 @@
 #include "agent/facts/collect_facts.h"
 
+#include <fmt/format.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <string>
+#include <vector>
 
-#include <fmt/format.h>
-
-#include "agent/facts/approved_disks.h"
+#include "agent/disk/disk.h"
 #include "agent/facts/host_properties.h"
 #include "agent/facts/node_share.h"
 #include "agent/facts/slot_facts.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/system/smbios.h"
 #include "agent/storage/metadata.h"
+#include "base/facts.h"
 #include "base/lower.h"
 #include "base/pci_address.h"
 #include "base/rail_choice.h"
@@ -22,6 +24,7 @@
 #include "host/by_label.h"
 #include "host/port_identity.h"
 #include "host/rails.h"
+#include "sys/os.h"
 
 namespace muster {
 namespace {
@@ -170,7 +173,7 @@ Result<HardwareFacts> collect_facts(const Files& files) {
   facts.memory_usable_bytes = usable_memory(files);
   facts.gpus = gpu_facts(files);
   facts.nics = nic_facts(files);
-  TRY(facts.disks, list_disks(files));
+  facts.disks = scan_disks(files);
   const std::string dmi = "/sys/class/dmi/id/";
   facts.firmware = files.read_line(dmi + "bios_vendor");
   if (const auto version = files.read_line(dmi + "bios_version"); !version.empty())

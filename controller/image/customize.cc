@@ -201,7 +201,7 @@ constexpr const char* kOwnOfMachine[] = {
     "etc/hostname",             // mmdebstrap, the build host's; seeding
     "var/lib/dbus/machine-id",  // dbus, a copy of /etc/machine-id, which is emptied
     "etc/nvme/hostnqn",
-    "etc/nvme/hostid",  // nvme-cli; seeding (agent/image/own_names.h)
+    "etc/nvme/hostid",  // nvme-cli; seeding (agent/image/seed.cc)
     "etc/hostid",       // zfsutils-linux; seeding
     "etc/ssl/private/ssl-cert-snakeoil.key",
     "etc/ssl/certs/ssl-cert-snakeoil.pem",  // ssl-cert; muster-own-keys
