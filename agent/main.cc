@@ -38,7 +38,6 @@
 
 #include <fmt/format.h>
 
-#include "agent/boot/hand_over.h"
 #include "agent/boot/kexec.h"
 #include "agent/boot/ram_init.h"
 #include "agent/core/agent.h"
@@ -47,7 +46,7 @@
 #include "agent/facts/collect_facts.h"
 #include "agent/image/slot_boot.h"
 #include "agent/image/slot_child.h"
-#include "agent/image/trial.h"
+#include "agent/image/own_slots.h"
 #include "agent/joining/adopt.h"
 #include "agent/joining/adopting.h"
 #include "agent/link/http_link.h"

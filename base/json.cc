@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json_number.h"
+#include "base/json_dump.h"
 #include "base/json_without.h"
 
 namespace muster {

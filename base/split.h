@@ -1,4 +1,4 @@
-// Parts of a text. Thread safety: stateless.
+// Parts of a text, and lists of names for people. Thread safety: stateless.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,9 @@
 #include <vector>
 
 namespace muster {
+
+// "a, b and 3 more", with at most `most` names.
+std::string some_of(const std::vector<std::string>& names, size_t most);
 
 // Returns the non-empty pieces: adjacent separators count as one.
 inline std::vector<std::string> split(const std::string& text, char separator) {

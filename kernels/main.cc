@@ -9,9 +9,8 @@
 #include <fmt/ranges.h>
 #include <functional>
 
-#include "kernels/common/end_with.h"
-#include "kernels/common/kernels.h"
 #include "kernels/common/program.h"
+#include "kernels/common/kernels.h"
 #include "kernels/counters/counters.h"
 #include "kernels/counters/nvml.h"
 #include "kernels/cpu/cpu.h"

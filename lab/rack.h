@@ -69,8 +69,9 @@ class Rack {
   Result<std::string> break_network(Slot& slot, const Break& request);
   Result<std::string> break_drive(Slot& slot, const Break& request);
   Result<std::string> extra_disk(Slot& slot, const Break& request);
-  Result<std::string> break_pcie(Slot& slot, const LabDrive& drive, bool heal);  // rack_pcie.cc
-  Result<std::string> break_gpu(Slot& slot, const Break& request);               // rack_gpu.cc
+  // rack_pcie.cc
+  Result<std::string> break_pcie(Slot& slot, const LabDrive& drive, bool heal);
+  Result<std::string> break_gpu(Slot& slot, const Break& request);
   // rack_network.cc
   Result<std::string> pull_cable(Slot& slot, const Break& request);
   Result<std::string> port_errors(Slot& slot, const Break& request);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "lab/giants.h"
 #include "lab/lab_network.h"
 #include "lab/rack_slot.h"
 #include "sys/log.h"

@@ -11,7 +11,7 @@
 #include "agent/disk/block_device.h"
 #include "agent/disk/mount_table.h"
 #include "agent/image/layout.h"
-#include "agent/image/trial.h"
+#include "base/kernel_line.h"
 
 namespace muster {
 namespace {
@@ -42,6 +42,18 @@ class MountedBefore : public OpenFolder {
 };
 
 }  // namespace
+
+std::string trial_seconds(const Files& files) {
+  const std::string key = "muster.trial";
+  const std::string argument = kernel_argument(files.read_line("/proc/cmdline"), key);
+  return argument.size() > key.size() + 1 ? argument.substr(key.size() + 1) : "";
+}
+
+bool on_trial(const Files& files) { return !trial_seconds(files).empty() && !files.exists(kTrialEnded); }
+
+bool goes_back_by_itself(const Files& files) {
+  return files.exists("/usr/lib/systemd/system-generators/muster-trial");
+}
 
 const GptPartition& OwnSlots::slot(const std::string& name) const { return *slot_partition(layout, name); }
 const GptPartition& OwnSlots::esp() const { return *layout.named("muster-esp"); }

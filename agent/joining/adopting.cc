@@ -1,12 +1,60 @@
 #include "agent/joining/adopting.h"
 
+#include "agent/facts/collect_facts.h"
 #include "agent/joining/adopt.h"
-#include "agent/joining/preview.h"
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 
 namespace muster {
+
+MUSTER_RECORD(PreviewRequest, node, pin, opt(steps))
+
 namespace {
+
+constexpr char kSecret[] =
+    "secret:";  // controller/trust/vault.h: a reference, resolved when an order is sent
+
+bool holds_secret(const Json& params) {
+  if (params.is_string()) return params.get_ref<const std::string&>().find(kSecret) != std::string::npos;
+  if (params.is_structured())
+    for (const auto& value : params)
+      if (holds_secret(value)) return true;
+  return false;
+}
+
+Json preview_step(StepContext& context, const StepModule& module, const wire::Step& step) {
+  Json out = {
+      {"step", step.id}, {"module", step.module}, {"outcome", "unknown"}, {"diff", ""}, {"message", ""}};
+  if (holds_secret(step.params)) {
+    out["outcome"] = "secret";
+    return out;
+  }
+  if (const auto right = check_parameters(module, step.params); !right.ok()) {
+    out["message"] = right.error().message;
+    return out;
+  }
+  const auto found = module.check(context, step.params);
+  if (!found.ok()) {
+    out["message"] = found.error().message;
+    return out;
+  }
+  out["diff"] = found->diff;
+  out["message"] = found->note;
+  out["outcome"] = found->holds == Holds::yes  ? "already"
+                   : found->holds == Holds::no ? "would_change"
+                                               : "not_applicable";
+  return out;
+}
+
+std::string refusal_of(const Files& files, const std::string& folder, const PreviewRequest& request) {
+  if (const auto served = may_serve(files); !served.ok()) return served.error().message;
+  BootParameters boot;
+  boot.node = request.node;
+  boot.pin = request.pin;
+  const auto joins = may_join(files, folder, boot);
+  return joins.ok() ? "" : joins.error().message;
+}
 
 // Maximum length of a request: it may contain a plan's steps, with the content of the files they write.
 constexpr size_t kLongestLine = 64u << 20;
@@ -30,6 +78,49 @@ Result<Json> answer_to(const Adopting& host, const std::string& line) {
 }
 
 }  // namespace
+
+Result<PreviewRequest> preview_request(const std::string& json) {
+  TRY(const Json j, parse_json(json));
+  TRY(auto request, read_record<PreviewRequest>(j, "standard input"));
+  for (wire::Step& step : request.steps)
+    if (step.params.is_null()) step.params = Json::object();
+  return request;
+}
+
+Json preview_steps(StepContext& context, const std::vector<wire::Step>& steps) {
+  Json out = Json::array();
+  for (const auto& step : steps) {
+    const StepModule* module = context.module ? context.module(step.module) : nullptr;
+    if (!module) {
+      out.push_back({{"step", step.id},
+                     {"module", step.module},
+                     {"outcome", "unknown"},
+                     {"diff", ""},
+                     {"message", "this agent does not support the module"}});
+      continue;
+    }
+    if (!module->apply || !module->check) continue;
+    out.push_back(preview_step(context, *module, step));
+  }
+  return out;
+}
+
+Result<Json> preview(Files& files, Process& process, const PreviewRequest& request) {
+  const std::string folder = identity_folder(files);
+  const auto known = read_config(files, folder);
+  const std::string refusal = refusal_of(files, folder, request);
+  const bool known_here =
+      refusal.empty() && known.ok() && known->node == request.node && read_credentials(files, folder).ok();
+  const bool joined =
+      known_here && run_ok(process, {{"systemctl", "is-active", "--quiet", "muster-agent.service"}}).ok();
+  TRY(const HardwareFacts facts, collect_facts(files));
+  StepContext context{files, process, request.node};
+  context.module = [](const std::string& name) { return find_step_module(name); };
+  return Json{{"facts", to_json(facts)},
+              {"joined", joined},
+              {"refusal", refusal},
+              {"steps", preview_steps(context, request.steps)}};
+}
 
 void answer_adopter(const Adopting& host, std::istream& in, std::ostream& out) {
   const auto say = [&out](const Json& words) { out << dump_ascii(words) << '\n' << std::flush; };

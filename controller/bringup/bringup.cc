@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "controller/bringup/disks_written.h"
+#include "controller/bringup/planning_snapshot.h"
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/image/service/image_service.h"
 #include "controller/spec/reader/own_playbooks.h"

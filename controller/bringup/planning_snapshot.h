@@ -5,20 +5,33 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
+#include "base/facts.h"
 #include "base/facts_text.h"
+#include "base/time.h"
 #include "controller/bringup/playbook_cache.h"
 #include "controller/current/current_spec.h"
 #include "controller/plan/planner_input.h"
 
 namespace muster {
 
+// Writing that runs began after a node's last inventory, which is therefore out of date.
+//
+// Returns the slots ("" for the whole OS disk) on which writing began after `seen_at` or in the same
+// millisecond. `written`: as in NodeRow::disk_written.
+std::set<std::string> written_since(const std::map<std::string, TimeMs>& written, TimeMs seen_at);
+
+// Returns the facts of an inventory from before these writes that are still valid: none if the whole disk was
+// written. A slot that was written while the node's jobs ran counts as half written until the next inventory.
+std::optional<HardwareFacts> still_known(HardwareFacts facts, const std::set<std::string>& written);
+
 // The sources of NodeObservation::facts and ::machine.
 struct LookedAt {
   FactsText facts;
-  std::set<std::string> written = {};  // since that inventory (disks_written.h)
+  std::set<std::string> written = {};  // since that inventory
 };
 
 struct PlanningSnapshot {

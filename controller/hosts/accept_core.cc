@@ -8,7 +8,7 @@
 
 #include "controller/bringup/nodes_view.h"
 #include "controller/store/sqlite_store.h"
-#include "controller/trust/kept_keys.h"
+#include "controller/trust/authority.h"
 #include "sys/log.h"
 #include "sys/os.h"
 

@@ -20,7 +20,7 @@
 #include "base/result.h"
 #include "base/wire.h"
 #include "controller/hosts/bootstrap.h"
-#include "controller/hosts/lost_reason.h"
+#include "controller/hosts/ssh_command.h"
 #include "controller/ports/run_ports.h"
 #include "sys/contain.h"
 #include "sys/os.h"

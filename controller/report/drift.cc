@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/record.h"
-#include "base/some_of.h"
+#include "base/split.h"
 #include "base/utf8.h"
 #include "controller/report/markup.h"
 

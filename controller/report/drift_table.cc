@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/some_of.h"
+#include "base/split.h"
 #include "controller/report/markup.h"
 
 namespace muster::markup {

@@ -11,8 +11,6 @@
 #include "controller/report/gpu_checks.h"
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
-#include "controller/report/raw_drives.h"
-#include "controller/report/share.h"
 
 namespace muster {
 namespace {

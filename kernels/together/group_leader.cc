@@ -17,7 +17,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "kernels/common/kernels.h"
-#include "kernels/together/line_socket.h"
+#include "kernels/together/socket.h"
 #include "kernels/together/mesh.h"
 #include "kernels/together/message.h"
 #include "kernels/together/rank_process.h"

@@ -4,7 +4,7 @@
 
 #include "agent/image/commit_slot.h"
 #include "agent/image/image_job.h"
-#include "agent/image/trial.h"
+#include "agent/image/own_slots.h"
 #include "agent/steps/step_modules.h"
 #include "base/kernel_line.h"
 

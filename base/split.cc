@@ -1,6 +1,4 @@
-#include "base/some_of.h"
-
-#include <algorithm>
+#include "base/split.h"
 
 namespace muster {
 
