@@ -10,7 +10,6 @@
 #include "controller/bringup/conclude.h"
 #include "controller/bringup/planning_snapshot.h"
 #include "controller/bringup/nodes_view.h"
-#include "controller/bringup/planned_inputs.h"
 #include "controller/store/sqlite_store.h"
 
 namespace muster::bench {

@@ -12,7 +12,6 @@
 #include "controller/bringup/report_forms.h"
 #include "controller/hosts/accept_core.h"
 #include "controller/hosts/reached.h"
-#include "controller/hosts/measures_only.h"
 #include "sys/os.h"
 
 namespace muster {

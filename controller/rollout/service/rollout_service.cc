@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "controller/rollout/forecast.h"
+#include "controller/rollout/next.h"
 #include "controller/rollout/service/rollout_shown.h"
 #include "controller/rollout/service/rollout_window.h"
 #include "controller/rollout/survey.h"

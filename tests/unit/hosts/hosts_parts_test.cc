@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "controller/hosts/reached.h"
-#include "controller/hosts/measures_only.h"
+#include "controller/hosts/accept_core.h"
 #include "controller/hosts/outcome.h"
 #include "controller/trust/authority.h"
 #include "sys/os.h"
