@@ -23,7 +23,7 @@
 //   muster-agent measure --stdin ...              the host's end of `muster accept --hosts`, started by its
 //       script (agent/measuring/measure.h)
 //   muster-agent tied PID PROGRAM ARGUMENTS...    becomes that program, which ends with process PID
-//       (agent/measuring/tied_process.h)
+//       (agent/measuring/descendants.h)
 //   muster-agent version
 #include <unistd.h>
 
@@ -50,7 +50,7 @@
 #include "agent/joining/adopting.h"
 #include "agent/link/http_link.h"
 #include "agent/measuring/measure.h"
-#include "agent/measuring/tied_process.h"
+#include "agent/measuring/descendants.h"
 #include "agent/steps/gpu/acs.h"
 #include "agent/steps/two_phase.h"
 #include "agent/storage/storage_state.h"

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_dump.h"
-#include "base/json_without.h"
 
 namespace muster {
 

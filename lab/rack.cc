@@ -8,7 +8,6 @@
 
 #include "base/json_dump.h"
 #include "lab/lab_network.h"
-#include "lab/rack_slot.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/pki.h"

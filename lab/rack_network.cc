@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lab/lab_network.h"
-#include "lab/rack_slot.h"
+#include "lab/rack.h"
 #include "sys/log.h"
 
 namespace muster::lab {

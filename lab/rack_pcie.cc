@@ -8,8 +8,7 @@
 
 #include "lab/child.h"
 #include "lab/lab.h"
-#include "lab/pcie_error.h"
-#include "lab/rack_slot.h"
+#include "lab/rack.h"
 
 namespace muster::lab {
 namespace {

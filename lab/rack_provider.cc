@@ -13,7 +13,7 @@
 
 #include "base/json_dump.h"
 #include "lab/lab_network.h"
-#include "lab/rack_slot.h"
+#include "lab/rack.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/pki.h"

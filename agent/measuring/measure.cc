@@ -21,7 +21,6 @@
 #include "agent/measuring/look_first.h"
 #include "agent/measuring/memory_programs.h"
 #include "agent/measuring/pipe_link.h"
-#include "agent/measuring/tied_process.h"
 #include "agent/work/work_runner.h"
 #include "base/digest.h"
 #include "base/json_dump.h"

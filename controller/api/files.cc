@@ -1,6 +1,7 @@
-#include "controller/api/files.h"
-
+// Sends files, never from outside the given folder.
 #include <filesystem>
+
+#include "controller/api/handlers.h"
 
 namespace muster::api {
 namespace fs = std::filesystem;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/json_at.h"
-#include "base/json_without.h"
 
 namespace muster {
 namespace reported {

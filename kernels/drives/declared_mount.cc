@@ -1,11 +1,14 @@
 // Checks that a path is really the declared mount, before a byte is written: a storage test on a folder of
-// the root disk would measure the root disk, and pass.
+// the root disk would measure the root disk, and pass. And finds the drives under a file system: from its block
+// device down through arrays, volumes and partitions to whole disks, as sysfs shows them.
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <fmt/format.h>
+#include <filesystem>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "base/disk_source.h"
@@ -112,6 +115,21 @@ std::string mounted_source(const Files& files, const std::string& path) {
   const auto found =
       mounted_at(files.read("/proc/self/mountinfo").value_or(""), without_trailing_slash(path));
   return found ? found->source : "";
+}
+
+BackingDrives drives_under(const Files& files, const std::string& device) {
+  std::error_code error;
+  const auto real = std::filesystem::canonical(files.real(device), error);
+  if (error) return {};
+  const std::string name = real.filename().string();
+  std::set<std::string> drives;
+  for (const auto& disk : disks_under(files, name)) {
+    const std::string folder = "/sys/class/block/" + disk;
+    std::string serial = files.read_line(folder + "/device/serial");
+    if (serial.empty()) serial = files.read_line(folder + "/serial");
+    drives.insert(serial.empty() ? disk : serial);
+  }
+  return {{drives.begin(), drives.end()}, files.read_line("/sys/class/block/" + name + "/md/level")};
 }
 
 }  // namespace muster::kernels

@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "lab/lab_network.h"
-#include "lab/pcie_error.h"
+#include "lab/rack.h"
 #include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
