@@ -22,6 +22,9 @@ inline std::vector<std::string> split(const std::string& text, char separator) {
   return out;
 }
 
+// Returns the words between white space.
+std::vector<std::string> split_words(const std::string& text);
+
 // "/sys/class/net/eth0" -> "eth0"
 inline std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 

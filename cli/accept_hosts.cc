@@ -11,12 +11,12 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/split.h"
 #include "cli/destination.h"
 #include "cli/hosts_file.h"
 #include "cli/terminal.h"
@@ -66,9 +66,8 @@ std::string connected_to(const AddressLookUp& how, const std::string& destinatio
   look.deadline = kLookUp;
   const auto found = make_process()->run(look);
   if (!found.ok() || !found->ok()) return host_of(destination);
-  std::istringstream lines(found->out);
   const std::string key = "hostname ";
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : split(found->out, '\n'))
     if (line.starts_with(key)) return line.substr(key.size());
   return host_of(destination);
 }

@@ -8,6 +8,7 @@
 #include "base/json_dump.h"
 #include "base/pci_address.h"
 #include "base/record.h"
+#include "base/split.h"
 
 namespace muster {
 
@@ -23,11 +24,8 @@ constexpr const char* kRdma = "/sys/class/infiniband/";
 std::string last_pci(const Result<std::string>& link) {
   std::string found;
   if (!link.ok()) return found;
-  for (size_t at = 0; at < link->size();) {
-    const size_t end = std::min(link->find('/', at), link->size());
-    if (const std::string part = link->substr(at, end - at); is_pci_address(part)) found = part;
-    at = end + 1;
-  }
+  for (const std::string& part : split(*link, '/'))
+    if (is_pci_address(part)) found = part;
   return found;
 }
 

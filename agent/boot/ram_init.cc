@@ -21,11 +21,11 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
-#include <sstream>
 
 #include "agent/boot/kernel_modules.h"
 #include "agent/boot/ram_network.h"
 #include "base/lower.h"
+#include "base/split.h"
 #include "host/port_identity.h"
 #include "sys/log.h"
 
@@ -77,8 +77,7 @@ void load_modules(RamEnvironment& env) {
   ::uname(&u);
   const Files files("/");
   ModuleLoader loader(files, std::string("/usr/lib/modules/") + u.release, insert_module);
-  std::istringstream names(files.read("/usr/lib/muster/modules-load").value_or(""));
-  for (std::string name; names >> name;)
+  for (const auto& name : split_words(files.read("/usr/lib/muster/modules-load").value_or("")))
     if (auto s = loader.load(name); !s) env.problems.push_back(s.error().message);
   const auto problems = loader.load_for_devices();
   env.problems.insert(env.problems.end(), problems.begin(), problems.end());

@@ -14,6 +14,7 @@
 #include "base/json_at.h"
 #include "base/lower.h"
 #include "base/mac.h"
+#include "base/split.h"
 
 namespace muster {
 namespace {
@@ -191,8 +192,7 @@ class Descent {
 }  // namespace
 
 std::string cmdline_value(const std::string& cmdline, const std::string& key) {
-  std::istringstream in(cmdline);
-  for (std::string word; in >> word;)
+  for (const std::string& word : split_words(cmdline))
     if (word.starts_with(key + "=")) return word.substr(key.size() + 1);
   return "";
 }

@@ -4,7 +4,6 @@
 #include <sys/mount.h>
 
 #include <cstdlib>
-#include <sstream>
 
 #include "agent/core/identity.h"
 #include "agent/disk/bearers.h"
@@ -12,6 +11,7 @@
 #include "agent/disk/mount_table.h"
 #include "agent/image/layout.h"
 #include "base/kernel_line.h"
+#include "base/split.h"
 
 namespace muster {
 namespace {
@@ -98,9 +98,8 @@ SlotNote running_note(const Files& files, const OwnSlots& own) {
   }
   out.trial = out.trial || goes_back_by_itself(files);
   const std::string key = "Address=";
-  std::istringstream lines(files.read("/etc/systemd/network/10-muster.network").value_or(""));
-  for (std::string line; out.address.empty() && std::getline(lines, line);)
-    if (line.starts_with(key)) out.address = line.substr(key.size());
+  for (const auto& line : split(files.read("/etc/systemd/network/10-muster.network").value_or(""), '\n'))
+    if (out.address.empty() && line.starts_with(key)) out.address = line.substr(key.size());
   return out;
 }
 

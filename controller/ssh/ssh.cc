@@ -7,7 +7,6 @@
 #include <chrono>
 
 #include "base/digest.h"
-#include "controller/ssh/key_ptr.h"
 #include "controller/ssh/ssh_agent.h"
 #include "controller/ssh/ssh_keys.h"
 

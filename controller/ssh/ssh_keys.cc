@@ -3,10 +3,7 @@
 #include <libssh/libssh.h>
 
 #include <algorithm>
-#include <memory>
 #include <sstream>
-
-#include "controller/ssh/key_ptr.h"
 
 namespace muster {
 
@@ -38,6 +35,8 @@ int known_host(const std::string& line, const std::string& host, std::string& fi
 }
 
 }  // namespace
+
+void KeyFree::operator()(ssh_key_struct* key) const { ssh_key_free(key); }
 
 Result<std::string> fingerprint_of(ssh_key key) {
   unsigned char* hash = nullptr;
