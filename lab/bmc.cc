@@ -1,7 +1,5 @@
 #include "lab/bmc.h"
 
-#include <fmt/format.h>
-
 #include "base/digest.h"
 #include "base/json_dump.h"
 

@@ -9,11 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <thread>
 
 #include "base/json_dump.h"

@@ -1,6 +1,5 @@
 #include "lab/lab_network.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <linux/if_packet.h>
 #include <net/if.h>

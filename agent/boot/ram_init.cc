@@ -1,7 +1,6 @@
 #include "agent/boot/ram_init.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <linux/if.h>
 #include <linux/reboot.h>
 #include <sys/ioctl.h>
@@ -19,7 +18,6 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstring>
 
 #include "agent/boot/kernel_modules.h"

@@ -1,7 +1,6 @@
 #include "agent/facts/collect_facts.h"
 
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <charconv>

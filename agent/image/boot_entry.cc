@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include "agent/image/efi_variables.h"
 

@@ -15,7 +15,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "base/split.h"
 

@@ -10,7 +10,6 @@
 #include "controller/report/collective.h"
 #include "controller/report/gpu_checks.h"
 #include "controller/report/measured.h"
-#include "controller/report/verdict.h"
 #include "controller/spec/drive_models.h"
 #include "controller/spec/playbook.h"
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,7 +10,6 @@
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/image/service/image_service.h"
 #include "controller/spec/reader/own_playbooks.h"
-#include "controller/spec/reader/parse_spec.h"
 #include "controller/trust/vault.h"
 #include "sys/log.h"
 

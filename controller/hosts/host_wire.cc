@@ -3,25 +3,17 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <functional>
 #include <future>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/alive.h"
 #include "base/gzip.h"
 #include "base/json_dump.h"
 #include "base/record.h"
-#include "base/result.h"
-#include "base/wire.h"
 #include "controller/hosts/bootstrap.h"
 #include "controller/hosts/ssh_command.h"
-#include "controller/ports/run_ports.h"
 #include "sys/contain.h"
 #include "sys/os.h"
 #include "sys/piped_child.h"

@@ -6,15 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/json_dump.h"
 #include "controller/image/cpio.h"
 #include "controller/image/elf.h"
-#include "controller/image/firmware.h"
 #include "controller/image/ram_modules.h"
 #include "sys/os.h"
 

@@ -1,8 +1,6 @@
 // Drift in the HTML report: a table per group with the properties that differ or were not read everywhere.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/split.h"
 #include "controller/report/markup.h"
 

@@ -4,7 +4,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace muster::kernels {
 namespace {

@@ -9,17 +9,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "kernels/common/kernels.h"
 #include "kernels/together/socket.h"
 #include "kernels/together/mesh.h"
-#include "kernels/together/message.h"
 #include "kernels/together/rank_process.h"
 
 namespace muster::together {

@@ -1,7 +1,6 @@
 #include "kernels/together/group_verbs.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace muster::together {
 namespace {

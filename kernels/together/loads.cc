@@ -4,7 +4,6 @@
 #include <charconv>
 #include <fmt/format.h>
 #include <iterator>
-#include <utility>
 
 namespace muster::together {
 namespace {

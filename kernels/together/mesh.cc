@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/words.h"
 #include "kernels/common/kernels.h"
 
 namespace muster::together {
@@ -383,27 +384,18 @@ Error Mesh::give_up(Statement own) {
 }
 
 Error Mesh::error() const {
-  static const auto sentence = [](Loss kind) -> std::string_view {
-    switch (kind) {
-      case Loss::died:
-        return "died: its connections ended";
-      case Loss::silent:
-        return "did not respond in time";
-      case Loss::absent:
-        return "did not connect in time";
-      case Loss::refused:
-        return "belongs to a different run: its token differs";
-      case Loss::left:
-        return "ended before the other members were done";
-      case Loss::astray:
-        return "is in a different collective call than the other members, or uses a different protocol";
-    }
-    return "is lost";
-  };
+  static constexpr Words<Loss, 6> kSentences = {
+      {{Loss::died, "died: its connections ended"},
+       {Loss::silent, "did not respond in time"},
+       {Loss::absent, "did not connect in time"},
+       {Loss::refused, "belongs to a different run: its token differs"},
+       {Loss::left, "ended before the other members were done"},
+       {Loss::astray,
+        "is in a different collective call than the other members, or uses a different protocol"}}};
   std::string all;
   for (const auto& lost : lost_)
-    all +=
-        fmt::format("{}rank {} on {} {}", all.empty() ? "" : "; ", lost.rank, lost.name, sentence(lost.kind));
+    all += fmt::format("{}rank {} on {} {}", all.empty() ? "" : "; ", lost.rank, lost.name,
+                       word_of(kSentences, lost.kind));
   if (lost_.empty()) return fail(Code::failed, "another member gave up without naming the cause");
   return fail(code_of(lost_.front().kind), all);
 }
