@@ -47,7 +47,7 @@ Status hand_over_identity(const Files& files, const std::string& identity, const
 Status start_own_disk_first(const Files& files, const std::string& node, const std::string& digest);
 
 // Writes the content of a new root. `root` is the mounted slot; only files below it are accessed. `way`: see
-// agent/image/network_files.h.
+// agent/image/boot_network.h.
 Status seed_root(const Files& root, const SeedRequest& request, const std::string& machine_id,
                  const RamNetwork& way = {});
 // Writes the ESP: kernel, initrd, loader, entry; the default entry changes last.

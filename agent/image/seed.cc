@@ -15,7 +15,7 @@
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
 #include "agent/image/mounted.h"
-#include "agent/image/network_files.h"
+#include "agent/image/boot_network.h"
 #include "base/digest.h"
 #include "base/resolver.h"
 #include "base/result.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
 #include <set>
 #include <tuple>
 
@@ -62,9 +63,7 @@ const char* to_string(Side side) {
 struct End {
   std::string group, like, node;  // like: the rail, if there are several
   Side side = Side::both;
-  bool operator<(const End& o) const {
-    return std::tie(group, like, node, side) < std::tie(o.group, o.like, o.node, o.side);
-  }
+  auto operator<=>(const End&) const = default;
 };
 
 // One check of one pair, and what it shows about its two ends.
