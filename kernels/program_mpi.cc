@@ -36,8 +36,8 @@ void in_pieces(std::span<T> values, Part part) {
 }
 
 // A group over MPI, for the playbooks that test MPI itself: it runs the same loads as the TCP group
-// (kernels/together/loads.h). Uses only MPI's C interface, provided by libmpi.so.40 in Debian 12 and 13. An MPI
-// error ends all ranks, so lost() is always empty and within() has no effect.
+// (kernels/together/loads.h). Uses only MPI's C interface, provided by libmpi.so.40 in Debian 12 and 13. An
+// MPI error ends all ranks, so lost() is always empty and within() has no effect.
 class MpiGroup : public together::Group {
  public:
   // `owned`: the communicator is freed by the destructor.

@@ -20,9 +20,9 @@
 
 namespace muster::lab {
 
-// Provides a machine's serial console to its ipmi_sim over TCP (on 127.0.0.1 or the BMC's address): sends what
-// the machine writes to its console after the connection. It reads the console's log, since QEMU's serial port
-// allows one reader at a time. A background thread serves the connection.
+// Provides a machine's serial console to its ipmi_sim over TCP (on 127.0.0.1 or the BMC's address): sends
+// what the machine writes to its console after the connection. It reads the console's log, since QEMU's
+// serial port allows one reader at a time. A background thread serves the connection.
 class SolRelay {
  public:
   explicit SolRelay(std::string log) : log_(std::move(log)) {}

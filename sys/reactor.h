@@ -16,15 +16,15 @@
 
 namespace muster {
 
-// While a task runs, no request is answered and no message handled; longer work must run on a worker thread, or
-// in pieces.
+// While a task runs, no request is answered and no message handled; longer work must run on a worker thread,
+// or in pieces.
 constexpr DurationMs kLongestTask = 100;
 
 // Returns the CPU time of the calling thread, in nanoseconds.
 int64_t thread_cpu_time();
 
-// Detects tasks that block their reactor for longer. Measures CPU time of the reactor's thread, so that a busy
-// machine or a debugger does not make a task slow.
+// Detects tasks that block their reactor for longer. Measures CPU time of the reactor's thread, so that a
+// busy machine or a debugger does not make a task slow.
 class ReactorWatch {
  public:
   using OnSlow = std::function<void(const std::string& name, DurationMs took)>;

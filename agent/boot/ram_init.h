@@ -55,8 +55,8 @@ Result<std::string> interface_with_mac(const Files& files, const std::string& ma
 // Sets "10.20.0.11/24" on `interface`, and brings it up. IPv4, by ioctl: no program is run.
 Status configure_ipv4(const std::string& interface, const std::string& cidr);
 
-// The RAM system's network from its kernel command line (agent/image/boot_network.h): ports found by MAC, bonds,
-// tags, addresses, routes. By sysfs and ioctl: no program is run.
+// The RAM system's network from its kernel command line (agent/image/boot_network.h): ports found by MAC,
+// bonds, tags, addresses, routes. By sysfs and ioctl: no program is run.
 //
 // Creates the bond "mbond" from those ports of the network that are present; the ports are down and get no
 // address. Returns its name. not_found if none is present. `load`: loads a kernel module by name.

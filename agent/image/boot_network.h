@@ -43,10 +43,9 @@ bool on_network(const std::string& cidr, const std::string& address);
 // its own MAC.
 Result<RamNetwork> network_to(const Files& files, Process& process, const std::string& address);
 
-// Returns the configuration of the provisioning network of a new system, for systemd-networkd: path -> content.
-// `way`: the route of this machine to the controller during installation; its bond
-// or VLAN is also set up in the new system, because a machine without power control is reachable only through
-// that network.
+// Returns the configuration of the provisioning network of a new system, for systemd-networkd: path ->
+// content. `way`: the route of this machine to the controller during installation; its bond or VLAN is also
+// set up in the new system, because a machine without power control is reachable only through that network.
 std::map<std::string, std::string> network_files(const wire::ImageJob& job, const RamNetwork& way);
 
 }  // namespace muster

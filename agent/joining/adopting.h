@@ -8,10 +8,10 @@
 //   {"ask": "nothing"}   does nothing: a check that it still responds. Answer: {}
 // Answers {"error": {"code", "message"}} on failure; the next line may be a retry. Ends when its input ends.
 //
-// Adopted is a running Linux host that muster did not install: the agent becomes a systemd service that survives
-// reboots, and nothing else on the host is changed. Rejected before the token is used: a host that already belongs
-// to a different controller or is a different node, and a host without systemd.
-// Thread safety: stateless functions.
+// Adopted is a running Linux host that muster did not install: the agent becomes a systemd service that
+// survives reboots, and nothing else on the host is changed. Rejected before the token is used: a host that
+// already belongs to a different controller or is a different node, and a host without systemd. Thread
+// safety: stateless functions.
 #pragma once
 
 #include <functional>
@@ -42,8 +42,8 @@ Status may_serve(const Files& files);
 // Writes the unit if it differs (muster's images have one), enables and restarts it: the identity may be new.
 Status start_service(const Files& files, Process& process, const std::string& folder);
 
-// Preview of an adoption, on the host: its hardware, whether it may be adopted at all, and what the steps of a
-// plan would change. The answer is:
+// Preview of an adoption, on the host: its hardware, whether it may be adopted at all, and what the steps of
+// a plan would change. The answer is:
 //   {"facts": base/facts.h, "joined": bool, "refusal": "", "steps": [{step, module, outcome, diff, message}]}
 // `joined`: the host already is that node of that controller, and its agent runs. `refusal`: why it cannot be
 // adopted, empty if it can. outcome: already | would_change | not_applicable | unknown (the check has no

@@ -53,8 +53,9 @@ Result<std::unique_ptr<RenewableLink>> make_http_link(Reactor& reactor, const st
 bool renewal_due(const std::string& certificate_pem, TimeMs now);
 
 // The agent's certificate is replaced automatically long before it expires. Checked when the agent starts and
-// once a day; due after two thirds of its lifetime, by this machine's clock. The key stays; the new certificate is
-// on the disk before it is used. A failure is logged and retried the next day. Thread: the reactor's.
+// once a day; due after two thirds of its lifetime, by this machine's clock. The key stays; the new
+// certificate is on the disk before it is used. A failure is logged and retried the next day. Thread: the
+// reactor's.
 class Renewal {
  public:
   // All arguments must outlive the reactor's run.

@@ -26,9 +26,9 @@ int run_guarded(const std::string& folder, const std::function<int()>& work);
 void end_descendants();
 
 // Runs programs that the kernel kills when this process ends for any reason: `muster-agent tied PID PROGRAM
-// ARGUMENTS...` runs in between, ties itself to process PID and becomes the program. For an agent that must leave no
-// process behind; for an agent that is a service, systemd does this. Thread: as for the wrapped Process; a program
-// is tied to the thread that runs it.
+// ARGUMENTS...` runs in between, ties itself to process PID and becomes the program. For an agent that must
+// leave no process behind; for an agent that is a service, systemd does this. Thread: as for the wrapped
+// Process; a program is tied to the thread that runs it.
 class TiedProcess : public Process {
  public:
   // `self`: path of muster-agent.

@@ -1,4 +1,5 @@
-// The controller itself: version, backup, certificates; and secrets: values can be stored but never read back.
+// The controller itself: version, backup, certificates; and secrets: values can be stored but never read
+// back.
 #include "base/version.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"

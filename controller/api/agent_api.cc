@@ -1,6 +1,6 @@
-// Calls of agents: joining with a one-time token, orders, events, files; and the files that machines fetch while
-// they boot. Those over plain HTTP: only the one-time token in an armed node's script is secret, and clients check
-// everything by digest (docs/threat-model.md).
+// Calls of agents: joining with a one-time token, orders, events, files; and the files that machines fetch
+// while they boot. Those over plain HTTP: only the one-time token in an armed node's script is secret, and
+// clients check everything by digest (docs/threat-model.md).
 
 #include <set>
 #include <sstream>

@@ -1,6 +1,7 @@
 // AcceptTimes: how long configuration and acceptance of nodes took, looked up in the store's runs: a trial
-// boot's time limit must be longer than that. A worker thread reads the long parts. A node's result is cached until a later run accepts the
-// node, because the journal of a finished run no longer changes. Thread: the reactor's.
+// boot's time limit must be longer than that. A worker thread reads the long parts. A node's result is cached
+// until a later run accepts the node, because the journal of a finished run no longer changes. Thread: the
+// reactor's.
 #pragma once
 
 #include <functional>

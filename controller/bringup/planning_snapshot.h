@@ -48,9 +48,9 @@ PlannerInput planner_input(const PlanningSnapshot& snapshot);
 // Adds the facts that were found on `node` to `seen`.
 void add_facts(NodeObservation& seen, const std::string& node, const LookedAt& at);
 
-// A summary of a plan's inputs, sufficient to find out later whether they changed, and how. An approval is checked
-// against it instead of against a second plan. It covers every member of the planner's input; a new member does not
-// compile until it is added. Left out: the times of a node's last inventory and last contact.
+// A summary of a plan's inputs, sufficient to find out later whether they changed, and how. An approval is
+// checked against it instead of against a second plan. It covers every member of the planner's input; a new
+// member does not compile until it is added. Left out: the times of a node's last inventory and last contact.
 //
 // A part's fields by name, each with its value or, for long values, its digest.
 using InputFields = std::vector<std::pair<std::string_view, std::string>>;

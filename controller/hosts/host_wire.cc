@@ -31,8 +31,8 @@ struct PackedProgram {
   size_t size = 0;                           // when unpacked
 };
 
-// Gzipped programs to be sent to hosts. Each is compressed once, which takes up to a second, and all hosts get
-// the same bytes. Any thread; several callers of one program wait for the first one to compress it.
+// Gzipped programs to be sent to hosts. Each is compressed once, which takes up to a second, and all hosts
+// get the same bytes. Any thread; several callers of one program wait for the first one to compress it.
 class PackCache {
  public:
   // Returns a program; calls `read` if it is not cached. A failure is retried at the next call.

@@ -1,6 +1,6 @@
 // Builds the command that reaches one host's shell: OpenSSH as the site has configured it, or the words of
-// `--via`; and derives why it ended, from its output: a known message of OpenSSH, or else the last line. Thread
-// safety: stateless functions.
+// `--via`; and derives why it ended, from its output: a known message of OpenSSH, or else the last line.
+// Thread safety: stateless functions.
 #pragma once
 
 #include <string>

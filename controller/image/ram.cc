@@ -20,7 +20,9 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Storage drivers: common ones and those of virtual machines first.
+// Storage drivers: common ones and those of virtual machines first. Adapters of a machine's local drives.
+// Those of shared storage (Fibre Channel, FCoE, iSCSI offload) are left out: a volume shared by many machines
+// would appear among the disks of each of them while disks are selected and written.
 const Names kStorage = {
     "nvme",         "ahci",          "sd_mod",   "virtio_pci", "virtio_blk", "virtio_scsi",  "megaraid_sas",
     "mpt3sas",      "smartpqi",      "hpsa",     "aacraid",    "mpi3mr",     "vmd",          "crc32c_generic",
@@ -29,9 +31,9 @@ const Names kStorage = {
     "pmcraid",      "megaraid_mbox", "mptsas",   "mptspi",     "myrb",       "myrs",         "aic79xx",
     "aic7xxx",      "sym53c8xx",     "mtip32xx", "vmw_pvscsi", "hv_storvsc", "xen-blkfront", "xen-scsifront",
     "pci-hyperv"};
-// Every Ethernet driver of the image's kernel, PHY drivers, and a few USB drivers, since a node whose port has
-// no driver is unreachable. Network modules in addition to the folders below: drivers of virtual machines and of USB adapters that
-// firmware can boot from; bonding and VLANs.
+// Every Ethernet driver of the image's kernel, PHY drivers, and a few USB drivers, since a node whose port
+// has no driver is unreachable. Network modules in addition to the folders below: drivers of virtual machines
+// and of USB adapters that firmware can boot from; bonding and VLANs.
 const Names kNetwork = {"virtio_net", "vmxnet3",      "hv_netvsc", "xen-netfront", "r8152", "asix",
                         "cdc_ncm",    "ax88179_178a", "cdc_ether", "bonding",      "8021q"};
 const Names kNetworkFolders = {"kernel/drivers/net/ethernet/", "kernel/drivers/net/phy/",

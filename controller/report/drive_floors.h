@@ -1,6 +1,7 @@
 // The floors that measured drives must reach according to their models. Neither a constant nor a comparison
 // with other drives of the same run can provide such a floor, since all of those may be slow. A file system's
-// floor needs no table: the read rates of its drives, measured in the same run. Internal to controller/report. Thread safety: stateless functions.
+// floor needs no table: the read rates of its drives, measured in the same run. Internal to
+// controller/report. Thread safety: stateless functions.
 #pragma once
 
 #include <map>

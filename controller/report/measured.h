@@ -52,8 +52,8 @@ double median_of(std::vector<double> values);
 // Formats as "9.99 GFLOP/s": four significant digits, no exponent for common magnitudes.
 std::string amount(double value, const std::string& unit);
 
-// Nodes of which only a share was usable (base/facts.h, ShareFacts), inside a job or a container. Measurements
-// there are compared only with those of equal shares, and limits for whole nodes do not apply.
+// Nodes of which only a share was usable (base/facts.h, ShareFacts), inside a job or a container.
+// Measurements there are compared only with those of equal shares, and limits for whole nodes do not apply.
 //
 // Sets MeasuredStep::share, a pointer into `facts`, of steps that one node measured by itself.
 void mark_shares(std::vector<MeasuredStep>& steps, const std::map<std::string, const HardwareFacts*>& facts);

@@ -1,6 +1,6 @@
 // Checks that a path is really the declared mount, before a byte is written: a storage test on a folder of
-// the root disk would measure the root disk, and pass. And finds the drives under a file system: from its block
-// device down through arrays, volumes and partitions to whole disks, as sysfs shows them.
+// the root disk would measure the root disk, and pass. And finds the drives under a file system: from its
+// block device down through arrays, volumes and partitions to whole disks, as sysfs shows them.
 #include <fmt/format.h>
 #include <fnmatch.h>
 

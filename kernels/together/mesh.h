@@ -47,9 +47,9 @@ struct Incoming {
   Tag tag = {};
 };
 
-// The connection to one other member: frames over TCP, with non-blocking reads and writes. The data of a call is
-// sent in frames of at most kChunk bytes, each tagged with its call, so that a long message does not delay a
-// statement about a lost member. Data that arrives before its call is buffered.
+// The connection to one other member: frames over TCP, with non-blocking reads and writes. The data of a call
+// is sent in frames of at most kChunk bytes, each tagged with its call, so that a long message does not delay
+// a statement about a lost member. Data that arrives before its call is buffered.
 class Channel {
  public:
   explicit Channel(Socket socket);

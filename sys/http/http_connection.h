@@ -40,8 +40,8 @@ using Socket = asio::generic::stream_protocol::socket;
 using Strand = asio::strand<asio::io_context::executor_type>;
 using Done = std::function<void(error_code, size_t)>;
 
-// A connected socket, plain or TLS, so that there is one Connection class, and Beast's and Asio's algorithms are
-// instantiated once. Buffers must stay valid until the call's `done` has run.
+// A connected socket, plain or TLS, so that there is one Connection class, and Beast's and Asio's algorithms
+// are instantiated once. Buffers must stay valid until the call's `done` has run.
 class ByteStream {
  public:
   virtual ~ByteStream() = default;

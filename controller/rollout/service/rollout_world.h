@@ -19,8 +19,9 @@
 namespace muster {
 
 // The result of a batch's run for each of its nodes, from its journal and the nodes' rows after it. Pure
-// function; thread: that of the archive. `run` has ended and was read with RunRows::all or ::turns; `nodes`: rows of its plan's nodes, as they are
-// now. RunEnd::night is not set. corrupt: the journal does not belong to the plan.
+// function; thread: that of the archive. `run` has ended and was read with RunRows::all or ::turns; `nodes`:
+// rows of its plan's nodes, as they are now. RunEnd::night is not set. corrupt: the journal does not belong
+// to the plan.
 Result<rollout::RunEnd> end_of(const RunSources& run, const std::map<std::string, NodeRow>& nodes);
 
 class RolloutWorld : public RolloutPort {
