@@ -7,7 +7,6 @@
 #include "base/json_dump.h"
 
 namespace muster {
-
 namespace {
 
 // Nothing that muster writes or reads is nested nearly as deep; the code that copies and writes JSON is

@@ -1,5 +1,7 @@
 #include "base/split.h"
 
+#include <fmt/format.h>
+
 #include <iterator>
 #include <sstream>
 
@@ -15,6 +17,18 @@ std::string some_of(const std::vector<std::string>& names, size_t most) {
 std::vector<std::string> split_words(const std::string& text) {
   std::istringstream in(text);
   return {std::istream_iterator<std::string>(in), {}};
+}
+
+std::string tally(const std::map<std::string, int>& counts) {
+  std::string out;
+  for (const auto& [what, count] : counts)
+    out += fmt::format("{}{} x {}", out.empty() ? "" : ", ", count, what);
+  return out;
+}
+
+std::string without_trailing_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
 }
 
 }  // namespace muster

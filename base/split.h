@@ -2,12 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace muster {
 
+// "7 x x16, 1 x x8"
+std::string tally(const std::map<std::string, int>& counts);
 // "a, b and 3 more", with at most `most` names.
 std::string some_of(const std::vector<std::string>& names, size_t most);
 
@@ -25,6 +28,8 @@ inline std::vector<std::string> split(const std::string& text, char separator) {
 // Returns the words between white space.
 std::vector<std::string> split_words(const std::string& text);
 
+// "/dev/md/" -> "/dev/md"; the root remains.
+std::string without_trailing_slashes(std::string path);
 // "/sys/class/net/eth0" -> "eth0"
 inline std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 

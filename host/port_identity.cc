@@ -5,7 +5,6 @@
 #include "base/split.h"
 
 namespace muster {
-
 namespace {
 
 // The interface's own link shows the path from the root complex, with the interface's name at the end; the

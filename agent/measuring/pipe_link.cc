@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/core/step.h"
+#include "base/json_at.h"
 #include "base/json_dump.h"
 
 namespace muster {
@@ -44,11 +45,7 @@ uint64_t number_of(const Json& json, const char* key) {
 }
 
 Error error_of(const Json& json) {
-  const auto text = [&](const char* key) {
-    const auto it = json.is_object() ? json.find(key) : json.end();
-    return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
-  };
-  return fail(code_from_string(text("code")), text("message"));
+  return fail(code_from_string(text_at(json, "code")), text_at(json, "message"));
 }
 
 }  // namespace

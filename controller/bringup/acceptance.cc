@@ -14,9 +14,6 @@
 #include "controller/spec/playbook.h"
 
 namespace muster {
-
-using reported::list_of, reported::whole_number_of;
-
 namespace {
 
 // True if a step checks the node's own GPUs. Plans hold thousands of steps as text: only those that contain a
@@ -52,7 +49,7 @@ OwnResult own_result(CurrentSpec& spec, KeptOfPlan& kept, const Executor& execut
   own.facts = executor.node_row(action.node).facts.facts();
   Inventories inventories([&executor](const std::string& node) { return executor.node_row(node).facts; });
   own.steps = measured_steps(
-      action.node, kept.steps.of(executor.shared_plan(), action), list_of(result, "steps"),
+      action.node, kept.steps.of(executor.shared_plan(), action), list_at(result, "steps"),
       gpu_hosts(
           executor.plan().simulated, [&inventories](const std::string& node) { return inventories.of(node); },
           own.spec ? &own.spec->spec : nullptr));
@@ -88,7 +85,7 @@ Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executo
 
 // Returns the result's entry for a step; null: none.
 Json answer_of(const Json& result, const std::string& id) {
-  for (const Json& step : list_of(result, "steps"))
+  for (const Json& step : list_at(result, "steps"))
     if (text_at(step, "step") == id) return step.value("result", Json());
   return nullptr;
 }
@@ -107,7 +104,7 @@ Json order_of_pairs(const Action& action, const std::string& id,
     params["seconds"] = fmt::format(
         "{:g}",
         std::min(kPairSeconds, seconds.empty() ? kPairSeconds : std::strtod(seconds.c_str(), nullptr)));
-    const int64_t deadline = whole_number_of(params, "pair_deadline_seconds");
+    const int64_t deadline = integer_at(params, "pair_deadline_seconds");
     params["deadline_seconds"] = deadline > 0 ? deadline : kPairDeadlineSeconds;
     order["steps"].push_back(std::move(step));
   }
@@ -229,7 +226,7 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Exe
     step.rounds = Json::array();
     for (auto pairs = next_pairs(step, facts); !pairs.empty(); pairs = next_pairs(step, facts)) {
       if (next == results.size()) return FollowUp{order_of_pairs(action, step.id, pairs), nullptr};
-      step.rounds.push_back(list_of(answer_of(results[next++], step.id), "parts"));
+      step.rounds.push_back(list_at(answer_of(results[next++], step.id), "parts"));
     }
     settled = with_rounds(std::move(settled), step.id, step.rounds);
     followed = true;

@@ -22,9 +22,6 @@
 #include "sys/log.h"
 
 namespace muster {
-
-using reported::whole_number_of;
-
 namespace {
 
 // A discovery that ended at most this long before an installation began belongs to the same bring-up.
@@ -96,7 +93,7 @@ void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row
 void add_steps(NodeReport& node, const Sources& s, const Action& action) {
   for (const Json& step : s.answers.of(action.id))
     node.steps.push_back({text_at(step, "step"), action.phase, text_at(step, "status"),
-                          text_at(step, "message"), whole_number_of(step, "ms")});
+                          text_at(step, "message"), integer_at(step, "ms")});
 }
 
 void add_phases(NodeReport& node, const RunRecords& records) {

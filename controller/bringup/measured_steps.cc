@@ -9,22 +9,6 @@
 #include "base/json_at.h"
 
 namespace muster {
-namespace reported {
-
-int64_t whole_number_of(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
-}
-const Json& list_of(const Json& object, const char* key) {
-  static const Json kNone = Json::array();
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_array() ? *it : kNone;
-}
-
-}  // namespace reported
-
-using reported::list_of;
-
 namespace {
 
 // The modules whose step is one test of many nodes.
@@ -52,10 +36,10 @@ std::vector<std::string> members_of(const wire::Step& step, const Json& result) 
   if (std::find(std::begin(kCollectives), std::end(kCollectives), step.module) == std::end(kCollectives))
     return {};
   std::set<std::string> ran;
-  for (const Json& name : list_of(result, "members"))
+  for (const Json& name : list_at(result, "members"))
     if (name.is_string()) ran.insert(name.get<std::string>());
   std::vector<std::string> out;
-  for (const Json& host : list_of(step.params, "hosts"))
+  for (const Json& host : list_at(step.params, "hosts"))
     if (const std::string name = text_at(host, "name"); !name.empty() && (ran.empty() || ran.count(name)))
       out.push_back(name);
   return out;
@@ -100,7 +84,7 @@ std::vector<MeasuredStep> measured_steps(const std::string& node, const std::vec
     m.subject = name.subject;
     m.mandatory = step.mandatory;
     m.expect = step.expect;
-    for (const auto& aspect : list_of(m.expect, "blocks"))
+    for (const auto& aspect : list_at(m.expect, "blocks"))
       if (aspect.is_string()) m.blocks.push_back(aspect.get<std::string>());
     if (m.expect.is_object()) m.expect.erase("blocks");
     m.status = "incomplete";

@@ -14,13 +14,6 @@
 #include "controller/spec/spec.h"
 
 namespace muster {
-namespace reported {
-
-// Returns a member of `object` if it exists and has that type; else 0 or an empty list.
-int64_t whole_number_of(const Json& object, const char* key);
-const Json& list_of(const Json& object, const char* key);
-
-}  // namespace reported
 
 // Returns an action's steps; those that are stored as text are returned without "peers" in their params,
 // which in a large cluster take long to parse.

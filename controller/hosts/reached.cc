@@ -28,12 +28,6 @@ MachineParts merged(const MachineParts& before, MachineParts now) {
 
 constexpr size_t kNamed = 3;
 
-const Json& list_at(const Json& object, const char* key) {
-  static const Json kNone = Json::array();
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_array() ? *it : kNone;
-}
-
 void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::string, std::string>& out) {
   std::vector<NamedMachine> named;
   for (const auto& host : hosts) named.push_back({host.name, host.parts});

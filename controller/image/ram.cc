@@ -9,6 +9,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "controller/image/cpio.h"
 #include "controller/image/elf.h"
@@ -361,12 +362,8 @@ Status make_boot_initrd(const std::string& tree, const std::string& release, con
 Result<RamInfo> packed_ram_system(const std::string& image_folder) {
   TRY(const std::string text, Files("/").read(image_folder + "/ram.json"));
   TRY(const Json record, parse_json(text));
-  const auto digest = [&record](const char* key) {
-    const auto found = record.is_object() ? record.find(key) : record.end();
-    return record.is_object() && found != record.end() && found->is_string() ? found->get<std::string>() : "";
-  };
-  RamInfo info{image_folder + "/ram-vmlinuz", digest("kernel_sha256"), image_folder + "/ram-initrd",
-               digest("initrd_sha256"), true};
+  RamInfo info{image_folder + "/ram-vmlinuz", text_at(record, "kernel_sha256"), image_folder + "/ram-initrd",
+               text_at(record, "initrd_sha256"), true};
   if (info.kernel_sha256.empty() || info.initrd_sha256.empty())
     return fail(Code::corrupt, image_folder + "/ram.json contains no digests");
   return info;

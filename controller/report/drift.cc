@@ -165,14 +165,6 @@ std::string property_line(const DriftProperty& property) {
   return markup::plain(property.name + ": " + out);
 }
 
-// Returns the parts of one kind and how many there are of each: "8 x H100", "2 x A, 6 x B".
-std::string tally(const std::map<std::string, int>& counts) {
-  std::string out;
-  for (const auto& [what, count] : counts)
-    out += fmt::format("{}{} x {}", out.empty() ? "" : ", ", count, what);
-  return out;
-}
-
 }  // namespace
 
 std::string_view to_string(Agreement agreement) { return word_of(kWords, agreement); }

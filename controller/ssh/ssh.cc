@@ -11,7 +11,6 @@
 #include "controller/ssh/ssh_keys.h"
 
 namespace muster {
-
 namespace {
 
 constexpr const char* kAgentPath = "/usr/sbin/muster-agent";

@@ -6,7 +6,6 @@
 #include <sstream>
 
 namespace muster {
-
 namespace {
 
 // Parses "TYPE BASE64 ..."; null if it is not a public key.

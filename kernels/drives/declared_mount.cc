@@ -54,11 +54,6 @@ bool parse_line(const std::string& line, MountEntry& out) {
   return true;
 }
 
-std::string without_trailing_slash(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-
 // Follows links such as /dev/md/scratch -> ../md127, within the root of `files`.
 std::string resolved(const Files& files, const std::string& path) {
   if (path.empty() || path[0] != '/') return path;
@@ -66,7 +61,7 @@ std::string resolved(const Files& files, const std::string& path) {
   if (!real) return path;
   std::string out = real;
   std::free(real);
-  std::string root = without_trailing_slash(files.root());
+  std::string root = without_trailing_slashes(files.root());
   if (root != "/" && out.compare(0, root.size(), root) == 0) out = out.substr(root.size());
   return out;
 }
@@ -97,7 +92,7 @@ Status check_mount(const Files& files, const MountRule& rule) {
   if (rule.path.empty() || rule.path[0] != '/' || rule.fstype.empty() || rule.source.empty())
     return fail(Code::invalid, "a mount rule needs an absolute path, a file system type and a source");
   TRY(const std::string text, files.read("/proc/self/mountinfo"));
-  const std::string wanted = without_trailing_slash(rule.path);
+  const std::string wanted = without_trailing_slashes(rule.path);
   const auto found = mounted_at(text, wanted);
   if (!found) return fail(Code::denied, fmt::format("{} is not a mount point; nothing was written", wanted));
   if (is_disk_source(rule.source)) {
@@ -112,7 +107,7 @@ Status check_mount(const Files& files, const MountRule& rule) {
 
 std::string mounted_source(const Files& files, const std::string& path) {
   const auto found =
-      mounted_at(files.read("/proc/self/mountinfo").value_or(""), without_trailing_slash(path));
+      mounted_at(files.read("/proc/self/mountinfo").value_or(""), without_trailing_slashes(path));
   return found ? found->source : "";
 }
 
