@@ -85,6 +85,10 @@ void boot_script(const CallPtr&);
 void boot_ram_file(const CallPtr&);
 void boot_image_file(const CallPtr&);
 void boot_program(const CallPtr&);
+// diff.cc
+// Line diff of two texts in the format of `diff -u`; "" if they are equal.
+std::string unified_diff(const std::string& from, const std::string& to, const std::string& from_name,
+                         const std::string& to_name);
 // files.cc
 // Sends the file at `path`, or responds with 404.
 void send_file(const CallPtr& call, const std::string& path);
