@@ -288,5 +288,4 @@ int main(int argc, char** argv) {
   const int status = muster::mpi::run(argc, argv);
   MPI_Finalize();
   return status;
-
-}  // namespace muster::mpi
+}

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace muster::kernels {
 namespace {
