@@ -27,7 +27,7 @@
 #include "agent/boot/kernel_modules.h"
 #include "base/lower.h"
 #include "base/split.h"
-#include "host/port_identity.h"
+#include "host/rails.h"
 #include "sys/log.h"
 
 namespace muster {

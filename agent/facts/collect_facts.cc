@@ -22,7 +22,6 @@
 #include "base/rail_choice.h"
 #include "base/split.h"
 #include "host/by_label.h"
-#include "host/port_identity.h"
 #include "host/rails.h"
 
 namespace muster {

@@ -85,14 +85,13 @@ void boot_script(const CallPtr&);
 void boot_ram_file(const CallPtr&);
 void boot_image_file(const CallPtr&);
 void boot_program(const CallPtr&);
-// diff.cc
-// Line diff of two texts in the format of `diff -u`; "" if they are equal.
-std::string unified_diff(const std::string& from, const std::string& to, const std::string& from_name,
-                         const std::string& to_name);
-// files.cc
 // Sends the file at `path`, or responds with 404.
 void send_file(const CallPtr& call, const std::string& path);
 // Sends `name` below `folder`; 404 if it is not a regular file, contains "..", or is a link to the outside.
 void send_below(const CallPtr& call, const std::string& folder, const std::string& name);
+// diff.cc
+// Line diff of two texts in the format of `diff -u`; "" if they are equal.
+std::string unified_diff(const std::string& from, const std::string& to, const std::string& from_name,
+                         const std::string& to_name);
 
 }  // namespace muster::api

@@ -3,7 +3,7 @@
 #include "base/lower.h"
 #include "base/placeholders.h"
 #include "base/split.h"
-#include "host/port_identity.h"
+#include "host/rails.h"
 
 namespace muster {
 namespace {
