@@ -277,8 +277,8 @@ TEST_CASE("tidy: the rule about readers by hand can fail", "[tidy]") {
                            "  JsonReader r{json, \"plan\"};\n"}) {
     INFO(line);
     CHECK(unlisted_readers({"controller/a.cc", line}).size() == 1);
-    CHECK(unlisted_readers({"lab/fault.cc", line}).empty());
-    CHECK(readers({"lab/fault.cc", line}).size() == 1);
+    CHECK(unlisted_readers({"lab/serve.cc", line}).empty());
+    CHECK(readers({"lab/serve.cc", line}).size() == 1);
   }
   CHECK(readers({"controller/a.cc", "// JsonReader r(json);\nvoid f(JsonReader& r);\n"}).empty());
 }
