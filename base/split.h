@@ -9,11 +9,6 @@
 
 namespace muster {
 
-// "7 x x16, 1 x x8"
-std::string tally(const std::map<std::string, int>& counts);
-// "a, b and 3 more", with at most `most` names.
-std::string some_of(const std::vector<std::string>& names, size_t most);
-
 // Returns the non-empty pieces: adjacent separators count as one.
 inline std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> out;
@@ -35,5 +30,10 @@ inline std::string last_component(const std::string& path) { return path.substr(
 
 // True if the text contains this part.
 inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+// "7 x x16, 1 x x8"
+std::string tally(const std::map<std::string, int>& counts);
+// "a, b and 3 more", with at most `most` names.
+std::string some_of(const std::vector<std::string>& names, size_t most);
 
 }  // namespace muster
