@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-#include <sstream>
-
 namespace muster {
 
 std::string some_of(const std::vector<std::string>& names, size_t most) {
@@ -12,11 +9,6 @@ std::string some_of(const std::vector<std::string>& names, size_t most) {
   for (size_t i = 0; i < std::min(names.size(), most); ++i) out += (i ? ", " : "") + names[i];
   if (names.size() > most) out += " and " + std::to_string(names.size() - most) + " more";
   return out;
-}
-
-std::vector<std::string> split_words(const std::string& text) {
-  std::istringstream in(text);
-  return {std::istream_iterator<std::string>(in), {}};
 }
 
 std::string tally(const std::map<std::string, int>& counts) {

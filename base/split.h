@@ -20,17 +20,14 @@ inline std::vector<std::string> split(const std::string& text, char separator) {
   return out;
 }
 
-// Returns the words between white space.
-std::vector<std::string> split_words(const std::string& text);
-
-// "/dev/md/" -> "/dev/md"; the root remains.
-std::string without_trailing_slashes(std::string path);
 // "/sys/class/net/eth0" -> "eth0"
 inline std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // True if the text contains this part.
 inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
+// "/dev/md/" -> "/dev/md"; the root remains.
+std::string without_trailing_slashes(std::string path);
 // "7 x x16, 1 x x8"
 std::string tally(const std::map<std::string, int>& counts);
 // "a, b and 3 more", with at most `most` names.

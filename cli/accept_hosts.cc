@@ -11,11 +11,11 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/split.h"
 #include "cli/destination.h"
 #include "cli/hosts_file.h"
 #include "cli/terminal.h"
@@ -65,8 +65,9 @@ std::string connected_to(const AddressLookUp& how, const std::string& destinatio
   look.deadline = kLookUp;
   const auto found = make_process()->run(look);
   if (!found.ok() || !found->ok()) return host_of(destination);
+  std::istringstream lines(found->out);
   const std::string key = "hostname ";
-  for (const std::string& line : split(found->out, '\n'))
+  for (std::string line; std::getline(lines, line);)
     if (line.starts_with(key)) return line.substr(key.size());
   return host_of(destination);
 }

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <sstream>
 #include <thread>
 
-#include "base/split.h"
 #include "lab/child.h"
 
 namespace muster::lab {
@@ -50,7 +50,8 @@ Status start_side(const LabDir& dir, const std::string& side, const std::string&
 
 std::vector<std::string> mirror_hosts(const std::string& indextargets_output) {
   std::vector<std::string> hosts;
-  for (const std::string& line : split(indextargets_output, '\n')) {
+  std::istringstream lines(indextargets_output);
+  for (std::string line; std::getline(lines, line);) {
     const std::string scheme = "http://";
     if (!line.starts_with(scheme)) continue;
     const auto host = line.substr(scheme.size(), line.find_first_of("/ ", scheme.size()) - scheme.size());

@@ -23,10 +23,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <sstream>
 
 #include "agent/boot/kernel_modules.h"
 #include "base/lower.h"
-#include "base/split.h"
 #include "host/rails.h"
 #include "sys/log.h"
 
@@ -141,7 +141,8 @@ void load_modules(RamEnvironment& env) {
   ::uname(&u);
   const Files files("/");
   ModuleLoader loader(files, std::string("/usr/lib/modules/") + u.release, insert_module);
-  for (const auto& name : split_words(files.read("/usr/lib/muster/modules-load").value_or("")))
+  std::istringstream names(files.read("/usr/lib/muster/modules-load").value_or(""));
+  for (std::string name; names >> name;)
     if (auto s = loader.load(name); !s) env.problems.push_back(s.error().message);
   const auto problems = loader.load_for_devices();
   env.problems.insert(env.problems.end(), problems.begin(), problems.end());

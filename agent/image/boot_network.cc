@@ -14,7 +14,6 @@
 #include "base/lower.h"
 #include "base/mac.h"
 #include "base/resolver.h"
-#include "base/split.h"
 
 namespace muster {
 namespace {
@@ -242,7 +241,8 @@ std::map<std::string, std::string> network_files(const wire::ImageJob& job, cons
 }
 
 std::string cmdline_value(const std::string& cmdline, const std::string& key) {
-  for (const std::string& word : split_words(cmdline))
+  std::istringstream in(cmdline);
+  for (std::string word; in >> word;)
     if (word.starts_with(key + "=")) return word.substr(key.size() + 1);
   return "";
 }

@@ -6,7 +6,6 @@
 #include <sstream>
 #include <vector>
 
-#include "base/split.h"
 #include "base/wire.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
@@ -64,8 +63,10 @@ void agent_renew(const CallPtr& call) {
 
 void agent_orders(const CallPtr& call) {
   if (refuse_undeclared(call)) return;
-  const auto ids = split(call->query("have"), ',');
-  const std::set<std::string> have(ids.begin(), ids.end());
+  std::set<std::string> have;
+  std::istringstream ids(call->query("have"));
+  for (std::string id; std::getline(ids, id, ',');)
+    if (!id.empty()) have.insert(id);
   Presence present;
   present.boot_id = call->query("boot");
   present.image_digest = call->query("image");

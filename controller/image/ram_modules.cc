@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "base/split.h"
-
 namespace muster {
 
 std::string module_name(const std::string& path) {
@@ -16,12 +14,14 @@ std::string module_name(const std::string& path) {
 
 ModuleIndex::ModuleIndex(const std::string& modules_dep, const std::string& modules_softdep,
                          const std::string& modules_alias) {
-  for (const std::string& line : split(modules_dep, '\n')) {
+  std::istringstream in(modules_dep);
+  for (std::string line; std::getline(in, line);) {
     const size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
     const std::string path = line.substr(0, colon);
     path_of_[module_name(path)] = path;
-    for (const std::string& need : split_words(line.substr(colon + 1))) needs_[path].push_back(need);
+    std::istringstream rest(line.substr(colon + 1));
+    for (std::string need; rest >> need;) needs_[path].push_back(need);
   }
   read_softdeps(modules_softdep, modules_alias);
 }
@@ -30,12 +30,14 @@ ModuleIndex::ModuleIndex(const std::string& modules_dep, const std::string& modu
 // before `pre:` and `post:` are ignored, as by modprobe.
 void ModuleIndex::read_softdeps(const std::string& modules_softdep, const std::string& modules_alias) {
   std::multimap<std::string, std::string> modules_of;  // alias -> name
-  for (const std::string& line : split(modules_alias, '\n')) {
+  std::istringstream aliases(modules_alias);
+  for (std::string line; std::getline(aliases, line);) {
     std::istringstream words(line);
     std::string keyword, alias, name;
     if (words >> keyword >> alias >> name && keyword == "alias") modules_of.emplace(alias, name);
   }
-  for (const std::string& line : split(modules_softdep, '\n')) {
+  std::istringstream in(modules_softdep);
+  for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     std::string keyword, name, word;
     if (!(words >> keyword >> name) || keyword != "softdep" || path_of_.count(module_name(name)) == 0)
@@ -123,7 +125,8 @@ std::string alias_lines(const std::string& modules_alias, const std::vector<std:
   std::set<std::string> names;
   for (const auto& p : paths) names.insert(module_name(p));
   std::string out;
-  for (const std::string& line : split(modules_alias, '\n')) {
+  std::istringstream in(modules_alias);
+  for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     std::string keyword, pattern, name;
     if (words >> keyword >> pattern >> name && keyword == "alias" && names.count(module_name(name)))

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-
-#include "base/split.h"
+#include <sstream>
 
 namespace muster::embedded {
 extern const char* const xids;  // hardware/xids.yaml
@@ -36,7 +35,8 @@ std::string group_of(const std::map<int, XidEntry>& entries, int code) {
 XidTable read_xid_table(const std::string& text) {
   XidTable out;
   std::map<int, XidEntry>* part = nullptr;
-  for (const std::string& line : split(text, '\n')) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
     if (line == "xids:") part = &out.xids;
     if (line == "sxids:") part = &out.sxids;
     if (part == nullptr || !line.starts_with("  - { code: ")) continue;

@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "base/disk_source.h"
-#include "base/split.h"
 #include "host/disks_under.h"
 #include "kernels/common/kernels.h"
 #include "kernels/drives/drives.h"
@@ -73,9 +72,11 @@ bool fits(const std::string& declared, const std::string& found) {
 
 // Returns the topmost mount on exactly this path, if there is one.
 std::optional<MountEntry> mounted_at(const std::string& mountinfo, const std::string& path) {
+  std::istringstream lines(mountinfo);
+  std::string line;
   std::optional<MountEntry> found;
   MountEntry entry;
-  for (const std::string& line : split(mountinfo, '\n'))
+  while (std::getline(lines, line))
     if (parse_line(line, entry) && entry.point == path) found = entry;
   return found;
 }
