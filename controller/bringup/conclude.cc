@@ -7,7 +7,6 @@
 #include "base/json_at.h"
 #include "base/version.h"
 #include "controller/bringup/acceptance.h"
-#include "controller/bringup/measured_steps.h"
 #include "controller/bringup/run_records.h"
 #include "controller/executor/answers.h"
 #include "controller/plan/disk_selection.h"

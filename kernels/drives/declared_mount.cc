@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/disk_source.h"
+#include "base/split.h"
 #include "host/disks_under.h"
 #include "kernels/common/kernels.h"
 #include "kernels/drives/drives.h"
