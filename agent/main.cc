@@ -23,7 +23,7 @@
 //   muster-agent measure --stdin ...              the host's end of `muster accept --hosts`, started by its
 //       script (agent/measuring/measure.h)
 //   muster-agent tied PID PROGRAM ARGUMENTS...    becomes that program, which ends with process PID
-//       (agent/measuring/tied_process.h)
+//       (agent/measuring/descendants.h)
 //   muster-agent version
 #include <unistd.h>
 
@@ -38,7 +38,6 @@
 
 #include <fmt/format.h>
 
-#include "agent/boot/hand_over.h"
 #include "agent/boot/kexec.h"
 #include "agent/boot/ram_init.h"
 #include "agent/core/agent.h"
@@ -47,13 +46,11 @@
 #include "agent/facts/collect_facts.h"
 #include "agent/image/slot_boot.h"
 #include "agent/image/slot_child.h"
-#include "agent/image/trial.h"
-#include "agent/joining/adopt.h"
+#include "agent/image/own_slots.h"
 #include "agent/joining/adopting.h"
 #include "agent/link/http_link.h"
-#include "agent/link/renewal.h"
 #include "agent/measuring/measure.h"
-#include "agent/measuring/tied_process.h"
+#include "agent/measuring/descendants.h"
 #include "agent/steps/gpu/acs.h"
 #include "agent/steps/two_phase.h"
 #include "agent/storage/storage_state.h"

@@ -50,7 +50,7 @@ struct NicFacts {
   std::string pci = {};
   bool link_up = false;
   std::string pci_path = {};  // its path from the root complex (base/rail_choice.h); also empty on USB
-  // Why the MAC does not identify the machine: "usb", "virtual-function" (host/port_identity.h). Empty: it
+  // Why the MAC does not identify the machine: "usb", "virtual-function" (host/rails.h). Empty: it
   // may identify it, or the agent is too old to report this.
   std::string address_kind = {};
 };

@@ -4,11 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json_number.h"
-#include "base/json_without.h"
+#include "base/json_dump.h"
 
 namespace muster {
-
 namespace {
 
 // Nothing that muster writes or reads is nested nearly as deep; the code that copies and writes JSON is

@@ -2,6 +2,7 @@
 // there and right is read with JsonReader (base/json.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/json.h"
@@ -10,5 +11,7 @@ namespace muster {
 
 std::string text_at(const Json& json, const char* key);
 bool is_true_at(const Json& json, const char* key);
+int64_t integer_at(const Json& json, const char* key);
+const Json& list_at(const Json& json, const char* key);
 
 }  // namespace muster

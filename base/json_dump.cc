@@ -7,10 +7,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "base/json_number.h"
-
 namespace muster {
-
 namespace {
 
 struct Sequence {

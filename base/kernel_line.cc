@@ -7,7 +7,6 @@
 #include <vector>
 
 namespace muster {
-
 namespace {
 
 std::string key_of(const std::string& argument) { return argument.substr(0, argument.find('=')); }

@@ -25,7 +25,7 @@ bool is_station_address(const std::string& mac);
 bool names_one_port(const std::string& mac);
 
 // True for a driver of USB network adapters, whose addresses do not identify the machine
-// (host/port_identity.h); for inventories of older agents.
+// (host/rails.h); for inventories of older agents.
 bool is_usb_driver(const std::string& driver);
 
 }  // namespace muster

@@ -9,21 +9,12 @@
 #include <set>
 
 #include "base/pci_address.h"
+#include "base/split.h"
 
 namespace muster {
 namespace {
 
 using Indexes = std::vector<size_t>;
-
-std::vector<std::string> parts_of(const std::string& path) {
-  std::vector<std::string> out;
-  for (size_t at = 0; at < path.size();) {
-    const size_t end = std::min(path.find('/', at), path.size());
-    if (end > at) out.push_back(path.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
 
 bool is_host_bridge(const std::string& part) {
   return part.size() >= 10 && part.starts_with("pci") && part[part.size() - 3] == ':';
@@ -32,7 +23,7 @@ bool is_host_bridge(const std::string& part) {
 bool is_function(const std::string& part) { return is_pci_address(part); }
 
 size_t in_common(const std::string& one, const std::string& other) {
-  const auto a = parts_of(one), b = parts_of(other);
+  const auto a = split(one, '/'), b = split(other, '/');
   const size_t most = std::min(a.size(), b.size());
   return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + static_cast<long>(most), b.begin()).first -
                              a.begin());
@@ -153,7 +144,7 @@ Result<RailAnswer> choose_rails(const RailQuestion& q) {
 
 std::string pci_path(const std::string& link) {
   std::string out, last;
-  for (const auto& part : parts_of(link)) {
+  for (const auto& part : split(link, '/')) {
     if (part.starts_with("usb")) return "";
     if (!is_host_bridge(part) && !is_function(part)) continue;
     if (!last.empty()) out += (out.empty() ? "" : "/") + last;

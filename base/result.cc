@@ -3,7 +3,6 @@
 #include <array>
 
 namespace muster {
-
 namespace {
 constexpr std::array<std::string_view, 9> kWords = {
     "invalid", "not_found", "conflict", "denied", "unavailable", "timeout", "failed", "corrupt", "cancelled"};

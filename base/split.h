@@ -1,7 +1,8 @@
-// Parts of a text. Thread safety: stateless.
+// Parts of a text, and lists of names for people. Thread safety: stateless.
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,5 +28,12 @@ inline std::string last_component(const std::string& path) { return path.substr(
 
 // True if the text contains this part.
 inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+// "/dev/md/" -> "/dev/md"; the root remains.
+std::string without_trailing_slashes(std::string path);
+// "7 x x16, 1 x x8"
+std::string tally(const std::map<std::string, int>& counts);
+// "a, b and 3 more", with at most `most` names.
+std::string some_of(const std::vector<std::string>& names, size_t most);
 
 }  // namespace muster

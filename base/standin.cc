@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/json_at.h"
+
 namespace muster {
 
 std::string wrong_standin_model(const std::string& model) {
@@ -58,13 +60,9 @@ int simulated_gpus(const HardwareFacts& facts) {
 }
 
 bool loads_gpus(const Json& params) {
-  const auto text = [&](const char* key) {
-    const auto it = params.is_object() ? params.find(key) : params.end();
-    return params.is_object() && it != params.end() && it->is_string() ? it->get<std::string>() : "";
-  };
-  const std::string load = text("load");
-  return text("kernel").starts_with("gpu-") || load == "nccl" || load == "gpu-training" ||
-         (params.is_object() && params.value("gpu_memory", Json()) == true);
+  const std::string load = text_at(params, "load");
+  return text_at(params, "kernel").starts_with("gpu-") || load == "nccl" || load == "gpu-training" ||
+         is_true_at(params, "gpu_memory");
 }
 
 }  // namespace muster

@@ -1,7 +1,6 @@
 #include "base/wire.h"
 
 namespace muster::wire {
-
 namespace {
 
 constexpr Words<OrderKind, 10> kOrderWords = {{{OrderKind::inventory, "inventory"},

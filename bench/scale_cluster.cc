@@ -8,9 +8,8 @@
 #include "bench/cluster.h"
 #include "bench/scale.h"
 #include "controller/bringup/conclude.h"
-#include "controller/bringup/disks_written.h"
+#include "controller/bringup/planning_snapshot.h"
 #include "controller/bringup/nodes_view.h"
-#include "controller/bringup/planned_inputs.h"
 #include "controller/store/sqlite_store.h"
 
 namespace muster::bench {

@@ -34,7 +34,7 @@ Status keeps_access(const std::string& user, const std::vector<std::string>& key
 Status keeps_tries(const std::string& user, const std::vector<std::string>& keys, const std::string& own,
                    const Json& steps);
 
-// Returns the results of the checks on the host (agent/joining/preview.h) as text for operators.
+// Returns the results of the checks on the host (agent/joining/adopting.h) as text for operators.
 std::string render_preview(const Json& steps);
 
 }  // namespace muster::cli

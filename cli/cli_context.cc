@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/json_dump.h"
 #include "cli/terminal.h"
 #include "controller/spec/spec.h"
 #include "sys/os.h"

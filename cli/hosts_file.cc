@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/some_of.h"
+#include "base/split.h"
 #include "cli/destination.h"
 #include "controller/spec/address.h"
 #include "controller/spec/host_name.h"

@@ -1,5 +1,4 @@
-#include "cli/lab_verb.h"
-
+// muster lab: the virtual cluster on the command line.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,9 +6,9 @@
 #include <map>
 #include <memory>
 
-#include "base/command_line.h"
 #include "base/json_dump.h"
 #include "base/standin.h"
+#include "cli/verbs.h"
 #include "lab/controller.h"
 #include "lab/ipmi_bmc.h"
 #include "lab/lab.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/facts.h"
+#include "base/json_at.h"
 #include "base/standin.h"
 #include "base/time.h"
 #include "cli/terminal.h"
@@ -15,10 +16,6 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-int64_t time_at(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
-}
 std::string when(int64_t time) { return time ? to_iso8601(time) : "never"; }
 
 std::string table(const Rows& rows, const std::string& indent = "") {
@@ -68,7 +65,7 @@ std::string gpu_words(const HardwareFacts& facts) {
 }
 
 std::vector<std::string> machine_row(const Json& machine) {
-  std::vector<std::string> row = {clean_at(machine, "name"), when(time_at(machine, "time"))};
+  std::vector<std::string> row = {clean_at(machine, "name"), when(integer_at(machine, "time"))};
   const auto facts =
       machine.contains("facts") ? hardware_facts_from_json(machine["facts"]) : Result<HardwareFacts>(Error{});
   if (!facts.ok()) {
@@ -108,10 +105,10 @@ std::string render_nodes(const Json& nodes) {
   Rows rows = {{"NODE", "ROLE", "STATE", "ADDRESS", "MAC", "LAST SEEN"}};
   for (const Json& n : nodes.value("nodes", Json::array()))
     rows.push_back({clean_at(n, "name"), clean_at(n, "role"), clean_at(n, "state"), clean_at(n, "address"),
-                    clean_at(n, "mac"), when(time_at(n, "last_seen"))});
+                    clean_at(n, "mac"), when(integer_at(n, "last_seen"))});
   std::string out = table(rows);
   const Json unknown = nodes.value("unknown_machines", Json::array());
-  const int64_t until = time_at(nodes, "discover_until");
+  const int64_t until = integer_at(nodes, "discover_until");
   if (unknown.empty() && until == 0) return out;
   out +=
       fmt::format("\nUndeclared machines ({}):\n", until ? "discovery is on until " + to_iso8601(until)
@@ -133,8 +130,8 @@ std::string render_machine(const Json& node) {
     head.push_back({"adopted:",
                     fmt::format("{}@{}:{}, host key {}", clean_at(adopted, "user"), clean_at(adopted, "host"),
                                 adopted.value("port", 22), clean_at(adopted, "host_key"))});
-  head.push_back({"last seen:", when(time_at(node, "last_seen"))});
-  head.push_back({"inventory from:", when(time_at(node, "facts_time"))});
+  head.push_back({"last seen:", when(integer_at(node, "last_seen"))});
+  head.push_back({"inventory from:", when(integer_at(node, "facts_time"))});
   const auto facts = node.contains("facts") && node["facts"].is_object()
                          ? hardware_facts_from_json(node["facts"])
                          : Result<HardwareFacts>(Error{});

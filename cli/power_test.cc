@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <vector>
 
 #include "base/command_line.h"
 #include "base/json_at.h"

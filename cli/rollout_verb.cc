@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <map>
 #include <thread>
 
 #include "base/json_at.h"

@@ -8,7 +8,6 @@
 #include "base/ports.h"
 #include "base/version.h"
 #include "cli/cli_context.h"
-#include "cli/lab_verb.h"
 #include "cli/verbs.h"
 #include "controller/spec/spec.h"
 #include "lab/lab.h"

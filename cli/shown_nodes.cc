@@ -24,12 +24,6 @@ bool returned(const Json& node) {
 }
 bool waiting(const Json& node) { return !text_at(node, "waiting").empty(); }
 
-const Json& nodes_at(const Json& status) {
-  static const Json kNone = Json::array();
-  const auto it = status.is_object() ? status.find("nodes") : status.end();
-  return it != status.end() && it->is_array() ? *it : kNone;
-}
-
 std::set<std::string> words_of(const std::string& list) {
   std::set<std::string> out;
   for (size_t at = 0; at < list.size();) {
@@ -72,7 +66,7 @@ Result<NodeFilter> node_filter(const std::string& names, const std::string& stat
 
 Status names_nodes(const NodeFilter& filter, const Json& status) {
   std::set<std::string> names, roles;
-  for (const Json& node : nodes_at(status)) {
+  for (const Json& node : list_at(status, "nodes")) {
     names.insert(text_at(node, "name"));
     roles.insert(text_at(node, "role"));
   }

@@ -1,5 +1,5 @@
 // Reads the spec that an operator names, with everything that it refers to on the operator's disk: the lab's
-// key, the reference results for GPUs (cli/carried_files.h), and the texts of the playbooks that it names by
+// key, the reference results for GPUs, and the texts of the playbooks that it names by
 // path (relative to the spec's folder).
 #pragma once
 
@@ -8,8 +8,14 @@
 
 #include "base/result.h"
 #include "controller/spec/spec.h"
+#include "sys/os.h"
 
 namespace muster::cli {
+
+// Returns `spec` with the texts of acceptance.gpu_results and gpu_results_key (paths relative to `folder`)
+// appended. Unchanged if it names no such files, already contains them (the files may then be missing), or is
+// not YAML (reported elsewhere). Code::invalid: a file cannot be read, or differs from its copy in `carried`.
+Result<std::string> with_carried_files(std::string spec, const std::string& folder, const Files& files);
 
 struct SpecFile {
   std::string text;               // as sent to the controller

@@ -21,12 +21,6 @@ double number_at(const Json& object, const char* key, double fallback) {
   const auto it = object.is_object() ? object.find(key) : object.end();
   return it != object.end() && it->is_number() ? it->get<double>() : fallback;
 }
-const Json& list_at(const Json& object, const char* key) {
-  static const Json kNone = Json::array();
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_array() ? *it : kNone;
-}
-
 // Returns the number of terminal cells by counting UTF-8 lead bytes, which is correct for muster's own
 // output.
 size_t cells(const std::string& text) {

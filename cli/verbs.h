@@ -31,5 +31,9 @@ void add_drain(Verb& app, Context& context);
 void add_sim(Verb& app, Context& context);
 void add_version(Verb& app, Context& context);
 void add_backup(Verb& app, Context& context);
+// The virtual cluster (lab/lab.h); needs no controller. `json` is the program's global --json (each lab verb
+// also takes --json itself); `exit` is set to the exit code: 0 done, 1 failed, 2 bad usage or not found, 4
+// refused. Both must outlive the app's parse. `lab ssh` replaces the process.
+void add_lab_verb(Verb& app, const bool& json, int& exit);
 
 }  // namespace muster::cli

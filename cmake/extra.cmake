@@ -28,7 +28,7 @@ endif()
 enable_language(C)  # FindMPI asks mpicc; mpicxx would add the C++ interface, which Open MPI 5 has dropped
 find_package(MPI COMPONENTS C QUIET)
 if(TARGET MPI::MPI_C AND NOT MUSTER_SANITIZE)
-  add_executable(muster-mpi-check kernels/program_mpi.cc kernels/group_mpi.cc)
+  add_executable(muster-mpi-check kernels/program_mpi.cc)
   target_include_directories(muster-mpi-check PRIVATE ${CMAKE_SOURCE_DIR})
   target_include_directories(muster-mpi-check SYSTEM PRIVATE ${MPI_C_INCLUDE_DIRS})
   target_compile_definitions(muster-mpi-check PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)

@@ -17,7 +17,6 @@
 #include "controller/boot/service/boot_service.h"
 #include "controller/boot/service/dhcp_service.h"
 #include "controller/boot/service/kexec_order.h"
-#include "controller/boot/service/ram_options.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/conclude.h"
 #include "controller/bringup/held_run.h"

@@ -6,8 +6,11 @@
 #include <cstdlib>
 
 #include "base/json_dump.h"
+#include "base/lower.h"
 #include "base/pci_address.h"
+#include "base/placeholders.h"
 #include "base/record.h"
+#include "base/split.h"
 
 namespace muster {
 
@@ -16,6 +19,15 @@ MUSTER_RECORD(NetworksRecord, lenient, opt(provisioning), ports)
 
 namespace {
 
+// The interface's own link shows the path from the root complex, with the interface's name at the end; the
+// device's links show the kind of device.
+bool is_on_usb(const Files& files, const std::string& folder) {
+  const std::string way = files.read_link(folder).value_or("");
+  if (way.substr(0, way.rfind('/') + 1).find("/usb") != std::string::npos) return true;
+  return last_component(files.read_link(folder + "/device/subsystem").value_or("")) == "usb" ||
+         is_usb_driver(last_component(files.read_link(folder + "/device/driver").value_or("")));
+}
+
 constexpr const char* kNet = "/sys/class/net/";
 constexpr const char* kRdma = "/sys/class/infiniband/";
 
@@ -23,15 +35,24 @@ constexpr const char* kRdma = "/sys/class/infiniband/";
 std::string last_pci(const Result<std::string>& link) {
   std::string found;
   if (!link.ok()) return found;
-  for (size_t at = 0; at < link->size();) {
-    const size_t end = std::min(link->find('/', at), link->size());
-    if (const std::string part = link->substr(at, end - at); is_pci_address(part)) found = part;
-    at = end + 1;
-  }
+  for (const std::string& part : split(*link, '/'))
+    if (is_pci_address(part)) found = part;
   return found;
 }
 
 }  // namespace
+
+PortAddress port_address(const Files& files, const std::string& folder) {
+  PortAddress out;
+  out.mac = lower(files.read_line(folder + "/address"));
+  const std::string own = lower(files.read_line(folder + "/bonding_slave/perm_hwaddr"));
+  if (is_station_address(own)) out.mac = own;
+  if (is_on_usb(files, folder))
+    out.kind = "usb";
+  else if (files.exists(folder + "/device/physfn"))
+    out.kind = "virtual-function";
+  return out;
+}
 
 std::string PortRecord::title() const {
   return rail < 0 ? std::string("storage port") : fmt::format("rail {}", rail);

@@ -1,5 +1,4 @@
 // Commands that access a running lab: status, ssh, console.
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>

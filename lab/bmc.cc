@@ -1,20 +1,14 @@
 #include "lab/bmc.h"
 
-#include <fmt/format.h>
-
 #include "base/digest.h"
+#include "base/json_at.h"
 #include "base/json_dump.h"
+#include "base/split.h"
 
 namespace muster::lab {
 namespace {
 
 constexpr const char* kSessions = "/redfish/v1/SessionService/Sessions";
-
-// "/redfish/v1/Systems/" and "/redfish/v1/Systems" are the same resource.
-std::string without_slash(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
 
 HttpResponse json_response(const Json& body, bool with_etag) {
   auto response = HttpResponse::json(200, dump_json(body));
@@ -72,7 +66,8 @@ HttpResponse Bmc::handle(const HttpRequest& request) {
                              "The service is temporarily unavailable. Retry in 2 seconds.", {"2"});
     response.headers["Retry-After"] = "2";
   } else {
-    response = dispatch(request, without_slash(request.path));
+    // "/redfish/v1/Systems/" and "/redfish/v1/Systems" are the same resource.
+    response = dispatch(request, without_trailing_slashes(request.path));
   }
   response.headers["OData-Version"] = "4.0";
   response.headers["Cache-Control"] = "no-store";
@@ -146,10 +141,7 @@ HttpResponse Bmc::create_session(const HttpRequest& request) {
   auto body = parse_json(request.body);
   if (!body || !body->is_object())
     return redfish_error(400, "MalformedJSON", "The request body was malformed JSON.");
-  const auto text = [&](const char* key) {
-    return body->contains(key) && (*body)[key].is_string() ? (*body)[key].get<std::string>() : "";
-  };
-  if (!right(text("UserName"), text("Password")))
+  if (!right(text_at(*body, "UserName"), text_at(*body, "Password")))
     return redfish_error(401, "ResourceAtUriUnauthorized", "The user name or password is wrong.");
   drop_idle_sessions();
   if (static_cast<int>(sessions_.size()) >= profile_.session_limit)

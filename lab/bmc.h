@@ -75,7 +75,7 @@ class Bmc {
   void change_power(bool to_on);
   HttpResponse accepted_action();
 
-  Status chassis_set(const std::string& name, const std::string& value);  // bmc_chassis.cc
+  Status chassis_set(const std::string& name, const std::string& value);
 
   // bmc_resources.cc: resources for GET.
   std::optional<Json> resource(const std::string& path);

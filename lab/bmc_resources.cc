@@ -1,5 +1,4 @@
 // The part of Bmc that serves GET requests: its resources as JSON.
-#include <fmt/format.h>
 
 #include <charconv>
 

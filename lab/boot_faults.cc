@@ -1,7 +1,5 @@
 #include "lab/boot_faults.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 
 #include "sys/log.h"

@@ -9,20 +9,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <thread>
 
-#include "base/json.h"
 #include "base/json_dump.h"
+#include "base/record.h"
 #include "sys/os.h"
 
 extern char** environ;
 
 namespace muster::lab {
+
+MUSTER_RECORD(ChildId, pid, start_ticks, mark)
+
 namespace {
 
 struct Stat {
@@ -128,19 +129,13 @@ Result<ChildId> spawn(const Spawn& what) {
 }
 
 Status write_pid_file(const std::string& path, const ChildId& id) {
-  return Files("/").write(
-      path, dump_json(Json{{"pid", id.pid}, {"start_ticks", id.start_ticks}, {"mark", id.mark}}) + "\n");
+  return Files("/").write(path, dump_json(record_json(id)) + "\n");
 }
 
 Result<ChildId> read_pid_file(const std::string& path) {
   TRY(auto text, Files("/").read(path));
   TRY(auto json, parse_json(text));
-  ChildId id;
-  JsonReader reader(json, path);
-  reader.get("pid", id.pid);
-  reader.get("start_ticks", id.start_ticks);
-  reader.get("mark", id.mark);
-  TRY_(reader.finish());
+  TRY(ChildId id, read_record<ChildId>(json, path));
   if (id.pid <= 1 || id.mark.empty()) return fail(Code::corrupt, path + ": does not describe a process");
   return id;
 }

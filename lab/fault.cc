@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "base/record.h"
 #include "controller/spec/units.h"
-#include "lab/giants.h"
-#include "lab/lab_ports.h"
+#include "lab/lab_network.h"
+#include "lab/lab_spec.h"
 
 namespace muster::lab {
+
+MUSTER_RECORD(Break, opt(node), opt(fault), opt(network_switch, "switch"), opt(seconds), opt(drive),
+              opt(rate), opt(file_system), opt(network), opt(gpu), opt(count), opt(heal))
+
 namespace {
 
 constexpr int64_t kLongestPost = 24 * 60 * 60;  // seconds
@@ -112,37 +117,9 @@ std::string shown_name(const Break& request) {
   return fast ? request.fault + " " + request.network : request.fault;
 }
 
-Json to_json(const Break& b) {
-  return {{"node", b.node},
-          {"fault", b.fault},
-          {"switch", b.network_switch},
-          {"seconds", b.seconds},
-          {"drive", b.drive},
-          {"rate", b.rate},
-          {"file_system", b.file_system},
-          {"network", b.network},
-          {"gpu", b.gpu},
-          {"count", b.count},
-          {"heal", b.heal}};
-}
+Json to_json(const Break& b) { return record_json(b); }
 
-Result<Break> break_from_json(const Json& json) {
-  Break b;
-  JsonReader reader(json, "break");
-  reader.get_or("node", b.node, std::string());
-  reader.get_or("fault", b.fault, std::string());
-  reader.get_or("switch", b.network_switch, std::string());
-  reader.get_or("seconds", b.seconds, int64_t{0});
-  reader.get_or("drive", b.drive, std::string());
-  reader.get_or("rate", b.rate, std::string());
-  reader.get_or("file_system", b.file_system, std::string());
-  reader.get_or("network", b.network, std::string());
-  reader.get_or("gpu", b.gpu, int64_t{-1});
-  reader.get_or("count", b.count, int64_t{0});
-  reader.get_or("heal", b.heal, false);
-  TRY_(reader.finish());
-  return b;
-}
+Result<Break> break_from_json(const Json& json) { return read_record<Break>(json, "break"); }
 
 Status take_words(Break& request, const std::vector<std::string>& words) {
   if (!request.network_switch.empty()) {

@@ -4,18 +4,46 @@
 // One process per machine, on the machine's BMC address, UDP port 623. The destructor ends it; a process left
 // behind by a killed `lab serve` is ended by the next one, or by `muster lab down`. Limits of ipmi_sim: it
 // offers cipher suite 3 but not 17, drops the valid and UEFI bits of the boot flags, has no sensors of the
-// machine. Its serial-over-LAN shows the machine's console from its log (lab/sol_relay.h); typed input is
+// machine. Its serial-over-LAN shows the machine's console from its log (SolRelay); typed input is
 // dropped. Used by one thread at a time.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <string>
+#include <thread>
 
+#include "base/result.h"
 #include "lab/child.h"
 #include "lab/lab_dir.h"
 #include "lab/lab_spec.h"
-#include "lab/sol_relay.h"
 
 namespace muster::lab {
+
+// Provides a machine's serial console to its ipmi_sim over TCP (on 127.0.0.1 or the BMC's address): sends
+// what the machine writes to its console after the connection. It reads the console's log, since QEMU's
+// serial port allows one reader at a time. A background thread serves the connection.
+class SolRelay {
+ public:
+  explicit SolRelay(std::string log) : log_(std::move(log)) {}
+  ~SolRelay();
+  SolRelay(const SolRelay&) = delete;
+  SolRelay& operator=(const SolRelay&) = delete;
+
+  Status start(const std::string& address);
+  uint16_t port() const { return port_; }
+
+ private:
+  void loop();
+  void pass_on(int client);
+
+  const std::string log_;
+  uint16_t port_ = 0;
+  int listener_ = -1;
+  long at_ = 0;  // the log has been sent up to this offset
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
 
 inline constexpr const char* kIpmiSim = "/usr/bin/ipmi_sim";
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "lab/lab_dir.h"
 #include "lab/lab_spec.h"
 #include "sys/lock_file.h"
@@ -51,5 +52,16 @@ Result<Namespace> create_namespace(Process& process, const LabDir& dir, const st
 Result<Namespace> recorded_namespace(const LabDir& dir);
 bool namespace_exists(const Namespace& space);
 Status delete_namespace(Process& process, const Namespace& space);
+
+// Frames longer than any jumbo frame, which every adapter rejects. An adapter with error counters drops them
+// and counts them (rx_length_errors, rx_errors). Emulated adapters accept at most 16 KiB.
+inline constexpr int kGiantBytes = 17000;
+inline constexpr int64_t kMostGiants = 1000;
+
+// Returns a frame to `mac` with an experimental EtherType, which every receiver ignores. Code::invalid: `mac`
+// is not six bytes such as 52:54:00:22:00:01.
+Result<std::string> giant_frame(const std::string& mac);
+// Sends `count` such frames to the machine on `tap`, whose MTU must be kGiantBytes meanwhile.
+Status send_giants(const std::string& tap, const std::string& mac, int64_t count);
 
 }  // namespace muster::lab

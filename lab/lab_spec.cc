@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/digest.h"
+#include "base/record.h"
 #include "controller/spec/address.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/units.h"
@@ -296,6 +297,32 @@ class LabReader {
 
 }  // namespace
 
+std::vector<LabPort> make_ports(int machine, bool storage_nic, int rails) {
+  std::vector<LabPort> out;
+  const auto add = [&](const std::string& network) {
+    out.push_back({network, derived_mac(machine, port_number(network))});
+  };
+  if (storage_nic) add(kStorage);
+  for (int i = 0; i < rails; ++i) add(fmt::format("rail{}", i));
+  return out;
+}
+
+int port_number(const std::string& network) {
+  if (network == kProvisioning) return 0;
+  if (network == kStorage) return 1;
+  for (int i = 0; i < kMaxRails; ++i)
+    if (network == fmt::format("rail{}", i)) return 2 + i;
+  return -1;
+}
+
+std::string derived_mac(int machine, int port) {
+  return fmt::format("52:54:00:{:02x}:{:02x}:{:02x}", 0x20 + port, machine >> 8 & 0xff, machine & 0xff);
+}
+
+std::string bridge_name(const std::string& network) {
+  return network == kProvisioning ? "br0" : "br-" + network;
+}
+
 Result<LabSpec> lab_spec_from_yaml(const std::string& text) {
   const ParsedYaml yaml = parse_yaml(text);
   if (!yaml.errors.empty()) {
@@ -359,6 +386,26 @@ std::vector<std::string> fast_networks(const LabSpec& spec) {
   std::vector<std::string> out;
   for (const auto& [number, name] : found) out.push_back(name);
   return out;
+}
+
+// DIR/lab.json. What is optional is missing in the file of a lab that an older version started.
+MUSTER_RECORD(LabPort, lenient, network, mac, cabled, opt(counting))
+MUSTER_RECORD(LabDrive, lenient, name, size_bytes, serial, boot)
+MUSTER_RECORD(LabNode, lenient, name, number, mac, address, bmc_address, profile, opt(ipmi), opt(server),
+              memory_mib, smp, in_spec, uuid, serial, drives, opt(ports), opt(gpus), opt(gpu_model))
+MUSTER_RECORD(DriveTemplate, lenient, name, size_bytes, serial_prefix, count)
+MUSTER_RECORD(LabSpec, lenient, cluster, provisioning_cidr, controller, user, secrets, nodes, drives, profile,
+              opt(ipmi), opt(provider_api), memory_mib, smp, opt(storage_nic), opt(rails), opt(gpus),
+              opt(gpu_model), opt(time_scale))
+
+Json ports_json(const std::vector<LabPort>& ports) { return record::written(ports); }
+
+Json to_json(const LabSpec& spec) { return record_json(spec); }
+
+Result<LabSpec> lab_spec_from_json(const Json& json) {
+  auto spec = read_record<LabSpec>(json, "lab.json");
+  if (!spec.ok()) return fail(Code::corrupt, spec.error().message);
+  return spec;
 }
 
 }  // namespace muster::lab

@@ -1,7 +1,5 @@
 #include "lab/phy_api.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/digest.h"

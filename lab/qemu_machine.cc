@@ -1,6 +1,5 @@
 #include "lab/qemu_machine.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 #include "lab/qmp.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <chrono>
 #include <fstream>
 
 #include "base/json_dump.h"
 #include "lab/lab_network.h"
-#include "lab/rack_slot.h"
-#include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/pki.h"
 

@@ -15,10 +15,12 @@
 #include "base/json.h"
 #include "lab/bmc.h"
 #include "lab/fault.h"
+#include "lab/ipmi_bmc.h"
 #include "lab/outages.h"
 #include "lab/phy_api.h"
 #include "lab/qemu_machine.h"
 #include "sys/clock.h"
+#include "sys/http/http.h"
 #include "sys/os.h"
 #include "sys/reactor.h"
 
@@ -47,7 +49,19 @@ class Rack {
   void power_off_all();
 
  private:
-  struct Slot;
+  // One machine with its BMC and the BMC's server. Guarded by mutex_.
+  struct Slot {
+    std::unique_ptr<QemuMachine> machine;
+    std::unique_ptr<Bmc> bmc;
+    std::unique_ptr<HttpServer> server;         // for Redfish
+    std::unique_ptr<IpmiBmc> ipmi;              // instead of `server`, for IPMI
+    std::map<std::string, std::string> faults;  // active faults, each with a description
+    ~Slot() {
+      ipmi.reset();
+      server.reset();   // no request may reach a BMC that is being destroyed
+      machine.reset();  // joins the thread that calls back into bmc
+    }
+  };
   Status mount(const LabNode& node);
   Status serve_redfish(const LabNode& node, Slot& slot);
   Status serve_ipmi(const LabNode& node, Slot& slot, const std::string& password);
@@ -69,8 +83,9 @@ class Rack {
   Result<std::string> break_network(Slot& slot, const Break& request);
   Result<std::string> break_drive(Slot& slot, const Break& request);
   Result<std::string> extra_disk(Slot& slot, const Break& request);
-  Result<std::string> break_pcie(Slot& slot, const LabDrive& drive, bool heal);  // rack_pcie.cc
-  Result<std::string> break_gpu(Slot& slot, const Break& request);               // rack_gpu.cc
+  // rack_pcie.cc
+  Result<std::string> break_pcie(Slot& slot, const LabDrive& drive, bool heal);
+  Result<std::string> break_gpu(Slot& slot, const Break& request);
   // rack_network.cc
   Result<std::string> pull_cable(Slot& slot, const Break& request);
   Result<std::string> port_errors(Slot& slot, const Break& request);
@@ -92,5 +107,9 @@ class Rack {
   std::unique_ptr<HttpServer> provider_server_;  // destroyed before the machines
   Outages outages_;
 };
+
+// Returns a shell script, to be run by root, that injects one corrected error (receiver error) at the port
+// above the NVMe drive with this serial. It exits with 1 if there is no such drive or no port above it.
+std::string pcie_error_script(const std::string& serial);
 
 }  // namespace muster::lab

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include "lab/giants.h"
 #include "lab/lab_network.h"
-#include "lab/rack_slot.h"
+#include "lab/rack.h"
 #include "sys/log.h"
 
 namespace muster::lab {

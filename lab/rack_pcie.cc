@@ -1,4 +1,4 @@
-// The part of Rack that makes a PCIe port report an error.
+// The parts of Rack that make a PCIe port report an error, and that break simulated GPUs.
 //
 // QEMU's own injection sets the port's status and, before 8.0, sends no message for a corrected error to the
 // root complex, whatever the guest enables (seen in 7.2's registers): the kernel never gets it. So the
@@ -6,9 +6,9 @@
 // its AER driver, over ssh, in the running system.
 #include <fmt/format.h>
 
+#include "lab/child.h"
 #include "lab/lab.h"
-#include "lab/pcie_error.h"
-#include "lab/rack_slot.h"
+#include "lab/rack.h"
 
 namespace muster::lab {
 namespace {
@@ -18,6 +18,9 @@ std::string quoted(const std::string& script) {
   for (const char c : script) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
+
+constexpr const char* kFault = "/usr/lib/muster-standin/fault";
+constexpr int kFellOffTheBus = 79;  // NVIDIA's Xid catalogue
 
 }  // namespace
 
@@ -62,6 +65,28 @@ Result<std::string> Rack::break_pcie(Slot& slot, const LabDrive& drive, bool hea
     return fail(Code::failed,
                 fmt::format("{}: the kernel did not accept the error: {}{}", node.name, done.out, done.err));
   return fmt::format("the port of {} reported one corrected error", drive.name);
+}
+
+// The simulated GPUs' driver runs in the guest (lab/stub-gpu/), so the fault is injected over ssh, in the
+// running system.
+Result<std::string> Rack::break_gpu(Slot& slot, const Break& request) {
+  const auto node = slot.machine->node();
+  if (request.gpu >= node.gpus)
+    return fail(Code::not_found,
+                fmt::format("{} has {} simulated GPUs (lab.gpus), numbered from 0: there is no GPU {}",
+                            node.name, node.gpus, request.gpu));
+  if (!slot.machine->running()) return fail(Code::conflict, node.name + " is off");
+  std::vector<std::string> remote = {"sudo", kFault, request.heal ? "heal" : "xid",
+                                     std::to_string(request.gpu)};
+  if (!request.heal) remote.push_back(std::to_string(kFellOffTheBus));
+  TRY(const auto argv, ssh_command(options_.dir, node.name, remote));
+  TRY(const auto done, process_.run({.argv = argv, .deadline = 60 * kSecond}));
+  if (!done.ok())
+    return fail(Code::failed, fmt::format("{}: the simulated driver did not accept the fault: {}{}",
+                                          node.name, done.out, done.err));
+  if (request.heal) return fmt::format("{} {} answers again", kSimulatedGpu, request.gpu);
+  slot.faults[shown_name(request)] = fmt::format("{} {}: Xid {}", kSimulatedGpu, request.gpu, kFellOffTheBus);
+  return fmt::format("{} {} fell off the bus (Xid {})", kSimulatedGpu, request.gpu, kFellOffTheBus);
 }
 
 }  // namespace muster::lab

@@ -7,13 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
-#include <fstream>
 
 #include "base/json_dump.h"
 #include "lab/lab_network.h"
-#include "lab/rack_slot.h"
+#include "lab/rack.h"
 #include "sys/clock.h"
 #include "sys/log.h"
 #include "sys/pki.h"

@@ -1,11 +1,8 @@
 #include "lab/serve.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <thread>
 
 #include "base/json_dump.h"
 #include "lab/fake_machine.h"

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -5,22 +6,88 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <string>
 #include <thread>
 
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/time.h"
 #include "lab/apt_proxy.h"
 #include "lab/child.h"
 #include "lab/controller.h"
 #include "lab/existing.h"
 #include "lab/ipmi_bmc.h"
-#include "lab/kvm_probe.h"
 #include "lab/lab.h"
+#include "lab/lab_dir.h"
 #include "lab/lab_network.h"
+#include "lab/qemu_args.h"
 #include "lab/serve.h"
+#include "sys/os.h"
 
 namespace muster::lab {
 namespace {
+
+struct KvmProbe {
+  Accel accel = Accel::tcg;
+  std::string reason;  // "firmware up in 1.4 s", "no /dev/kvm", "firmware not up within 12 s"
+};
+
+constexpr DurationMs kProbeDeadline = 12 * kSecond;
+
+// Boots a machine's firmware with a deadline, because nested KVM may be present and open without error, and
+// then hang in the firmware's first real-mode code.
+KvmProbe probe_kvm(const LabDir& dir, const QemuHost& host) {
+  const int device = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+  if (device < 0) return {Accel::tcg, "/dev/kvm cannot be opened"};
+  close(device);
+  const auto variables = dir.path("kvm-probe.fd"), console = dir.path("kvm-probe.log");
+  std::error_code error;
+  std::filesystem::copy_file(host.variables, variables, std::filesystem::copy_options::overwrite_existing,
+                             error);
+  Spawn qemu;
+  qemu.argv = {"qemu-system-x86_64",
+               "-machine",
+               "q35",
+               "-accel",
+               "kvm",
+               "-cpu",
+               "host",
+               "-m",
+               "256",
+               "-nodefaults",
+               "-display",
+               "none",
+               "-vga",
+               "none",
+               "-serial",
+               "file:" + console,
+               "-drive",
+               "if=pflash,format=raw,readonly=on,file=" + host.firmware,
+               "-drive",
+               "if=pflash,format=raw,file=" + variables};
+  qemu.log = dir.path("kvm-probe.err");
+  qemu.mark = console;
+  KvmProbe probe{Accel::tcg, fmt::format("the firmware was not up within {}", to_human(kProbeDeadline))};
+  auto child = spawn(qemu);
+  if (!child) return {Accel::tcg, child.error().message};
+  for (DurationMs waited = 0; waited < kProbeDeadline; waited += 100) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    auto text = Files("/").read(console);
+    if (text &&
+        text->find("Bds") != std::string::npos) {  // output of the boot manager: every earlier phase has run
+      probe = {Accel::kvm, fmt::format("firmware up in {:.1f} s", static_cast<double>(waited + 100) / 1000)};
+      break;
+    }
+    if (!alive(*child)) {
+      const auto words = Files("/").read_line(qemu.log);
+      probe.reason = "QEMU ended: " + words.substr(0, words.find('\n'));
+      break;
+    }
+  }
+  if (auto ended = terminate(*child, 0); !ended) probe = {Accel::tcg, ended.error().message};
+  for (const auto& file : {variables, console, qemu.log}) std::filesystem::remove(file, error);
+  return probe;
+}
 
 std::string own_program() {
   std::error_code error;
@@ -212,6 +279,37 @@ Result<Json> already_up(Process& process, const LabDir& dir, const std::string& 
   return summary;
 }
 
+// Ends the process recorded in a PID file, if it is still the same one, and removes the file. True if it was
+// still running.
+Result<bool> end_recorded(const std::string& pid_file, DurationMs grace) {
+  auto id = read_pid_file(pid_file);
+  if (!id) {
+    if (id.error().code == Code::not_found) return false;
+    TRY_(Files("/").remove(pid_file));  // damaged in a crash; the process is still found by its namespace
+    return false;
+  }
+  const bool was_alive = alive(*id);
+  TRY_(terminate(*id, grace));
+  TRY_(Files("/").remove(pid_file));
+  return was_alive;
+}
+
+Result<int> end_namespace_processes(const Namespace& space) {
+  int ended = 0;
+  for (int round = 0; round < 5; ++round) {  // processes that start meanwhile are found in the next round
+    const auto found = processes_in_namespace(space.inode);
+    int others = 0;
+    for (const auto& id : found) {
+      if (id.pid == getpid()) continue;
+      ++others;
+      TRY_(terminate(id, round == 0 ? kSecond : 0));
+      ++ended;
+    }
+    if (others == 0) break;
+  }
+  return ended;
+}
+
 }  // namespace
 
 Result<Json> up(Process& process, const UpOptions& options) {
@@ -247,6 +345,46 @@ Result<Json> up(Process& process, const UpOptions& options) {
   if (auto undone = down(process, {.dir = dir.root(), .keep = true}); !undone)
     error.message += "\nand cleaning up failed: " + undone.error().message;
   return error;
+}
+
+Result<Json> down(Process& process, const DownOptions& options) {
+  auto found = LabDir::find(options.dir);
+  if (!found) {
+    if (found.error().code != Code::not_found) return std::move(found).error();
+    return Json{
+        {"dir", nullptr}, {"ended", Json::array()}, {"removed", false}, {"note", found.error().message}};
+  }
+  const LabDir dir = *found;
+  Files files("/");
+  if (!files.exists(dir.root()))
+    return Json{
+        {"dir", dir.root()}, {"ended", Json::array()}, {"removed", false}, {"note", "nothing to take down"}};
+  if (!files.exists(dir.spec()) && !files.exists(dir.space()))
+    return fail(Code::denied, dir.root() + " does not contain a lab (no lab.json); nothing was changed");
+  Json ended = Json::array();
+  const auto end = [&](const std::string& name, const std::string& pid_file, DurationMs grace) -> Status {
+    TRY(const bool was_alive, end_recorded(pid_file, grace));
+    if (was_alive) ended.push_back(name);
+    return Ok{};
+  };
+  TRY_(end("musterd", dir.path("musterd.pid"), 10 * kSecond));
+  TRY_(end("serve", dir.path("serve.pid"), 10 * kSecond));
+  for (const auto& node : files.list(dir.path("nodes"))) TRY_(end(node, dir.node(node, "qemu.pid"), 0));
+  TRY_(end("apt proxy (lab side)", dir.path("apt/lab.pid"), kSecond));
+  TRY_(end("apt proxy (host side)", dir.path("apt/host.pid"), kSecond));
+  auto space = recorded_namespace(dir);
+  if (space) {
+    TRY(const int others, end_namespace_processes(*space));
+    if (others) ended.push_back(fmt::format("{} more process(es) in the namespace", others));
+    TRY_(delete_namespace(process, *space));
+    TRY_(files.remove(dir.space()));
+  }
+  std::error_code error;
+  if (!options.keep) {
+    std::filesystem::remove_all(dir.root(), error);
+    if (error) return fail(Code::failed, dir.root() + ": " + error.message());
+  }
+  return Json{{"dir", dir.root()}, {"ended", ended}, {"removed", !options.keep}};
 }
 
 }  // namespace muster::lab

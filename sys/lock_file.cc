@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace muster {
-
 namespace {
 
 Result<int> opened(const std::string& path) {

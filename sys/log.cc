@@ -8,7 +8,6 @@
 #include "base/time.h"
 
 namespace muster::log {
-
 namespace {
 std::atomic<int> g_level{static_cast<int>(Level::info)};
 

@@ -1,4 +1,5 @@
 #include "sys/os.h"
+#include "base/split.h"
 #include "base/utf8.h"
 
 #include <dirent.h>
@@ -94,11 +95,6 @@ Status make_real_directories(const std::string& real, unsigned mode) {
   // Regardless of the umask.
   if (::chmod(real.c_str(), mode) != 0) return system_error("setting the mode of", real, errno);
   return Ok{};
-}
-
-std::string without_trailing_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
 }
 
 }  // namespace

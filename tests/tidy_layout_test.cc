@@ -26,9 +26,9 @@ std::string unit_of(const std::string& path) { return path.substr(0, path.rfind(
 // The landing of a program: what assembles it. All else has a folder, whatever kind of file it is.
 Complaints program_roots(const std::vector<Source>& sources) {
   static const std::set<std::string> files = {
-      "agent/all_drivers.cc", "agent/main.cc",       "controller/all_drivers.cc", "controller/daemon.cc",
-      "controller/daemon.h",  "controller/main.cc",  "kernels/group_mpi.cc",      "kernels/group_mpi.h",
-      "kernels/main.cc",      "kernels/portable.cc", "kernels/program_mpi.cc",    "kernels/program_nvml.cc"};
+      "agent/all_drivers.cc",   "agent/main.cc",          "controller/all_drivers.cc", "controller/daemon.cc",
+      "controller/daemon.h",    "controller/main.cc",     "kernels/main.cc",           "kernels/portable.cc",
+      "kernels/program_mpi.cc", "kernels/program_nvml.cc"};
   static const std::set<std::string> roots = {"agent", "controller", "kernels"};
   Complaints bad;
   for (const auto& source : sources)

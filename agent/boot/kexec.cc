@@ -13,10 +13,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iostream>
+#include <iterator>
 #include <sstream>
 
 #include "agent/boot/boot_once.h"
 #include "agent/image/boot_network.h"
+#include "agent/image/image_job.h"
 #include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/record.h"
@@ -24,6 +27,19 @@
 
 namespace muster {
 namespace {
+
+Status get_ready(const Files& files, Process& process) {
+  const std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
+  TRY(const Json params, parse_json(text));
+  TRY(const wire::KexecJob job, wire::kexec_job_from_json(params));
+  const auto ready = prepare_kexec({files, process, fetch_from_boot_server, [] { return false; }}, job);
+  if (!ready.ok()) {
+    forget_kexec(files, process);
+    return ready.error();
+  }
+  fmt::print("{}\n", dump_ascii(*ready));
+  return Ok{};
+}
 
 constexpr const char* kFolder = "/run/muster-kexec";  // memory
 constexpr const char* kAgent = "/usr/sbin/muster-agent";
@@ -208,6 +224,17 @@ void unload_gpu_drivers() {
 }
 
 }  // namespace
+
+Result<std::string> fetch_from_boot_server(const std::string& base_url, const std::string& path) {
+  TRY(const auto source, http_source(base_url));
+  return source->whole(path);
+}
+
+Status hand_over(bool ready) {
+  const Files files;
+  const auto process = make_process();
+  return ready ? get_ready(files, *process) : leave_by_kexec(files, *process);
+}
 
 Status may_kexec(const Files& files) {
   TRY_(may_leave(files));

@@ -53,4 +53,12 @@ Status load_kexec(const std::string& request);
 // file would give the same error again. failed: a retry may succeed.
 Status kexec_refusal(int error);
 
+// Hands over from a system that is not a node of muster: one that a provider has just installed, reached over
+// SSH (controller/power/provider/provider_install.h). `muster-agent hand-over --stdin` (`ready`) loads the
+// kernel: reads a wire::KexecJob as one line of JSON and prints one line; on failure no kernel stays loaded;
+// denied: this system does not allow it. `--now` starts the loaded kernel.
+Status hand_over(bool ready);
+// Fetches a file from the controller's boot server.
+Result<std::string> fetch_from_boot_server(const std::string& base_url, const std::string& path);
+
 }  // namespace muster

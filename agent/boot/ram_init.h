@@ -54,4 +54,17 @@ Status mount_kernel_file_systems();
 Result<std::string> interface_with_mac(const Files& files, const std::string& mac);
 // Sets "10.20.0.11/24" on `interface`, and brings it up. IPv4, by ioctl: no program is run.
 Status configure_ipv4(const std::string& interface, const std::string& cidr);
+
+// The RAM system's network from its kernel command line (agent/image/boot_network.h): ports found by MAC,
+// bonds, tags, addresses, routes. By sysfs and ioctl: no program is run.
+//
+// Creates the bond "mbond" from those ports of the network that are present; the ports are down and get no
+// address. Returns its name. not_found if none is present. `load`: loads a kernel module by name.
+Result<std::string> make_bond(const Files& files, const RamNetwork& network,
+                              const std::function<Status(const std::string&)>& load);
+// Sets the address on `device`, which is a port or a bond, or on the VLAN that is created on it; returns the
+// name of the device with the address.
+Result<std::string> address_device(const std::string& device, const RamNetwork& network,
+                                   const std::function<Status(const std::string&)>& load);
+
 }  // namespace muster

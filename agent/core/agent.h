@@ -64,8 +64,8 @@ struct AgentIdentity {
   std::string image_digest;  // of the running system; empty in the RAM system
   std::string slot;          // root slot in use, "a" or "b"; empty in the RAM system
   std::string version;
-  // True if this boot is on trial now (agent/image/trial.h). Called for each request, because a commit ends
-  // the trial; also on threads of the link. If no function is set, the boot is not on trial.
+  // True if this boot is on trial now (agent/image/own_slots.h). Called for each request, because a commit
+  // ends the trial; also on threads of the link. If no function is set, the boot is not on trial.
   std::function<bool()> on_trial = {};
   uint64_t jitter_seed = 1;  // any number that differs between nodes
 };

@@ -1,7 +1,5 @@
 #include "agent/core/step_runner.h"
 
-#include <fmt/format.h>
-
 #include <map>
 #include <set>
 

@@ -13,7 +13,9 @@ namespace muster {
 
 Result<HardwareFacts> collect_facts(const Files& files);
 
-// Parts, for tests.
+// Parts, for tests. Root slots of the disk that this system runs from; `running` is empty if that is not one
+// of muster's slots. Mounts the ESP read-only if needed.
+BootFacts slot_facts(const Files& files);
 CpuFacts cpu_facts(const Files& files);
 uint64_t memory_bytes(const Files& files);
 uint64_t usable_memory(const Files& files);

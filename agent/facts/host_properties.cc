@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <set>
 #include <vector>
 
@@ -27,14 +25,6 @@ bool is_number(const std::string& text) {
 }
 
 std::string joined(const std::set<std::string>& values) { return fmt::format("{}", fmt::join(values, ", ")); }
-
-// Returns counts as text: "7 x x16, 1 x x8".
-std::string tally(const std::map<std::string, int>& counts) {
-  std::string out;
-  for (const auto& [what, count] : counts)
-    out += fmt::format("{}{} x {}", out.empty() ? "" : ", ", count, what);
-  return out;
-}
 
 // "always [madvise] never" -> "madvise"
 std::string in_brackets(const std::string& text) {

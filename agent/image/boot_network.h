@@ -8,10 +8,12 @@
 // muster.vlan=ID muster.bond=MODE:MAC,MAC muster.mtu=BYTES. IPv4. Thread safety: stateless functions.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "base/wire.h"
 #include "sys/os.h"
 
 namespace muster {
@@ -40,5 +42,10 @@ bool on_network(const std::string& cidr, const std::string& address);
 // IPv6, an address of this machine itself, tunnels, stacked VLANs, a bridge of several ports, a port without
 // its own MAC.
 Result<RamNetwork> network_to(const Files& files, Process& process, const std::string& address);
+
+// Returns the configuration of the provisioning network of a new system, for systemd-networkd: path ->
+// content. `way`: the route of this machine to the controller during installation; its bond or VLAN is also
+// set up in the new system, because a machine without power control is reachable only through that network.
+std::map<std::string, std::string> network_files(const wire::ImageJob& job, const RamNetwork& way);
 
 }  // namespace muster

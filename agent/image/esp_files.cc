@@ -9,12 +9,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <sstream>
 #include <vector>
 
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
 #include "base/kernel_line.h"
+#include "base/split.h"
 
 namespace muster {
 namespace {
@@ -46,8 +46,7 @@ bool restarts_after_panic(const std::string& options) {
 
 // Returns the rest of the line that begins with that key; "" if there is none.
 std::string entry_value(const std::string& entry, const std::string& key) {
-  std::istringstream lines(entry);
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : split(entry, '\n'))
     if (line.starts_with(key + " ")) return line.substr(key.size() + 1);
   return "";
 }

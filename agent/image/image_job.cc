@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "agent/core/identity.h"
 #include "agent/disk/disk.h"
 #include "sys/clock.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "agent/core/runner.h"
-#include "agent/image/boot_entry.h"
+#include "agent/image/efi_variables.h"
 #include "agent/image/boot_network.h"
 #include "agent/image/writer.h"
 #include "base/json.h"
@@ -43,11 +43,11 @@ Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, co
 Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node,
                           const std::string& digest);
 
-// Makes the firmware start that disk from now on (agent/image/boot_entry.h).
+// Makes the firmware start that disk from now on (agent/image/efi_variables.h).
 Status start_own_disk_first(const Files& files, const std::string& node, const std::string& digest);
 
 // Writes the content of a new root. `root` is the mounted slot; only files below it are accessed. `way`: see
-// agent/image/network_files.h.
+// agent/image/boot_network.h.
 Status seed_root(const Files& root, const SeedRequest& request, const std::string& machine_id,
                  const RamNetwork& way = {});
 // Writes the ESP: kernel, initrd, loader, entry; the default entry changes last.

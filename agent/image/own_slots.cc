@@ -4,14 +4,14 @@
 #include <sys/mount.h>
 
 #include <cstdlib>
-#include <sstream>
 
 #include "agent/core/identity.h"
 #include "agent/disk/bearers.h"
 #include "agent/disk/block_device.h"
 #include "agent/disk/mount_table.h"
 #include "agent/image/layout.h"
-#include "agent/image/trial.h"
+#include "base/kernel_line.h"
+#include "base/split.h"
 
 namespace muster {
 namespace {
@@ -42,6 +42,18 @@ class MountedBefore : public OpenFolder {
 };
 
 }  // namespace
+
+std::string trial_seconds(const Files& files) {
+  const std::string key = "muster.trial";
+  const std::string argument = kernel_argument(files.read_line("/proc/cmdline"), key);
+  return argument.size() > key.size() + 1 ? argument.substr(key.size() + 1) : "";
+}
+
+bool on_trial(const Files& files) { return !trial_seconds(files).empty() && !files.exists(kTrialEnded); }
+
+bool goes_back_by_itself(const Files& files) {
+  return files.exists("/usr/lib/systemd/system-generators/muster-trial");
+}
 
 const GptPartition& OwnSlots::slot(const std::string& name) const { return *slot_partition(layout, name); }
 const GptPartition& OwnSlots::esp() const { return *layout.named("muster-esp"); }
@@ -86,9 +98,8 @@ SlotNote running_note(const Files& files, const OwnSlots& own) {
   }
   out.trial = out.trial || goes_back_by_itself(files);
   const std::string key = "Address=";
-  std::istringstream lines(files.read("/etc/systemd/network/10-muster.network").value_or(""));
-  for (std::string line; out.address.empty() && std::getline(lines, line);)
-    if (line.starts_with(key)) out.address = line.substr(key.size());
+  for (const auto& line : split(files.read("/etc/systemd/network/10-muster.network").value_or(""), '\n'))
+    if (out.address.empty() && line.starts_with(key)) out.address = line.substr(key.size());
   return out;
 }
 

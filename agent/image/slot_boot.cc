@@ -7,7 +7,6 @@
 #include "agent/image/efi_variables.h"
 #include "agent/image/esp_files.h"
 #include "agent/image/own_slots.h"
-#include "agent/image/trial.h"
 #include "sys/log.h"
 
 namespace muster {

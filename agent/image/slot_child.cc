@@ -9,13 +9,13 @@
 #include <iostream>
 #include <iterator>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
 #include "agent/image/image_job.h"
 #include "agent/image/own_slots.h"
 #include "agent/image/write_slot.h"
 #include "base/json_dump.h"
+#include "base/split.h"
 #include "sys/clock.h"
 
 namespace muster {
@@ -182,8 +182,7 @@ class Listener {
 }  // namespace
 
 Result<Json> result_of_child(const Output& output) {
-  std::istringstream lines(output.out);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : split(output.out, '\n')) {
     const auto json = parse_json(line);
     if (!json.ok() || !json->is_object() || json->value("kind", "") != "result") continue;
     if (json->contains("result")) return (*json)["result"];

@@ -1,5 +1,6 @@
 #include "agent/measuring/measure.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -9,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,8 +20,6 @@
 #include "agent/measuring/look_first.h"
 #include "agent/measuring/memory_programs.h"
 #include "agent/measuring/pipe_link.h"
-#include "agent/measuring/std_streams.h"
-#include "agent/measuring/tied_process.h"
 #include "agent/work/work_runner.h"
 #include "base/digest.h"
 #include "base/json_dump.h"
@@ -27,12 +27,90 @@
 #include "base/utf8.h"
 #include "base/version.h"
 #include "sys/log.h"
+#include "sys/reactor.h"
 
 namespace muster {
 
 MUSTER_RECORD(GpuHolder, lenient, gpu, pid, sparse(mib))
 
 namespace {
+
+// Non-blocking exchange over standard input and output on the reactor. Output that cannot be written yet is
+// queued; the sender must limit its amount. Callbacks never run inside a call.
+class StdStreams {
+ public:
+  struct Events {
+    std::function<void(std::string_view)> in;
+    std::function<void()> closed;  // called once, when either stream is closed
+  };
+  StdStreams(RealReactor& reactor, Events events, int in = 0, int out = 1);
+  ~StdStreams();
+  StdStreams(const StdStreams&) = delete;
+  StdStreams& operator=(const StdStreams&) = delete;
+
+  void send(std::string text);
+
+ private:
+  void read_some();
+  void write_some();
+  void close();
+
+  RealReactor& reactor_;
+  Events events_;
+  int in_, out_;
+  std::string unsent_;
+  size_t sent_ = 0;  // of `unsent_`
+  bool writing_ = false, closed_ = false;
+};
+
+constexpr size_t kPiece = 256 << 10;
+
+void never_block(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+StdStreams::StdStreams(RealReactor& reactor, Events events, int in, int out)
+    : reactor_(reactor), events_(std::move(events)), in_(in), out_(out) {
+  never_block(in_);
+  never_block(out_);
+  reactor_.when_ready(in_, RealReactor::Ready::read, [this] { read_some(); });
+}
+
+StdStreams::~StdStreams() {
+  reactor_.forget(in_);
+  reactor_.forget(out_);
+}
+
+void StdStreams::close() {
+  if (!std::exchange(closed_, true) && events_.closed) events_.closed();
+}
+
+void StdStreams::read_some() {
+  std::vector<char> buffer(kPiece);
+  const ssize_t n = ::read(in_, buffer.data(), buffer.size());
+  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return close();
+  if (n > 0) events_.in(std::string_view(buffer.data(), static_cast<size_t>(n)));
+  reactor_.when_ready(in_, RealReactor::Ready::read, [this] { read_some(); });
+}
+
+void StdStreams::send(std::string text) {
+  if (closed_) return;
+  unsent_ += text;
+  if (std::exchange(writing_, true)) return;
+  reactor_.when_ready(out_, RealReactor::Ready::write, [this] { write_some(); });
+}
+
+void StdStreams::write_some() {
+  writing_ = false;
+  const ssize_t n = ::write(out_, unsent_.data() + sent_, std::min(kPiece, unsent_.size() - sent_));
+  if (n < 0 && errno != EAGAIN && errno != EINTR) return close();
+  if (n > 0) sent_ += static_cast<size_t>(n);
+  if (sent_ == unsent_.size()) {
+    unsent_.clear();
+    sent_ = 0;
+    return;
+  }
+  writing_ = true;
+  reactor_.when_ready(out_, RealReactor::Ready::write, [this] { write_some(); });
+}
 
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 constexpr const char* kNvmlProgram = "muster-accept-nvml";

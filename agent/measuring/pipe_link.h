@@ -3,8 +3,8 @@
 //
 // Owned by agent/measuring/measure.cc. Data is passed through functions, so that the owner keeps the pipe
 // itself. Every 10 s the link sends a message to show that this agent is alive; a command that sends nothing
-// for 60 s counts as gone. Orders that do more than measure are replaced by orders that the agent rejects
-// (agent/measuring/measure_orders.h). Thread: the reactor's, except fetch().
+// for 60 s counts as gone. Orders that do more than measure are replaced by orders that the agent rejects.
+// Thread: the reactor's, except fetch().
 #pragma once
 
 #include <condition_variable>
@@ -18,9 +18,15 @@
 
 #include "agent/core/agent.h"
 #include "base/alive.h"
+#include "base/wire.h"
 #include "sys/reactor.h"
 
 namespace muster {
+
+// Returns the order itself if it only measures: `inventory`, and `check` with measuring steps only; otherwise
+// an order of an unknown kind, which every agent rejects (agent/work/work_runner.h). The name of that kind
+// gives the reason. The command plans no other orders; they are rejected because they could do harm.
+wire::WorkOrder only_measuring(wire::WorkOrder order);
 
 class PipeLink : public ControllerLink {
  public:

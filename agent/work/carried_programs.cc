@@ -1,10 +1,12 @@
 #include "agent/work/carried_programs.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <set>
 
+#include "base/digest.h"
 #include "base/record.h"
 
 namespace muster {
@@ -12,6 +14,66 @@ namespace muster {
 MUSTER_RECORD(CarriedProgram, name, sha256, size)
 
 namespace {
+
+constexpr const char* kFolder = "/usr/lib/muster/";
+
+bool is_it(const CarriedProgram& program, const std::string& content) {
+  return static_cast<int64_t>(content.size()) == program.size &&
+         sha256(content) == "sha256:" + program.sha256;
+}
+
+class FetchedPrograms : public CarriedPrograms {
+ public:
+  FetchedPrograms(const Files& files, MakeSource source, WriteOptions options)
+      : files_(files), make_source_(std::move(source)), options_(options) {}
+
+  Result<std::map<std::string, std::string>> ready(const std::vector<CarriedProgram>& programs,
+                                                   const std::function<bool()>& cancelled) override {
+    std::map<std::string, std::string> out;
+    for (const auto& program : programs) {
+      if (cancelled && cancelled()) return fail(Code::cancelled, "cancelled");
+      const std::string path = kFolder + program.name;
+      if (auto there = settle(program, path, cancelled); !there.ok())
+        return std::move(there).error().with(program.name);
+      out[program.name] = path;
+    }
+    return out;
+  }
+
+ private:
+  Status settle(const CarriedProgram& program, const std::string& path,
+                const std::function<bool()>& cancelled) {
+    if (const auto present = files_.read(path);
+        present.ok() && is_it(program, *present) && ::access(files_.real(path).c_str(), X_OK) == 0)
+      return Ok{};
+    const auto content = retry(cancelled, options_, [&] { return fetch(program); });
+    if (!content.ok() && content.error().code == Code::not_found)
+      return fail(Code::not_found, fmt::format("the controller does not have a program that this plan names "
+                                               "(sha256 {}); if the controller was upgraded, plan again",
+                                               program.sha256));
+    if (!content.ok()) return content.error();
+    return files_.write(path, *content, 0755);
+  }
+
+  Result<std::string> fetch(const CarriedProgram& program) {
+    if (!source_) TRY_(open());
+    TRY(std::string content, source_->whole("/programs/" + program.sha256));
+    if (!is_it(program, content))
+      return fail(Code::corrupt, fmt::format("the file from the controller is not the program with sha256 {}",
+                                             program.sha256));
+    return content;
+  }
+
+  Status open() {
+    TRY(source_, make_source_());
+    return Ok{};
+  }
+
+  const Files& files_;
+  MakeSource make_source_;
+  WriteOptions options_;
+  std::unique_ptr<BlobSource> source_;
+};
 
 constexpr int64_t kLargest = 1 << 30;
 
@@ -28,6 +90,11 @@ bool is_sha256(const std::string& text) {
 }
 
 }  // namespace
+
+std::unique_ptr<CarriedPrograms> fetched_programs(const Files& files, MakeSource source,
+                                                  WriteOptions options) {
+  return std::make_unique<FetchedPrograms>(files, std::move(source), options);
+}
 
 Result<std::vector<CarriedProgram>> carried_programs_of(const Json& order_params) {
   std::vector<CarriedProgram> out;

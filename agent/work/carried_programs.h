@@ -11,11 +11,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "agent/image/blobs.h"
 #include "base/json.h"
 #include "base/result.h"
+#include "sys/os.h"
 
 namespace muster {
 
@@ -36,5 +39,11 @@ class CarriedPrograms {
   virtual Result<std::map<std::string, std::string>> ready(const std::vector<CarriedProgram>& programs,
                                                            const std::function<bool()>& cancelled) = 0;
 };
+
+// Fetches from the boot HTTP server. A file with the order's digest is used; otherwise it is replaced as a
+// whole, so that a running program continues. Size and digest come from the order, which was received over
+// mutual TLS: a name alone is not trusted. `files` must outlive the result.
+std::unique_ptr<CarriedPrograms> fetched_programs(const Files& files, MakeSource source,
+                                                  WriteOptions options = {});
 
 }  // namespace muster

@@ -5,17 +5,15 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <string>
 #include <thread>
 
-#include "agent/boot/hand_over.h"
 #include "agent/boot/kexec.h"
 #include "agent/boot/ram_init.h"
 #include "agent/core/identity.h"
 #include "agent/image/image_job.h"
 #include "agent/image/slot_boot.h"
 #include "agent/image/slot_child.h"
-#include "agent/work/fetched_programs.h"
+#include "agent/work/carried_programs.h"
 #include "base/record.h"
 #include "sys/log.h"
 

@@ -7,7 +7,6 @@
 #include "base/mac.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
-#include "controller/api/diff.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
 #include "controller/boot/service/boot_service.h"

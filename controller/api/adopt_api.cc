@@ -11,8 +11,6 @@
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
-#include "controller/api/diff.h"
-#include "controller/api/files.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
 #include "controller/boot/service/boot_service.h"

@@ -1,10 +1,11 @@
-#include "controller/api/diff.h"
-
+// Line diff of two texts.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <sstream>
 #include <vector>
+
+#include "controller/api/handlers.h"
 
 namespace muster::api {
 namespace {

@@ -49,15 +49,10 @@ void why_node(const CallPtr&);
 void node_logs(const CallPtr&);
 void quarantine_node(const CallPtr&);
 void remove_node(const CallPtr&);
-// events_api.cc
 void follow_events(const CallPtr&);
 // report_api.cc
 void get_report(const CallPtr&);
 void get_report_key(const CallPtr&);
-// secrets_api.cc
-void list_secrets(const CallPtr&);
-void put_secret(const CallPtr&);
-void delete_secret(const CallPtr&);
 // images_api.cc
 void list_images(const CallPtr&);
 void build_image(const CallPtr&);
@@ -76,17 +71,27 @@ void power_describe(const CallPtr&);
 void get_version(const CallPtr&);
 void make_backup(const CallPtr&);
 void revoke_certificate(const CallPtr&);
+void list_secrets(const CallPtr&);
+void put_secret(const CallPtr&);
+void delete_secret(const CallPtr&);
 // agent_api.cc
 void agent_join(const CallPtr&);
 void agent_renew(const CallPtr&);
 void agent_orders(const CallPtr&);
 void agent_events(const CallPtr&);
 void agent_files(const CallPtr&);
-// boot_api.cc
 void boot_chain(const CallPtr&);
 void boot_script(const CallPtr&);
 void boot_ram_file(const CallPtr&);
 void boot_image_file(const CallPtr&);
 void boot_program(const CallPtr&);
+// Sends the file at `path`, or responds with 404.
+void send_file(const CallPtr& call, const std::string& path);
+// Sends `name` below `folder`; 404 if it is not a regular file, contains "..", or is a link to the outside.
+void send_below(const CallPtr& call, const std::string& folder, const std::string& name);
+// diff.cc
+// Line diff of two texts in the format of `diff -u`; "" if they are equal.
+std::string unified_diff(const std::string& from, const std::string& to, const std::string& from_name,
+                         const std::string& to_name);
 
 }  // namespace muster::api

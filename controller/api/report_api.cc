@@ -9,7 +9,6 @@
 #include "controller/trust/authority.h"
 
 namespace muster::api {
-
 namespace {
 
 const char* type_of(ReportForm form) {

@@ -3,7 +3,6 @@
 #include "controller/api/handlers.h"
 
 namespace muster::api {
-
 namespace {
 
 // All routes of the controller's HTTP API.

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
-#include "controller/api/diff.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
 #include "controller/bringup/bringup.h"

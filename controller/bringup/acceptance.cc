@@ -4,24 +4,64 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
-#include "base/facts.h"
 #include "base/json_at.h"
-#include "controller/bringup/inventories.h"
-#include "controller/executor/executor.h"
+#include "base/standin.h"
 #include "controller/report/collective.h"
-#include "controller/report/gpu_checks.h"
 #include "controller/report/measured.h"
-#include "controller/report/stand_ins.h"
-#include "controller/report/verdict.h"
 #include "controller/spec/drive_models.h"
 #include "controller/spec/playbook.h"
 
 namespace muster {
-
-using reported::list_of, reported::whole_number_of;
-
 namespace {
+
+// The modules whose step is one test of many nodes.
+constexpr const char* kCollectives[] = {"accept_mpi", "accept_group"};
+// The module of nodes that take part in a test led by a different node, which records the result.
+constexpr const char* kServes = "accept_group_serve";
+// A list of all nodes in the params of a step, which no acceptance rule reads.
+constexpr const char* kPeers = "peers";
+
+struct StepName {
+  std::string group, subject;
+};
+// "acceptance/link[node02]" -> {"link", "node02"}
+StepName split_step(const std::string& id) {
+  const auto bracket = id.find('[');
+  std::string group = id.substr(0, bracket);
+  if (const auto slash = group.rfind('/'); slash != std::string::npos) group = group.substr(slash + 1);
+  const bool item = bracket != std::string::npos && id.back() == ']';
+  return {group, item ? id.substr(bracket + 1, id.size() - bracket - 2) : ""};
+}
+
+// Returns the nodes of a step that tests several nodes: those that the agent reports and the plan
+// names.
+std::vector<std::string> members_of(const wire::Step& step, const Json& result) {
+  if (std::find(std::begin(kCollectives), std::end(kCollectives), step.module) == std::end(kCollectives))
+    return {};
+  std::set<std::string> ran;
+  for (const Json& name : list_at(result, "members"))
+    if (name.is_string()) ran.insert(name.get<std::string>());
+  std::vector<std::string> out;
+  for (const Json& host : list_at(step.params, "hosts"))
+    if (const std::string name = text_at(host, "name"); !name.empty() && (ran.empty() || ran.count(name)))
+      out.push_back(name);
+  return out;
+}
+
+// True if a step checks the node's own GPUs. Plans hold thousands of steps as text: only those that contain a
+// word used by GPU checks are parsed (controller/report/gpu_checks.cc).
+bool has_gpu_checks(const ActionParams& params) {
+  if (params.steps().empty()) return checks_own_gpus(params.value("steps", Json()));
+  return std::any_of(params.steps().begin(), params.steps().end(), [](const SharedText& step) {
+    const std::string text = step.text();
+    if (text.find("\"gpu-") == std::string::npos && text.find("\"counters\"") == std::string::npos)
+      return false;
+    const auto json = parse_json(text);
+    return json.ok() && checks_own_gpus(Json::array({*json}));
+  });
+}
 
 // Default time limit of each pair test that may follow a multi-node test (pair_deadline_seconds overrides
 // it).
@@ -43,7 +83,7 @@ OwnResult own_result(CurrentSpec& spec, KeptOfPlan& kept, const Executor& execut
   own.facts = executor.node_row(action.node).facts.facts();
   Inventories inventories([&executor](const std::string& node) { return executor.node_row(node).facts; });
   own.steps = measured_steps(
-      action.node, kept.steps.of(executor.shared_plan(), action), list_of(result, "steps"),
+      action.node, kept.steps.of(executor.shared_plan(), action), list_at(result, "steps"),
       gpu_hosts(
           executor.plan().simulated, [&inventories](const std::string& node) { return inventories.of(node); },
           own.spec ? &own.spec->spec : nullptr));
@@ -79,7 +119,7 @@ Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executo
 
 // Returns the result's entry for a step; null: none.
 Json answer_of(const Json& result, const std::string& id) {
-  for (const Json& step : list_of(result, "steps"))
+  for (const Json& step : list_at(result, "steps"))
     if (text_at(step, "step") == id) return step.value("result", Json());
   return nullptr;
 }
@@ -98,7 +138,7 @@ Json order_of_pairs(const Action& action, const std::string& id,
     params["seconds"] = fmt::format(
         "{:g}",
         std::min(kPairSeconds, seconds.empty() ? kPairSeconds : std::strtod(seconds.c_str(), nullptr)));
-    const int64_t deadline = whole_number_of(params, "pair_deadline_seconds");
+    const int64_t deadline = integer_at(params, "pair_deadline_seconds");
     params["deadline_seconds"] = deadline > 0 ? deadline : kPairDeadlineSeconds;
     order["steps"].push_back(std::move(step));
   }
@@ -135,6 +175,115 @@ Json with_rounds(Json result, const std::string& id, const Json& rounds) {
 }
 
 }  // namespace
+
+std::vector<wire::Step> planned_steps(const Action& action) {
+  std::vector<wire::Step> out;
+  const auto add = [&out](const Json& json) {
+    if (auto step = wire::step_from_json(json); step.ok()) out.push_back(std::move(step).value());
+  };
+  for (const auto& text : action.params.steps())
+    add(parse_json_without(text.text(), "params", kPeers).value_or(Json()));
+  if (action.params.steps().empty())
+    for (const Json& json : action.params["steps"]) add(json);
+  return out;
+}
+
+const std::vector<wire::Step>& StepsOfAction::of(const std::shared_ptr<const Plan>& plan,
+                                                 const Action& action) {
+  if (plan_ == plan && action_ == action.id) return steps_;
+  steps_ = planned_steps(action);
+  plan_ = plan;
+  action_ = action.id;
+  return steps_;
+}
+
+std::vector<MeasuredStep> measured_steps(const std::string& node, const std::vector<wire::Step>& planned,
+                                         const Json& answered, const GpuHosts& hosts) {
+  std::map<std::string, const Json*> answers;
+  for (const Json& step : answered) answers[text_at(step, "step")] = &step;
+  std::vector<MeasuredStep> steps;
+  for (const auto& step : planned) {
+    if (step.module == kServes) continue;
+    MeasuredStep m;
+    const StepName name = split_step(step.id);
+    m.id = step.id;
+    m.node = node;
+    m.group = name.group;
+    m.title = name.group;
+    m.subject = name.subject;
+    m.mandatory = step.mandatory;
+    m.expect = step.expect;
+    for (const auto& aspect : list_at(m.expect, "blocks"))
+      if (aspect.is_string()) m.blocks.push_back(aspect.get<std::string>());
+    if (m.expect.is_object()) m.expect.erase("blocks");
+    m.status = "incomplete";
+    m.message = "not run";
+    m.members = members_of(step, nullptr);
+    if (const auto answer = answers.find(step.id); answer != answers.end()) {
+      m.status = text_at(*answer->second, "status");
+      m.message = text_at(*answer->second, "message");
+      m.result = answer->second->value("result", Json());
+      m.members = members_of(step, m.result);
+      m.rounds = answer->second->value("rounds", Json());
+    }
+    steps.push_back(std::move(m));
+  }
+  mark_gpu_steps(planned, hosts, steps);
+  return steps;
+}
+
+GpuHosts gpu_hosts(bool simulated, decltype(GpuHosts::facts) facts, const Spec* spec) {
+  const auto adopted = [spec](const std::string& name) {
+    const NodeSpec* node = spec ? spec->node(name) : nullptr;
+    return node && node->adopt.declared();
+  };
+  return {simulated, std::move(facts), adopted};
+}
+
+const HardwareFacts* Inventories::of(const std::string& node) {
+  auto found = taken_.find(node);
+  if (found == taken_.end()) found = taken_.emplace(node, source_(node).facts()).first;
+  return found->second.get();
+}
+
+std::set<std::string> checked_for_gpus(const Plan& plan) {
+  std::set<std::string> nodes;
+  for (const auto& action : plan.actions)
+    if (action.kind == ActionKind::check && !nodes.count(action.node) && has_gpu_checks(action.params))
+      nodes.insert(action.node);
+  return nodes;
+}
+
+const std::set<std::string>& GpuChecksOfPlan::of(const std::shared_ptr<const Plan>& plan) {
+  if (plan_ == plan) return nodes_;
+  nodes_ = checked_for_gpus(*plan);
+  plan_ = plan;
+  return nodes_;
+}
+
+bool has_real_gpus(const HardwareFacts* facts) {
+  return facts && facts->gpus.size() != static_cast<size_t>(simulated_gpus(*facts));
+}
+
+std::optional<Check> unplanned_gpus(const std::set<std::string>& checked, const std::string& node,
+                                    const HardwareFacts* facts) {
+  if (!has_real_gpus(facts)) return std::nullopt;
+  if (checked.empty() || checked.count(node)) return std::nullopt;
+  Check out;
+  out.name = "gpus/planned";
+  out.title = "GPUs are measured";
+  out.mandatory = true;
+  out.verdict = Verdict::skipped;
+  out.expected_text = "measured";
+  out.measured_text = fmt::format("{} found", facts->gpus.size());
+  out.derivation = "every GPU that is found must be measured";
+  out.reason = fmt::format(
+      "GPUs appeared after the plan was made, so the plan has no checks for them; to measure them, run "
+      "`muster "
+      "accept --limit {}`",
+      node);
+  return out;
+}
 
 Status judge(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, const Action& action,
              const Json& result) {
@@ -175,7 +324,7 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Exe
     step.rounds = Json::array();
     for (auto pairs = next_pairs(step, facts); !pairs.empty(); pairs = next_pairs(step, facts)) {
       if (next == results.size()) return FollowUp{order_of_pairs(action, step.id, pairs), nullptr};
-      step.rounds.push_back(list_of(answer_of(results[next++], step.id), "parts"));
+      step.rounds.push_back(list_at(answer_of(results[next++], step.id), "parts"));
     }
     settled = with_rounds(std::move(settled), step.id, step.rounds);
     followed = true;

@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <utility>
 
-#include "controller/bringup/disks_written.h"
+#include "controller/bringup/planning_snapshot.h"
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/image/service/image_service.h"
 #include "controller/spec/reader/own_playbooks.h"
-#include "controller/spec/reader/parse_spec.h"
 #include "controller/trust/vault.h"
 #include "sys/log.h"
 

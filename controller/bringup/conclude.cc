@@ -7,17 +7,13 @@
 #include "base/json_at.h"
 #include "base/version.h"
 #include "controller/bringup/acceptance.h"
-#include "controller/bringup/inventories.h"
-#include "controller/bringup/measured_steps.h"
 #include "controller/bringup/run_records.h"
-#include "controller/bringup/unplanned_gpus.h"
 #include "controller/executor/answers.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/report/floors.h"
 #include "controller/report/gpu_checks.h"
 #include "controller/report/link_faults.h"
 #include "controller/report/signature.h"
-#include "controller/report/stand_ins.h"
 #include "controller/report/verdict.h"
 #include "controller/spec/disk_match.h"
 #include "controller/spec/drive_models.h"
@@ -25,9 +21,6 @@
 #include "sys/log.h"
 
 namespace muster {
-
-using reported::whole_number_of;
-
 namespace {
 
 // A discovery that ended at most this long before an installation began belongs to the same bring-up.
@@ -99,7 +92,7 @@ void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row
 void add_steps(NodeReport& node, const Sources& s, const Action& action) {
   for (const Json& step : s.answers.of(action.id))
     node.steps.push_back({text_at(step, "step"), action.phase, text_at(step, "status"),
-                          text_at(step, "message"), whole_number_of(step, "ms")});
+                          text_at(step, "message"), integer_at(step, "ms")});
 }
 
 void add_phases(NodeReport& node, const RunRecords& records) {

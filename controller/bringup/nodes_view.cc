@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/json_at.h"
 #include "base/version.h"
 #include "controller/bringup/run_view.h"
 #include "controller/link/discovery.h"
@@ -35,20 +36,17 @@ void add_progress(Json& node, const Json& p) {
 }
 
 std::string why_text(const Json& why) {
-  const auto text = [](const Json& j, const char* key) {
-    return j.is_object() && j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : std::string();
-  };
-  std::string out = fmt::format("{}: {}", text(why, "node"), text(why, "state"));
-  if (const auto title = text(why, "title"); !title.empty()) out += fmt::format(", {}", title);
+  std::string out = fmt::format("{}: {}", text_at(why, "node"), text_at(why, "state"));
+  if (const auto title = text_at(why, "title"); !title.empty()) out += fmt::format(", {}", title);
   out += "\n";
-  if (const auto reason = text(why, "reason"); !reason.empty())
+  if (const auto reason = text_at(why, "reason"); !reason.empty())
     out += fmt::format("  reason:    {}\n", reason);
   if (const TimeMs silent = why.value("silent_since", TimeMs{0}); silent > 0)
     out += fmt::format("  silent:    since {}\n", to_iso8601(silent));
   const Json wait = why.value("wait", Json());
   if (wait.is_object()) {
     for (const char* key : {"reason", "awaited", "observed", "next"})
-      if (const auto value = text(wait, key); !value.empty())
+      if (const auto value = text_at(wait, key); !value.empty())
         out += fmt::format("  {:<10} {}\n", std::string(key) + ":", value);
     if (const auto until = wait.value("until", int64_t{0}); until > 0)
       out += fmt::format("  until:     {}\n", to_iso8601(until));

@@ -4,7 +4,7 @@
 
 #include "base/lower.h"
 #include "base/placeholders.h"
-#include "host/port_identity.h"
+#include "host/rails.h"
 
 namespace muster {
 namespace {

@@ -13,7 +13,6 @@
 
 #include "base/alive.h"
 #include "base/result.h"
-#include "controller/bringup/planned_inputs.h"
 #include "controller/bringup/planning_snapshot.h"
 #include "controller/plan/planner.h"
 

@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
+#include "base/json_at.h"
+
 namespace muster {
 namespace {
 
 bool over(ActionState state) {
   return state == ActionState::succeeded || state == ActionState::failed || state == ActionState::abandoned;
-}
-
-std::string reason_in(const Json& data) {
-  const auto it = data.is_object() ? data.find("reason") : data.end();
-  return it != data.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
 }  // namespace
@@ -26,12 +23,12 @@ RunRecords::RunRecords(const Plan& plan) {
 
 Status RunRecords::apply(const JournalRow& row) {
   TRY_(log_.apply(row));
-  if (row.event == "quarantined") nodes_[row.node].reason = reason_in(row.data);
+  if (row.event == "quarantined") nodes_[row.node].reason = text_at(row.data, "reason");
   if (row.event == "returning" || row.event == "returned")
-    nodes_[row.node].back = {reason_in(row.data), row.event == "returned"};
+    nodes_[row.node].back = {text_at(row.data, "reason"), row.event == "returned"};
   if (row.event != "not_started") return Ok{};
   nodes_[row.node].back.reset();  // cancelled on its way
-  nodes_[row.node].stood_down = reason_in(row.data);
+  nodes_[row.node].stood_down = text_at(row.data, "reason");
   return Ok{};
 }
 

@@ -8,12 +8,39 @@
 
 #include "controller/bringup/nodes_view.h"
 #include "controller/store/sqlite_store.h"
-#include "controller/trust/kept_keys.h"
+#include "controller/trust/authority.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
 namespace muster {
 namespace {
+
+// All measuring modules are in agent/checks/, and their names begin with this prefix.
+constexpr std::string_view kMeasures = "accept";
+constexpr std::string_view kNothing = "not_applicable";  // module that reports why nothing is measured
+
+bool is_measurement(const std::string& module) {
+  return module == kMeasures || module == kNothing || module.starts_with(std::string(kMeasures) + "_");
+}
+
+Status refused(const Action& action, const std::string& what) {
+  return fail(Code::denied, fmt::format("{}: {}: nothing was done. Running hosts are only measured, never "
+                                        "changed: this is an error in muster or in its acceptance profile",
+                                        action.id, what));
+}
+
+Status measures_only(const Action& action) {
+  if (action.kind != ActionKind::check)
+    return refused(action, fmt::format("the plan has an action of kind '{}'", to_string(action.kind)));
+  for (const Json& step : action.params.value("steps", Json::array())) {
+    const std::string module = step.is_object() ? step.value("module", "") : "";
+    if (!is_measurement(module)) return refused(action, fmt::format("a step uses module '{}'", module));
+    const Json verify = step.value("verify", Json());
+    if (verify.is_object() && !is_measurement(verify.value("module", "")))
+      return refused(action, fmt::format("a step is verified by module '{}'", verify.value("module", "")));
+  }
+  return Ok{};
+}
 
 Error nothing_here(const std::string& node) {
   return fail(Code::invalid, node + " is a running host: muster does not control its power or boot it");
@@ -34,6 +61,14 @@ Status make_private(const std::string& folder) {
 }
 
 }  // namespace
+
+Status measures_only(const Plan& plan) {
+  if (!plan.destroys.empty())
+    return fail(Code::denied, fmt::format("the plan would destroy data on {}: nothing was done",
+                                          plan.destroys.front().node));
+  for (const Action& action : plan.actions) TRY_(measures_only(action));
+  return Ok{};
+}
 
 // ---- the ports that do nothing ----
 

@@ -19,6 +19,7 @@
 #include "controller/link/link_hub.h"
 #include "controller/link/storage_reports.h"
 #include "controller/options/options.h"
+#include "controller/plan/plan.h"
 #include "controller/ports/store.h"
 #include "controller/trust/vault.h"
 #include "sys/lock_file.h"
@@ -26,6 +27,11 @@
 #include "sys/reactor.h"
 
 namespace muster {
+
+// denied if the plan has an action that is not a check, a step of a module that is not an acceptance module,
+// or anything to be destroyed. Also checked in release builds, right before the plan is approved: whatever is
+// wrong in a spec, a profile or the planner, a host that muster does not manage is not changed.
+Status measures_only(const Plan& plan);
 
 // The power port of a run that cannot switch machines.
 class NoPower : public PowerPort {

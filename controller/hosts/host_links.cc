@@ -1,7 +1,5 @@
 #include "controller/hosts/host_links.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 

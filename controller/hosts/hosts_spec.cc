@@ -8,7 +8,7 @@
 
 #include "base/json_dump.h"
 #include "base/lower.h"
-#include "base/some_of.h"
+#include "base/split.h"
 #include "controller/spec/address.h"
 #include "controller/spec/hardware.h"
 #include "controller/spec/host_name.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/words.h"
+#include "base/record.h"
 
 namespace muster {
 namespace {
@@ -66,11 +66,9 @@ std::string title_of(const std::string& cluster, const std::vector<HostOutcome>&
                      hosts.size(), hosts.size() == 1 ? "" : "s");
 }
 
-Json to_json(const HostOutcome& host) {
-  Json out = {{"name", host.name}, {"verdict", to_string(host.verdict)}, {"reason", host.reason}};
-  if (!host.how.empty()) out["how"] = host.how;
-  if (!host.why_user.empty()) out["why_user"] = host.why_user;
-  return out;
-}
+MUSTER_WORDS(HostVerdict, kVerdicts)
+MUSTER_RECORD(HostOutcome, name, verdict, reason, sparse(how), sparse(why_user))
+
+Json to_json(const HostOutcome& host) { return record_json(host); }
 
 }  // namespace muster

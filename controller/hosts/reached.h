@@ -1,6 +1,7 @@
 // Decisions about hosts that responded, before any of them is loaded. Thread safety: stateless functions.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +16,31 @@
 #include "controller/report/drift.h"
 
 namespace muster {
+
+// The machine that each host name stood for in the last run, kept in a file next to the database, so that a
+// name's history continues only with the same machine. read() and write() access the file.
+class KnownMachines {
+ public:
+  // Reads the file in `folder`; empty if there is none. corrupt: the file does not have the expected format.
+  static Result<KnownMachines> read(const std::string& folder);
+  Status write() const;
+
+  // Compares `now` with the machine that had this name. If it differs, a new history begins after
+  // `newest_run`, and `now` is stored.
+  MachineChange meet(const std::string& host, const MachineParts& now, int64_t newest_run);
+  // Returns host -> the last run in which a different machine had its name (AddedToRun).
+  std::map<std::string, int64_t> history_after() const;
+
+ private:
+  struct Known {
+    MachineParts parts;
+    int64_t history_after = 0;
+  };
+  explicit KnownMachines(std::string folder) : folder_(std::move(folder)) {}
+
+  std::string folder_;
+  std::map<std::string, Known> hosts_;
+};
 
 struct ReachedHost {
   std::string name, address, group;  // as listed; address may be empty

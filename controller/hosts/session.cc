@@ -11,8 +11,6 @@
 #include "base/digest.h"
 #include "controller/bringup/report_forms.h"
 #include "controller/hosts/accept_core.h"
-#include "controller/hosts/known_machines.h"
-#include "controller/hosts/measures_only.h"
 #include "controller/hosts/reached.h"
 #include "sys/os.h"
 

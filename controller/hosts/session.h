@@ -2,7 +2,7 @@
 // those that must not be loaded, plans with a generated spec, runs the plan, judges the results, and leaves.
 //
 // Nothing on a host is changed: before the plan is approved, it is checked to contain only measurements
-// (controller/hosts/measures_only.h), also in release builds. A lost connection is reopened; a host has
+// (measures_only()), also in release builds. A lost connection is reopened; a host has
 // failed if it was restarted meanwhile, or if its name now leads to a different machine. Ends with one call
 // of `done`, after all hosts were left. Thread: the reactor's.
 #pragma once

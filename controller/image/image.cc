@@ -12,7 +12,6 @@
 #include "controller/image/customize.h"
 #include "controller/image/folder.h"
 #include "controller/image/inputs.h"
-#include "controller/image/layers.h"
 #include "controller/image/package_list.h"
 #include "controller/image/ram.h"
 #include "controller/image/shared_cache.h"

@@ -1,7 +1,6 @@
 #include "controller/image/layers.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 

@@ -9,16 +9,68 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "controller/image/cpio.h"
 #include "controller/image/elf.h"
-#include "controller/image/firmware.h"
-#include "controller/image/ram_drivers.h"
 #include "controller/image/ram_modules.h"
 #include "sys/os.h"
 
 namespace muster {
 namespace {
+
+using Names = std::vector<std::string>;
+
+// Storage drivers: common ones and those of virtual machines first. Adapters of a machine's local drives.
+// Those of shared storage (Fibre Channel, FCoE, iSCSI offload) are left out: a volume shared by many machines
+// would appear among the disks of each of them while disks are selected and written.
+const Names kStorage = {
+    "nvme",         "ahci",          "sd_mod",   "virtio_pci", "virtio_blk", "virtio_scsi",  "megaraid_sas",
+    "mpt3sas",      "smartpqi",      "hpsa",     "aacraid",    "mpi3mr",     "vmd",          "crc32c_generic",
+    "crc32c_intel", "arcmsr",        "pm80xx",   "mvsas",      "mvumi",      "isci",         "hptiop",
+    "stex",         "esas2r",        "3w-9xxx",  "3w-sas",     "3w-xxxx",    "ipr",          "ips",
+    "pmcraid",      "megaraid_mbox", "mptsas",   "mptspi",     "myrb",       "myrs",         "aic79xx",
+    "aic7xxx",      "sym53c8xx",     "mtip32xx", "vmw_pvscsi", "hv_storvsc", "xen-blkfront", "xen-scsifront",
+    "pci-hyperv"};
+// Every Ethernet driver of the image's kernel, PHY drivers, and a few USB drivers, since a node whose port
+// has no driver is unreachable. Network modules in addition to the folders below: drivers of virtual machines
+// and of USB adapters that firmware can boot from; bonding and VLANs.
+const Names kNetwork = {"virtio_net", "vmxnet3",      "hv_netvsc", "xen-netfront", "r8152", "asix",
+                        "cdc_ncm",    "ax88179_178a", "cdc_ether", "bonding",      "8021q"};
+const Names kNetworkFolders = {"kernel/drivers/net/ethernet/", "kernel/drivers/net/phy/",
+                               "kernel/drivers/net/mdio/", "kernel/drivers/net/pcs/"};
+const Names kOther = {"virtio_rng", "xfs",    "fuse",        "raid0",       "raid1",        "raid10",
+                      "raid456",    "dm_mod", "mlx5_ib",     "ipmi_si",     "ipmi_devintf", "ipmi_ssif",
+                      "xhci_pci",   "usbhid", "hid_generic", "usb_storage", "uas"};
+
+void append(Names& to, const Names& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+// Returns the modules that are loaded at start, in this order; the rest are loaded when a device needs them.
+Names modules_at_start() { return {"ext4", "vfat", "nls_ascii", "nls_cp437", "nls_iso8859-1", "efivarfs"}; }
+
+// These return names in the form that closure() takes.
+Names storage_modules(const ModuleIndex& index) {
+  Names out = kStorage;
+  append(out, index.below("kernel/drivers/ata/"));
+  return out;
+}
+
+Names network_modules(const ModuleIndex& index) {
+  Names out = kNetwork;
+  for (const auto& folder : kNetworkFolders)
+    for (const auto& name : index.below(folder))
+      if (!name.ends_with("_cs")) out.push_back(name);  // drivers of PC Cards in notebooks
+  return out;
+}
+
+// All modules of the RAM system.
+Names ram_system_modules(const ModuleIndex& index) {
+  Names out = modules_at_start();
+  append(out, storage_modules(index));
+  append(out, network_modules(index));
+  append(out, kOther);
+  return out;
+}
 
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
@@ -310,12 +362,8 @@ Status make_boot_initrd(const std::string& tree, const std::string& release, con
 Result<RamInfo> packed_ram_system(const std::string& image_folder) {
   TRY(const std::string text, Files("/").read(image_folder + "/ram.json"));
   TRY(const Json record, parse_json(text));
-  const auto digest = [&record](const char* key) {
-    const auto found = record.is_object() ? record.find(key) : record.end();
-    return record.is_object() && found != record.end() && found->is_string() ? found->get<std::string>() : "";
-  };
-  RamInfo info{image_folder + "/ram-vmlinuz", digest("kernel_sha256"), image_folder + "/ram-initrd",
-               digest("initrd_sha256"), true};
+  RamInfo info{image_folder + "/ram-vmlinuz", text_at(record, "kernel_sha256"), image_folder + "/ram-initrd",
+               text_at(record, "initrd_sha256"), true};
   if (info.kernel_sha256.empty() || info.initrd_sha256.empty())
     return fail(Code::corrupt, image_folder + "/ram.json contains no digests");
   return info;

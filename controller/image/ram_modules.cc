@@ -1,7 +1,6 @@
 #include "controller/image/ram_modules.h"
 
 #include <algorithm>
-#include <set>
 #include <sstream>
 
 namespace muster {

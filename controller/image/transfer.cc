@@ -1,7 +1,6 @@
 #include "controller/image/transfer.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "controller/locate/search.h"
 #include "controller/report/gpu_checks.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/record.h"
-#include "base/some_of.h"
+#include "base/split.h"
 #include "base/utf8.h"
 #include "controller/report/markup.h"
 
@@ -163,14 +163,6 @@ std::string property_line(const DriftProperty& property) {
   if (!property.not_looked_at.empty() && property.agreement != Agreement::unseen)
     out += fmt::format("; not looked at on {}", some_of(property.not_looked_at, kShownHosts));
   return markup::plain(property.name + ": " + out);
-}
-
-// Returns the parts of one kind and how many there are of each: "8 x H100", "2 x A, 6 x B".
-std::string tally(const std::map<std::string, int>& counts) {
-  std::string out;
-  for (const auto& [what, count] : counts)
-    out += fmt::format("{}{} x {}", out.empty() ? "" : ", ", count, what);
-  return out;
 }
 
 }  // namespace

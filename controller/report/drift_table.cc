@@ -1,9 +1,7 @@
 // Drift in the HTML report: a table per group with the properties that differ or were not read everywhere.
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "base/some_of.h"
+#include "base/split.h"
 #include "controller/report/markup.h"
 
 namespace muster::markup {

@@ -1,5 +1,6 @@
 // The floors that measured drives must reach according to their models. Neither a constant nor a comparison
-// with other drives of the same run can provide such a floor, since all of those may be slow. Internal to
+// with other drives of the same run can provide such a floor, since all of those may be slow. A file system's
+// floor needs no table: the read rates of its drives, measured in the same run. Internal to
 // controller/report. Thread safety: stateless functions.
 #pragma once
 
@@ -13,6 +14,19 @@
 #include "controller/spec/spec.h"
 
 namespace muster {
+
+// node -> serial -> MB/s with all drives of that kind read in parallel, if measured; else read alone.
+using RawReads = std::map<std::string, std::map<std::string, double>>;
+// Takes expand()ed steps; only successful measurements count.
+RawReads raw_reads(const std::vector<MeasuredStep>& steps);
+
+// Returns how many times the rate of one drive an array of n drives reads at least; 0: unknown.
+double data_drives(const std::string& level, double n);
+
+// Returns the sum over the drives that the measurement of a file system names (detail.drives), less what its
+// array (detail.level) keeps for redundancy. No value if one of them was not measured, or for writes with
+// parity, whose cost depends on the processor.
+Derived array_reads(const MeasuredStep& step, const std::string& metric, const RawReads& raw);
 
 // The value of `derive:` in a profile, and whether a metric may have it.
 inline constexpr const char* kDriveModels = "drive_models";

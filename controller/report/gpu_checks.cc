@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "base/standin.h"
-#include "base/wire.h"
 #include "controller/report/measured.h"
 
 namespace muster {

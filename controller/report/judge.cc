@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
+#include <compare>
 
 #include "controller/report/drive_floors.h"
 #include "controller/report/expected.h"
 #include "controller/report/gpu_checks.h"
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
-#include "controller/report/raw_drives.h"
-#include "controller/report/share.h"
 
 namespace muster {
 namespace {
@@ -26,9 +24,7 @@ constexpr size_t kHistoryShown = 5;
 
 struct Key {
   std::string group, metric, like;
-  bool operator<(const Key& o) const {
-    return std::tie(group, metric, like) < std::tie(o.group, o.metric, o.like);
-  }
+  auto operator<=>(const Key&) const = default;
 };
 struct FleetValues {
   std::vector<double> now = {}, before = {};  // before: values of nodes that are not in this run

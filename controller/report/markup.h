@@ -30,7 +30,8 @@ std::string metric_label(const std::string& check_name);
 std::string timeline(const Report& report);  // Gantt: phases per node
 std::string heat_map(const Report& report);  // link bandwidth by pair
 std::string bars(const Report& report);      // measured against expected, one block per check
-std::string scaling(const Report& report);   // the scaling study: scaling_plot.cc
-std::string drift(const Report& report);     // differences among nodes that should be alike: drift_table.cc
+std::string scaling(
+    const Report& report);  // the scaling study: efficiency against number of nodes; energy as a table
+std::string drift(const Report& report);  // differences among nodes that should be alike: drift_table.cc
 
 }  // namespace muster::markup

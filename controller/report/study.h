@@ -5,10 +5,39 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "controller/report/report.h"
-#include "controller/report/scaling.h"
 
 namespace muster {
+
+// Beyond how many nodes is adding more nodes not worthwhile? A model of computation and communication:
+//   strong (the same work on N nodes)   T(N) = C/N + L log2 N + B (N-1)/N
+//   weak (the same work per node)       T(N) = C   + L log2 N + B (N-1)/N
+// C: computing, L: latency per doubling (tree), B: bytes over the slowest link (a ring moves 2(N-1)/N of
+// them). All three are at least zero, because a fit with negative times would only model noise. Fitted by
+// least squares of relative errors, so that small times count as well.
+enum class Scaling { strong, weak };
+
+struct ScalingPoint {
+  int nodes = 1;
+  double seconds = 0;  // of one step
+};
+
+struct ScalingFit {
+  Scaling kind = Scaling::strong;
+  double compute = 0, latency = 0, transfer = 0;  // C, L, B in seconds
+  double worst_error = 0;                         // largest |fit / measured - 1|
+  double seconds(int nodes) const;
+  double efficiency(int nodes) const;  // strong: T(1) / (N T(N)); weak: T(1) / T(N)
+};
+
+// Code::invalid if there are fewer than three numbers of nodes, no time for one node, or a time that is not
+// positive.
+Result<ScalingFit> fit_scaling(Scaling kind, const std::vector<ScalingPoint>& points);
+
+// Returns the knee: the largest power of two up to `most` at which every node still does at least `least`
+// (0.5) of the work that a single node does.
+int knee(const ScalingFit& fit, double least = 0.5, int most = 4096);
 
 // The energy that one step of all nodes in a group consumed. `covers` is empty if no energy was read.
 struct StepEnergy {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "base/words.h"
 #include "controller/report/markup.h"
 #include "controller/report/study.h"
 
@@ -10,23 +11,14 @@ namespace {
 
 using markup::plain;
 
-std::string word(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::pass:
-      return "PASS";
-    case Verdict::degraded:
-      return "DEGRADED";
-    case Verdict::fail:
-      return "FAIL";
-    case Verdict::not_applicable:
-      return "n/a";
-    case Verdict::skipped:
-      return "NOT RUN";
-    case Verdict::not_looked_at:
-      return "not looked at";
-  }
-  return "NOT RUN";
-}
+constexpr Words<Verdict, 6> kVerdictTexts = {{{Verdict::pass, "PASS"},
+                                              {Verdict::degraded, "DEGRADED"},
+                                              {Verdict::fail, "FAIL"},
+                                              {Verdict::not_applicable, "n/a"},
+                                              {Verdict::skipped, "NOT RUN"},
+                                              {Verdict::not_looked_at, "not looked at"}}};
+
+std::string_view word(Verdict verdict) { return word_of(kVerdictTexts, verdict); }
 
 std::string check_line(const Check& check, const std::string& mark) {
   std::string out = fmt::format("    {:<9} {}", word(check.verdict), plain(check.name));

@@ -101,4 +101,11 @@ Status check_limit(const std::string& metric, const Json& expectation);
 // unit}}, all optional; known keys, numbers, min <= max, 0 < ratio <= 1, a value that can be derived.
 Status check_expectations(const Json& expect);
 
+// Marks checks of GPUs that a lab simulates: each contains SIMULATED GPU in its title, in what was found, and
+// in its reason, which becomes the reason of its node. Verdicts are not changed. Takes the checks of one
+// node. GPU checks are: steps "gpu ...", metrics "gpu..." and "nvlink..." of other steps (whose titles are
+// not changed), the hardware check of GPUs, and checks whose title has SIMULATED GPU already. Does nothing
+// unless `facts` has a stand-in.
+void say_simulated(const HardwareFacts& facts, std::vector<Check>& checks);
+
 }  // namespace muster

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "controller/plan/plan.h"
-#include "controller/rollout/rollout_policy.h"
+#include "controller/rollout/rollout_view.h"
 #include "controller/spec/spec.h"
 
 namespace muster::rollout {

@@ -109,4 +109,13 @@ struct Answer {
 // Returns the decision. `view` must be valid as its header requires (nodes sorted, indexes in range).
 Answer next(const View& view, const Row& row);
 
+// Simulates a rollout in which nothing fails and nothing else happens, for `muster rollout plan`.
+struct Forecast {
+  std::vector<Batch> batches;  // in order, without the batch under way
+  Answer end;                  // after the last batch: `done`, or what prevents that
+};
+
+// Assumes an open window, no pause, that every batch is accepted, and that all groups heal after each batch.
+Forecast forecast(View view, Row row);
+
 }  // namespace muster::rollout

@@ -1,5 +1,5 @@
 // Embeds the texts of files that a spec names by path in the spec itself. Pure functions, text in and text
-// out; the command line reads the files (cli/carried_files.h, cli/spec_file.h).
+// out; the command line reads the files (cli/spec_file.h).
 //
 // The controller never reads the operator's disk, and a spec that it stores needs no further files. Texts are
 // embedded byte for byte, as literal blocks of YAML: a result that does not parse as the same spec with the

@@ -7,12 +7,10 @@
 #include <chrono>
 
 #include "base/digest.h"
-#include "controller/ssh/key_ptr.h"
 #include "controller/ssh/ssh_agent.h"
 #include "controller/ssh/ssh_keys.h"
 
 namespace muster {
-
 namespace {
 
 constexpr const char* kAgentPath = "/usr/sbin/muster-agent";

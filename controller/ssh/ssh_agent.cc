@@ -17,7 +17,6 @@
 #include "base/digest.h"
 
 namespace muster {
-
 namespace {
 
 // draft-miller-ssh-agent, sections 3 and 5.1.

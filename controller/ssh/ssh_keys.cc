@@ -3,13 +3,9 @@
 #include <libssh/libssh.h>
 
 #include <algorithm>
-#include <memory>
 #include <sstream>
 
-#include "controller/ssh/key_ptr.h"
-
 namespace muster {
-
 namespace {
 
 // Parses "TYPE BASE64 ..."; null if it is not a public key.
@@ -38,6 +34,8 @@ int known_host(const std::string& line, const std::string& host, std::string& fi
 }
 
 }  // namespace
+
+void KeyFree::operator()(ssh_key_struct* key) const { ssh_key_free(key); }
 
 Result<std::string> fingerprint_of(ssh_key key) {
   unsigned char* hash = nullptr;

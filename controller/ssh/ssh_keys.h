@@ -1,6 +1,7 @@
 // Reads SSH public keys, fingerprints and lines of known_hosts. Thread safety: stateless functions.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,12 @@
 struct ssh_key_struct;  // libssh's
 
 namespace muster {
+
+// An owned key of libssh.
+struct KeyFree {
+  void operator()(ssh_key_struct* key) const;
+};
+using KeyPtr = std::unique_ptr<ssh_key_struct, KeyFree>;
 
 // Returns the key's fingerprint, "SHA256:...", as ssh-keygen prints it.
 Result<std::string> fingerprint_of(ssh_key_struct* key);

@@ -16,6 +16,18 @@
 
 namespace muster {
 
+// Returns the key in `path` (64 hexadecimal digits); creates it with mode 0600 if there is none. Code::denied
+// if group or others may read the file; Code::corrupt if it does not contain a key. Never replaces an
+// existing file, since all secrets would be lost.
+Result<std::string> master_key(const std::string& path);
+
+// Encrypts with AES-256-GCM. The secret's name is authenticated as well, so a sealed value moved to a
+// different name cannot be unsealed. Returns base64(nonce + ciphertext + tag), different each time. `key`:
+// from master_key().
+Result<std::string> seal(const std::string& key, const std::string& name, const std::string& value);
+// Code::corrupt if the value was changed, belongs to a different name, or was sealed with a different key.
+Result<std::string> unseal(const std::string& key, const std::string& name, const std::string& sealed);
+
 // Return a new Ed25519 key in OpenSSH's format, and a key's line for authorized_keys.
 Result<std::string> make_ssh_key();
 Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment);

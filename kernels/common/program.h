@@ -2,14 +2,22 @@
 // measurement as JSON on stdout.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "base/command_line.h"
+#include "base/result.h"
 #include "kernels/common/kernels.h"
 
 namespace muster::kernels {
+
+// Ends this process when process `pid`, of any user, ends: a server started in the background for an agent
+// must not outlive that agent, however the agent ended. Starts a thread, which sleeps until then. Returns
+// not_found if there is no such process.
+Status end_with(pid_t pid);
 
 // Adds the --inject-flip option to a subcommand; its text is stored in `flip`.
 void add_flip(Verb& kernel, std::string& flip);

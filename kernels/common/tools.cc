@@ -8,25 +8,18 @@
 #include <cstring>
 
 #include "base/split.h"
+#include "base/words.h"
 #include "kernels/common/kernels.h"
 
 namespace muster::kernels {
 
-std::string_view to_string(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::measured:
-      return "measured";
-    case Outcome::corrupt:
-      return "corrupt";
-    case Outcome::failed:
-      return "failed";
-    case Outcome::refused:
-      return "refused";
-    case Outcome::unavailable:
-      return "unavailable";
-  }
-  return "unavailable";
-}
+constexpr Words<Outcome, 5> kOutcomes = {{{Outcome::measured, "measured"},
+                                          {Outcome::corrupt, "corrupt"},
+                                          {Outcome::failed, "failed"},
+                                          {Outcome::refused, "refused"},
+                                          {Outcome::unavailable, "unavailable"}}};
+
+std::string_view to_string(Outcome outcome) { return word_of(kOutcomes, outcome); }
 
 Json to_json(const Measurement& m) {
   Json metrics = Json::object();

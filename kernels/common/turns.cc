@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/words.h"
 #include "kernels/common/kernels.h"
 
 namespace muster::kernels {
@@ -38,17 +39,9 @@ Result<bool> granted_at_both(Connection* own, Connection& other, Turn turn) {
 
 }  // namespace
 
-const char* turn_name(Turn turn) {
-  switch (turn) {
-    case Turn::none:
-      return "none";
-    case Turn::shared:
-      return "shared";
-    case Turn::alone:
-      return "alone";
-  }
-  return "";
-}
+constexpr Words<Turn, 3> kTurns = {{{Turn::none, "none"}, {Turn::shared, "shared"}, {Turn::alone, "alone"}}};
+
+std::string_view turn_name(Turn turn) { return word_of(kTurns, turn); }
 
 bool Turns::take(Turn turn) {
   const std::lock_guard lock(mutex_);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <string_view>
 
 #include "base/result.h"
 #include "kernels/common/connection.h"
@@ -19,7 +20,7 @@ enum class Turn {
   alone,
 };
 
-const char* turn_name(Turn turn);
+std::string_view turn_name(Turn turn);
 
 // Of one node. Thread: any.
 class Turns {

@@ -17,7 +17,6 @@
 
 #include "kernels/counters/counters.h"
 #include "base/json_dump.h"
-#include "kernels/common/kernels.h"
 #include "kernels/counters/gpu_counters.h"
 #include "kernels/counters/nvml.h"
 #include "kernels/rdma/rdma.h"

@@ -11,24 +11,19 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "base/words.h"
+
 namespace muster::kernels {
 namespace {
 
 constexpr char kHwmon[] = "/sys/class/hwmon", kPowercap[] = "/sys/class/powercap";
 
-const char* name_of(EnergySource source) {
-  switch (source) {
-    case EnergySource::machine:
-      return "whole machine by its power meter";
-    case EnergySource::processors:
-      return "processor packages";
-    case EnergySource::memory:
-      return "memory modules";
-    case EnergySource::gpus:
-      return "GPUs";
-  }
-  return "?";
-}
+constexpr Words<EnergySource, 4> kSources = {{{EnergySource::machine, "whole machine by its power meter"},
+                                              {EnergySource::processors, "processor packages"},
+                                              {EnergySource::memory, "memory modules"},
+                                              {EnergySource::gpus, "GPUs"}}};
+
+std::string_view name_of(EnergySource source) { return word_of(kSources, source); }
 
 Result<uint64_t> whole_number_in(const Files& files, const std::string& path) {
   TRY(std::string text, files.read(path));

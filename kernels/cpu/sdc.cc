@@ -16,6 +16,7 @@
 #include <map>
 #include <thread>
 
+#include "base/words.h"
 #include "kernels/cpu/exact.h"
 
 namespace muster::kernels::sdc {
@@ -77,53 +78,27 @@ std::optional<std::vector<int64_t>> apply(size_t n, const std::vector<T>& m, con
 
 }  // namespace
 
-const char* to_string(Site site) {
-  switch (site) {
-    case Site::input_a:
-      return "input A";
-    case Site::input_b:
-      return "input B";
-    case Site::accumulator:
-      return "accumulator";
-    case Site::output_register:
-      return "output register";
-    case Site::output_memory:
-      return "output memory";
-  }
-  return "?";
-}
+constexpr Words<Site, 5> kSiteNames = {{{Site::input_a, "input A"},
+                                        {Site::input_b, "input B"},
+                                        {Site::accumulator, "accumulator"},
+                                        {Site::output_register, "output register"},
+                                        {Site::output_memory, "output memory"}}};
+const char* to_string(Site site) { return word_of(kSiteNames, site).data(); }
 unsigned bits_of(Site site) { return site == Site::input_a || site == Site::input_b ? 16 : 32; }
 
-const char* to_string(Check check) {
-  switch (check) {
-    case Check::golden:
-      return "golden digest";
-    case Check::stored:
-      return "read-back digest";
-    case Check::repeat:
-      return "bit-exact repeat";
-    case Check::freivalds:
-      return "Freivalds";
-    case Check::finite:
-      return "NaN or infinity";
-  }
-  return "?";
-}
-const char* explain(Check check) {
-  switch (check) {
-    case Check::golden:
-      return "the digest of the product differs from that of all healthy devices";
-    case Check::stored:
-      return "the result in memory differs from that in the registers";
-    case Check::repeat:
-      return "repeating the product with the same inputs gave different bits";
-    case Check::freivalds:
-      return "C x differs from A (B x)";
-    case Check::finite:
-      return "a result is not a finite number";
-  }
-  return "?";
-}
+constexpr Words<Check, 5> kCheckNames = {{{Check::golden, "golden digest"},
+                                          {Check::stored, "read-back digest"},
+                                          {Check::repeat, "bit-exact repeat"},
+                                          {Check::freivalds, "Freivalds"},
+                                          {Check::finite, "NaN or infinity"}}};
+const char* to_string(Check check) { return word_of(kCheckNames, check).data(); }
+constexpr Words<Check, 5> kCheckMeanings = {
+    {{Check::golden, "the digest of the product differs from that of all healthy devices"},
+     {Check::stored, "the result in memory differs from that in the registers"},
+     {Check::repeat, "repeating the product with the same inputs gave different bits"},
+     {Check::freivalds, "C x differs from A (B x)"},
+     {Check::finite, "a result is not a finite number"}}};
+const char* explain(Check check) { return word_of(kCheckMeanings, check).data(); }
 
 void Digest::add(uint64_t position, uint32_t bits) {
   const uint64_t h = gpu::word_hash(position, bits);  // the GPU's
@@ -216,7 +191,6 @@ Outcome examine(size_t n, uint64_t seed, const Fault* fault) {
 }  // namespace muster::kernels::sdc
 
 namespace muster::kernels {
-
 namespace {
 
 // The results of one core, which computes products until the time is up, but at least one.

@@ -51,8 +51,9 @@ Result<std::string> file_of(const Files& files, const ChecksumOptions& options) 
   return files.real(options.mount.path + "/" + options.name);
 }
 
-// Returns the digest that the writer's file must have, computed from the seed.
-std::string content_digest(const ChecksumOptions& options) {
+// Computes the content of the writer's file from the seed; `take` gets it piece by piece. Returns its digest.
+template <typename Take>
+Result<std::string> make_content(const ChecksumOptions& options, Take take) {
   SplitMix random(options.seed);
   Sha256 digest;
   std::vector<char> chunk(kChunk);
@@ -60,6 +61,7 @@ std::string content_digest(const ChecksumOptions& options) {
     const size_t bytes = static_cast<size_t>(std::min<uint64_t>(left, kChunk));
     fill_random(random, chunk.data(), bytes);
     digest.update({chunk.data(), bytes});
+    TRY_(take(chunk.data(), bytes));
     left -= bytes;
   }
   return digest.finish();
@@ -71,23 +73,17 @@ Result<std::string> write_content(const std::string& path, const ChecksumOptions
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_error("removing", path);
   Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (fd.get() < 0) return system_error("creating", path);
-  SplitMix random(options.seed);
-  Sha256 digest;
-  std::vector<char> chunk(kChunk);
-  for (uint64_t left = options.size_bytes; left > 0;) {
-    const size_t bytes = static_cast<size_t>(std::min<uint64_t>(left, kChunk));
-    fill_random(random, chunk.data(), bytes);
-    digest.update({chunk.data(), bytes});
-    for (size_t done = 0; done < bytes;) {
-      const ssize_t n = ::write(fd.get(), chunk.data() + done, bytes - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return system_error("writing", path);
-      done += static_cast<size_t>(n);
-    }
-    left -= bytes;
-  }
+  TRY(auto digest, make_content(options, [&](const char* bytes, size_t size) -> Status {
+        for (size_t done = 0; done < size;) {
+          const ssize_t n = ::write(fd.get(), bytes + done, size - done);
+          if (n < 0 && errno == EINTR) continue;
+          if (n <= 0) return system_error("writing", path);
+          done += static_cast<size_t>(n);
+        }
+        return Ok{};
+      }));
   if (::fsync(fd.get()) != 0) return system_error("syncing", path);
-  return digest.finish();
+  return digest;
 }
 
 Result<std::string> read_content(const std::string& path, uint64_t& bytes) {
@@ -145,7 +141,8 @@ Measurement run_checksum_write(const Files& files, const ChecksumOptions& option
 
 Measurement run_checksum_read(const Files& files, const ChecksumOptions& options) {
   Measurement out = begin("read", options);
-  const std::string expect = options.expect.empty() ? content_digest(options) : options.expect;
+  std::string expect = options.expect;
+  if (expect.empty()) expect = make_content(options, [](auto...) -> Status { return Ok{}; }).value();
   auto path = file_of(files, options);
   if (!path) return failed(out, path.error(), options.mount.path);
   const double start = seconds_now();

@@ -1,14 +1,18 @@
 // Checks that a path is really the declared mount, before a byte is written: a storage test on a folder of
-// the root disk would measure the root disk, and pass.
+// the root disk would measure the root disk, and pass. And finds the drives under a file system: from its
+// block device down through arrays, volumes and partitions to whole disks, as sysfs shows them.
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <fmt/format.h>
+#include <filesystem>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "base/disk_source.h"
+#include "base/split.h"
 #include "host/disks_under.h"
 #include "kernels/common/kernels.h"
 #include "kernels/drives/drives.h"
@@ -50,11 +54,6 @@ bool parse_line(const std::string& line, MountEntry& out) {
   return true;
 }
 
-std::string without_trailing_slash(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-
 // Follows links such as /dev/md/scratch -> ../md127, within the root of `files`.
 std::string resolved(const Files& files, const std::string& path) {
   if (path.empty() || path[0] != '/') return path;
@@ -62,7 +61,7 @@ std::string resolved(const Files& files, const std::string& path) {
   if (!real) return path;
   std::string out = real;
   std::free(real);
-  std::string root = without_trailing_slash(files.root());
+  std::string root = without_trailing_slashes(files.root());
   if (root != "/" && out.compare(0, root.size(), root) == 0) out = out.substr(root.size());
   return out;
 }
@@ -95,7 +94,7 @@ Status check_mount(const Files& files, const MountRule& rule) {
   if (rule.path.empty() || rule.path[0] != '/' || rule.fstype.empty() || rule.source.empty())
     return fail(Code::invalid, "a mount rule needs an absolute path, a file system type and a source");
   TRY(const std::string text, files.read("/proc/self/mountinfo"));
-  const std::string wanted = without_trailing_slash(rule.path);
+  const std::string wanted = without_trailing_slashes(rule.path);
   const auto found = mounted_at(text, wanted);
   if (!found) return fail(Code::denied, fmt::format("{} is not a mount point; nothing was written", wanted));
   if (is_disk_source(rule.source)) {
@@ -110,8 +109,23 @@ Status check_mount(const Files& files, const MountRule& rule) {
 
 std::string mounted_source(const Files& files, const std::string& path) {
   const auto found =
-      mounted_at(files.read("/proc/self/mountinfo").value_or(""), without_trailing_slash(path));
+      mounted_at(files.read("/proc/self/mountinfo").value_or(""), without_trailing_slashes(path));
   return found ? found->source : "";
+}
+
+BackingDrives drives_under(const Files& files, const std::string& device) {
+  std::error_code error;
+  const auto real = std::filesystem::canonical(files.real(device), error);
+  if (error) return {};
+  const std::string name = real.filename().string();
+  std::set<std::string> drives;
+  for (const auto& disk : disks_under(files, name)) {
+    const std::string folder = "/sys/class/block/" + disk;
+    std::string serial = files.read_line(folder + "/device/serial");
+    if (serial.empty()) serial = files.read_line(folder + "/serial");
+    drives.insert(serial.empty() ? disk : serial);
+  }
+  return {{drives.begin(), drives.end()}, files.read_line("/sys/class/block/" + name + "/md/level")};
 }
 
 }  // namespace muster::kernels

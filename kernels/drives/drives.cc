@@ -24,7 +24,6 @@
 #include <thread>
 
 #include "kernels/drives/drives.h"
-#include "kernels/common/kernels.h"
 
 namespace muster::kernels {
 

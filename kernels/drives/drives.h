@@ -42,7 +42,7 @@ struct FioOptions {
 // drives only.
 Measurement run_fio(const Files& files, Process& process, const FioOptions& options);
 
-// --- under.cc
+// --- declared_mount.cc
 struct BackingDrives {                   // what a file system is stored on
   std::vector<std::string> drives = {};  // serials of whole disks, else kernel names; sorted
   std::string level = {};                // RAID level of an md array ("raid5"); empty: no md array

@@ -11,7 +11,6 @@
 //              a result equal to one drive means a wrong chunk or a narrow PCIe link. Under emulation the
 //              speeds are meaningless, the verification is not.
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 

@@ -9,7 +9,7 @@
 // Ran on:      one H200, one H100 (bench/results); compiles for the architectures in cmake/gpu.cmake.
 #include <cuda_fp16.h>
 
-#include "kernels/gpu/canary.h"
+#include "kernels/gpu/tiles.h"
 #include "kernels/gpu/device.h"
 #include "kernels/gpu/ptx.cuh"
 

@@ -22,7 +22,7 @@
 #include <set>
 #include <thread>
 
-#include "kernels/gpu/canary.h"
+#include "kernels/gpu/tiles.h"
 #include "kernels/gpu/product.h"
 
 namespace muster::kernels::gpu {

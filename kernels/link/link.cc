@@ -24,9 +24,6 @@
 #include "kernels/link/link.h"
 #include "base/json_dump.h"
 #include "base/record.h"
-#include "kernels/common/connection.h"
-#include "kernels/common/kernels.h"
-#include "kernels/common/turns.h"
 
 namespace muster::kernels {
 namespace {

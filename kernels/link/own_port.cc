@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "kernels/common/kernels.h"

@@ -24,7 +24,6 @@
 #include "kernels/common/kernels.h"
 #include "kernels/rdma/rdma_job.h"
 #include "kernels/rdma/rdma_link.h"
-#include "kernels/rdma/rdma_runs.h"
 
 namespace muster::kernels {
 namespace {

@@ -8,7 +8,6 @@
 // Expected:    over TCP, for large messages the speed of one `muster-accept link` stream, less the additions.
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "kernels/together/loads.h"
 

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <map>
 
+#include "base/words.h"
+
 namespace muster::together {
 namespace {
 
@@ -60,23 +62,14 @@ Named ends_of_chains(const Evidence& evidence) {
 
 }  // namespace
 
-std::string_view to_string(Loss loss) {
-  switch (loss) {
-    case Loss::died:
-      return "died";
-    case Loss::silent:
-      return "silent";
-    case Loss::absent:
-      return "absent";
-    case Loss::refused:
-      return "refused";
-    case Loss::left:
-      return "left";
-    case Loss::astray:
-      return "astray";
-  }
-  return "died";
-}
+constexpr Words<Loss, 6> kLosses = {{{Loss::died, "died"},
+                                     {Loss::silent, "silent"},
+                                     {Loss::absent, "absent"},
+                                     {Loss::refused, "refused"},
+                                     {Loss::left, "left"},
+                                     {Loss::astray, "astray"}}};
+
+std::string_view to_string(Loss loss) { return word_of(kLosses, loss); }
 
 Code code_of(Loss loss) {
   switch (loss) {

@@ -9,7 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/together/line_socket.h"
 #include "kernels/together/rank_process.h"
 #include "sys/log.h"
 

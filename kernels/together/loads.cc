@@ -4,7 +4,8 @@
 #include <charconv>
 #include <fmt/format.h>
 #include <iterator>
-#include <utility>
+
+#include "base/json_at.h"
 
 namespace muster::together {
 namespace {
@@ -64,13 +65,9 @@ Result<kernels::Measurement> envelope(Group& group, const char* check, uint64_t 
 
 kernels::Measurement measurement_from_json(const Json& json) {
   kernels::Measurement out;
-  const auto text = [&](const char* key) {
-    const auto at = json.is_object() ? json.find(key) : json.end();
-    return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
-  };
-  out.check = text("check");
-  out.error = text("error");
-  const std::string outcome = text("outcome");
+  out.check = text_at(json, "check");
+  out.error = text_at(json, "error");
+  const std::string outcome = text_at(json, "outcome");
   const auto known = std::find_if(std::begin(kOutcomes), std::end(kOutcomes),
                                   [&](Outcome one) { return to_string(one) == outcome; });
   if (known == std::end(kOutcomes)) {

@@ -17,7 +17,6 @@
 #include "kernels/together/tcp_group.h"
 
 namespace muster::together {
-
 namespace {
 
 using kernels::seconds_now;

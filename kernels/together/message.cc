@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <utility>
 
 #include "base/json_dump.h"
 #include "base/record.h"

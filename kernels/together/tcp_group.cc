@@ -9,7 +9,6 @@
 #include "kernels/common/kernels.h"
 
 namespace muster::together {
-
 namespace {
 
 constexpr size_t kFewBytes = 64 << 10;       // for more bytes, the ring algorithm sends less

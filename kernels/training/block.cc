@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <thread>
 
 #include "kernels/common/multiply.h"
-#include "kernels/training/digits.h"
 
 namespace muster::training {
 namespace {

@@ -15,9 +15,7 @@
 #include "base/digest.h"
 #include "base/version.h"
 #include "sys/http/http.h"
-#include "sys/http/http_client_tls.h"
 #include "sys/http/http_line.h"
-#include "sys/http/http_target.h"
 
 namespace muster {
 

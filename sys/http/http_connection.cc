@@ -1,16 +1,13 @@
 // Connection's functions for receiving: handshake, request, handler.
 #include "sys/http/http_connection.h"
 
-#include <openssl/ssl.h>
-
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <string_view>
-#include <utility>
 
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
@@ -22,6 +19,39 @@ namespace muster::http_server {
 namespace http = boost::beast::http;
 
 namespace {
+
+class PlainStream : public ByteStream {
+ public:
+  explicit PlainStream(Socket socket) : socket_(std::move(socket)) {}
+  Socket& socket() override { return socket_; }
+  SSL* tls() override { return nullptr; }
+  void handshake(Done done) override { done({}, 0); }
+  void read(asio::mutable_buffer into, Done done) override { socket_.async_read_some(into, std::move(done)); }
+  void write(std::array<asio::const_buffer, 2> pieces, Done done) override {
+    asio::async_write(socket_, pieces, std::move(done));
+  }
+
+ private:
+  Socket socket_;
+};
+
+class TlsStream : public ByteStream {
+ public:
+  TlsStream(Socket socket, asio::ssl::context& context) : stream_(std::move(socket), context) {}
+  Socket& socket() override { return stream_.next_layer(); }
+  SSL* tls() override { return stream_.native_handle(); }
+  void handshake(Done done) override {
+    stream_.async_handshake(asio::ssl::stream_base::server,
+                            [done = std::move(done)](error_code error) { done(error, 0); });
+  }
+  void read(asio::mutable_buffer into, Done done) override { stream_.async_read_some(into, std::move(done)); }
+  void write(std::array<asio::const_buffer, 2> pieces, Done done) override {
+    asio::async_write(stream_, pieces, std::move(done));
+  }
+
+ private:
+  asio::ssl::stream<Socket> stream_;
+};
 
 constexpr size_t kHeaderLimit = 8192;
 constexpr size_t kPipelineLimit = 64 << 10;
@@ -74,6 +104,13 @@ class ConnectionResponder : public Responder {
 };
 
 }  // namespace
+
+std::unique_ptr<ByteStream> plain_stream(Socket socket) {
+  return std::make_unique<PlainStream>(std::move(socket));
+}
+std::unique_ptr<ByteStream> tls_stream(Socket socket, asio::ssl::context& context) {
+  return std::make_unique<TlsStream>(std::move(socket), context);
+}
 
 struct RequestParser : http::request_parser<http::string_body> {};
 

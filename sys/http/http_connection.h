@@ -6,23 +6,113 @@
 // an operation is pending, or while it is in Core::connections. Internal to the server.
 #pragma once
 
+#include <openssl/ssl.h>
+
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
 
 #include "sys/http/http.h"
-#include "sys/http/http_core.h"
-#include "sys/http/http_file.h"
-#include "sys/http/http_streams.h"
 
 namespace muster::http_server {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Socket = asio::generic::stream_protocol::socket;
+using Strand = asio::strand<asio::io_context::executor_type>;
+using Done = std::function<void(error_code, size_t)>;
+
+// A connected socket, plain or TLS, so that there is one Connection class, and Beast's and Asio's algorithms
+// are instantiated once. Buffers must stay valid until the call's `done` has run.
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;
+  virtual Socket& socket() = 0;
+  virtual SSL* tls() = 0;  // null for a plain stream
+  virtual void handshake(Done done) = 0;
+  virtual void read(asio::mutable_buffer into, Done done) = 0;
+  virtual void write(std::array<asio::const_buffer, 2> pieces, Done done) = 0;
+};
+
+std::unique_ptr<ByteStream> plain_stream(Socket socket);
+// The context must outlive the stream.
+std::unique_ptr<ByteStream> tls_stream(Socket socket, asio::ssl::context& context);
+
+class Connection;
+
+// Shared by the connections of one server; outlives it as long as a Responder exists. Options, handler and
+// contexts are set before the first connection; the rest under the mutex.
+struct Core {
+  HttpServerOptions options;
+  HttpHandler handler;
+  asio::io_context io;
+  asio::ssl::context tls{asio::ssl::context::tls_server};
+
+  std::mutex mutex;
+  bool stopping = false;
+  std::set<std::shared_ptr<Connection>> connections;
+  std::map<std::string, size_t> unknown_clients_of;  // address -> unauthenticated connections
+  size_t unknown_clients = 0;                        // all of them
+  size_t bodies = 0;                                 // bytes being received, by Content-Length
+
+  // The mutex must be held. False: the limit of unauthenticated connections is reached.
+  bool admit_unknown(const std::string& address) {
+    if (!options.unix_path.empty()) return true;
+    size_t& here = unknown_clients_of[address];
+    if (unknown_clients >= options.max_unknown_clients || here >= options.max_unknown_per_address) {
+      if (here == 0) unknown_clients_of.erase(address);
+      return false;
+    }
+    ++here;
+    ++unknown_clients;
+    return true;
+  }
+  void forget_unknown(const std::string& address) {
+    const auto found = unknown_clients_of.find(address);
+    if (found == unknown_clients_of.end()) return;
+    --unknown_clients;
+    if (--found->second == 0) unknown_clients_of.erase(found);
+  }
+
+  // Posts work from other threads. Work is dropped once the server stops: it would never run, and would keep
+  // the core alive.
+  template <typename Work>
+  void post(const Strand& strand, Work work) {
+    std::lock_guard lock(mutex);
+    if (!stopping) asio::post(strand, std::move(work));
+  }
+};
+
+// A file as the body of a response: the part still to be sent.
+struct OpenFile {
+  int fd = -1;  // open while there is data to send
+  uint64_t at = 0;
+  uint64_t left = 0;
+
+  OpenFile() = default;
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() { close(); }
+  void close();
+};
 
 constexpr size_t kStreamBacklog = 4 << 20;
 constexpr DurationMs kWriteMs = 30 * kSecond;

@@ -1,19 +1,184 @@
 #include "sys/http/http_line.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <utility>
 
 namespace muster::http_client {
+namespace {
+
+int bio_fd(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
+
+int bio_write(BIO* bio, const char* data, int size) {
+  BIO_clear_retry_flags(bio);
+  ssize_t n = ::send(bio_fd(bio), data, static_cast<size_t>(size), MSG_NOSIGNAL);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
+  return static_cast<int>(n);
+}
+
+int bio_read(BIO* bio, char* data, int size) {
+  BIO_clear_retry_flags(bio);
+  ssize_t n = ::recv(bio_fd(bio), data, static_cast<size_t>(size), 0);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
+  return static_cast<int>(n);
+}
+
+long bio_control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+
+Result<uint16_t> port_of(std::string_view text, uint16_t fallback) {
+  if (text.empty()) return fallback;
+  uint16_t port = 0;
+  auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), port);
+  if (text[0] != ':' || error != std::errc() || end != text.data() + text.size() || port == 0)
+    return fail(Code::invalid, fmt::format("not a port: {}", text));
+  return port;
+}
+
+Status set_v6(Target& target, std::string host, uint16_t port) {
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&target.address);
+  size_t percent = host.find('%');
+  if (percent != std::string::npos) {  // a link-local address includes its interface: fe80::1%eth0
+    v6->sin6_scope_id = ::if_nametoindex(host.c_str() + percent + 1);
+    host.resize(percent);
+  }
+  if (::inet_pton(AF_INET6, host.c_str(), &v6->sin6_addr) != 1)
+    return fail(Code::invalid, "not a numeric address: " + host);
+  v6->sin6_family = AF_INET6;
+  v6->sin6_port = htons(port);
+  target.size = sizeof *v6;
+  return Ok{};
+}
+
+// Returns a BIO for a socket that is closed elsewhere. Unlike OpenSSL's own, it raises no SIGPIPE when the
+// peer has closed the connection.
+BIO* make_bio(int fd) {
+  static BIO_METHOD* method = [] {
+    BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "muster socket");
+    BIO_meth_set_write(made, bio_write);
+    BIO_meth_set_read(made, bio_read);
+    BIO_meth_set_ctrl(made, bio_control);
+    return made;
+  }();
+  BIO* bio = BIO_new(method);
+  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd)));
+  BIO_set_init(bio, 1);
+  return bio;
+}
+
+// True if the pin is that of the leaf, or of a CA in the sent chain that signed the leaf as that of a server.
+bool pin_holds(SSL* ssl, X509* leaf, const HttpClientOptions& options) {
+  if (tls::fingerprint(leaf) == options.pin_sha256) return true;
+  STACK_OF(X509)* chain = SSL_get_peer_cert_chain(ssl);
+  for (int i = 1; i < sk_X509_num(chain); ++i) {
+    X509* candidate = sk_X509_value(chain, i);
+    if (tls::fingerprint(candidate) != options.pin_sha256) continue;
+    tls::StorePtr store(X509_STORE_new());
+    X509_STORE_add_cert(store.get(), candidate);
+    std::unique_ptr<X509_STORE_CTX, tls::Freer<X509_STORE_CTX_free>> context(X509_STORE_CTX_new());
+    if (X509_STORE_CTX_init(context.get(), store.get(), leaf, chain) != 1) return false;
+    // A client certificate issued by the CA must not be accepted from a server.
+    if (X509_STORE_CTX_set_default(context.get(), "ssl_server") != 1) return false;
+    if (options.ignore_certificate_times) X509_STORE_CTX_set_flags(context.get(), X509_V_FLAG_NO_CHECK_TIME);
+    bool good = X509_verify_cert(context.get()) == 1;
+    ERR_clear_error();
+    return good;
+  }
+  return false;
+}
+
+// True if this OpenSSL error means that the server rejects our certificate: it processed no request.
+bool refuses_our_certificate(unsigned long code) {
+  if (ERR_GET_LIB(code) != ERR_LIB_SSL) return false;
+  int alert = ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET;
+  static constexpr std::array kAlerts = {SSL_AD_BAD_CERTIFICATE,     SSL_AD_UNSUPPORTED_CERTIFICATE,
+                                         SSL_AD_CERTIFICATE_REVOKED, SSL_AD_CERTIFICATE_EXPIRED,
+                                         SSL_AD_CERTIFICATE_UNKNOWN, SSL_AD_UNKNOWN_CA,
+                                         SSL_AD_ACCESS_DENIED,       SSL_AD_CERTIFICATE_REQUIRED};
+  return std::find(kAlerts.begin(), kAlerts.end(), alert) != kAlerts.end();
+}
+
+}  // namespace
+
+Result<ContextPtr> make_context(const HttpClientOptions& options) {
+  ContextPtr context(SSL_CTX_new(TLS_client_method()));
+  if (!context) return tls::openssl_error("preparing TLS");
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  if (options.ca_pem.empty()) {
+    // Old BMCs use weak certificates and handshakes; the pin authenticates them regardless.
+    SSL_CTX_set_security_level(context.get(), 0);
+    SSL_CTX_set_options(context.get(), SSL_OP_LEGACY_SERVER_CONNECT);
+  } else {
+    TRY(auto roots, tls::read_certificates(options.ca_pem));
+    for (const auto& root : roots)
+      if (X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), root.get()) != 1)
+        return tls::openssl_error("trusting a CA");
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+    if (options.ignore_certificate_times)
+      X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context.get()), X509_V_FLAG_NO_CHECK_TIME);
+  }
+  if (options.certificate_pem.empty()) return context;
+  TRY(auto chain, tls::read_certificates(options.certificate_pem));
+  TRY(auto key, tls::read_key(options.key_pem));
+  bool ok = SSL_CTX_use_certificate(context.get(), chain[0].get()) == 1 &&
+            SSL_CTX_use_PrivateKey(context.get(), key.get()) == 1 &&
+            SSL_CTX_check_private_key(context.get()) == 1;
+  for (size_t i = 1; ok && i < chain.size(); ++i)
+    ok = SSL_CTX_add1_chain_cert(context.get(), chain[i].get()) == 1;
+  if (!ok) return tls::openssl_error("using the client's certificate");
+  return context;
+}
+
+Result<Target> parse_base(std::string_view base) {
+  Target target;
+  if (base.substr(0, 5) == "unix:") {
+    auto* local = reinterpret_cast<sockaddr_un*>(&target.address);
+    std::string path(base.substr(5));
+    if (path.empty() || path.size() >= sizeof local->sun_path)
+      return fail(Code::invalid, "not a socket path: " + path);
+    local->sun_family = AF_UNIX;
+    memcpy(local->sun_path, path.c_str(), path.size() + 1);
+    target.size = sizeof *local;
+    target.host = "localhost";
+    return target;
+  }
+  target.tls = base.substr(0, 8) == "https://";
+  if (!target.tls && base.substr(0, 7) != "http://")
+    return fail(Code::invalid, fmt::format("not an http, https or unix address: {}", base));
+  base.remove_prefix(target.tls ? 8 : 7);
+  if (!base.empty() && base.back() == '/') base.remove_suffix(1);
+  target.host = std::string(base);
+  bool v6 = !base.empty() && base[0] == '[';
+  size_t end = v6 ? base.find(']') : std::min(base.find(':'), base.size());
+  if (end == std::string_view::npos) return fail(Code::invalid, fmt::format("not an address: {}", base));
+  std::string host(v6 ? base.substr(1, end - 1) : base.substr(0, end));
+  TRY(uint16_t port, port_of(base.substr(v6 ? end + 1 : end), target.tls ? 443 : 80));
+  if (v6) {
+    TRY_(set_v6(target, host, port));
+    return target;
+  }
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&target.address);
+  if (::inet_pton(AF_INET, host.c_str(), &v4->sin_addr) != 1)
+    return fail(Code::invalid, "not a numeric address: " + host);
+  v4->sin_family = AF_INET;
+  v4->sin_port = htons(port);
+  target.size = sizeof *v4;
+  return target;
+}
 
 Deadline::Deadline(DurationMs ms)
     : at_(Clock::now() + std::chrono::milliseconds(std::max<DurationMs>(ms, 0))) {}

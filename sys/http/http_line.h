@@ -3,17 +3,37 @@
 // Thread safety: one thread at a time. Never retries, never resolves a name. Internal to the client.
 #pragma once
 
+#include <openssl/bio.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 #include "base/time.h"
 #include "sys/http/http.h"
-#include "sys/http/http_client_tls.h"
-#include "sys/http/http_target.h"
+#include "sys/openssl.h"
 
 namespace muster::http_client {
+
+using ContextPtr = std::unique_ptr<SSL_CTX, tls::Freer<SSL_CTX_free>>;
+using SslPtr = std::unique_ptr<SSL, tls::Freer<SSL_free>>;
+
+// invalid: a CA, certificate or key cannot be read.
+Result<ContextPtr> make_context(const HttpClientOptions& options);
+
+struct Target {
+  bool tls = false;
+  sockaddr_storage address = {};
+  socklen_t size = 0;
+  std::string host;  // for the Host header
+};
+
+// "http://10.0.0.1:80", "https://[fd00::1]:7443", "unix:/run/muster/musterd.sock"; invalid: anything else.
+Result<Target> parse_base(std::string_view base);
 
 // A point in time after which no wait of a call continues.
 class Deadline {

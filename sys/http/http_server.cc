@@ -3,37 +3,134 @@
 //
 // One io_context, a fixed pool of threads, one strand per connection. This file has TLS, threads, and the
 // admission of connections.
+#include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <set>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
-#include <boost/asio/post.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "base/result.h"
 #include "sys/contain.h"
 #include "sys/http/http.h"
 #include "sys/http/http_connection.h"
-#include "sys/http/http_core.h"
-#include "sys/http/http_listener.h"
 #include "sys/openssl.h"
 
 namespace muster {
-
 namespace http_server {
 namespace {
+
+struct Address {
+  sockaddr_storage storage = {};
+  socklen_t size = 0;
+  sockaddr* any() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+Result<Address> address_of(const HttpServerOptions& options) {
+  Address address;
+  if (!options.unix_path.empty()) {
+    auto* local = reinterpret_cast<sockaddr_un*>(&address.storage);
+    local->sun_family = AF_UNIX;
+    if (options.unix_path.size() >= sizeof local->sun_path)
+      return fail(Code::invalid, "the socket's path is too long: " + options.unix_path);
+    std::memcpy(local->sun_path, options.unix_path.c_str(), options.unix_path.size() + 1);
+    address.size = sizeof *local;
+    return address;
+  }
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
+  if (::inet_pton(AF_INET, options.address.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(options.port);
+    address.size = sizeof *v4;
+  } else if (::inet_pton(AF_INET6, options.address.c_str(), &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(options.port);
+    address.size = sizeof *v6;
+  } else {
+    return fail(Code::invalid, "not a numeric address: " + options.address);
+  }
+  return address;
+}
+
+// A socket file without a listener is left over from a crash, and prevents listening.
+void remove_stale(Address& address, const std::string& path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
+  int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return;
+  if (::connect(probe, address.any(), address.size) != 0 && errno == ECONNREFUSED) ::unlink(path.c_str());
+  ::close(probe);
+}
+
+// Opens a listening socket, which the caller closes; replaces a stale socket file. invalid: not a numeric
+// address, or the path is too long; denied, unavailable: an error of the system.
+Result<int> listen_on(const HttpServerOptions& options) {
+  TRY(Address address, address_of(options));
+  bool local = !options.unix_path.empty();
+  std::string where = local ? options.unix_path : fmt::format("{} port {}", options.address, options.port);
+  if (local) remove_stale(address, options.unix_path);
+  int fd = ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return fail(Code::unavailable, fmt::format("listening on {}: {}", where, strerror(errno)));
+  int on = 1;
+  if (!local) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (local) ::fchmod(fd, 0660);  // at no moment does the file have wider permissions
+  bool ok = ::bind(fd, address.any(), address.size) == 0 &&
+            (!local || ::chmod(options.unix_path.c_str(), 0660) == 0) && ::listen(fd, 4096) == 0;
+  if (ok) return fd;
+  Code code = errno == EACCES || errno == EPERM ? Code::denied : Code::unavailable;
+  Error error = fail(code, fmt::format("listening on {}: {}", where, strerror(errno)));
+  ::close(fd);
+  return error;
+}
+
+// Returns the port that the socket is bound to; 0 for a Unix socket.
+uint16_t port_of(int fd) {
+  Address address;
+  address.size = sizeof address.storage;
+  if (::getsockname(fd, address.any(), &address.size) != 0) return 0;
+  if (address.storage.ss_family == AF_INET)
+    return ntohs(reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port);
+  if (address.storage.ss_family == AF_INET6)
+    return ntohs(reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_port);
+  return 0;
+}
+
+// Returns the address as text: "10.20.0.11", "fd00::1" or "unix".
+std::string remote_of(const Address& address) {
+  char text[INET6_ADDRSTRLEN] = "unix";
+  if (address.storage.ss_family == AF_INET)
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text,
+                sizeof text);
+  if (address.storage.ss_family == AF_INET6)
+    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr, text,
+                sizeof text);
+  std::string_view mapped = "::ffff:";
+  std::string remote = text;
+  return remote.find('.') != std::string::npos && remote.starts_with(mapped) ? remote.substr(mapped.size())
+                                                                             : remote;
+}
 
 constexpr size_t kMaxConnections = 16384;
 

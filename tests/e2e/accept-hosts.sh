@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # running hosts are accepted over ssh, as root and as a plain user: each planted fault is named, no healthy host is, and nothing is left there
 # stands on: agent/checks agent/facts/{collect_facts,node_share}* agent/measuring/{look_first,measure}* agent/work/carried_programs* base
-# stands on: cli/{accept_hosts,destination,host_addresses,hosts_file}* controller/hosts controller/plan/machine_parts* controller/report/drift* host
+# stands on: cli/{accept_hosts,destination,hosts_file}* controller/hosts controller/plan/machine_parts* controller/report/drift* host
 # stands on: kernels/* kernels/cpu/{dgemm,expected_machine,sdc,stream}* kernels/{common,counters,drives,link,rdma,together,training} lab/hosts*
 # stands on: playbooks/acceptance/beside-jobs.yaml playbooks/acceptance/lab-compare.yaml playbooks/acceptance/lab.yaml sys
 source "$(dirname "$0")/lib.sh"

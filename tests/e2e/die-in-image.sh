@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # a node loses power in the middle of imaging, and the network of another is cut for 60 s: both resume and are accepted
-# stands on: agent/* agent/storage/storage_state* agent/{boot,core,facts,image,joining,link,measuring,work} controller/api/{files,images_api}*
+# stands on: agent/* agent/storage/storage_state* agent/{boot,core,facts,image,joining,link,measuring,work} controller/api/{agent_api,images_api}*
 # stands on: controller/engines/local_engine* controller/image/frames* controller/link/{event_log,link_hub}* controller/ports/run_ports*
 # stands on: controller/power/redfish* controller/{executor,run} lab/{fault,outages}* playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-local.yaml

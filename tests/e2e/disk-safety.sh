@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # foreign file system on a data disk, two disks where one is declared: refused (exit 4); appearing after approval: exit 3; never written
-# stands on: agent/disk agent/facts/approved_disks* agent/image/image_job* agent/steps/disk controller/engines/local_engine*
+# stands on: agent/disk agent/facts/collect_facts* agent/image/image_job* agent/steps/disk controller/engines/local_engine*
 # stands on: controller/hosts/hosts_spec* controller/ports/run_ports* controller/power/redfish* controller/spec/hardware*
 # stands on: controller/{executor,plan,run} playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"

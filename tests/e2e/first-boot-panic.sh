@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # the installed kernel panics at its first boot from disk: one machine restarts by itself, one stands still until the deadline and is started again; both accepted
-# stands on: agent/image/boot_entry* controller/engines/local_engine* controller/ports/{power,run_ports}* controller/power/service/power_service*
+# stands on: agent/image/efi_variables* controller/engines/local_engine* controller/ports/{power,run_ports}* controller/power/service/power_service*
 # stands on: controller/power/{redfish,waiter}* controller/{boot,executor,run} lab/{boot_faults,fault,qemu_args,qemu_machine}* playbooks/base.yaml
 # stands on: playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"

@@ -4,7 +4,7 @@
 # stands on: controller/api
 # stands on: controller/engines/local_engine* controller/hosts/hosts_spec* controller/ports/run_ports* controller/power/redfish*
 # stands on: controller/rollout/service controller/{bringup,current,executor,plan,report,run,spec} docs/first-cluster.md lab/one-server.yaml
-# stands on: images/debian-12.yaml lab/{attach,down,up}* playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
+# stands on: images/debian-12.yaml lab/{attach,up}* playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 page=docs/first-cluster.md

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # a spec with a playbook of its own and an overlay: carried, baked, applied; a changed text applies what it is about; a broken one is refused by its line
-# stands on: agent/steps/files cli/{carried_files,carry_out}* controller/engines/local_engine* controller/image/layers* controller/image/service/bake*
+# stands on: agent/steps/files cli/{carry_out,spec_file}* controller/engines/local_engine* controller/image/layers* controller/image/service/bake*
 # stands on: controller/power/redfish* controller/spec/reader/{own_playbooks,parse_playbook,reader_playbooks}* controller/spec/{carry,playbook}*
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # PCIe error counters that are not zero: acceptance counts from where they stood, and names the port that moved
-# stands on: controller/engines/local_engine* controller/power/redfish* kernels/counters/{counters,pcie}* lab/{fault,pcie_error,rack_pcie}*
+# stands on: controller/engines/local_engine* controller/power/redfish* kernels/counters/{counters,pcie}* lab/{fault,rack_pcie}*
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 1 >"$work/cluster.yaml"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # a port that counts errors while two machines are measured: degraded, the port named by its MAC, and what was counted before is no finding; a cable that goes is counted
 # stands on: agent/steps/network agent/steps/tcp* controller/engines/local_engine* controller/power/redfish* controller/report
-# stands on: kernels/counters/counters* kernels/link/own_port* lab/{fault,lab_ports,qemu_args,rack_network}* playbooks/acceptance/lab-compare.yaml
+# stands on: kernels/counters/counters* kernels/link/own_port* lab/{fault,lab_spec,qemu_args,rack_network}* playbooks/acceptance/lab-compare.yaml
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/networks.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 # The full kernel: Debian's cloud kernel has no driver for the adapter that counts.

@@ -1,6 +1,6 @@
 // Field cases of hosts that lived before they were adopted: they stay reachable, and what is declared holds.
 #include "agent/core/step.h"
-#include "agent/joining/preview.h"
+#include "agent/joining/adopting.h"
 #include "agent/steps/step_modules.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/field/case.h"

@@ -5,7 +5,7 @@
 #include "agent/core/parameters.h"
 #include "agent/image/commit_slot.h"
 #include "agent/image/image_job.h"
-#include "agent/image/trial.h"
+#include "agent/image/own_slots.h"
 #include "agent/steps/step_modules.h"
 #include "base/kernel_line.h"
 

@@ -2,11 +2,18 @@
 
 #include <fmt/format.h>
 
+#include "base/kernel_line.h"
 #include "base/wire.h"
 #include "controller/current/current_spec.h"
 #include "controller/image/ram.h"
 
 namespace muster {
+
+std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node) {
+  const std::string declared = declared_variable(cluster, node, "kernel_options");
+  return (own.empty() ? "" : own + " ") +
+         panic_argument(own + " " + declared);  // if it is given twice, the last one wins
+}
 
 Result<Json> kexec_order(const Spec& cluster, const NodeSpec& node, const BootDecision& decision,
                          const std::string& image_folder) {

@@ -1,4 +1,5 @@
-// Params of the order `kexec`, with which a node's own agent starts the RAM system.
+// Params of the order `kexec`, with which a node's own agent starts the RAM system, and that system's kernel
+// options.
 //
 // Thread: any; blocks while it reads the image's folder.
 #pragma once
@@ -10,6 +11,10 @@
 #include "controller/spec/spec.h"
 
 namespace muster {
+
+// Returns the RAM system's kernel options: the controller's (`own`), and of the spec's only those about a
+// panic: others may need memory or devices that only the installed system has. `node` may be null.
+std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node);
 
 // Makes the params. `decision`: the node's RAM system and its token. invalid: the kernel arguments do not fit
 // on the kernel command line.

@@ -8,8 +8,6 @@
 #include "base/json_dump.h"
 #include "base/manifest.h"
 #include "controller/image/folder.h"
-#include "controller/image/image.h"
-#include "controller/image/programs.h"
 #include "controller/image/ram.h"
 #include "controller/image/recipe.h"
 #include "controller/image/service/bake.h"

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
-#include "controller/rollout/forecast.h"
 #include "controller/rollout/service/rollout_shown.h"
 #include "controller/rollout/service/rollout_window.h"
 #include "controller/rollout/survey.h"

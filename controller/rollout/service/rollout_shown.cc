@@ -3,7 +3,7 @@
 #include <map>
 
 #include "base/words.h"
-#include "controller/rollout/rollout_row_json.h"
+#include "controller/rollout/rollout_record.h"
 #include "controller/rollout/survey.h"
 
 namespace muster {

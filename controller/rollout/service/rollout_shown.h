@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/json.h"
-#include "controller/rollout/forecast.h"
 #include "controller/rollout/next.h"
 #include "controller/rollout/service/rollout_port.h"
 

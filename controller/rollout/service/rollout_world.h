@@ -2,17 +2,27 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/alive.h"
 #include "controller/bringup/bringup.h"
+#include "controller/bringup/run_view.h"
 #include "controller/link/storage_reports.h"
+#include "controller/ports/store.h"
+#include "controller/rollout/rollout_row.h"
 #include "controller/rollout/service/rollout_port.h"
 #include "controller/rollout/serving.h"
 
 namespace muster {
+
+// The result of a batch's run for each of its nodes, from its journal and the nodes' rows after it. Pure
+// function; thread: that of the archive. `run` has ended and was read with RunRows::all or ::turns; `nodes`:
+// rows of its plan's nodes, as they are now. RunEnd::night is not set. corrupt: the journal does not belong
+// to the plan.
+Result<rollout::RunEnd> end_of(const RunSources& run, const std::map<std::string, NodeRow>& nodes);
 
 class RolloutWorld : public RolloutPort {
  public:

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/lower.h"
+#include "base/words.h"
 
 namespace muster::kernels::gpu {
 namespace {
@@ -88,17 +89,9 @@ const FormatInfo* find_format(const std::string& name) {
   return nullptr;
 }
 
-const char* to_string(Maker maker) {
-  switch (maker) {
-    case Maker::library:
-      return "cublaslt";
-    case Maker::mma:
-      return "own mma.sync";
-    case Maker::hopper:
-      return "own wgmma";
-  }
-  return "?";
-}
+constexpr Words<Maker, 3> kMakerNames = {
+    {{Maker::library, "cublaslt"}, {Maker::mma, "own mma.sync"}, {Maker::hopper, "own wgmma"}}};
+const char* to_string(Maker maker) { return word_of(kMakerNames, maker).data(); }
 
 Maker own_kernel(Format format, int major, int minor) {
   if (format != Format::bf16 && format != Format::fp8) return Maker::library;
@@ -280,21 +273,12 @@ SmiVerdict judge_smi(const SmiGpu& before, const SmiGpu& after) {
   return out;
 }
 
-const char* to_string(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_to_all:
-      return "all_to_all";
-    case Collective::send_receive:
-      return "send_receive";
-  }
-  return "?";
-}
+constexpr Words<Collective, 5> kCollectiveNames = {{{Collective::all_reduce, "all_reduce"},
+                                                    {Collective::all_gather, "all_gather"},
+                                                    {Collective::reduce_scatter, "reduce_scatter"},
+                                                    {Collective::all_to_all, "all_to_all"},
+                                                    {Collective::send_receive, "send_receive"}}};
+const char* to_string(Collective collective) { return word_of(kCollectiveNames, collective).data(); }
 
 double bus_factor(Collective collective, int ranks) {
   if (ranks < 2) return 0;  // one rank only copies within its GPU's memory

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "kernels/gpu/canary.h"
+#include "kernels/gpu/tiles.h"
 #include "kernels/gpu/device.h"
 #include "tests/fakes/gpu/fake_gpu.h"
 

@@ -1,4 +1,4 @@
-#include "agent/joining/adopt.h"
+#include "agent/joining/adopting.h"
 
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"

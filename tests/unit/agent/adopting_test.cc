@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <sstream>
 
-#include "agent/joining/adopt.h"
 #include "base/json.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"

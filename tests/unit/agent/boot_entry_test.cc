@@ -1,4 +1,4 @@
-#include "agent/image/boot_entry.h"
+#include "agent/image/efi_variables.h"
 
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"

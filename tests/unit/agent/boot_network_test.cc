@@ -2,7 +2,7 @@
 // kernel shows it.
 #include "agent/image/boot_network.h"
 
-#include "agent/boot/ram_network.h"
+#include "agent/boot/ram_init.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 

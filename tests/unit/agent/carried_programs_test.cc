@@ -2,7 +2,7 @@
 // come from the controller.
 #include <sys/stat.h>
 
-#include "agent/work/fetched_programs.h"
+#include "agent/work/carried_programs.h"
 #include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"

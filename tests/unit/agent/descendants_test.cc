@@ -8,7 +8,6 @@
 #include <array>
 #include <string>
 
-#include "agent/measuring/tied_process.h"
 #include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"

@@ -1,4 +1,4 @@
-#include "agent/image/network_files.h"
+#include "agent/image/boot_network.h"
 
 #include "tests/catch.h"
 

@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "agent/measuring/measure_orders.h"
 #include "base/gzip.h"
 #include "base/json_dump.h"
 #include "tests/catch.h"

@@ -1,4 +1,4 @@
-#include "agent/joining/preview.h"
+#include "agent/joining/adopting.h"
 
 #include "agent/core/identity.h"
 #include "tests/catch.h"

@@ -1,4 +1,4 @@
-#include "agent/link/renewal.h"
+#include "agent/link/http_link.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -2,9 +2,9 @@
 // the slots. And the order that writes a slot, as the agent starts and stops its unit.
 #include "agent/image/slot_boot.h"
 
-#include "agent/facts/slot_facts.h"
+#include "agent/facts/collect_facts.h"
 #include "agent/image/slot_child.h"
-#include "agent/image/trial.h"
+#include "agent/image/own_slots.h"
 #include "base/json_dump.h"
 #include "base/kernel_line.h"
 #include "controller/image/customize.h"

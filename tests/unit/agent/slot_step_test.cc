@@ -6,7 +6,7 @@
 
 #include "agent/core/step.h"
 #include "agent/image/slot_boot.h"
-#include "agent/image/trial.h"
+#include "agent/image/own_slots.h"
 #include "tests/unit/agent/slot_bench.h"
 
 using namespace muster;

@@ -1,4 +1,4 @@
-#include "controller/api/diff.h"
+#include "controller/api/handlers.h"
 
 #include "tests/catch.h"
 

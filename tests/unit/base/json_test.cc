@@ -11,7 +11,6 @@
 #include <set>
 
 #include "base/json_dump.h"
-#include "base/json_without.h"
 #include "tests/catch.h"
 
 namespace {

@@ -1,12 +1,11 @@
 // What holds a reactor for too long is named. CPU time is what the test says.
-#include "sys/reactor_watch.h"
+#include "sys/reactor.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sys/reactor.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -1,4 +1,4 @@
-#include "controller/bringup/accept_times_search.h"
+#include "controller/bringup/accept_times.h"
 
 #include "tests/catch.h"
 

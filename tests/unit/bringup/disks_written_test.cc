@@ -1,4 +1,4 @@
-#include "controller/bringup/disks_written.h"
+#include "controller/bringup/planning_snapshot.h"
 
 #include "controller/executor/node_table.h"
 #include "tests/catch.h"

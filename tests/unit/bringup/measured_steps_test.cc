@@ -1,4 +1,4 @@
-#include "controller/bringup/measured_steps.h"
+#include "controller/bringup/acceptance.h"
 
 #include "tests/catch.h"
 

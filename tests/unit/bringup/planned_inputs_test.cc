@@ -1,5 +1,5 @@
 // Whatever a plan is made from, an approval is void when it changes, and the refusal names it.
-#include "controller/bringup/planned_inputs.h"
+#include "controller/bringup/planning_snapshot.h"
 
 #include <functional>
 #include <utility>

@@ -1,5 +1,5 @@
 // What a batch's run came to, per node.
-#include "controller/rollout/service/rollout_end.h"
+#include "controller/rollout/service/rollout_world.h"
 
 #include "tests/catch.h"
 

@@ -1,4 +1,4 @@
-#include "controller/bringup/unplanned_gpus.h"
+#include "controller/bringup/acceptance.h"
 
 #include "base/wire.h"
 #include "controller/plan/action_params.h"

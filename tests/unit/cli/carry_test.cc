@@ -1,5 +1,5 @@
 // Files that a spec names go with it, byte for byte.
-#include "cli/carried_files.h"
+#include "cli/spec_file.h"
 
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/spec/yaml.h"

@@ -3,11 +3,10 @@
 #include <filesystem>
 #include <thread>
 
-#include "controller/hosts/known_machines.h"
-#include "controller/hosts/measures_only.h"
-#include "controller/hosts/outcome.h"
 #include "controller/hosts/reached.h"
-#include "controller/trust/kept_keys.h"
+#include "controller/hosts/accept_core.h"
+#include "controller/hosts/outcome.h"
+#include "controller/trust/authority.h"
 #include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "controller/hosts/lost_reason.h"
 #include "tests/catch.h"
 
 using namespace muster;

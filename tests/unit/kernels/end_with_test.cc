@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "kernels/common/end_with.h"
+#include "kernels/common/program.h"
 #include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"

@@ -6,7 +6,6 @@
 #include <set>
 #include <vector>
 
-#include "kernels/gpu/canary.h"
 #include "kernels/gpu/tiles.h"
 #include "tests/catch.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/json_dump.h"
 #include "kernels/common/library.h"
-#include "kernels/together/line_socket.h"
+#include "kernels/together/socket.h"
 #include "kernels/together/message.h"
 #include "kernels/together/tcp_group.h"
 #include "tests/catch.h"

@@ -1,8 +1,8 @@
 // Faults of ports: frames that are too long, and the script that makes a guest's kernel count a PCIe error.
 #include <filesystem>
 
-#include "lab/giants.h"
-#include "lab/pcie_error.h"
+#include "lab/lab_network.h"
+#include "lab/rack.h"
 #include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"

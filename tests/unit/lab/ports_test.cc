@@ -1,5 +1,5 @@
 #include "controller/spec/reader/parse_spec.h"
-#include "lab/lab_ports.h"
+#include "lab/lab_spec.h"
 
 #include <map>
 #include <set>
@@ -7,7 +7,6 @@
 #include "base/digest.h"
 #include "controller/spec/spec.h"
 #include "lab/bmc_profile.h"
-#include "lab/lab_spec.h"
 #include "tests/catch.h"
 
 using namespace muster;

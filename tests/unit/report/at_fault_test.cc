@@ -1,6 +1,5 @@
 // What the reason of a node says of its parts: which are at fault, and that a lab stands in for them.
 #include "base/standin.h"
-#include "controller/report/stand_ins.h"
 #include "controller/report/verdict.h"
 #include "tests/catch.h"
 #include "tests/unit/report/sample.h"

@@ -1,5 +1,5 @@
 // File systems are held to what the drives under them read in the same run.
-#include "controller/report/raw_drives.h"
+#include "controller/report/drive_floors.h"
 
 #include "tests/catch.h"
 #include "tests/unit/report/sample.h"

@@ -1,5 +1,5 @@
 // The fitted model gives back what made the times, also through noise, and never negative seconds.
-#include "controller/report/scaling.h"
+#include "controller/report/study.h"
 
 #include "tests/catch.h"
 

@@ -1,5 +1,5 @@
 // Nodes of which a share was measured: compared with equal shares only, not held to what is for whole ones.
-#include "controller/report/share.h"
+#include "controller/report/measured.h"
 
 #include "controller/report/history.h"
 #include "tests/catch.h"

@@ -1,5 +1,5 @@
 // The forecast of a rollout: which node in which batch, if nothing goes wrong.
-#include "controller/rollout/forecast.h"
+#include "controller/rollout/next.h"
 
 #include <map>
 

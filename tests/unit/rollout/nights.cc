@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "controller/rollout/rollout_row_json.h"
+#include "controller/rollout/rollout_record.h"
 #include "tests/unit/rollout/checker.h"
 
 namespace muster::rollout::sim {

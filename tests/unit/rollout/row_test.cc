@@ -2,7 +2,7 @@
 #include "controller/rollout/rollout_row.h"
 
 #include "base/json_dump.h"
-#include "controller/rollout/rollout_row_json.h"
+#include "controller/rollout/rollout_record.h"
 #include "tests/catch.h"
 #include "tests/unit/rollout/rollout_fixture.h"
 

@@ -1,4 +1,4 @@
-#include "controller/trust/seal.h"
+#include "controller/trust/vault.h"
 
 #include <sys/stat.h>
 
