@@ -94,8 +94,7 @@ StepModule archive_module() {
   return step_module<WantedArchive>({
       .name = "archive",
       .help = "Unpacks a tar archive (any compression that tar supports) into its own folder. A different "
-              "version "
-              "replaces the whole folder; a folder with other files is not replaced.",
+              "version replaces the whole folder; a folder with other files is not replaced.",
       .check = check_archive,
       .apply = apply_archive,
       .complete = complete_archive,

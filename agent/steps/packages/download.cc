@@ -56,11 +56,10 @@ Status apply_download(StepContext& context, const WantedDownload& want) {
 StepModule download_module() {
   return step_module<WantedDownload>({
       .name = "download",
-      .help = "Downloads one file with a known SHA-256. apt's downloader (with apt's proxies and trust) "
-              "fetches it "
-              "to a temporary file, which is moved to `path` once the digest is verified; a wrong or partial "
-              "file "
-              "never appears at `path`.",
+      .help =
+          "Downloads one file with a known SHA-256. apt's downloader (with apt's proxies and trust) fetches "
+          "it to a temporary file, which is moved to `path` once the digest is verified; a wrong or partial "
+          "file never appears at `path`.",
       .check = check_download,
       .apply = apply_download,
       .complete = complete_download,

@@ -319,8 +319,7 @@ StepModule package_module() {
           "Installs Debian packages (`name=version` for one version, in which `*` is a wildcard) and holds "
           "them if requested. apt's simulation is checked first: a removal that is not in `removes`, or a "
           "version outside `locked`, stops the step before anything is changed. If all packages are "
-          "installed, "
-          "only dpkg's status file is read.",
+          "installed, only dpkg's status file is read.",
       .check = check_package,
       .apply = apply_package,
       .complete = complete_package,
