@@ -14,9 +14,9 @@
 //   optional(name, help)   the member keeps its initialiser, the default, if it is absent or an empty text
 //   flat(name)             the parameters of this member's struct stand beside the others
 //
-// Members: what a record may have (base/record.h). std::optional: a parameter without default. Json: a value
-// of any form, or of the form that its initialiser has (`Json options = Json::object()`). Other members of the
-// struct are filled by `complete`, which also holds the rules that a type cannot express.
+// Members: what a record may have (base/record.h), and Texts. std::optional: a parameter without default. Json:
+// a value of any form, or of the form that its initialiser has (`Json options = Json::object()`). Other members
+// of the struct are filled by `complete`, which also holds the rules that a type cannot express.
 //
 // What is read has passed check_parameters() if it comes from a playbook; another module's call may be wrong
 // too, and gets an error of Code::invalid that names the module and the parameter.
@@ -24,6 +24,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/core/step.h"
 #include "base/record.h"
@@ -43,6 +44,14 @@
 #define MUSTER_PARAMETER_flat(name) flat(&Self::name)
 
 namespace muster {
+
+// A list of texts. One text is a list of one, and elements that are no text are left out.
+struct Texts : std::vector<std::string> {
+  using std::vector<std::string>::vector;
+};
+Status read_own(const Json& json, Texts& out);
+Json to_json(const Texts& texts);
+
 namespace parameters {
 
 template <typename T>

@@ -7,6 +7,21 @@
 
 namespace muster {
 
+Status read_own(const Json& json, Texts& out) {
+  if (!json.is_array() && !json.is_string())
+    return fail(Code::invalid, std::string("wrong type (") + json.type_name() + ")");
+  out.clear();
+  for (const Json& text : json)  // a text is its own only element
+    if (text.is_string()) out.push_back(text.get<std::string>());
+  return Ok{};
+}
+
+Json to_json(const Texts& texts) {
+  Json out = Json::array();
+  for (const std::string& text : texts) out.push_back(text);
+  return out;
+}
+
 Json parameters::described(const char* name, const char* type, bool required, const char* help,
                            Json initial) {
   Json out = {{"name", name}, {"type", type}, {"required", required}, {"help", help}};

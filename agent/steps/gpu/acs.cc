@@ -17,7 +17,7 @@ namespace muster::steps {
 namespace {
 
 struct WantedAcs {
-  std::vector<std::string> bridges;
+  Texts bridges;
 };
 MUSTER_PARAMETERS(WantedAcs, optional(bridges,
                                       "bridge addresses such as 0000:00:1c.0, which must all exist; default: "

@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 const std::string kClass = "/sys/class/infiniband/";
 
 struct WantedRdmaPorts {
-  std::vector<std::string> ports;
+  Texts ports;
   bool rails = false;
   int64_t deadline_seconds = 60;
   std::optional<int64_t> watch_seconds;
@@ -182,7 +182,7 @@ Result<std::vector<std::string>> ports_of_rails(const StepContext& context) {
 }
 
 Result<CheckResult> check_rdma_ports(StepContext& context, const WantedRdmaPorts& want) {
-  auto declared = want.ports;
+  std::vector<std::string> declared = want.ports;
   if (want.rails) {
     TRY(declared, ports_of_rails(context));
   }

@@ -14,7 +14,7 @@ namespace {
 struct WantedSshProbe {
   std::string host;
   int64_t port = 22;
-  std::vector<std::string> refused, offered;
+  Texts refused, offered;
 };
 MUSTER_PARAMETERS(WantedSshProbe, required(host, "numeric address"), optional(port, "TCP port"),
                   optional(refused,

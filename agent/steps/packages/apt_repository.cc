@@ -25,7 +25,7 @@ MUSTER_RECORD(AptPin, lenient, opt(packages), opt(pin), opt(priority))
 
 struct WantedAptRepository {
   std::string name, key, key_url, key_sha256, signed_by;
-  std::vector<std::string> uris, suites, components, architectures;
+  Texts uris, suites, components, architectures;
   bool check_valid_until = true;
   std::vector<AptPin> pins;
   OwnFile preferences;
@@ -103,7 +103,7 @@ Status complete_apt_repository(const StepContext& context, WantedAptRepository& 
   TRY_(check_name(want.name, "apt_repository"));
   if (want.uris.empty() || want.suites.empty()) {
     TRY(const DistributionSource own, distribution_source(context.files));
-    if (want.uris.empty()) want.uris = own.uris;
+    if (want.uris.empty()) want.uris.assign(own.uris.begin(), own.uris.end());
     if (want.suites.empty()) want.suites = {own.suite};
   }
   TRY_(check_words(want));

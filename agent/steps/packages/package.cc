@@ -35,12 +35,12 @@ struct NamedPackage {
 };
 
 struct WantedPackage {
-  std::vector<std::string> names;
+  Texts names;
   std::map<std::string, Json> also;  // codename -> a list, or one name
   bool install = true;
   std::optional<bool> hold;
   Locks locked;
-  std::vector<std::string> removes;
+  Texts removes;
   std::vector<NamedPackage> packages;  // `names`, and those of `also` for this release
 };
 MUSTER_PARAMETERS(
