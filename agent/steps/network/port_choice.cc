@@ -197,4 +197,11 @@ Result<std::vector<GivenPort>> give_ports(const PortsRequested& requested,
   return assigner.result();
 }
 
+Result<NetworksRecord> record_with_rails(const Files& files) {
+  TRY(auto record, read_networks_record(files));
+  if (!record.rails().empty()) return record;
+  return fail(Code::not_found,
+              fmt::format("{} lists no rails: run the playbook `networks` first", kNetworksRecord));
+}
+
 }  // namespace muster::steps

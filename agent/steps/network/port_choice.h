@@ -59,4 +59,7 @@ struct PortsRequested {
 Result<std::vector<GivenPort>> give_ports(const PortsRequested& requested,
                                           const std::vector<WantedPort>& wanted, std::vector<NetPort>& open);
 
+// Reads the record of the step `networks`. not_found: it lists no rails.
+Result<NetworksRecord> record_with_rails(const Files& files);
+
 }  // namespace muster::steps

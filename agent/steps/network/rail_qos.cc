@@ -12,7 +12,7 @@
 
 #include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
-#include "host/rails.h"
+#include "agent/steps/network/port_choice.h"
 
 namespace muster::steps {
 namespace {
@@ -176,15 +176,6 @@ void port_diff(const StepContext& context, const PortRecord& port, const Qos& wa
 
 // ---- all of them
 
-Result<std::vector<PortRecord>> rails_of(const Files& files) {
-  TRY(const auto record, read_networks_record(files));
-  auto rails = record.rails();
-  if (rails.empty())
-    return fail(Code::not_found,
-                fmt::format("{} lists no rails: run the playbook `networks` first", kNetworksRecord));
-  return rails;
-}
-
 OwnFile unit_file(const std::vector<PortRecord>& rails, const Qos& want) {
   std::string text =
       "# Written by muster.\n[Unit]\nDescription=Quality of service of the rails\n"
@@ -204,7 +195,8 @@ Json unit_params() { return {{"names", {kUnit}}, {"enabled", true}, {"running", 
 Result<CheckResult> check_rail_qos(StepContext& context, const WantedRailQos& want) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no ports; the step is checked on nodes"};
-  TRY(const auto rails, rails_of(context.files));
+  TRY(const auto record, record_with_rails(context.files));
+  const auto rails = record.rails();
   Diff diff;
   for (const auto& port : rails) {
     TRY(const Qos now, now_of(context, port, want.qos));
@@ -229,7 +221,8 @@ Status set_port(StepContext& context, const PortRecord& port, const Qos& want) {
 }
 
 Status apply_rail_qos(StepContext& context, const WantedRailQos& want) {
-  TRY(const auto rails, rails_of(context.files));
+  TRY(const auto record, record_with_rails(context.files));
+  const auto rails = record.rails();
   // All rails are checked before one is changed, because lossless settings on only some of them are useless.
   for (const auto& port : rails) TRY_(now_of(context, port, want.qos));
   for (const auto& port : rails) TRY_(set_port(context, port, want.qos));

@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "agent/core/parameters.h"
+#include "agent/steps/network/port_choice.h"
 #include "agent/steps/step_modules.h"
-#include "host/rails.h"
 
 namespace muster::steps {
 namespace {
@@ -165,13 +165,9 @@ Result<CheckResult> watch(StepContext& context, const std::vector<std::string>& 
 
 // Returns the RDMA ports of the declared rails, from the record of the step `networks`.
 Result<std::vector<std::string>> ports_of_rails(const StepContext& context) {
-  TRY(const auto record, read_networks_record(context.files));
-  const auto rails = record.rails();
-  if (rails.empty())
-    return fail(Code::not_found,
-                fmt::format("{} lists no rails: run the playbook `networks` first", kNetworksRecord));
+  TRY(const auto record, record_with_rails(context.files));
   std::vector<std::string> out;
-  for (const auto& port : rails) {
+  for (const auto& port : record.rails()) {
     const RdmaName rdma = rdma_of_interface(context.files, port.interface);
     if (!rdma.found())
       return fail(Code::failed, fmt::format("{} on {}: {} ({}) has no RDMA device", port.title(),
