@@ -37,8 +37,8 @@ MUSTER_PARAMETERS(WantedCdi, required(gpus, "number of GPUs, the first of which 
 
 // ---- other files that define the same devices
 //
-// Engines read all of /etc/cdi and then all of /run/cdi, which takes precedence. They ignore a device that two
-// files in one folder define, so containers would find no GPU. Therefore the host's own files, written by
+// Engines read all of /etc/cdi and then all of /run/cdi, which takes precedence. They ignore a device that
+// two files in one folder define, so containers would find no GPU. Therefore the host's own files, written by
 // NVIDIA's Container Toolkit or by hand, are read before muster writes its file. Of YAML and JSON, only keys
 // with a plain value are supported: such files have no others.
 

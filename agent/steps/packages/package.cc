@@ -21,8 +21,8 @@ namespace {
 constexpr DurationMs kInstall =
     90 * kMinute;  // a driver with its toolkit is 7 GB and compiles a kernel module
 
-// Packages that must all have the same version, such as a driver's user space and its kernel module. It selects
-// them by pattern, so it also covers dependencies.
+// Packages that must all have the same version, such as a driver's user space and its kernel module. It
+// selects them by pattern, so it also covers dependencies.
 struct VersionLock {
   std::vector<std::string> packages;  // shell patterns: "libnvidia-*", "libcuda1"
   std::string version;                // shell pattern of the Debian version: "550.163.01-*"
