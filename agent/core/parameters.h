@@ -15,8 +15,8 @@
 //   flat(name)             the parameters of this member's struct stand beside the others
 //
 // Members: what a record may have (base/record.h), and Texts. std::optional: a parameter without default.
-// Json: a value of any form, or of the form of its initialiser (`Json options = Json::object()`). Other members
-// are filled by `complete`, which also holds the rules that a type cannot express.
+// Json: a value of any form, or of the form of its initialiser (`Json options = Json::object()`). Other
+// members are filled by `complete`, which also holds the rules that a type cannot express.
 //
 // What comes from a playbook has passed check_parameters(). Another module's call may be wrong, and gets an
 // error of Code::invalid that names the module and the parameter.

@@ -51,6 +51,11 @@ Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key
   return out;
 }
 
+Status read_own(const Json& list, std::vector<WantedDisk>& disks) {
+  TRY(disks, wanted_disks({{"disks", list}}));
+  return Ok{};
+}
+
 Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vector<WantedDisk>& wanted) {
   const auto present = scan_identities(files);  // content is probed where it matters: just before writing
   std::vector<DiskFacts> out;

@@ -31,6 +31,9 @@ struct WantedDisk {
 // Parses [{serial, wwid, model, size_bytes, content_hash, policy}]; invalid for an empty list, a disk without
 // a size or without both serial and WWID, or a disk that is listed twice.
 Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key = "disks");
+// The same, for a parameter of this type (agent/core/parameters.h), which has no default.
+Status read_own(const Json& list, std::vector<WantedDisk>& disks);
+inline Json to_json(const std::vector<WantedDisk>&) { return Json(); }
 
 // Finds the present devices of these disks, in the order given.
 Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vector<WantedDisk>& wanted);

@@ -6,6 +6,7 @@
 // option, so it fails, too, if the device is not empty.
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/disk/disk_probe.h"
 #include "agent/steps/disk/data_disks.h"
 #include "agent/steps/disk/selected_device.h"
@@ -15,29 +16,29 @@ namespace muster::steps {
 namespace {
 
 struct WantedFilesystem {
-  std::string fs, label, partition;
-  bool on_array = false;
+  std::string fs = "xfs", label;
+  bool array = false;
+  std::string partition;
   int64_t chunk_kib = 512;
   std::vector<WantedDisk> disks;
 };
+MUSTER_PARAMETERS(WantedFilesystem, optional(fs, "xfs | ext4"),
+                  required(label, "label of at most 12 characters (ext4: 16)"),
+                  optional(array, "use the array on these disks, not the disk itself"),
+                  optional(partition, "use the partition with this name on the one listed disk"),
+                  optional(chunk_kib, "stripe unit of the array in KiB"),
+                  required(disks, "[{serial, wwid, model, size_bytes, content_hash, policy}]"))
 
-Result<WantedFilesystem> wanted_filesystem(const Json& params) {
-  WantedFilesystem out;
-  out.fs = text_of(params, "fs", "xfs");
-  out.label = text_of(params, "label");
-  out.partition = text_of(params, "partition");
-  out.on_array = bool_of(params, "array", false);
-  out.chunk_kib = int_of(params, "chunk_kib", 512);
-  if (out.fs != "xfs" && out.fs != "ext4")
-    return fail(Code::invalid, "filesystem: '" + out.fs + "' is neither xfs nor ext4");
-  if (out.label.empty() || out.label.size() > (out.fs == "xfs" ? 12u : 16u))
-    return fail(Code::invalid, "filesystem: label '" + out.label + "' is empty or too long for " + out.fs);
-  TRY(out.disks, wanted_disks(params));
-  if (!out.on_array && out.disks.size() != 1)
+Status complete_filesystem(const StepContext&, WantedFilesystem& want) {
+  if (want.fs != "xfs" && want.fs != "ext4")
+    return fail(Code::invalid, "filesystem: '" + want.fs + "' is neither xfs nor ext4");
+  if (want.label.empty() || want.label.size() > (want.fs == "xfs" ? 12u : 16u))
+    return fail(Code::invalid, "filesystem: label '" + want.label + "' is empty or too long for " + want.fs);
+  if (!want.array && want.disks.size() != 1)
     return fail(Code::invalid, "filesystem: without an array, list exactly one disk");
-  if (out.on_array && !out.partition.empty())
+  if (want.array && !want.partition.empty())
     return fail(Code::invalid, "filesystem: use either an array or a partition, not both");
-  return out;
+  return Ok{};
 }
 
 struct FormatTarget {
@@ -49,10 +50,10 @@ Result<FormatTarget> target(const Files& files, const WantedFilesystem& want) {
   FormatTarget out;
   TRY(out.disks, resolve_disks(files, want.disks));
   TRY(const std::string md, array_over(files, out.disks));
-  if (want.on_array && md.empty()) return fail(Code::not_found, "there is no array on the disks");
-  if (!want.on_array && !md.empty())
+  if (want.array && md.empty()) return fail(Code::not_found, "there is no array on the disks");
+  if (!want.array && !md.empty())
     return fail(Code::conflict, "disk " + title_of(want.disks[0]) + " is a member of array " + md);
-  out.device = device_path(want.on_array ? md : out.disks[0].name);
+  out.device = device_path(want.array ? md : out.disks[0].name);
   if (!want.partition.empty()) {
     TRY(out.device, find_partition(files, want.partition, out.disks[0]));
   }
@@ -75,12 +76,11 @@ Result<Content> look_at(const Files& files, const WantedFilesystem& want, const 
   return Content{ours ? Found::ours : Found::foreign, content.summary};
 }
 
-Result<CheckResult> check_filesystem(StepContext& context, const Json& params) {
-  TRY(const WantedFilesystem want, wanted_filesystem(params));
+Result<CheckResult> check_filesystem(StepContext& context, const WantedFilesystem& want) {
   auto on = target(context.files, want);
   // In mode "check" the array or partition may not exist yet; the step that creates it has already reported
   // that difference.
-  const bool made_by_a_step = want.on_array || !want.partition.empty();
+  const bool made_by_a_step = want.array || !want.partition.empty();
   if (!on.ok() && on.error().code == Code::not_found && made_by_a_step) return differs(on.error().message);
   if (!on.ok()) return on.error();
   TRY(const Content content, look_at(context.files, want, *on));
@@ -105,18 +105,17 @@ std::vector<std::string> mkfs(const Files& files, const WantedFilesystem& want, 
   if (want.fs == "ext4")
     return {"mkfs.ext4", "-q", "-L", want.label, "-E", "lazy_itable_init=1,lazy_journal_init=1", on.device};
   std::vector<std::string> argv = {"mkfs.xfs", "-q", "-L", want.label};
-  const size_t width = want.on_array && on.disks.size() > 1 ? stripe_width(files, on) : 0;
+  const size_t width = want.array && on.disks.size() > 1 ? stripe_width(files, on) : 0;
   if (width > 0) argv.insert(argv.end(), {"-d", fmt::format("su={}k,sw={}", want.chunk_kib, width)});
   argv.push_back(on.device);
   return argv;
 }
 
-Status apply_filesystem(StepContext& context, const Json& params) {
-  TRY(const WantedFilesystem want, wanted_filesystem(params));
+Status apply_filesystem(StepContext& context, const WantedFilesystem& want) {
   TRY(const FormatTarget on, target(context.files, want));
   TRY(const Content content, look_at(context.files, want, on));
   if (content.found == Found::ours) return Ok{};
-  if (want.on_array || !want.partition.empty()) {
+  if (want.array || !want.partition.empty()) {
     for (const auto& disk : want.disks)
       if (disk.policy == "keep")
         return fail(Code::denied, "disk " + title_of(disk) + ": its policy is `keep`");
@@ -139,22 +138,16 @@ Status apply_filesystem(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule filesystem_module() {
-  StepModule m;
-  m.name = "filesystem";
-  m.help =
-      "Creates a labelled file system on an array, a partition or one whole disk. An existing file system "
-      "with that label is kept with its data; any other content of the device is replaced only if the "
-      "approved plan allows it.";
-  m.parameters = Json::array(
-      {parameter("fs", "string", false, "xfs | ext4", "xfs"),
-       parameter("label", "string", true, "label of at most 12 characters (ext4: 16)"),
-       parameter("array", "bool", false, "use the array on these disks, not the disk itself", false),
-       parameter("partition", "string", false, "use the partition with this name on the one listed disk", ""),
-       parameter("chunk_kib", "int", false, "stripe unit of the array in KiB", 512),
-       parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
-  m.check = check_filesystem;
-  m.apply = apply_filesystem;
-  return m;
+  return step_module<WantedFilesystem>({
+      .name = "filesystem",
+      .help =
+          "Creates a labelled file system on an array, a partition or one whole disk. An existing file "
+          "system with that label is kept with its data; any other content of the device is replaced only "
+          "if the approved plan allows it.",
+      .check = check_filesystem,
+      .apply = apply_filesystem,
+      .complete = complete_filesystem,
+  });
 }
 
 }  // namespace muster::steps

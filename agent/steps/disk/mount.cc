@@ -9,6 +9,7 @@
 // gets mode 0000, so that no ordinary user writes to the root disk while the mount is missing.
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/disk/bearers.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/disk/mounts.h"
@@ -21,10 +22,22 @@ namespace {
 constexpr const char* kFstab = "/etc/fstab";
 
 struct WantedMount {
-  std::string source, label, partition, target, fs, options, mode;
+  std::string source, target, fs = "xfs", options = "defaults", mode;
   bool fstab = true;
   std::vector<WantedDisk> disks;  // empty: `source` selects the device
+  std::string partition, label;
 };
+MUSTER_PARAMETERS(
+    WantedMount,
+    optional(source,
+             "what to mount if no disks are listed: UUID=..., PARTUUID=..., a link below /dev/disk/by-id, or "
+             "SERVER:/PATH"),
+    required(target, "mount point"), optional(fs, "file system type"), optional(options, "mount options"),
+    optional(mode, "octal mode of the mounted file system's root folder; default: unchanged"),
+    optional(fstab, "add the mount to /etc/fstab so that the file system is mounted at every boot"),
+    optional(disks, "disks that contain the file system, found by serial or WWID"),
+    optional(partition, "use the partition with this name on the one listed disk"),
+    optional(label, "label that the file system must have; not used to find the device"))
 
 // The device that will be mounted.
 struct Place {
@@ -45,35 +58,25 @@ bool chooses_by_chance(const std::string& source) {
   return false;
 }
 
-Result<WantedMount> wanted_mount(const Json& params) {
-  WantedMount out;
-  out.source = text_of(params, "source");
-  out.label = text_of(params, "label");
-  out.partition = text_of(params, "partition");
-  out.target = text_of(params, "target");
-  out.fs = text_of(params, "fs", "xfs");
-  out.options = text_of(params, "options", "defaults");
-  out.mode = text_of(params, "mode");
-  out.fstab = bool_of(params, "fstab", true);
-  if (out.target.size() < 2 || out.target[0] != '/' || plain_path(out.target) != out.target)
+Status complete_mount(const StepContext&, WantedMount& want) {
+  if (want.target.size() < 2 || want.target[0] != '/' || plain_path(want.target) != want.target)
     return fail(Code::invalid, "mount: 'target' must be an absolute path without extra slashes");
-  if ((out.source + out.target + out.options).find_first_of(" \t\n") != std::string::npos)
+  if ((want.source + want.target + want.options).find_first_of(" \t\n") != std::string::npos)
     return fail(Code::invalid, "mount: source, target and options must not contain white space");
-  if (params.contains("disks")) {
-    TRY(out.disks, wanted_disks(params));
+  if (!want.disks.empty()) {
     // Older playbooks select the device by its label.
-    if (out.source.starts_with("LABEL=") && out.label.empty()) out.label = out.source.substr(6);
-    return out;
+    if (want.source.starts_with("LABEL=") && want.label.empty()) want.label = want.source.substr(6);
+    return Ok{};
   }
-  if (out.source.empty()) return fail(Code::invalid, "mount: neither 'disks' nor 'source' is given");
-  if (!out.partition.empty() || !out.label.empty())
+  if (want.source.empty()) return fail(Code::invalid, "mount: neither 'disks' nor 'source' is given");
+  if (!want.partition.empty() || !want.label.empty())
     return fail(Code::invalid, "mount: 'partition' and 'label' are only valid with 'disks'");
-  if (chooses_by_chance(out.source))
+  if (chooses_by_chance(want.source))
     return fail(Code::invalid,
                 fmt::format("mount: '{}' does not identify the device: another device may "
                             "have that name. List the 'disks' of the file system, or use UUID=...",
-                            out.source));
-  return out;
+                            want.source));
+  return Ok{};
 }
 
 // Finds the device of `source`, if no disks are listed.
@@ -159,8 +162,7 @@ std::string mounted_diff(const Files& files, const WantedMount& want, const Plac
                      kernel_name(files, entry->source), place.source, place.device);
 }
 
-Result<CheckResult> check_mount(StepContext& context, const Json& params) {
-  TRY(const WantedMount want, wanted_mount(params));
+Result<CheckResult> check_mount(StepContext& context, const WantedMount& want) {
   const auto place = find_place(context.files, want);
   if (!place.ok() && place.error().code == Code::not_found) return differs(place.error().message);
   if (!place.ok()) return place.error();
@@ -202,8 +204,7 @@ Status mount_it(StepContext& context, const WantedMount& want, const Place& plac
   return fail(Code::conflict, wrong + "; it was unmounted again");
 }
 
-Status apply_mount(StepContext& context, const Json& params) {
-  TRY(const WantedMount want, wanted_mount(params));
+Status apply_mount(StepContext& context, const WantedMount& want) {
   TRY(const Place place, find_place(context.files, want));
   const bool mounted = find_mount(context.files, want.target).has_value();
   // Something else is mounted there: unmounting it could take it from a running job.
@@ -219,30 +220,15 @@ Status apply_mount(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule mount_module() {
-  StepModule m;
-  m.name = "mount";
-  m.help =
-      "Mounts a file system at `target`, now and at every boot: the one on the listed disks, by its UUID, or "
-      "the one that `source` names. Type and device are checked against the kernel's mounts.";
-  m.parameters = Json::array(
-      {parameter("source", "string", false,
-                 "what to mount if no disks are listed: UUID=..., PARTUUID=..., a link below "
-                 "/dev/disk/by-id, or SERVER:/PATH",
-                 ""),
-       parameter("target", "string", true, "mount point"),
-       parameter("fs", "string", false, "file system type", "xfs"),
-       parameter("options", "string", false, "mount options", "defaults"),
-       parameter("mode", "string", false,
-                 "octal mode of the mounted file system's root folder; default: unchanged"),
-       parameter("fstab", "bool", false,
-                 "add the mount to /etc/fstab so that the file system is mounted at every boot", true),
-       parameter("disks", "list", false, "disks that contain the file system, found by serial or WWID"),
-       parameter("partition", "string", false, "use the partition with this name on the one listed disk", ""),
-       parameter("label", "string", false,
-                 "label that the file system must have; not used to find the device", "")});
-  m.check = check_mount;
-  m.apply = apply_mount;
-  return m;
+  return step_module<WantedMount>({
+      .name = "mount",
+      .help =
+          "Mounts a file system at `target`, now and at every boot: the one on the listed disks, by its "
+          "UUID, or the one that `source` names. Type and device are checked against the kernel's mounts.",
+      .check = check_mount,
+      .apply = apply_mount,
+      .complete = complete_mount,
+  });
 }
 
 }  // namespace muster::steps

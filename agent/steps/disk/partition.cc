@@ -15,6 +15,7 @@
 #include <set>
 #include <thread>
 
+#include "agent/core/parameters.h"
 #include "agent/disk/disk_probe.h"
 #include "agent/disk/look.h"
 #include "agent/steps/disk/data_disks.h"
@@ -38,58 +39,53 @@ const std::map<std::string, std::string>& types() {
 }
 
 struct WantedPartition {
-  std::string name, type;
-  uint64_t size = 0;  // bytes; 0: the rest
+  std::string name, type = "linux";
+  int64_t size_mib = 0;  // 0: the rest
+  uint64_t size() const { return static_cast<uint64_t>(size_mib) * kMiB; }
 };
+MUSTER_RECORD(WantedPartition, name, opt(size_mib), opt(type))
+
 struct WantedPartitions {
   std::vector<WantedPartition> partitions;
   std::vector<WantedDisk> disks;
 };
+MUSTER_PARAMETERS(
+    WantedPartitions,
+    required(partitions,
+             "[{name, size_mib, type}]; type: linux (default) | raid | lvm; the last partition may omit "
+             "`size_mib` and takes the rest of the disk"),
+    required(disks, "[{serial, wwid, model, size_bytes, content_hash, policy}]"))
 
-Result<WantedPartition> wanted_partition(const Json& element) {
-  WantedPartition out;
-  int64_t size_mib = 0;
-  JsonReader r(element, "partition");
-  r.get("name", out.name);
-  r.get_or("size_mib", size_mib, int64_t{0});
-  r.get_or("type", out.type, std::string("linux"));
-  TRY_(r.finish());
+Status check_wanted(const WantedPartition& want) {
   // The name goes into sfdisk's script and must not contain any of its syntax.
-  if (out.name.empty() || out.name.size() > 36 ||
-      out.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
+  if (want.name.empty() || want.name.size() > 36 ||
+      want.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
           std::string::npos)
     return fail(Code::invalid,
-                "partition: name '" + out.name + "' must be 1 to 36 letters, digits, '-', '_' or '.'");
-  if (size_mib < 0 || size_mib > int64_t{1} << 40)
+                "partition: name '" + want.name + "' must be 1 to 36 letters, digits, '-', '_' or '.'");
+  if (want.size_mib < 0 || want.size_mib > int64_t{1} << 40)
     return fail(Code::invalid,
-                "partition " + out.name + ": " + std::to_string(size_mib) + " MiB is not a valid size");
-  out.size = static_cast<uint64_t>(size_mib) * kMiB;
-  const auto type = types().find(out.type);
-  if (type == types().end())
+                "partition " + want.name + ": " + std::to_string(want.size_mib) + " MiB is not a valid size");
+  if (types().count(want.type) == 0)
     return fail(Code::invalid,
-                "partition " + out.name + ": type '" + out.type + "' is not one of linux, raid, lvm");
-  out.type = type->second;
-  return out;
+                "partition " + want.name + ": type '" + want.type + "' is not one of linux, raid, lvm");
+  return Ok{};
 }
 
-Result<WantedPartitions> wanted_partitions(const Json& params) {
-  WantedPartitions out;
-  const Json& list = params.at("partitions");
-  if (!list.is_array() || list.empty() || list.size() > 128)
+Status complete_partition(const StepContext&, WantedPartitions& want) {
+  if (want.partitions.empty() || want.partitions.size() > 128)
     return fail(Code::invalid, "partition: 'partitions' must list 1 to 128 partitions");
   std::set<std::string> names;
-  for (const auto& element : list) {
-    if (!out.partitions.empty() && out.partitions.back().size == 0)
-      return fail(Code::invalid,
-                  "partition " + out.partitions.back().name +
-                      " has no `size_mib`, but only the last partition may take the rest of the disk");
-    TRY(auto one, wanted_partition(element));
+  for (const auto& one : want.partitions) {
+    TRY_(check_wanted(one));
     if (!names.insert(one.name).second)
       return fail(Code::invalid, "partition " + one.name + " is listed twice");
-    out.partitions.push_back(std::move(one));
+    if (one.size_mib == 0 && &one != &want.partitions.back())
+      return fail(Code::invalid,
+                  "partition " + one.name +
+                      " has no `size_mib`, but only the last partition may take the rest of the disk");
   }
-  TRY(out.disks, wanted_disks(params));
-  return out;
+  return Ok{};
 }
 
 // Returns the positions of the partitions on a disk of this size: one after the other, in whole mebibytes.
@@ -98,10 +94,10 @@ Result<std::vector<GptPartition>> layout(const WantedPartitions& want, const Wan
   const uint64_t end = disk.size_bytes / kMiB * kMiB - std::min(disk.size_bytes / kMiB * kMiB, kMargin);
   uint64_t at = kMargin;
   for (const auto& p : want.partitions) {
-    const uint64_t size = p.size ? p.size : at < end ? end - at : 0;
+    const uint64_t size = p.size_mib ? p.size() : at < end ? end - at : 0;
     if (size == 0 || at > end || size > end - at)
       return fail(Code::invalid, fmt::format("disk {} has no room for partition {}", title_of(disk), p.name));
-    out.push_back({static_cast<int>(out.size()) + 1, p.type, "", p.name, at, size});
+    out.push_back({static_cast<int>(out.size()) + 1, types().at(p.type), "", p.name, at, size});
     at += size;
   }
   return out;
@@ -168,8 +164,7 @@ std::string words_of(const PartitionTarget& t) {
   return out;
 }
 
-Result<CheckResult> check_partition(StepContext& context, const Json& params) {
-  TRY(const WantedPartitions want, wanted_partitions(params));
+Result<CheckResult> check_partition(StepContext& context, const WantedPartitions& want) {
   TRY(const auto targets, look(context.files, want));
   Diff diff;
   for (const auto& t : targets) {
@@ -241,8 +236,7 @@ Status confirm(StepContext& context, const WantedPartitions& want) {
   return fail(Code::failed, lacking);
 }
 
-Status apply_partition(StepContext& context, const Json& params) {
-  TRY(const WantedPartitions want, wanted_partitions(params));
+Status apply_partition(StepContext& context, const WantedPartitions& want) {
   TRY(const auto targets, look(context.files, want));
   // Every disk must be approved for writing before the first byte is written to any of them.
   std::vector<std::pair<const PartitionTarget*, BlockDevice>> held;
@@ -268,22 +262,17 @@ Status apply_partition(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule partition_module() {
-  StepModule m;
-  m.name = "partition";
-  m.help =
-      "Creates a GUID partition table with exactly the listed partitions, in this order, on each listed "
-      "disk. "
-      "A table that already matches is kept with everything in its partitions; any other content of a disk "
-      "is "
-      "replaced only as a whole, and only if the approved plan allows it. A table is never changed in part.";
-  m.parameters = Json::array(
-      {parameter("partitions", "list", true,
-                 "[{name, size_mib, type}]; type: linux (default) | raid | lvm; the last partition may "
-                 "omit `size_mib` and takes the rest of the disk"),
-       parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
-  m.check = check_partition;
-  m.apply = apply_partition;
-  return m;
+  return step_module<WantedPartitions>({
+      .name = "partition",
+      .help =
+          "Creates a GUID partition table with exactly the listed partitions, in this order, on each listed "
+          "disk. A table that already matches is kept with everything in its partitions; any other content "
+          "of a disk is replaced only as a whole, and only if the approved plan allows it. A table is never "
+          "changed in part.",
+      .check = check_partition,
+      .apply = apply_partition,
+      .complete = complete_partition,
+  });
 }
 
 }  // namespace muster::steps

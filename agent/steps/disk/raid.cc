@@ -17,6 +17,7 @@
 #include <optional>
 #include <thread>
 
+#include "agent/core/parameters.h"
 #include "agent/disk/bearers.h"
 #include "agent/disk/disk_probe.h"
 #include "agent/steps/disk/array_health.h"
@@ -33,26 +34,27 @@ namespace {
 constexpr const char* kConfig = "/etc/mdadm/mdadm.conf";
 
 struct WantedRaid {
-  std::string name, level;
+  std::string name, level = "raid0";
   int64_t chunk_kib = 512;
   std::vector<WantedDisk> disks;
 };
+MUSTER_PARAMETERS(WantedRaid, required(name, "name of the array: /dev/md/NAME"),
+                  optional(level, "raid0 | raid1 | raid10 | raid5 | raid6"),
+                  optional(chunk_kib, "stripe unit in KiB"),
+                  required(disks, "[{serial, wwid, model, size_bytes, content_hash, policy}]"))
 
-Result<WantedRaid> wanted_raid(const Json& params) {
-  WantedRaid out{
-      text_of(params, "name"), text_of(params, "level", "raid0"), int_of(params, "chunk_kib", 512), {}};
-  if (out.name.empty() || out.name.size() > 20 ||
-      out.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
-    return fail(Code::invalid, "raid: '" + out.name + "' is not a valid array name");
-  if (out.level != "raid0" && out.level != "raid1" && out.level != "raid10" && out.level != "raid5" &&
-      out.level != "raid6")
-    return fail(Code::invalid, "raid: level '" + out.level + "' is unknown");
-  TRY(out.disks, wanted_disks(params));
-  const size_t fewest = fewest_members(out.level);
-  if (out.disks.size() < fewest)
-    return fail(Code::invalid, fmt::format("raid: {} needs at least {} disks, but {} are listed", out.level,
-                                           fewest, out.disks.size()));
-  return out;
+Status complete_raid(const StepContext&, WantedRaid& want) {
+  if (want.name.empty() || want.name.size() > 20 ||
+      want.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
+    return fail(Code::invalid, "raid: '" + want.name + "' is not a valid array name");
+  if (want.level != "raid0" && want.level != "raid1" && want.level != "raid10" && want.level != "raid5" &&
+      want.level != "raid6")
+    return fail(Code::invalid, "raid: level '" + want.level + "' is unknown");
+  const size_t fewest = fewest_members(want.level);
+  if (want.disks.size() < fewest)
+    return fail(Code::invalid, fmt::format("raid: {} needs at least {} disks, but {} are listed", want.level,
+                                           fewest, want.disks.size()));
+  return Ok{};
 }
 
 constexpr const char* kReplace = "see docs/storage.md for how to replace a drive; the array is not recreated";
@@ -194,8 +196,7 @@ std::string another_array(const WantedRaid& want, const MemberState& members, co
                      members.text.empty() ? "its members have no array superblock" : members.text);
 }
 
-Result<CheckResult> check_raid(StepContext& context, const Json& params) {
-  TRY(const WantedRaid want, wanted_raid(params));
+Result<CheckResult> check_raid(StepContext& context, const WantedRaid& want) {
   TRY(const auto disks, members_of(context.files, want));
   if (context.files.exists(intent_path(context.files, "raid-" + want.name)))
     return differs("array " + want.name + ": an earlier creation was interrupted");
@@ -441,8 +442,7 @@ Status stop_given_up(StepContext& context, const WantedRaid& want, const std::ve
   return Ok{};
 }
 
-Status apply_raid(StepContext& context, const Json& params) {
-  TRY(const WantedRaid want, wanted_raid(params));
+Status apply_raid(StepContext& context, const WantedRaid& want) {
   TRY(auto disks, members_of(context.files, want));
   TRY(const bool resumed, resumes(context.files, want));
   TRY(const MemberState members, member_state(context.files, context.node, want, disks));
@@ -481,20 +481,16 @@ Status apply_raid(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule raid_module() {
-  StepModule m;
-  m.name = "raid";
-  m.help =
-      "Creates an md array on exactly the listed disks. If the array is already on them, it is assembled and "
-      "kept; otherwise it is created only if every disk still has the content recorded in the approved plan "
-      "and the disk's policy allows it.";
-  m.parameters = Json::array(
-      {parameter("name", "string", true, "name of the array: /dev/md/NAME"),
-       parameter("level", "string", false, "raid0 | raid1 | raid10 | raid5 | raid6", "raid0"),
-       parameter("chunk_kib", "int", false, "stripe unit in KiB", 512),
-       parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
-  m.check = check_raid;
-  m.apply = apply_raid;
-  return m;
+  return step_module<WantedRaid>({
+      .name = "raid",
+      .help =
+          "Creates an md array on exactly the listed disks. If the array is already on them, it is "
+          "assembled and kept; otherwise it is created only if every disk still has the content recorded in "
+          "the approved plan and the disk's policy allows it.",
+      .check = check_raid,
+      .apply = apply_raid,
+      .complete = complete_raid,
+  });
 }
 
 }  // namespace muster::steps

@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "agent/disk/bearers.h"
 #include "agent/steps/step_modules.h"
 #include "base/split.h"
 
 namespace muster::steps {
-namespace {}  // namespace
 
 Result<std::string> find_partition(const Files& files, const std::string& name, const DiskFacts& disk) {
   TRY(const auto whole, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));

@@ -79,10 +79,8 @@ Status request_reboot(const Files& files, const std::string& who, const std::str
   return files.write("/run/muster/reboot/" + who, why + "\n");
 }
 
-Result<std::string> digest_of(const Json& params, const char* key) {
-  std::string hex = text_of(params, key);
-  if (hex.starts_with("sha256:")) hex = hex.substr(7);
-  hex = lower(hex);
+Result<std::string> digest_of(const std::string& text, const char* key) {
+  const std::string hex = lower(text.starts_with("sha256:") ? text.substr(7) : text);
   if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
     return fail(Code::invalid, fmt::format("'{}' must be 64 hexadecimal digits", key));
   return "sha256:" + hex;

@@ -45,7 +45,8 @@ Status request_reboot(const Files& files, const std::string& who, const std::str
 // partial file never appears there.
 Status fetch(StepContext& context, const std::string& url, const std::string& sha256, const std::string& path,
              unsigned mode = 0644, DurationMs deadline = 30 * kMinute);
-// Reads a digest, "sha256:<hex>" or bare hex, and returns it as "sha256:<hex>"; invalid for anything else.
-Result<std::string> digest_of(const Json& params, const char* key);
+// Returns the digest in the parameter `key`, "sha256:<hex>" or bare hex, as "sha256:<hex>"; invalid for
+// anything else.
+Result<std::string> digest_of(const std::string& text, const char* key);
 
 }  // namespace muster::steps

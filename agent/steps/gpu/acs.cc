@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
 #include "base/json_dump.h"
 #include "base/lower.h"
@@ -14,6 +15,13 @@
 
 namespace muster::steps {
 namespace {
+
+struct WantedAcs {
+  Texts bridges;
+};
+MUSTER_PARAMETERS(WantedAcs, optional(bridges,
+                                      "bridge addresses such as 0000:00:1c.0, which must all exist; default: "
+                                      "derived from the topology"))
 
 constexpr uint32_t kCapability = 0x000d;
 constexpr size_t kControl = 6;  // offset of the control register in the capability
@@ -72,11 +80,10 @@ Result<std::string> full_address(std::string text) {
   return lower(text);
 }
 
-Result<std::vector<AcsSetting>> wanted(const StepContext& context, const Json& params) {
-  const auto bridges = list_of(params, "bridges");
-  if (bridges.empty()) return choose_acs(read_pci_tree(context.files));
+Result<std::vector<AcsSetting>> settings_of(const StepContext& context, const WantedAcs& want) {
+  if (want.bridges.empty()) return choose_acs(read_pci_tree(context.files));
   std::vector<AcsSetting> out;
-  for (const auto& bridge : bridges) {
+  for (const auto& bridge : want.bridges) {
     TRY(const std::string address, full_address(bridge));
     out.push_back({address, kAcsRedirects, 0, "named in the spec"});
   }
@@ -159,10 +166,10 @@ Status registers_diff(const Files& files, const std::vector<AcsSetting>& setting
   return Ok{};
 }
 
-Result<CheckResult> check_acs(StepContext& context, const Json& params) {
+Result<CheckResult> check_acs(StepContext& context, const WantedAcs& want) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no PCI bridges; the step is checked on nodes"};
-  TRY(const auto settings, wanted(context, params));
+  TRY(const auto settings, settings_of(context, want));
   if (settings.empty())
     return CheckResult{Holds::not_applicable,
                        "no GPU shares a PCIe root port with another GPU, a NIC or a drive"};
@@ -183,8 +190,8 @@ Result<CheckResult> check_acs(StepContext& context, const Json& params) {
   return out;
 }
 
-Status apply_acs(StepContext& context, const Json& params) {
-  TRY(const auto settings, wanted(context, params));
+Status apply_acs(StepContext& context, const WantedAcs& want) {
+  TRY(const auto settings, settings_of(context, want));
   TRY_(check_no_passthrough(context.files));
   bool changed = false;
   for (const auto& file : own_files(settings)) {
@@ -202,8 +209,8 @@ Status apply_acs(StepContext& context, const Json& params) {
 }
 
 // Reads every register again, regardless of the files.
-Status verify_acs(StepContext& context, const Json& params) {
-  TRY(const auto settings, wanted(context, params));
+Status verify_acs(StepContext& context, const WantedAcs& want) {
+  TRY(const auto settings, settings_of(context, want));
   Diff diff;
   std::string without;
   TRY_(registers_diff(context.files, settings, diff, without));
@@ -280,22 +287,19 @@ Result<int> reapply_acs(const Files& files) {
 }
 
 StepModule acs_module() {
-  StepModule m;
-  m.name = "acs";
-  m.help =
-      "Turns off PCIe Access Control Services (ACS) on the bridges between GPUs, NICs and NVMe drives that "
-      "share a root port (classic rule), or configures ACS as a ConnectX-8 next to a Grace GPU requires; "
-      "other bridges are not changed. The settings are applied again at boot, after driver binds and error "
-      "recoveries, and every five minutes. This removes the isolation between these devices, so the step "
-      "fails if a device is passed through to a guest. Bridges without the ACS capability are listed in the "
-      "report and are not an error.";
-  m.parameters = Json::array({parameter(
-      "bridges", "list", false,
-      "bridge addresses such as 0000:00:1c.0, which must all exist; default: derived from the topology")});
-  m.check = check_acs;
-  m.apply = apply_acs;
-  m.verify = verify_acs;
-  return m;
+  return step_module<WantedAcs>({
+      .name = "acs",
+      .help =
+          "Turns off PCIe Access Control Services (ACS) on the bridges between GPUs, NICs and NVMe drives "
+          "that share a root port (classic rule), or configures ACS as a ConnectX-8 next to a Grace GPU "
+          "requires; other bridges are not changed. The settings are applied again at boot, after driver "
+          "binds and error recoveries, and every five minutes. This removes the isolation between these "
+          "devices, so the step fails if a device is passed through to a guest. Bridges without the ACS "
+          "capability are listed in the report and are not an error.",
+      .check = check_acs,
+      .apply = apply_acs,
+      .verify = verify_acs,
+  });
 }
 
 }  // namespace muster::steps

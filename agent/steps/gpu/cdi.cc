@@ -1,7 +1,6 @@
 // cdi: /etc/cdi/nvidia.json, which defines for container engines (Docker from 25 on, Podman, containerd,
 // Apptainer with --device) what a container that requests nvidia.com/gpu=0 or =all gets: the driver's device
-// files and libraries. A host that has such a file of its own keeps it, and ours is not written
-// (cdi_others.h).
+// files and libraries. A host that has such a file of its own keeps it, and ours is not written.
 //
 // The file has the content that `nvidia-ctk cdi generate` of NVIDIA's Container Toolkit would write, as far
 // as compute programs need it; no distribution's archive has the toolkit. The toolkit's hooks are left out: a
@@ -11,11 +10,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
-#include "agent/steps/gpu/cdi_others.h"
 #include "agent/steps/system/smbios.h"
 #include "base/json_dump.h"
 
@@ -29,6 +29,128 @@ constexpr const char* kControls[] = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/
 constexpr const char* kPrograms[] = {"/usr/bin/nvidia-smi"};
 constexpr const char* kNeeded[] = {"libcuda.so.1", "libnvidia-ml.so.1"};
 constexpr int64_t kMostGpus = 64;
+
+struct WantedCdi {
+  int64_t gpus = 0;
+};
+MUSTER_PARAMETERS(WantedCdi, required(gpus, "number of GPUs, the first of which is /dev/nvidia0"))
+
+// ---- other files that define the same devices
+//
+// Engines read all of /etc/cdi and then all of /run/cdi, which takes precedence. They ignore a device that
+// two files in one folder define, so containers would find no GPU. Therefore the host's own files, written by
+// NVIDIA's Container Toolkit or by hand, are read before muster writes its file. Of YAML and JSON, only keys
+// with a plain value are supported: such files have no others.
+
+struct CdiOthers {
+  std::string served_by;  // the file from which engines read all these devices; "" if none
+  std::string problem;    // why engines find no device, or a wrong one, and what to do; "" if all is well
+  bool ours_in_the_way = false;  // engines would find no device if muster's file existed as well
+};
+
+// Returns the values of a key anywhere in the text: plain_values_of("- name: \"0\"", "name") is {"0"}.
+std::vector<std::string> plain_values_of(const std::string& text, const std::string& key) {
+  std::vector<std::string> out;
+  const auto of_a_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+  };
+  for (const auto& line : lines_of(text)) {
+    if (const size_t first = line.find_first_not_of(" \t"); first == std::string::npos || line[first] == '#')
+      continue;
+    for (size_t at = 0; (at = line.find(key, at)) != std::string::npos;) {
+      const bool begins = at == 0 || !of_a_word(line[at - 1]);
+      at += key.size();
+      const size_t colon = line.find_first_not_of("\"' \t", at);
+      if (!begins || colon == std::string::npos || line[colon] != ':') continue;
+      const size_t from = line.find_first_not_of("\"' \t", colon + 1);
+      const size_t to = from == std::string::npos ? from : line.find_first_of("\"', \t}]", from);
+      if (from != std::string::npos && to != from) out.push_back(line.substr(from, to - from));
+    }
+  }
+  return out;
+}
+
+struct Other {
+  std::string path, text;
+};
+
+// Returns the names of devices; names of other things have different keys (hookName).
+std::set<std::string> names_in(const std::string& text) {
+  const auto names = plain_values_of(text, "name");
+  return {names.begin(), names.end()};
+}
+
+bool has_one_of(const std::string& text, const std::set<std::string>& devices) {
+  const auto names = names_in(text);
+  return names.empty() ||  // a format that is not supported: assume yes
+         std::any_of(devices.begin(), devices.end(),
+                     [&](const auto& name) { return names.count(name) != 0; });
+}
+
+std::vector<Other> others_in(const Files& files, const std::string& folder,
+                             const std::set<std::string>& devices) {
+  std::vector<Other> out;
+  for (const auto& name : files.list(folder)) {
+    const std::string path = folder + "/" + name;
+    if (path == kFile || !(name.ends_with(".yaml") || name.ends_with(".json"))) continue;
+    const std::string text = files.read(path).value_or("");
+    const auto kinds = plain_values_of(text, "kind");
+    if (std::find(kinds.begin(), kinds.end(), kKind) != kinds.end() && has_one_of(text, devices))
+      out.push_back({path, text});
+  }
+  return out;
+}
+
+// Describes what is wrong with `other`: a device that it does not define, or a path that does not exist on
+// this node; "" if it is complete. `alone`: there is no second file that may define the missing devices.
+std::string lacking(const Files& files, const Other& other, const std::set<std::string>& devices,
+                    bool alone) {
+  const auto names = names_in(other.text);
+  for (const auto& device : devices)
+    if (alone && names.count(device) == 0) return fmt::format("does not define the device '{}'", device);
+  const auto sources = plain_values_of(other.text, "hostPath");
+  for (const auto& path : sources)
+    if (!files.exists(path)) return fmt::format("names {}, which does not exist on this node", path);
+  // For a device with a `hostPath`, `path` is the path in the container; for a hook, it is a program on this
+  // node.
+  for (const auto& path : plain_values_of(other.text, "path")) {
+    const bool has_source = std::any_of(sources.begin(), sources.end(),
+                                        [&](const std::string& source) { return source.ends_with(path); });
+    if (!has_source && path.starts_with('/') && !files.exists(path))
+      return fmt::format("names {}, which does not exist on this node", path);
+  }
+  return "";
+}
+
+CdiOthers others(const Files& files, int64_t gpus) {
+  CdiOthers out;
+  std::set<std::string> devices = {"all"};
+  for (int64_t i = 0; i < std::min(gpus, kMostGpus); ++i) devices.insert(std::to_string(i));
+  const auto beside = others_in(files, "/etc/cdi", devices), above = others_in(files, "/run/cdi", devices);
+  const auto& winners = above.empty() ? beside : above;
+  if (winners.empty()) return out;
+  const Other& first = winners.front();
+  const bool alone = above.empty() || !beside.empty();
+  // Two files in one folder that define the same device cancel each other, even if the other folder also
+  // defines it: engines ignore devices in conflict.
+  const auto& doubled = beside.size() > 1 ? beside : above;
+  if (doubled.size() > 1) {
+    out.problem = fmt::format(
+        "{} and {} both define {} devices, so container engines use neither definition: remove one file",
+        doubled[0].path, doubled[1].path, kKind);
+  } else if (const std::string lacks = lacking(files, first, devices, alone); !lacks.empty()) {
+    out.problem = fmt::format(
+        "{} {}, but container engines read devices from this file: regenerate it (`nvidia-ctk cdi generate "
+        "--output={}`) or remove it (`rm {}`)",
+        first.path, lacks, first.path, first.path);
+  } else {
+    out.served_by = first.path;
+  }
+  out.ours_in_the_way = !beside.empty();
+  return out;
+}
+
+// ---- muster's file
 
 bool is_the_drivers(const std::string& library) {
   for (const char* begin :
@@ -66,8 +188,7 @@ Json mount(const std::string& path) {
   return {{"hostPath", path}, {"containerPath", path}, {"options", {"ro", "nosuid", "nodev", "bind"}}};
 }
 
-Result<OwnFile> file_of(StepContext& context, const Json& params) {
-  const int64_t gpus = int_of(params, "gpus", 0);
+Result<OwnFile> file_of(StepContext& context, int64_t gpus) {
   if (gpus < 1 || gpus > kMostGpus)
     return fail(Code::invalid, fmt::format("cdi: 'gpus' must be between 1 and {}", kMostGpus));
   const Files& files = context.files;
@@ -95,18 +216,11 @@ Result<OwnFile> file_of(StepContext& context, const Json& params) {
   return OwnFile{kFile, dump_json(spec, 2) + "\n", 0644};
 }
 
-CdiOthers others(const Files& files, const Json& params) {
-  std::set<std::string> devices = {"all"};
-  for (int64_t i = 0; i < std::min(int_of(params, "gpus", 0), kMostGpus); ++i)
-    devices.insert(std::to_string(i));
-  return other_cdi_files(files, kFile, kKind, devices);
-}
-
-Result<CheckResult> check_cdi(StepContext& context, const Json& params) {
+Result<CheckResult> check_cdi(StepContext& context, const WantedCdi& want) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no device files; the step is checked on nodes"};
-  TRY(const OwnFile file, file_of(context, params));
-  const CdiOthers found = others(context.files, params);
+  TRY(const OwnFile file, file_of(context, want.gpus));
+  const CdiOthers found = others(context.files, want.gpus);
   Diff diff;
   if (!found.problem.empty()) diff.add(found.problem);
   if (!found.ours_in_the_way)
@@ -123,9 +237,9 @@ Result<CheckResult> check_cdi(StepContext& context, const Json& params) {
   return out;
 }
 
-Status apply_cdi(StepContext& context, const Json& params) {
-  TRY(const OwnFile file, file_of(context, params));
-  const CdiOthers found = others(context.files, params);
+Status apply_cdi(StepContext& context, const WantedCdi& want) {
+  TRY(const OwnFile file, file_of(context, want.gpus));
+  const CdiOthers found = others(context.files, want.gpus);
   if (!found.problem.empty()) return fail(Code::denied, found.problem);
   return found.ours_in_the_way ? context.files.remove(kFile) : put(context.files, file);
 }
@@ -138,11 +252,11 @@ Status there(const Files& files, const Json& edits, const char* list, const char
   return Ok{};
 }
 
-Status verify_cdi(StepContext& context, const Json& params) {
-  TRY(const auto seen, check_cdi(context, params));
+Status verify_cdi(StepContext& context, const WantedCdi& want) {
+  TRY(const auto seen, check_cdi(context, want));
   if (seen.holds == Holds::not_applicable) return Ok{};
   if (seen.holds == Holds::no) return fail(Code::failed, seen.diff);
-  if (others(context.files, params).ours_in_the_way) return Ok{};  // the host's own file was checked
+  if (others(context.files, want.gpus).ours_in_the_way) return Ok{};  // the host's own file was checked
   TRY(const std::string text, context.files.read(kFile));
   TRY(const Json spec, parse_json(text));
   const Json edits = spec.value("containerEdits", Json::object());
@@ -156,19 +270,18 @@ Status verify_cdi(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule cdi_module() {
-  StepModule m;
-  m.name = "cdi";
-  m.help =
-      "Writes /etc/cdi/nvidia.json for container engines: each GPU as nvidia.com/gpu=N, all of them as "
-      "nvidia.com/gpu=all, with the driver's device files, its libraries known to ldconfig, and nvidia-smi. "
-      "Every path in the file is then verified to exist. A host's own file for these devices in /etc/cdi or "
-      "/run/cdi is kept: if it is complete, muster's file is not written; otherwise the step fails.";
-  m.parameters =
-      Json::array({parameter("gpus", "int", true, "number of GPUs, the first of which is /dev/nvidia0")});
-  m.check = check_cdi;
-  m.apply = apply_cdi;
-  m.verify = verify_cdi;
-  return m;
+  return step_module<WantedCdi>({
+      .name = "cdi",
+      .help =
+          "Writes /etc/cdi/nvidia.json for container engines: each GPU as nvidia.com/gpu=N, all of them as "
+          "nvidia.com/gpu=all, with the driver's device files, its libraries known to ldconfig, and "
+          "nvidia-smi. Every path in the file is then verified to exist. A host's own file for these "
+          "devices in /etc/cdi or /run/cdi is kept: if it is complete, muster's file is not written; "
+          "otherwise the step fails.",
+      .check = check_cdi,
+      .apply = apply_cdi,
+      .verify = verify_cdi,
+  });
 }
 
 }  // namespace muster::steps

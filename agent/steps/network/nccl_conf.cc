@@ -11,7 +11,7 @@
 #include <map>
 
 #include "agent/steps/files/own_file.h"
-#include "host/rails.h"
+#include "agent/steps/network/port_choice.h"
 
 namespace muster::steps {
 namespace {
@@ -50,15 +50,11 @@ struct Found {
 
 Result<Found> find(const StepContext& context) {
   const Files& files = context.files;
-  TRY(const auto record, read_networks_record(files));
-  const auto rails = record.rails();
-  if (rails.empty())
-    return fail(Code::not_found,
-                fmt::format("{} lists no rails: run the playbook `networks` first", kNetworksRecord));
+  TRY(const auto record, record_with_rails(files));
   Found out;
   std::string without, interfaces;
   std::map<int, int> gids;
-  for (const auto& port : rails) {
+  for (const auto& port : record.rails()) {
     interfaces += (interfaces.empty() ? "" : ",") + port.interface;
     const RdmaName rdma = rdma_of_interface(files, port.interface);
     const std::string who =

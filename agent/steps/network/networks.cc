@@ -15,6 +15,7 @@
 #include <map>
 #include <thread>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/network/port_choice.h"
 #include "base/json.h"
@@ -30,12 +31,41 @@ constexpr const char* kSysctls = "/etc/sysctl.d/60-muster-networks.conf";
 constexpr const char* kDebt = "networks";
 constexpr int kFirstTable = 1100;  // table and rule priority of rail 0; the kernel's own begin at 253
 
+struct WantedRail {
+  int rail = 0;
+  WantedPort port;
+};
+MUSTER_RECORD(WantedRail, rail, flat(port))
+
+struct WantedNetworks {
+  std::string mac;
+  std::vector<WantedRail> rails;
+  std::vector<WantedPort> storage;
+  int64_t gpus = 0, deadline_seconds = 60;
+  std::vector<WantedPort> ports;  // of the rails, then the storage port
+};
+MUSTER_PARAMETERS(
+    WantedNetworks, required(mac, "MAC address of the provisioning port, which is not changed"),
+    optional(rails, "[{rail, address, network, port?, gateway?, mtu?, kind?}]"),
+    optional(storage, "at most one entry of the same form, without `rail`"),
+    optional(
+        gpus,
+        "declared number of GPUs; if the node has a different number, the step fails instead of selecting "
+        "ports by GPU"),
+    optional(deadline_seconds, "how long to wait for a port that is not ready yet"))
+
+Status complete_networks(const StepContext&, WantedNetworks& want) {
+  for (const auto& [rail, port] : want.rails) want.ports.emplace_back(port).rail = rail;
+  want.ports.insert(want.ports.end(), want.storage.begin(), want.storage.end());
+  return Ok{};
+}
+
 int table_of(const WantedPort& want) { return kFirstTable + want.rail; }
 
 std::string network_text(const GivenPort& given, bool shares_function) {
   const WantedPort& w = given.want;
   std::string out = fmt::format("# Written by muster: {}.\n[Match]\n", w.title());
-  if (w.ethernet)
+  if (w.is_ethernet())
     out += fmt::format("MACAddress={}\nType=ether\n", given.port.mac);
   else  // InfiniBand: the hardware address changes at every boot
     out += fmt::format("Path=pci-{}\nType=infiniband\n", given.port.pci) +
@@ -212,26 +242,25 @@ std::string who_of(const StepContext& context, const GivenPort& given) {
 
 // ---- the module
 
-Result<std::vector<GivenPort>> given_ports(StepContext& context, const Json& params,
+Result<std::vector<GivenPort>> given_ports(StepContext& context, const WantedNetworks& want,
                                            std::vector<NetPort>& open) {
-  TRY(const auto wanted, wanted_ports(params));
   TRY(const auto before, read_networks_record(context.files));
-  const auto gpus = static_cast<int>(int_of(params, "gpus", 0));
-  return give_ports({context.files, context.node, text_of(params, "mac"), before, gpus}, wanted, open);
+  return give_ports({context.files, context.node, want.mac, before, static_cast<int>(want.gpus)}, want.ports,
+                    open);
 }
 
-Result<CheckResult> check_networks(StepContext& context, const Json& params) {
+Result<CheckResult> check_networks(StepContext& context, const WantedNetworks& want) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no ports; the step is checked on nodes"};
   std::vector<NetPort> open;
-  const auto ports = given_ports(context, params, open);
+  const auto ports = given_ports(context, want, open);
   if (!ports.ok()) {
     if (ports.error().code == Code::not_found || ports.error().code == Code::conflict)
       return differs(ports.error().message);
     return ports.error();
   }
   Diff diff;
-  for (const auto& file : own_files(context.files, text_of(params, "mac"), *ports))
+  for (const auto& file : own_files(context.files, want.mac, *ports))
     add_difference(context.files, file, diff);
   if (has_pending_reload(context.files, kDebt)) diff.add("an earlier change has not been loaded yet");
   if (ports->empty()) return diff.result();
@@ -253,7 +282,7 @@ bool wait_a_little(const StepContext& context, Clock::time_point until) {
 
 // An interface that is down does not show whether it has a link. So the candidates are brought up to find
 // out; unused ones are taken down again.
-Result<std::vector<GivenPort>> find_by_link(StepContext& context, const Json& params,
+Result<std::vector<GivenPort>> find_by_link(StepContext& context, const WantedNetworks& want,
                                             const std::vector<NetPort>& candidates) {
   TRY(const auto live, live_of(context));
   std::vector<std::string> raised;
@@ -263,12 +292,12 @@ Result<std::vector<GivenPort>> find_by_link(StepContext& context, const Json& pa
     TRY_(run_tool(context, {"ip", "link", "set", "dev", port.name, "up"}));
     raised.push_back(port.name);
   }
-  const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  const auto until = Clock::now() + std::chrono::seconds(want.deadline_seconds);
   std::vector<NetPort> open;
-  auto ports = given_ports(context, params, open);
+  auto ports = given_ports(context, want, open);
   while (!ports.ok() && ports.error().code == Code::conflict && !raised.empty() &&
          wait_a_little(context, until))
-    ports = given_ports(context, params, open);
+    ports = given_ports(context, want, open);
   for (const auto& name : raised) {
     const bool used = ports.ok() && std::any_of(ports->begin(), ports->end(),
                                                 [&](const GivenPort& g) { return g.port.name == name; });
@@ -294,16 +323,16 @@ Status load(StepContext& context, const std::vector<GivenPort>& ports, bool chan
   return Ok{};
 }
 
-Status apply_networks(StepContext& context, const Json& params) {
+Status apply_networks(StepContext& context, const WantedNetworks& want) {
   std::vector<NetPort> open;
-  auto ports = given_ports(context, params, open);
+  auto ports = given_ports(context, want, open);
   // A port may be missing because its driver was only just loaded.
-  const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  const auto until = Clock::now() + std::chrono::seconds(want.deadline_seconds);
   while (!ports.ok() && ports.error().code == Code::not_found && wait_a_little(context, until))
-    ports = given_ports(context, params, open);
-  if (!ports.ok() && !open.empty()) ports = find_by_link(context, params, open);
+    ports = given_ports(context, want, open);
+  if (!ports.ok() && !open.empty()) ports = find_by_link(context, want, open);
   if (!ports.ok()) return ports.error();
-  const auto files = own_files(context.files, text_of(params, "mac"), *ports);
+  const auto files = own_files(context.files, want.mac, *ports);
   if (std::any_of(files.begin(), files.end(),
                   [&](const OwnFile& f) { return differs_from(context.files, f); }))
     TRY_(mark_pending(context.files, kDebt));
@@ -313,10 +342,10 @@ Status apply_networks(StepContext& context, const Json& params) {
 }
 
 // Waits for the ports: `networkctl` returns before networkd is done, and link training takes time.
-Status verify_networks(StepContext& context, const Json& params) {
-  const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+Status verify_networks(StepContext& context, const WantedNetworks& want) {
+  const auto until = Clock::now() + std::chrono::seconds(want.deadline_seconds);
   for (;;) {
-    TRY(const auto seen, check_networks(context, params));
+    TRY(const auto seen, check_networks(context, want));
     if (seen.holds != Holds::no) return Ok{};
     if (is_cancelled(context)) return fail(Code::cancelled, seen.diff);
     if (!wait_a_little(context, until)) return fail(Code::failed, seen.diff);
@@ -326,26 +355,19 @@ Status verify_networks(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule networks_module() {
-  StepModule m;
-  m.name = "networks";
-  m.help =
-      "Configures the ports of the rails and of the storage network through systemd-networkd: address, MTU, "
-      "and for each rail a routing table and a rule. The result is checked against the kernel's state. The "
-      "step fails if a port is missing or has no link. A port that the spec does not name is selected "
-      "automatically (the rail of a GPU is the port nearest to it on PCI Express), and the choice is kept.";
-  m.parameters = Json::array(
-      {parameter("mac", "string", true, "MAC address of the provisioning port, which is not changed"),
-       parameter("rails", "list", false, "[{rail, address, network, port?, gateway?, mtu?, kind?}]"),
-       parameter("storage", "list", false, "at most one entry of the same form, without `rail`"),
-       parameter("gpus", "int", false,
-                 "declared number of GPUs; if the node has a different number, the step fails instead of "
-                 "selecting ports by GPU",
-                 0),
-       parameter("deadline_seconds", "int", false, "how long to wait for a port that is not ready yet", 60)});
-  m.check = check_networks;
-  m.apply = apply_networks;
-  m.verify = verify_networks;
-  return m;
+  return step_module<WantedNetworks>({
+      .name = "networks",
+      .help =
+          "Configures the ports of the rails and of the storage network through systemd-networkd: address, "
+          "MTU, and for each rail a routing table and a rule. The result is checked against the kernel's "
+          "state. The step fails if a port is missing or has no link. A port that the spec does not name is "
+          "selected automatically (the rail of a GPU is the port nearest to it on PCI Express), and the "
+          "choice is kept.",
+      .check = check_networks,
+      .apply = apply_networks,
+      .verify = verify_networks,
+      .complete = complete_networks,
+  });
 }
 
 }  // namespace muster::steps

@@ -67,7 +67,7 @@ class PortAssigner {
       if (meant.size() > 1)
         return fail(Code::conflict, fmt::format("{}{} has {} ports: name one by interface or MAC address",
                                                 who, want.port, meant.size()));
-      if (meant[0]->ethernet != want.ethernet)
+      if (meant[0]->ethernet != want.is_ethernet())
         return fail(Code::conflict, fmt::format("{}{} is an {} port", who, meant[0]->said(),
                                                 meant[0]->ethernet ? "Ethernet" : "InfiniBand"));
       if (!used_.insert(meant[0]->name).second)
@@ -92,7 +92,7 @@ class PortAssigner {
     if (known) return give_as_before(places);
     std::vector<NetPort> fit;
     for (const auto& port : ports_)
-      if (!used_.count(port.name) && port.ethernet == wanted_[places[0]].ethernet) fit.push_back(port);
+      if (!used_.count(port.name) && port.ethernet == wanted_[places[0]].is_ethernet()) fit.push_back(port);
     RailQuestion question{as_rail_ports(fit), {}, places.size()};
     if (rails) {
       question.gpus = paths_of_gpus(requested_.files);
@@ -127,7 +127,7 @@ class PortAssigner {
       const NetPort* found = nullptr;
       for (const auto& port : ports_) {
         const bool same = was.pci.empty() ? port.name == was.interface : port.pci == was.pci;
-        if (same && !used_.count(port.name) && port.ethernet == wanted_[place].ethernet &&
+        if (same && !used_.count(port.name) && port.ethernet == wanted_[place].is_ethernet() &&
             (!found || port.name == was.interface))
           found = &port;
       }
@@ -187,30 +187,6 @@ std::vector<NetPort> physical_ports(const Files& files) {
   return out;
 }
 
-Result<std::vector<WantedPort>> wanted_ports(const Json& params) {
-  std::vector<WantedPort> out;
-  for (const char* key : {"rails", "storage"}) {
-    const auto list = params.find(key);
-    if (list == params.end() || !list->is_array()) continue;
-    for (const auto& entry : *list) {
-      WantedPort want;
-      JsonReader reader(entry, key);
-      std::string kind;
-      if (std::string(key) == "rails") reader.get("rail", want.rail);
-      reader.get("address", want.address);
-      reader.get("network", want.network);
-      reader.get_or("gateway", want.gateway, std::string());
-      reader.get_or("port", want.port, std::string());
-      reader.get_or("mtu", want.mtu, int64_t{0});
-      reader.get_or("kind", kind, std::string("ethernet"));
-      TRY_(reader.finish());
-      want.ethernet = kind != "infiniband";
-      out.push_back(std::move(want));
-    }
-  }
-  return out;
-}
-
 Result<std::vector<GivenPort>> give_ports(const PortsRequested& requested,
                                           const std::vector<WantedPort>& wanted, std::vector<NetPort>& open) {
   PortAssigner assigner(requested, wanted);
@@ -219,6 +195,13 @@ Result<std::vector<GivenPort>> give_ports(const PortsRequested& requested,
   TRY_(assigner.give_found(true, open));
   TRY_(assigner.give_found(false, open));
   return assigner.result();
+}
+
+Result<NetworksRecord> record_with_rails(const Files& files) {
+  TRY(auto record, read_networks_record(files));
+  if (!record.rails().empty()) return record;
+  return fail(Code::not_found,
+              fmt::format("{} lists no rails: run the playbook `networks` first", kNetworksRecord));
 }
 
 }  // namespace muster::steps

@@ -12,8 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/core/step.h"
+#include "base/record.h"
 #include "host/rails.h"
+#include "sys/os.h"
 
 namespace muster::steps {
 
@@ -32,16 +33,15 @@ std::vector<NetPort> physical_ports(const Files& files);
 
 struct WantedPort {
   int rail = -1;  // -1: the storage port
-  std::string address, network, gateway, port;
-  bool ethernet = true;
+  std::string address, network, gateway, port, kind = "ethernet";
   int64_t mtu = 0;  // 0: any
+  bool is_ethernet() const { return kind != "infiniband"; }
   std::string title() const { return PortRecord{rail, {}, {}, {}}.title(); }
   int prefix() const;
   // Used in file names: "rail3", "storage"
   std::string key() const { return rail < 0 ? "storage" : "rail" + std::to_string(rail); }
 };
-// Parses the parameters `rails` and `storage`; invalid if an entry lacks a required key.
-Result<std::vector<WantedPort>> wanted_ports(const Json& params);
+MUSTER_RECORD(WantedPort, address, network, opt(gateway), opt(port), opt(mtu), opt(kind))
 
 struct GivenPort {
   WantedPort want;
@@ -58,5 +58,8 @@ struct PortsRequested {
 // Code::conflict: there are more candidates than needed, and their links do not decide; `open` lists them.
 Result<std::vector<GivenPort>> give_ports(const PortsRequested& requested,
                                           const std::vector<WantedPort>& wanted, std::vector<NetPort>& open);
+
+// Reads the record of the step `networks`. not_found: it lists no rails.
+Result<NetworksRecord> record_with_rails(const Files& files);
 
 }  // namespace muster::steps

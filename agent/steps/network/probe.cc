@@ -4,11 +4,34 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/tcp.h"
 
 namespace muster::steps {
 namespace {
+
+struct WantedProbe {
+  std::string host;
+  int64_t port = 0;
+  std::string expect = "open";
+  DurationMs attempt_ms = 3000;
+  int64_t deadline_seconds = 10;
+};
+MUSTER_PARAMETERS(WantedProbe, required(host, "numeric address"), required(port, "TCP port"),
+                  optional(expect, "open | refused | filtered | closed"),
+                  optional(attempt_ms, "timeout of one attempt in ms"),
+                  optional(deadline_seconds, "how long to retry"))
+
+Status complete_probe(const StepContext&, WantedProbe& want) {
+  if (want.expect != "open" && want.expect != "closed" && want.expect != "refused" &&
+      want.expect != "filtered")
+    return fail(Code::invalid,
+                "probe: 'expect' must be open, closed, refused or filtered, not '" + want.expect + "'");
+  if (want.port < 1 || want.port > 65535)
+    return fail(Code::invalid, "probe: 'port' must be between 1 and 65535");
+  return Ok{};
+}
 
 bool fits(TcpState state, const std::string& expected) {
   if (expected == "closed") return state == TcpState::refused || state == TcpState::filtered;
@@ -17,23 +40,15 @@ bool fits(TcpState state, const std::string& expected) {
 
 // Retries until the deadline while the state differs from the expected one: the other node may not be ready
 // yet.
-Result<CheckResult> check_probe(StepContext& context, const Json& params) {
-  const std::string host = text_of(params, "host"), expected = text_of(params, "expect", "open");
-  if (expected != "open" && expected != "closed" && expected != "refused" && expected != "filtered")
-    return fail(Code::invalid,
-                "probe: 'expect' must be open, closed, refused or filtered, not '" + expected + "'");
-  const int64_t port = int_of(params, "port", 0);
-  if (port < 1 || port > 65535) return fail(Code::invalid, "probe: 'port' must be between 1 and 65535");
-  const DurationMs attempt = int_of(params, "attempt_ms", 3000);
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 10));
+Result<CheckResult> check_probe(StepContext& context, const WantedProbe& want) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(want.deadline_seconds);
   for (;;) {
-    TRY(const TcpAnswer answer, tcp_probe(host, static_cast<uint16_t>(port), attempt));
-    if (fits(answer.state, expected)) return holds();
+    TRY(const TcpAnswer answer, tcp_probe(want.host, static_cast<uint16_t>(want.port), want.attempt_ms));
+    if (fits(answer.state, want.expect)) return holds();
     if (is_cancelled(context)) return fail(Code::cancelled, "cancelled");
     if (std::chrono::steady_clock::now() >= until)
-      return differs(fmt::format("{} port {} is {} from this node, not {}", host, port,
-                                 to_string(answer.state), expected));
+      return differs(fmt::format("{} port {} is {} from this node, not {}", want.host, want.port,
+                                 to_string(answer.state), want.expect));
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
 }
@@ -41,18 +56,14 @@ Result<CheckResult> check_probe(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule probe_module() {
-  StepModule m;
-  m.name = "probe";
-  m.help =
-      "Tests from this node whether a TCP port of another machine is open, refused, filtered, or closed "
-      "(refused or filtered). Changes nothing.";
-  m.parameters = Json::array(
-      {parameter("host", "string", true, "numeric address"), parameter("port", "int", true, "TCP port"),
-       parameter("expect", "string", false, "open | refused | filtered | closed", "open"),
-       parameter("attempt_ms", "int", false, "timeout of one attempt in ms", 3000),
-       parameter("deadline_seconds", "int", false, "how long to retry", 10)});
-  m.check = check_probe;
-  return m;
+  return step_module<WantedProbe>({
+      .name = "probe",
+      .help =
+          "Tests from this node whether a TCP port of another machine is open, refused, filtered, or closed "
+          "(refused or filtered). Changes nothing.",
+      .check = check_probe,
+      .complete = complete_probe,
+  });
 }
 
 }  // namespace muster::steps

@@ -10,8 +10,9 @@
 #include <cstdlib>
 #include <map>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/files/own_file.h"
-#include "host/rails.h"
+#include "agent/steps/network/port_choice.h"
 
 namespace muster::steps {
 namespace {
@@ -22,47 +23,54 @@ constexpr int kPriorities = 8;
 using Words = std::vector<std::string>;
 using Values = std::map<std::string, std::string>;  // "3" -> "on"
 
-struct Wanted {
+struct Qos {
   Values pfc, dscp;               // empty: not declared
   Values classes, shares, kinds;  // ETS: priority -> class, class -> percent, class -> algorithm
 };
 
+struct WantedRailQos {
+  std::vector<Json> pfc;
+  std::map<std::string, Json> dscp, ets;
+  Qos qos;  // what these declare
+};
+MUSTER_PARAMETERS(
+    WantedRailQos, optional(pfc, "priorities whose traffic is paused instead of dropped, e.g. [3]"),
+    optional(dscp, "DSCP -> priority"),
+    optional(ets, "priority -> percent of the bandwidth; priorities that are not listed share the rest"))
+
 // Adds ETS settings, from priority -> percent: each listed priority gets the traffic class of the same
 // number; all others share class 0 and the remaining bandwidth.
-void add_ets(const Json& ets, Wanted& out) {
+void add_ets(const std::map<std::string, Json>& ets, Qos& out) {
   int rest = 100;
   for (int i = 0; i < kPriorities; ++i) {
     const std::string priority = std::to_string(i);
     const auto share = ets.find(priority);
-    const bool own = share != ets.end() && share->is_number_integer();
+    const bool own = share != ets.end() && share->second.is_number_integer();
     out.classes[priority] = own ? priority : "0";
-    out.shares[priority] = own ? std::to_string(share->get<int>()) : "0";
+    out.shares[priority] = own ? std::to_string(share->second.get<int>()) : "0";
     out.kinds[priority] = own || i == 0 ? "ets" : "strict";
-    if (own) rest -= share->get<int>();
+    if (own) rest -= share->second.get<int>();
   }
   out.shares["0"] = std::to_string(rest);
 }
 
-Result<Wanted> wanted_rail_qos(const Json& params) {
-  Wanted out;
-  const auto pfc = params.find("pfc");
-  if (pfc != params.end() && pfc->is_array() && !pfc->empty()) {
-    for (int i = 0; i < kPriorities; ++i) out.pfc[std::to_string(i)] = "off";
-    for (const auto& priority : *pfc) {
-      if (!priority.is_number_integer() || priority.get<int>() < 0 || priority.get<int>() >= kPriorities)
-        return fail(Code::invalid, "rail_qos: a priority must be between 0 and 7");
-      out.pfc[std::to_string(priority.get<int>())] = "on";
-    }
+Status complete_rail_qos(const StepContext&, WantedRailQos& want) {
+  Qos& out = want.qos;
+  for (int i = 0; i < kPriorities && !want.pfc.empty(); ++i) out.pfc[std::to_string(i)] = "off";
+  for (const auto& priority : want.pfc) {
+    if (!priority.is_number_integer() || priority.get<int>() < 0 || priority.get<int>() >= kPriorities)
+      return fail(Code::invalid, "rail_qos: a priority must be between 0 and 7");
+    out.pfc[std::to_string(priority.get<int>())] = "on";
   }
-  for (const auto& [dscp, priority] : object_of(params, "dscp").items()) {
+  for (const auto& [dscp, priority] : want.dscp) {
     if (!priority.is_number_integer())
       return fail(Code::invalid, "rail_qos: the values of 'dscp' must be priorities");
     out.dscp[dscp] = std::to_string(priority.get<int>());
   }
-  if (const Json& ets = object_of(params, "ets"); !ets.empty()) add_ets(ets, out);
+  if (!want.ets.empty()) add_ets(want.ets, out);
   if (out.pfc.empty() && out.dscp.empty() && out.classes.empty())
     return fail(Code::invalid, "rail_qos: at least one of 'pfc', 'dscp' and 'ets' is required");
-  return out;
+  return Ok{};
 }
 
 // Parses what dcb prints for a table, on one or more lines: "prio-pfc 0:off 1:on" -> {0: off, 1: on}.
@@ -114,11 +122,9 @@ Result<std::string> show(StepContext& context, const PortRecord& port, const Wor
   return fail(Code::failed, fmt::format("{}: dcb: {}", who_of(context, port), out.err.substr(0, 200)));
 }
 
-struct Now {
-  Values pfc, dscp, classes, shares, kinds;
-};
-Result<Now> now_of(StepContext& context, const PortRecord& port, const Wanted& want) {
-  Now out;
+// Reads the port's settings of the declared kinds.
+Result<Qos> now_of(StepContext& context, const PortRecord& port, const Qos& want) {
+  Qos out;
   if (!want.pfc.empty()) {
     TRY(const std::string text, show(context, port, {"pfc", "show", "dev", port.interface, "prio-pfc"}));
     out.pfc = table(text, "prio-pfc");
@@ -138,7 +144,7 @@ Result<Now> now_of(StepContext& context, const PortRecord& port, const Wanted& w
 }
 
 // Returns the commands that set the declared values on a port that has no settings yet.
-std::vector<Words> commands(const std::string& interface, const Wanted& want) {
+std::vector<Words> commands(const std::string& interface, const Qos& want) {
   std::vector<Words> out;
   if (!want.pfc.empty())
     out.push_back(compact({"dcb", "pfc", "set", "dev", interface, "prio-pfc"}, want.pfc, "off"));
@@ -154,7 +160,7 @@ std::vector<Words> commands(const std::string& interface, const Wanted& want) {
   return out;
 }
 
-void port_diff(const StepContext& context, const PortRecord& port, const Wanted& want, const Now& now,
+void port_diff(const StepContext& context, const PortRecord& port, const Qos& want, const Qos& now,
                Diff& diff) {
   const auto compare = [&](const char* what, const Values& have, const Values& should) {
     if (should.empty() || have == should) return;
@@ -170,16 +176,7 @@ void port_diff(const StepContext& context, const PortRecord& port, const Wanted&
 
 // ---- all of them
 
-Result<std::vector<PortRecord>> rails_of(const Files& files) {
-  TRY(const auto record, read_networks_record(files));
-  auto rails = record.rails();
-  if (rails.empty())
-    return fail(Code::not_found,
-                fmt::format("{} lists no rails: run the playbook `networks` first", kNetworksRecord));
-  return rails;
-}
-
-OwnFile unit_file(const std::vector<PortRecord>& rails, const Wanted& want) {
+OwnFile unit_file(const std::vector<PortRecord>& rails, const Qos& want) {
   std::string text =
       "# Written by muster.\n[Unit]\nDescription=Quality of service of the rails\n"
       "Before=slurmd.service docker.service\n";
@@ -195,23 +192,23 @@ OwnFile unit_file(const std::vector<PortRecord>& rails, const Wanted& want) {
 
 Json unit_params() { return {{"names", {kUnit}}, {"enabled", true}, {"running", false}}; }
 
-Result<CheckResult> check_rail_qos(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted_rail_qos(params));
+Result<CheckResult> check_rail_qos(StepContext& context, const WantedRailQos& want) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no ports; the step is checked on nodes"};
-  TRY(const auto rails, rails_of(context.files));
+  TRY(const auto record, record_with_rails(context.files));
+  const auto rails = record.rails();
   Diff diff;
   for (const auto& port : rails) {
-    TRY(const Now now, now_of(context, port, want));
-    port_diff(context, port, want, now, diff);
+    TRY(const Qos now, now_of(context, port, want.qos));
+    port_diff(context, port, want.qos, now, diff);
   }
-  add_difference(context.files, unit_file(rails, want), diff);
+  add_difference(context.files, unit_file(rails, want.qos), diff);
   if (!diff.empty()) return diff.result();
   return context.module("service")->check(context, unit_params());
 }
 
-Status set_port(StepContext& context, const PortRecord& port, const Wanted& want) {
-  TRY(const Now now, now_of(context, port, want));
+Status set_port(StepContext& context, const PortRecord& port, const Qos& want) {
+  TRY(const Qos now, now_of(context, port, want));
   Diff diff;
   port_diff(context, port, want, now, diff);
   if (diff.empty()) return Ok{};
@@ -223,13 +220,13 @@ Status set_port(StepContext& context, const PortRecord& port, const Wanted& want
   return Ok{};
 }
 
-Status apply_rail_qos(StepContext& context, const Json& params) {
-  TRY(const Wanted want, wanted_rail_qos(params));
-  TRY(const auto rails, rails_of(context.files));
+Status apply_rail_qos(StepContext& context, const WantedRailQos& want) {
+  TRY(const auto record, record_with_rails(context.files));
+  const auto rails = record.rails();
   // All rails are checked before one is changed, because lossless settings on only some of them are useless.
-  for (const auto& port : rails) TRY_(now_of(context, port, want));
-  for (const auto& port : rails) TRY_(set_port(context, port, want));
-  const OwnFile unit = unit_file(rails, want);
+  for (const auto& port : rails) TRY_(now_of(context, port, want.qos));
+  for (const auto& port : rails) TRY_(set_port(context, port, want.qos));
+  const OwnFile unit = unit_file(rails, want.qos);
   const bool changed = differs_from(context.files, unit);
   TRY_(put(context.files, unit));
   if (changed) TRY_(reload_units(context));
@@ -239,19 +236,15 @@ Status apply_rail_qos(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule rail_qos_module() {
-  StepModule m;
-  m.name = "rail_qos";
-  m.help =
-      "Sets PFC, DSCP and ETS on the rails with iproute2's dcb, now and at every boot, and reads them back "
-      "from the driver. Fails if a port's driver does not support DCB.";
-  m.parameters = Json::array(
-      {parameter("pfc", "list", false, "priorities whose traffic is paused instead of dropped, e.g. [3]"),
-       parameter("dscp", "object", false, "DSCP -> priority"),
-       parameter("ets", "object", false,
-                 "priority -> percent of the bandwidth; priorities that are not listed share the rest")});
-  m.check = check_rail_qos;
-  m.apply = apply_rail_qos;
-  return m;
+  return step_module<WantedRailQos>({
+      .name = "rail_qos",
+      .help =
+          "Sets PFC, DSCP and ETS on the rails with iproute2's dcb, now and at every boot, and reads them "
+          "back from the driver. Fails if a port's driver does not support DCB.",
+      .check = check_rail_qos,
+      .apply = apply_rail_qos,
+      .complete = complete_rail_qos,
+  });
 }
 
 }  // namespace muster::steps

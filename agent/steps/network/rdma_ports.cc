@@ -15,8 +15,9 @@
 #include <optional>
 #include <thread>
 
+#include "agent/core/parameters.h"
+#include "agent/steps/network/port_choice.h"
 #include "agent/steps/step_modules.h"
-#include "host/rails.h"
 
 namespace muster::steps {
 namespace {
@@ -24,6 +25,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 const std::string kClass = "/sys/class/infiniband/";
+
+struct WantedRdmaPorts {
+  Texts ports;
+  bool rails = false;
+  int64_t deadline_seconds = 60;
+  std::optional<int64_t> watch_seconds;
+  int64_t symbol_errors_per_hour = 120;
+};
+MUSTER_PARAMETERS(
+    WantedRdmaPorts,
+    optional(ports, "ports that must be active, such as mlx5_0 or mlx4_0/2; default: ports with a link"),
+    optional(rails, "test all ports of the declared rails (see the step `networks`)"),
+    optional(deadline_seconds, "how long to wait for a port that is not active yet"),
+    optional(watch_seconds, "how long to watch the error counters; default: not at all"),
+    optional(symbol_errors_per_hour, "number of symbol errors that a good link may have"))
 
 struct Port {
   std::string name, folder;  // "mlx5_0"; "mlx4_0/2" if the device has several ports
@@ -114,8 +130,8 @@ double most_by_chance(double per_hour, double seconds) {
   return mean + 5 * std::sqrt(mean) + 1;
 }
 
-Result<CheckResult> watch(StepContext& context, const Json& params, const std::vector<std::string>& declared,
-                          int64_t seconds) {
+Result<CheckResult> watch(StepContext& context, const std::vector<std::string>& declared, int64_t seconds,
+                          int64_t errors_per_hour) {
   const auto ports = wanted_rdma_ports(ports_of(context.files), declared);
   std::map<std::string, Counts> before;
   bool counted = false;
@@ -132,8 +148,7 @@ Result<CheckResult> watch(StepContext& context, const Json& params, const std::v
     std::this_thread::sleep_for(std::min<Clock::duration>(until - Clock::now(), std::chrono::seconds(1)));
   }
   const double took = std::chrono::duration<double>(Clock::now() - begun).count();
-  const double most =
-      most_by_chance(static_cast<double>(int_of(params, "symbol_errors_per_hour", 120)), took);
+  const double most = most_by_chance(static_cast<double>(errors_per_hour), took);
   Diff diff;
   if (const auto gone = lacking(ports_of(context.files), declared); !gone.empty()) diff.add(gone);
   for (const auto& port : ports) {
@@ -150,13 +165,9 @@ Result<CheckResult> watch(StepContext& context, const Json& params, const std::v
 
 // Returns the RDMA ports of the declared rails, from the record of the step `networks`.
 Result<std::vector<std::string>> ports_of_rails(const StepContext& context) {
-  TRY(const auto record, read_networks_record(context.files));
-  const auto rails = record.rails();
-  if (rails.empty())
-    return fail(Code::not_found,
-                fmt::format("{} lists no rails: run the playbook `networks` first", kNetworksRecord));
+  TRY(const auto record, record_with_rails(context.files));
   std::vector<std::string> out;
-  for (const auto& port : rails) {
+  for (const auto& port : record.rails()) {
     const RdmaName rdma = rdma_of_interface(context.files, port.interface);
     if (!rdma.found())
       return fail(Code::failed, fmt::format("{} on {}: {} ({}) has no RDMA device", port.title(),
@@ -166,12 +177,12 @@ Result<std::vector<std::string>> ports_of_rails(const StepContext& context) {
   return out;
 }
 
-Result<CheckResult> check_rdma_ports(StepContext& context, const Json& params) {
-  auto declared = list_of(params, "ports");
-  if (bool_of(params, "rails", false)) {
+Result<CheckResult> check_rdma_ports(StepContext& context, const WantedRdmaPorts& want) {
+  std::vector<std::string> declared = want.ports;
+  if (want.rails) {
     TRY(declared, ports_of_rails(context));
   }
-  const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  const auto until = Clock::now() + std::chrono::seconds(want.deadline_seconds);
   for (;;) {
     const std::string problem = lacking(ports_of(context.files), declared);
     if (problem.empty()) break;
@@ -179,30 +190,20 @@ Result<CheckResult> check_rdma_ports(StepContext& context, const Json& params) {
     if (Clock::now() >= until) return differs(problem);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
-  const int64_t seconds = int_of(params, "watch_seconds", -1);
-  return seconds < 0 ? holds() : watch(context, params, declared, seconds);
+  const int64_t seconds = want.watch_seconds.value_or(-1);
+  return seconds < 0 ? holds() : watch(context, declared, seconds, want.symbol_errors_per_hour);
 }
 
 }  // namespace
 
 StepModule rdma_ports_module() {
-  StepModule m;
-  m.name = "rdma_ports";
-  m.help =
-      "Tests that the declared RDMA ports (default: those with a link) are active and, with `watch_seconds`, "
-      "that no link goes down in that time and symbol errors stay within the limit. Earlier counts are "
-      "ignored. A node without an active port never passes.";
-  m.parameters = Json::array(
-      {parameter("ports", "list", false,
-                 "ports that must be active, such as mlx5_0 or mlx4_0/2; default: ports with a link"),
-       parameter("rails", "bool", false, "test all ports of the declared rails (see the step `networks`)",
-                 false),
-       parameter("deadline_seconds", "int", false, "how long to wait for a port that is not active yet", 60),
-       parameter("watch_seconds", "int", false, "how long to watch the error counters; default: not at all"),
-       parameter("symbol_errors_per_hour", "int", false, "number of symbol errors that a good link may have",
-                 120)});
-  m.check = check_rdma_ports;
-  return m;
+  return step_module<WantedRdmaPorts>({
+      .name = "rdma_ports",
+      .help = "Tests that the declared RDMA ports (default: those with a link) are active and, with "
+              "`watch_seconds`, that no link goes down in that time and symbol errors stay within the limit. "
+              "Earlier counts are ignored. A node without an active port never passes.",
+      .check = check_rdma_ports,
+  });
 }
 
 }  // namespace muster::steps

@@ -5,10 +5,21 @@
 // long to send its banner, so the timeout is one minute.
 #include <algorithm>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {
+
+struct WantedSshProbe {
+  std::string host;
+  int64_t port = 22;
+  Texts refused, offered;
+};
+MUSTER_PARAMETERS(WantedSshProbe, required(host, "numeric address"), optional(port, "TCP port"),
+                  optional(refused,
+                           "methods that must not be offered, such as password and keyboard-interactive"),
+                  optional(offered, "methods that must be offered, such as publickey"))
 
 // Returns the authentication methods in ssh's message "USER@HOST: Permission denied (publickey,password)."
 Result<std::vector<std::string>> offered(StepContext& context, const std::string& host, int64_t port) {
@@ -44,36 +55,31 @@ Result<std::vector<std::string>> offered(StepContext& context, const std::string
   return split(out.err.substr(begin + 19, end - begin - 19), ',');
 }
 
-Result<CheckResult> check_ssh_probe(StepContext& context, const Json& params) {
-  TRY(const auto methods, offered(context, text_of(params, "host"), int_of(params, "port", 22)));
+Result<CheckResult> check_ssh_probe(StepContext& context, const WantedSshProbe& want) {
+  TRY(const auto methods, offered(context, want.host, want.port));
   const auto has = [&](const std::string& method) {
     return std::find(methods.begin(), methods.end(), method) != methods.end();
   };
   Diff diff;
   if (has("none")) diff.add("accepts logins without authentication");
-  for (const auto& method : list_of(params, "refused"))
+  for (const auto& method : want.refused)
     if (has(method)) diff.add("offers " + method);
-  for (const auto& method : list_of(params, "offered"))
+  for (const auto& method : want.offered)
     if (!has(method)) diff.add("does not offer " + method);
   if (diff.empty()) return holds();
-  return differs("the SSH server at " + text_of(params, "host") + " " + diff.result().diff + " (it offers " +
+  return differs("the SSH server at " + want.host + " " + diff.result().diff + " (it offers " +
                  join(methods, ", ") + ")");
 }
 
 }  // namespace
 
 StepModule ssh_probe_module() {
-  StepModule m;
-  m.name = "ssh_probe";
-  m.help =
-      "Tests from this node which login methods the SSH server of another machine offers. Changes nothing.";
-  m.parameters = Json::array(
-      {parameter("host", "string", true, "numeric address"), parameter("port", "int", false, "TCP port", 22),
-       parameter("refused", "list", false,
-                 "methods that must not be offered, such as password and keyboard-interactive"),
-       parameter("offered", "list", false, "methods that must be offered, such as publickey")});
-  m.check = check_ssh_probe;
-  return m;
+  return step_module<WantedSshProbe>({
+      .name = "ssh_probe",
+      .help = "Tests from this node which login methods the SSH server of another machine offers. Changes "
+              "nothing.",
+      .check = check_ssh_probe,
+  });
 }
 
 }  // namespace muster::steps

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/network/firewall_rules.h"
 #include "agent/steps/step_modules.h"
@@ -87,20 +88,32 @@ std::string chain_line(const Rule& rule) {
   return line + " -j ACCEPT";
 }
 
-// Reads the parameter `allow`. A rule with an empty `from` is left out, because it stands for a network that
-// the spec does not declare; so is a duplicate of an earlier rule.
-Result<std::vector<Rule>> rules_of(const Json& params) {
-  std::vector<Rule> out;
-  const auto list = params.find("allow");
-  if (list == params.end()) return out;
-  for (const auto& element : *list) {
+struct WantedUfw {
+  std::vector<Json> allow;
+  std::string controller, logging = "off";
+  int64_t rollback_seconds = 120;
+  std::vector<Rule> rules;  // those of `allow`
+};
+MUSTER_PARAMETERS(
+    WantedUfw,
+    required(
+        allow,
+        "[{from: CIDR, to: address of the node, port | ports: \"A:B\", proto, comment}]; without a port: "
+        "all traffic from that network; without `to`: any address of the node"),
+    optional(controller, "URL that must be reachable after the change"), optional(logging, "ufw log level"),
+    optional(rollback_seconds, "time after which an unconfirmed change is rolled back"))
+
+// A rule with an empty `from` is left out, because it stands for a network that the spec does not declare; so
+// is a duplicate of an earlier rule.
+Status complete_ufw(const StepContext&, WantedUfw& want) {
+  for (const auto& element : want.allow) {
     if (element.is_object() && element.contains("from") && element["from"] == "") continue;
     TRY(auto rule, rule_of(element));
-    const bool known =
-        std::any_of(out.begin(), out.end(), [&](const Rule& r) { return chain_line(r) == chain_line(rule); });
-    if (!known) out.push_back(std::move(rule));
+    const bool known = std::any_of(want.rules.begin(), want.rules.end(),
+                                   [&](const Rule& r) { return chain_line(r) == chain_line(rule); });
+    if (!known) want.rules.push_back(std::move(rule));
   }
-  return out;
+  return Ok{};
 }
 
 // Returns the tuple comment that ufw stores for a rule, with `comment` in hexadecimal.
@@ -148,13 +161,12 @@ struct File {
   unsigned mode;
 };
 
-Result<std::vector<File>> wanted_files(const StepContext& context, const Json& params) {
-  TRY(const auto rules, rules_of(params));
+Result<std::vector<File>> wanted_files(const StepContext& context, const WantedUfw& want) {
   TRY(const std::string conf, context.files.read(kConf));
   TRY(const std::string defaults, context.files.read(kDefaults));
   std::vector<File> out;
   for (const Family family : kFamilies) {
-    out.push_back({rules_file(family, "user"), rules_text(family, rules), 0640});
+    out.push_back({rules_file(family, "user"), rules_text(family, want.rules), 0640});
     for (const char* name : {"before", "after"})
       if (const auto have = context.files.read(rules_file(family, name)); have.ok())
         out.push_back({rules_file(family, name), without_undeclared(*have, family), 0640});
@@ -165,9 +177,7 @@ Result<std::vector<File>> wanted_files(const StepContext& context, const Json& p
                                           {"DEFAULT_OUTPUT_POLICY", "\"ACCEPT\""},
                                           {"DEFAULT_FORWARD_POLICY", "\"DROP\""}}),
                  0644});
-  out.push_back({kConf,
-                 with_settings(conf, {{"ENABLED", "yes"}, {"LOGLEVEL", text_of(params, "logging", "off")}}),
-                 0644});
+  out.push_back({kConf, with_settings(conf, {{"ENABLED", "yes"}, {"LOGLEVEL", want.logging}}), 0644});
   return out;
 }
 
@@ -233,17 +243,16 @@ Status live_diff(StepContext& context, const std::vector<Rule>& rules, Diff& dif
   return Ok{};
 }
 
-Result<CheckResult> check_ufw(StepContext& context, const Json& params) {
+Result<CheckResult> check_ufw(StepContext& context, const WantedUfw& want) {
   if (!context.files.exists(kConf)) return differs("ufw is not installed");
-  TRY(const auto rules, rules_of(params));
-  TRY(const auto files, wanted_files(context, params));
+  TRY(const auto files, wanted_files(context, want));
   Diff diff;
   for (const auto& file : files) {
     const auto have = context.files.read(file.path);
     if (!have.ok() || *have != file.text) diff.add(file.path + " differs");
   }
   if (is_armed(context.files, "ufw")) diff.add("an earlier change was not confirmed");
-  TRY_(live_diff(context, rules, diff));
+  TRY_(live_diff(context, want.rules, diff));
   return diff.result();
 }
 
@@ -289,26 +298,23 @@ Status load(StepContext& context, const std::vector<Rule>& rules, bool active) {
   return left.empty() ? Status(Ok{}) : put_right(context, rules);
 }
 
-Status change(StepContext& context, const Json& params, bool active) {
-  TRY(const auto rules, rules_of(params));
-  TRY(const auto files, wanted_files(context, params));
+Status change(StepContext& context, const WantedUfw& want, bool active) {
+  TRY(const auto files, wanted_files(context, want));
   for (const auto& file : files) {
     const auto have = context.files.read(file.path);
     if (!have.ok() || *have != file.text) TRY_(context.files.write(file.path, file.text, file.mode));
   }
-  TRY_(load(context, rules, active));
+  TRY_(load(context, want.rules, active));
   Diff diff;
-  TRY_(live_diff(context, rules, diff));
+  TRY_(live_diff(context, want.rules, diff));
   if (!diff.empty()) return fail(Code::failed, diff.result().diff);
-  if (const std::string controller = text_of(params, "controller"); !controller.empty())
-    return reach(controller, 20 * kSecond);
-  return Ok{};
+  return want.controller.empty() ? Status(Ok{}) : reach(want.controller, 20 * kSecond);
 }
 
 // Returns how to roll a change back: to the kernel's previous rules, including those of other programs. If an
 // earlier attempt was never confirmed, the rules that it saved are used.
-Result<TwoPhase> way_back(StepContext& context, const Json& params) {
-  TwoPhase out{"ufw", {kDefaults, kConf}, {}, int_of(params, "rollback_seconds", 120)};
+Result<TwoPhase> way_back(StepContext& context, int64_t rollback_seconds) {
+  TwoPhase out{"ufw", {kDefaults, kConf}, {}, rollback_seconds};
   const bool kept = is_armed(context.files, "ufw");
   for (const Family family : kFamilies) {
     for (const char* name : {"user", "before", "after"}) out.files.push_back(rules_file(family, name));
@@ -325,14 +331,12 @@ Result<TwoPhase> way_back(StepContext& context, const Json& params) {
   return out;
 }
 
-Status apply_ufw(StepContext& context, const Json& params) {
+Status apply_ufw(StepContext& context, const WantedUfw& want) {
   if (!context.files.exists(kConf)) return fail(Code::not_found, "ufw is not installed");
-  TRY(const auto rules, rules_of(params));
-  (void)rules;
   TRY(const auto live, loaded(context, Family::v4));
   const bool active = live && is_loaded(*live, Family::v4);
-  TRY(const TwoPhase phases, way_back(context, params));
-  TRY_(in_two_phases(context, phases, [&] { return change(context, params, active); }));
+  TRY(const TwoPhase phases, way_back(context, want.rollback_seconds));
+  TRY_(in_two_phases(context, phases, [&] { return change(context, want, active); }));
   for (const Family family : kFamilies) TRY_(context.files.remove(saved_path(family)));
   return Ok{};
 }
@@ -340,23 +344,16 @@ Status apply_ufw(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule ufw_module() {
-  StepModule m;
-  m.name = "ufw";
-  m.help =
-      "Sets the firewall's complete rule set, for IPv4 and IPv6: only incoming traffic listed in `allow` is "
-      "accepted, even if another program's rule would accept more. A timer rolls the change back unless the "
-      "controller is still reachable afterwards.";
-  m.parameters = Json::array(
-      {parameter("allow", "list", true,
-                 "[{from: CIDR, to: address of the node, port | ports: \"A:B\", proto, comment}]; without a "
-                 "port: all traffic from that network; without `to`: any address of the node"),
-       parameter("controller", "string", false, "URL that must be reachable after the change"),
-       parameter("logging", "string", false, "ufw log level", "off"),
-       parameter("rollback_seconds", "int", false, "time after which an unconfirmed change is rolled back",
-                 120)});
-  m.check = check_ufw;
-  m.apply = apply_ufw;
-  return m;
+  return step_module<WantedUfw>({
+      .name = "ufw",
+      .help =
+          "Sets the firewall's complete rule set, for IPv4 and IPv6: only incoming traffic listed in "
+          "`allow` is accepted, even if another program's rule would accept more. A timer rolls the change "
+          "back unless the controller is still reachable afterwards.",
+      .check = check_ufw,
+      .apply = apply_ufw,
+      .complete = complete_ufw,
+  });
 }
 
 }  // namespace muster::steps

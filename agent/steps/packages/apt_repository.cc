@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/packages/apt_sources.h"
@@ -16,16 +17,42 @@ namespace {
 
 constexpr const char* kArmour = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 
+struct AptPin {
+  std::string packages, pin;
+  Json priority;
+};
+MUSTER_RECORD(AptPin, lenient, opt(packages), opt(pin), opt(priority))
+
 struct WantedAptRepository {
   std::string name, key, key_url, key_sha256, signed_by;
-  std::vector<std::string> uris, suites, components, architectures;
+  Texts uris, suites, components, architectures;
   bool check_valid_until = true;
+  std::vector<AptPin> pins;
   OwnFile preferences;
   std::string source_path() const { return "/etc/apt/sources.list.d/muster-" + name + ".sources"; }
   std::string key_path(bool armoured) const {
     return "/etc/apt/keyrings/muster-" + name + (armoured ? ".asc" : ".gpg");
   }
 };
+
+MUSTER_PARAMETERS(
+    WantedAptRepository, required(name, "used in file names: muster-NAME.sources"),
+    optional(uris, "base URLs; default: the mirror of this system's own packages"),
+    optional(suites,
+             "suites, or one path that ends in '/' for a flat repository; default: this system's own"),
+    optional(components, "components; none for a flat repository"),
+    optional(architectures, "architectures; default: those that apt uses on the node"),
+    optional(key, "the key itself, ASCII-armoured"),
+    optional(key_url, "URL of the key; requires `key_sha256`"),
+    optional(key_sha256, "digest of the file at `key_url`"),
+    optional(signed_by, "path of a keyring that is already on the node"),
+    optional(
+        check_valid_until,
+        "false: also accept signed lists past their expiry date, from mirrors that are no longer updated"),
+    optional(
+        pins,
+        "apt preferences: {packages, pin, priority}, e.g. {packages: \"*\", pin: \"release a=unstable\", "
+        "priority: 90}"))
 
 bool one_word(const std::string& text) {
   return !text.empty() && text.find_first_of(" \t\n") == std::string::npos;
@@ -43,10 +70,7 @@ Status check_words(const WantedAptRepository& want) {
   return Ok{};
 }
 
-Status read_key(const Json& params, WantedAptRepository& want) {
-  want.key = text_of(params, "key");
-  want.key_url = text_of(params, "key_url");
-  want.signed_by = text_of(params, "signed_by");
+Status complete_key(WantedAptRepository& want) {
   const int ways = !want.key.empty() + !want.key_url.empty() + !want.signed_by.empty();
   if (ways != 1)
     return fail(Code::invalid, "apt_repository: exactly one of 'key', 'key_url' and 'signed_by' is required");
@@ -56,46 +80,36 @@ Status read_key(const Json& params, WantedAptRepository& want) {
   if (!want.signed_by.empty() && (want.signed_by[0] != '/' || !one_word(want.signed_by)))
     return fail(Code::invalid, "apt_repository: 'signed_by' must be an absolute path");
   if (want.key_url.empty()) return Ok{};
-  TRY(want.key_sha256, digest_of(params, "key_sha256"));
+  TRY(want.key_sha256, digest_of(want.key_sha256, "key_sha256"));
   return Ok{};
 }
 
 // Returns the apt preferences: which packages may come from this source, and with which priority.
-Result<OwnFile> preferences(const Json& params, const std::string& name) {
-  OwnFile out{"/etc/apt/preferences.d/60-muster-" + name + ".pref", "", 0644};
-  if (!params.contains("pins")) return out;
-  for (const auto& pin : params.at("pins")) {
-    const std::string packages = pin.is_object() ? text_of(pin, "packages") : "",
-                      where = pin.is_object() ? text_of(pin, "pin") : "";
-    if (packages.empty() || where.empty() || !pin.contains("priority") ||
-        !pin.at("priority").is_number_integer() || (packages + where).find('\n') != std::string::npos)
+Result<OwnFile> preferences(const WantedAptRepository& want) {
+  OwnFile out{"/etc/apt/preferences.d/60-muster-" + want.name + ".pref", "", 0644};
+  for (const auto& [packages, pin, priority] : want.pins) {
+    if (packages.empty() || pin.empty() || !priority.is_number_integer() ||
+        (packages + pin).find('\n') != std::string::npos)
       return fail(Code::invalid,
                   "apt_repository: a pin must be {packages: text, pin: text, priority: number}");
-    out.text += fmt::format("Package: {}\nPin: {}\nPin-Priority: {}\n\n", packages, where,
-                            pin.at("priority").get<int64_t>());
+    out.text +=
+        fmt::format("Package: {}\nPin: {}\nPin-Priority: {}\n\n", packages, pin, priority.get<int64_t>());
   }
   if (!out.text.empty()) out.text = "Explanation: Written by muster.\n" + out.text;
   return out;
 }
 
-Result<WantedAptRepository> wanted_apt_repository(const Files& files, const Json& params) {
-  WantedAptRepository out;
-  out.name = text_of(params, "name");
-  TRY_(check_name(out.name, "apt_repository"));
-  out.uris = list_of(params, "uris");
-  out.suites = list_of(params, "suites");
-  out.components = list_of(params, "components");
-  out.architectures = list_of(params, "architectures");
-  out.check_valid_until = bool_of(params, "check_valid_until", true);
-  if (out.uris.empty() || out.suites.empty()) {
-    TRY(const DistributionSource own, distribution_source(files));
-    if (out.uris.empty()) out.uris = own.uris;
-    if (out.suites.empty()) out.suites = {own.suite};
+Status complete_apt_repository(const StepContext& context, WantedAptRepository& want) {
+  TRY_(check_name(want.name, "apt_repository"));
+  if (want.uris.empty() || want.suites.empty()) {
+    TRY(const DistributionSource own, distribution_source(context.files));
+    if (want.uris.empty()) want.uris.assign(own.uris.begin(), own.uris.end());
+    if (want.suites.empty()) want.suites = {own.suite};
   }
-  TRY_(check_words(out));
-  TRY_(read_key(params, out));
-  TRY(out.preferences, preferences(params, out.name));
-  return out;
+  TRY_(check_words(want));
+  TRY_(complete_key(want));
+  TRY(want.preferences, preferences(want));
+  return Ok{};
 }
 
 // Returns the path of the correct key; "" if it is missing.
@@ -121,8 +135,7 @@ std::string source_text(const WantedAptRepository& want, const std::string& key)
   return out + "Signed-By: " + key + "\n";
 }
 
-Result<CheckResult> check_apt_repository(StepContext& context, const Json& params) {
-  TRY(const WantedAptRepository want, wanted_apt_repository(context.files, params));
+Result<CheckResult> check_apt_repository(StepContext& context, const WantedAptRepository& want) {
   Diff diff;
   std::string key = present_key(context.files, want);
   if (key.empty()) {
@@ -155,8 +168,7 @@ Result<std::string> install_key(StepContext& context, const WantedAptRepository&
   return want.key_path(armoured);
 }
 
-Status apply_apt_repository(StepContext& context, const Json& params) {
-  TRY(const WantedAptRepository want, wanted_apt_repository(context.files, params));
+Status apply_apt_repository(StepContext& context, const WantedAptRepository& want) {
   TRY(const std::string own_key, install_key(context, want));
   TRY(const std::string key, common_key(context.files, want.uris, want.suites, own_key, want.source_path()));
   TRY_(put(context.files, want.preferences));
@@ -174,33 +186,16 @@ Status apply_apt_repository(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule apt_repository_module() {
-  StepModule m;
-  m.name = "apt_repository";
-  m.help =
-      "Adds a package source as a deb822 file and pins the key that may sign it. The key is given in full, "
-      "by URL and digest, or by the path of a key that the distribution installed. The source is written "
-      "only after apt has fetched and verified its lists.";
-  m.parameters = Json::array(
-      {parameter("name", "string", true, "used in file names: muster-NAME.sources"),
-       parameter("uris", "list", false, "base URLs; default: the mirror of this system's own packages"),
-       parameter("suites", "list", false,
-                 "suites, or one path that ends in '/' for a flat repository; default: this system's own"),
-       parameter("components", "list", false, "components; none for a flat repository"),
-       parameter("architectures", "list", false, "architectures; default: those that apt uses on the node"),
-       parameter("key", "string", false, "the key itself, ASCII-armoured"),
-       parameter("key_url", "string", false, "URL of the key; requires `key_sha256`"),
-       parameter("key_sha256", "string", false, "digest of the file at `key_url`"),
-       parameter("signed_by", "string", false, "path of a keyring that is already on the node"),
-       parameter("check_valid_until", "bool", false,
-                 "false: also accept signed lists past their expiry date, from mirrors that are no longer "
-                 "updated",
-                 true),
-       parameter("pins", "list", false,
-                 "apt preferences: {packages, pin, priority}, e.g. {packages: \"*\", pin: \"release "
-                 "a=unstable\", priority: 90}")});
-  m.check = check_apt_repository;
-  m.apply = apply_apt_repository;
-  return m;
+  return step_module<WantedAptRepository>({
+      .name = "apt_repository",
+      .help =
+          "Adds a package source as a deb822 file and pins the key that may sign it. The key is given in "
+          "full, by URL and digest, or by the path of a key that the distribution installed. The source is "
+          "written only after apt has fetched and verified its lists.",
+      .check = check_apt_repository,
+      .apply = apply_apt_repository,
+      .complete = complete_apt_repository,
+  });
 }
 
 }  // namespace muster::steps

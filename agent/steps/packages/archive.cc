@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "base/digest.h"
@@ -17,29 +18,31 @@ namespace {
 constexpr const char* kStamp = "/.muster-archive";
 
 struct WantedArchive {
-  std::string source, into, sha256;
+  std::string source, sha256, into;
   int64_t strip = 0;
 };
+MUSTER_PARAMETERS(WantedArchive, required(source, "path of the archive on the node (see `download`)"),
+                  required(sha256, "digest of the archive, 64 hexadecimal digits"),
+                  required(into, "absolute path of the destination folder"),
+                  optional(strip, "number of leading path components to drop"))
 
-Result<WantedArchive> wanted_archive(const Json& params) {
-  WantedArchive out{text_of(params, "source"), text_of(params, "into"), "", int_of(params, "strip", 0)};
-  for (const auto* path : {&out.source, &out.into})
+Status complete_archive(const StepContext&, WantedArchive& want) {
+  for (const auto* path : {&want.source, &want.into})
     if (path->size() < 2 || (*path)[0] != '/' || path->back() == '/')
       return fail(Code::invalid, "archive: 'source' and 'into' must be absolute paths");
-  if (out.into.find('/', 1) == std::string::npos)
+  if (want.into.find('/', 1) == std::string::npos)
     return fail(Code::invalid,
                 "archive: 'into' must not be a top-level folder: the whole folder is replaced");
-  if (out.strip < 0) return fail(Code::invalid, "archive: 'strip' must not be negative");
-  TRY(out.sha256, digest_of(params, "sha256"));
-  return out;
+  if (want.strip < 0) return fail(Code::invalid, "archive: 'strip' must not be negative");
+  TRY(want.sha256, digest_of(want.sha256, "sha256"));
+  return Ok{};
 }
 
 std::string stamp_text(const WantedArchive& want) {
   return fmt::format("{} strip {}\n", want.sha256, want.strip);
 }
 
-Result<CheckResult> check_archive(StepContext& context, const Json& params) {
-  TRY(const WantedArchive want, wanted_archive(params));
+Result<CheckResult> check_archive(StepContext& context, const WantedArchive& want) {
   const FileState state = look(context.files, want.into);
   if (!state.exists) return differs(want.into + " does not exist");
   if (!state.directory) return differs(want.into + " is not a folder");
@@ -64,8 +67,7 @@ Status unpack(StepContext& context, const WantedArchive& want, const std::string
   return context.files.write(place + kStamp, stamp_text(want));
 }
 
-Status apply_archive(StepContext& context, const Json& params) {
-  TRY(const WantedArchive want, wanted_archive(params));
+Status apply_archive(StepContext& context, const WantedArchive& want) {
   const FileState state = look(context.files, want.into);
   if (state.exists && context.files.read(want.into + kStamp).value_or("") == stamp_text(want)) return Ok{};
   const bool ours = context.files.exists(want.into + kStamp);
@@ -89,19 +91,14 @@ Status apply_archive(StepContext& context, const Json& params) {
 }  // namespace
 
 StepModule archive_module() {
-  StepModule m;
-  m.name = "archive";
-  m.help =
-      "Unpacks a tar archive (any compression that tar supports) into its own folder. A different version "
-      "replaces the whole folder; a folder with other files is not replaced.";
-  m.parameters =
-      Json::array({parameter("source", "string", true, "path of the archive on the node (see `download`)"),
-                   parameter("sha256", "string", true, "digest of the archive, 64 hexadecimal digits"),
-                   parameter("into", "string", true, "absolute path of the destination folder"),
-                   parameter("strip", "int", false, "number of leading path components to drop", 0)});
-  m.check = check_archive;
-  m.apply = apply_archive;
-  return m;
+  return step_module<WantedArchive>({
+      .name = "archive",
+      .help = "Unpacks a tar archive (any compression that tar supports) into its own folder. A different "
+              "version replaces the whole folder; a folder with other files is not replaced.",
+      .check = check_archive,
+      .apply = apply_archive,
+      .complete = complete_archive,
+  });
 }
 
 }  // namespace muster::steps

@@ -1,6 +1,7 @@
 // download: downloads a file from a URL and accepts it only with the correct digest.
 #include <fmt/format.h>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "base/digest.h"
@@ -9,62 +10,60 @@ namespace muster::steps {
 namespace {
 
 struct WantedDownload {
-  std::string url, path, sha256;
-  unsigned mode = 0644;
+  std::string url, path, sha256, mode = "0644";
+  int64_t deadline_seconds = 1800;
+  unsigned mode_bits = 0;
 };
+MUSTER_PARAMETERS(WantedDownload, required(url, "https, http or file URL"),
+                  required(path, "absolute path of the destination"),
+                  required(sha256, "digest of the file, 64 hexadecimal digits"),
+                  optional(mode, "octal mode of the file"),
+                  optional(deadline_seconds, "timeout for the download"))
 
-Result<WantedDownload> wanted_download(const Json& params) {
-  WantedDownload out{text_of(params, "url"), text_of(params, "path"), "", 0644};
-  if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "download: 'path' must be absolute");
-  const auto has_scheme = [&](const char* scheme) { return out.url.starts_with(scheme); };
+Status complete_download(const StepContext&, WantedDownload& want) {
+  if (want.path.empty() || want.path[0] != '/')
+    return fail(Code::invalid, "download: 'path' must be absolute");
+  const auto has_scheme = [&](const char* scheme) { return want.url.starts_with(scheme); };
   if (!has_scheme("https://") && !has_scheme("http://") && !has_scheme("file:/"))
-    return fail(Code::invalid, "download: '" + out.url + "' is not an https, http or file URL");
-  TRY(out.sha256, digest_of(params, "sha256"));
-  TRY(out.mode, parse_mode(text_of(params, "mode", "0644")));
-  return out;
+    return fail(Code::invalid, "download: '" + want.url + "' is not an https, http or file URL");
+  TRY(want.sha256, digest_of(want.sha256, "sha256"));
+  TRY(want.mode_bits, parse_mode(want.mode));
+  return Ok{};
 }
 
-Result<CheckResult> check_download(StepContext& context, const Json& params) {
-  TRY(const WantedDownload want, wanted_download(params));
+Result<CheckResult> check_download(StepContext& context, const WantedDownload& want) {
   const FileState state = look(context.files, want.path);
   if (!state.exists) return differs(want.path + " does not exist");
   if (!state.regular) return differs(want.path + " is not a regular file");
   TRY(const std::string have, sha256_file(context.files.real(want.path)));
   Diff diff;
   if (have != want.sha256) diff.add(fmt::format("{}: {} -> {}", want.path, have, want.sha256));
-  if (const auto text = permission_diff(state, want.mode, -1, -1); !text.empty())
+  if (const auto text = permission_diff(state, want.mode_bits, -1, -1); !text.empty())
     diff.add(want.path + ": " + text);
   return diff.result();
 }
 
-Status apply_download(StepContext& context, const Json& params) {
-  TRY(const WantedDownload want, wanted_download(params));
+Status apply_download(StepContext& context, const WantedDownload& want) {
   const FileState state = look(context.files, want.path);
   if (state.exists && !state.regular) return fail(Code::conflict, want.path + " is not a regular file");
   if (state.regular && sha256_file(context.files.real(want.path)).value_or("") == want.sha256)
-    return set_permissions(context.files, want.path, want.mode, -1, -1);
-  return fetch(context, want.url, want.sha256, want.path, want.mode,
-               int_of(params, "deadline_seconds", 1800) * kSecond);
+    return set_permissions(context.files, want.path, want.mode_bits, -1, -1);
+  return fetch(context, want.url, want.sha256, want.path, want.mode_bits, want.deadline_seconds * kSecond);
 }
 
 }  // namespace
 
 StepModule download_module() {
-  StepModule m;
-  m.name = "download";
-  m.help =
-      "Downloads one file with a known SHA-256. apt's downloader (with apt's proxies and trust) fetches it "
-      "to a temporary file, which is moved to `path` once the digest is verified; a wrong or partial file "
-      "never appears at `path`.";
-  m.parameters =
-      Json::array({parameter("url", "string", true, "https, http or file URL"),
-                   parameter("path", "string", true, "absolute path of the destination"),
-                   parameter("sha256", "string", true, "digest of the file, 64 hexadecimal digits"),
-                   parameter("mode", "string", false, "octal mode of the file", "0644"),
-                   parameter("deadline_seconds", "int", false, "timeout for the download", 1800)});
-  m.check = check_download;
-  m.apply = apply_download;
-  return m;
+  return step_module<WantedDownload>({
+      .name = "download",
+      .help =
+          "Downloads one file with a known SHA-256. apt's downloader (with apt's proxies and trust) fetches "
+          "it to a temporary file, which is moved to `path` once the digest is verified; a wrong or partial "
+          "file never appears at `path`.",
+      .check = check_download,
+      .apply = apply_download,
+      .complete = complete_download,
+  });
 }
 
 }  // namespace muster::steps

@@ -2,13 +2,17 @@
 // apply runs apt-get.
 #include <fnmatch.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <sstream>
 
+#include "agent/core/parameters.h"
 #include "agent/steps/packages/apt_sources.h"
 #include "agent/steps/packages/dpkg_status.h"
-#include "agent/steps/packages/version_lock.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
@@ -17,31 +21,104 @@ namespace {
 constexpr DurationMs kInstall =
     90 * kMinute;  // a driver with its toolkit is 7 GB and compiles a kernel module
 
-struct WantedPackage {
-  std::string name, version;
+// Packages that must all have the same version, such as a driver's user space and its kernel module. It
+// selects them by pattern, so it also covers dependencies.
+struct VersionLock {
+  std::vector<std::string> packages;  // shell patterns: "libnvidia-*", "libcuda1"
+  std::string version;                // shell pattern of the Debian version: "550.163.01-*"
+};
+MUSTER_RECORD(VersionLock, packages, version)
+using Locks = std::vector<VersionLock>;
+
+struct NamedPackage {
+  std::string name, version;  // version: "" if any will do
 };
 
-std::vector<WantedPackage> wanted_package(const Json& params) {
-  std::vector<WantedPackage> out;
-  for (const auto& word : list_of(params, "names")) {
+struct WantedPackage {
+  Texts names;
+  std::map<std::string, Json> also;  // codename -> a list, or one name
+  bool install = true;
+  std::optional<bool> hold;
+  Locks locked;
+  Texts removes;
+  std::vector<NamedPackage> packages;  // `names`, and those of `also` for this release
+};
+MUSTER_PARAMETERS(
+    WantedPackage, required(names, "package names, optionally `name=version`"),
+    optional(
+        also,
+        "additional names for one release only, by the codename in /etc/os-release: {trixie: [docker-cli]}"),
+    optional(install, "false: the packages must already be in the image; nothing is installed on the node"),
+    optional(hold,
+             "true: hold the packages and everything in `locked`, at their versions; false: release them; "
+             "default: unchanged"),
+    optional(
+        locked,
+        "sets of packages that must all have the same version: {packages: [patterns], version: pattern}; "
+        "this also applies to dependencies that match a pattern"),
+    optional(removes, "packages that apt may remove to install those in `names`"))
+
+Status complete_package(const StepContext& context, WantedPackage& want) {
+  for (const auto& [packages, version] : want.locked)
+    if (packages.empty() || version.empty() || std::count(packages.begin(), packages.end(), "") > 0)
+      return fail(Code::invalid, "package: a lock must be {packages: [patterns], version: pattern}");
+  if (!want.also.empty())
+    if (const auto more = want.also.find(release_codename(context.files)); more != want.also.end())
+      for (const Json& name : more->second)
+        if (name.is_string()) want.names.push_back(name.get<std::string>());
+  for (const auto& word : want.names) {
     const auto equals = word.find('=');
-    out.push_back({word.substr(0, equals), equals == std::string::npos ? "" : word.substr(equals + 1)});
+    want.packages.push_back(
+        {word.substr(0, equals), equals == std::string::npos ? "" : word.substr(equals + 1)});
   }
-  return out;
+  return Ok{};
 }
 
-// Returns the parameters with the packages for this release (`also`) added to `names`.
-Json for_this_release(const Files& files, Json params) {
-  const auto also = params.find("also");
-  if (also == params.end()) return params;
-  const Json more = also->is_object() ? also->value(release_codename(files), Json::array()) : Json::array();
-  for (const auto& name : more) params["names"].push_back(name);
-  return params;
+bool fits(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
 // A version may contain a '*', as apt accepts it: 550.163.01-*
-bool is_version(const std::string& want, const std::string& have) {
-  return want.empty() || fnmatch(want.c_str(), have.c_str(), 0) == 0;
+bool is_version(const std::string& want, const std::string& have) { return want.empty() || fits(want, have); }
+
+bool covers(const VersionLock& lock, const std::string& package) {
+  return std::any_of(lock.packages.begin(), lock.packages.end(),
+                     [&](const std::string& pattern) { return fits(pattern, package); });
+}
+
+bool is_locked(const Locks& locks, const std::string& package) {
+  return std::any_of(locks.begin(), locks.end(),
+                     [&](const VersionLock& lock) { return covers(lock, package); });
+}
+
+// Returns a message for each package (name -> version) that violates its lock.
+std::vector<std::string> outside_locks(const Locks& locks,
+                                       const std::map<std::string, std::string>& packages) {
+  std::vector<std::string> out;
+  for (const auto& lock : locks)
+    for (const auto& [name, version] : packages)
+      if (covers(lock, name) && !fits(lock.version, version))
+        out.push_back(fmt::format("{} has version {}, but its set requires {}", name, version, lock.version));
+  return out;
+}
+
+std::string without_architecture(const std::string& name) { return name.substr(0, name.find(':')); }
+
+// Returns the packages (name without architecture -> version) after the actions of `apt-get --simulate`.
+std::map<std::string, std::string> after_simulation(std::map<std::string, std::string> installed,
+                                                    const std::string& simulation) {
+  // "Inst NAME[:ARCH] [old version] (new version archive... [arch])", "Remv NAME [version]"
+  for (const auto& line : lines_of(simulation)) {
+    std::istringstream words(line);
+    std::string verb, name;
+    words >> verb >> name;
+    if (verb == "Remv") installed.erase(without_architecture(name));
+    const auto open = line.find('(');
+    if (verb == "Inst" && open != std::string::npos)
+      installed[without_architecture(name)] =
+          line.substr(open + 1, line.find_first_of(" )", open) - open - 1);
+  }
+  return installed;
 }
 
 // True if apt has a package of exactly this name. apt then installs that package, even if others provide the
@@ -55,7 +132,7 @@ bool is_offered(StepContext& context, const std::string& name) {
 // use instead. Packages change names (librdmacm1 is librdmacm1t64 since Debian 13) and then provide the old
 // one with their own version. For a name that is provided without a version, apt uses the provider if it has
 // no package of that name.
-Packages::const_iterator stand_for(StepContext& context, const Packages& have, const WantedPackage& want) {
+Packages::const_iterator stand_for(StepContext& context, const Packages& have, const NamedPackage& want) {
   const auto own = have.find(want.name);
   if (own != have.end() || !want.version.empty()) return own;
   const auto other = std::find_if(have.begin(), have.end(), [&](const auto& entry) {
@@ -68,20 +145,14 @@ Packages::const_iterator stand_for(StepContext& context, const Packages& have, c
 }
 
 // Returns the apt-get arguments for all packages that are missing or have a different version.
-std::vector<std::string> missing(StepContext& context, const Packages& have, const Json& params) {
+std::vector<std::string> missing(StepContext& context, const Packages& have, const WantedPackage& want) {
   std::vector<std::string> out;
-  for (const auto& want : wanted_package(params)) {
-    const auto it = stand_for(context, have, want);
-    if (it != have.end() && is_version(want.version, it->second.version)) continue;
-    out.push_back(want.version.empty() ? want.name : want.name + "=" + want.version);
+  for (const auto& one : want.packages) {
+    const auto it = stand_for(context, have, one);
+    if (it != have.end() && is_version(one.version, it->second.version)) continue;
+    out.push_back(one.version.empty() ? one.name : one.name + "=" + one.version);
   }
   return out;
-}
-
-using Locks = std::vector<VersionLock>;
-
-Result<Locks> locks_of(const Json& params) {
-  return params.contains("locked") ? version_locks(params.at("locked")) : Result<Locks>(Locks{});
 }
 
 std::map<std::string, std::string> versions_of(const Packages& packages) {
@@ -92,50 +163,48 @@ std::map<std::string, std::string> versions_of(const Packages& packages) {
 
 // Returns the packages that are held, or not held, contrary to `hold`; none if `hold` is not given. A locked
 // set is held as a whole: if only the named package were held, the next upgrade would change its libraries.
-std::vector<std::string> wrongly_held(StepContext& context, const Packages& have, const Json& params,
-                                      const Locks& locks) {
+std::vector<std::string> wrongly_held(StepContext& context, const Packages& have, const WantedPackage& want) {
   std::vector<std::string> out;
-  if (!params.contains("hold")) return out;
+  if (!want.hold) return out;
   std::set<std::string> names;
-  for (const auto& want : wanted_package(params))
-    if (const auto it = stand_for(context, have, want); it != have.end()) names.insert(it->first);
+  for (const auto& one : want.packages)
+    if (const auto it = stand_for(context, have, one); it != have.end()) names.insert(it->first);
   for (const auto& [name, entry] : have)
-    if ((names.count(name) || is_locked(locks, name)) && entry.held != bool_of(params, "hold", true))
-      out.push_back(name);
+    if ((names.count(name) || is_locked(want.locked, name)) && entry.held != *want.hold) out.push_back(name);
   return out;
 }
 
-Result<CheckResult> compare(StepContext& context, const Packages& have, const Json& params) {
-  TRY(const Locks locks, locks_of(params));
+CheckResult compare(StepContext& context, const Packages& have, const WantedPackage& want) {
   Diff diff;
-  for (const auto& want : wanted_package(params)) {
-    const auto it = stand_for(context, have, want);
+  for (const auto& one : want.packages) {
+    const auto it = stand_for(context, have, one);
     if (it == have.end())
-      diff.add("not installed: " + want.name + (want.version.empty() ? "" : "=" + want.version));
-    else if (!is_version(want.version, it->second.version))
-      diff.add(want.name + ": " + it->second.version + " -> " + want.version);
+      diff.add("not installed: " + one.name + (one.version.empty() ? "" : "=" + one.version));
+    else if (!is_version(one.version, it->second.version))
+      diff.add(one.name + ": " + it->second.version + " -> " + one.version);
   }
-  for (const auto& odd : outside_locks(locks, versions_of(have))) diff.add(odd);
-  const auto held = wrongly_held(context, have, params, locks);
-  if (!held.empty()) diff.add((bool_of(params, "hold", true) ? "not held: " : "held: ") + join(held, " "));
+  for (const auto& odd : outside_locks(want.locked, versions_of(have))) diff.add(odd);
+  const auto held = wrongly_held(context, have, want);
+  if (!held.empty()) diff.add((*want.hold ? "not held: " : "held: ") + join(held, " "));
   return diff.result();
+}
+
+Result<CheckResult> check_package(StepContext& context, const WantedPackage& want) {
+  TRY(const auto have, installed_packages(context.files));
+  return compare(context, have, want);
 }
 
 std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vector<Json>& params) {
   const auto have = installed_packages(context.files);
+  const auto checked = [&](const Json& one) -> Result<CheckResult> {
+    TRY(WantedPackage want, read_parameters<WantedPackage>("package", one));
+    TRY_(complete_package(context, want));
+    if (!have.ok()) return have.error();
+    return compare(context, *have, want);
+  };
   std::vector<Result<CheckResult>> out;
-  for (const auto& p : params) {
-    if (have.ok())
-      out.push_back(compare(context, *have, for_this_release(context.files, p)));
-    else
-      out.push_back(have.error());
-  }
+  for (const auto& one : params) out.push_back(checked(one));
   return out;
-}
-
-Result<CheckResult> check_package(StepContext& context, const Json& params) {
-  TRY(const auto have, installed_packages(context.files));
-  return compare(context, have, for_this_release(context.files, params));
 }
 
 Result<std::string> unattended(StepContext& context, std::vector<std::string> argv, DurationMs deadline) {
@@ -170,8 +239,7 @@ Status finish_interrupted_run(StepContext& context) {
 }
 
 // apt may remove packages to resolve conflicts; only those in `removes` may be removed.
-Status check_removals(const std::string& simulation, const Json& params) {
-  const auto allowed = list_of(params, "removes");
+Status check_removals(const std::string& simulation, const std::vector<std::string>& allowed) {
   std::vector<std::string> others;
   for (const auto& line : lines_of(simulation)) {
     if (!line.starts_with("Remv ")) continue;
@@ -190,13 +258,12 @@ Status check_locks(const Packages& have, const std::string& simulation, const Lo
   return fail(Code::conflict, "nothing was installed, because versions do not match: " + join(odd, "; "));
 }
 
-Status check_simulation(const Packages& have, const std::string& simulation, const Json& params,
-                        const Locks& locks) {
-  TRY_(check_removals(simulation, params));
-  return check_locks(have, simulation, locks);
+Status check_simulation(const Packages& have, const std::string& simulation, const WantedPackage& want) {
+  TRY_(check_removals(simulation, want.removes));
+  return check_locks(have, simulation, want.locked);
 }
 
-Status install(StepContext& context, const Packages& have, const Json& params, const Locks& locks,
+Status install(StepContext& context, const Packages& have, const WantedPackage& want,
                std::vector<std::string> words) {
   const std::string all = join(words, " ");
   say(context, "installing " + all);
@@ -208,37 +275,35 @@ Status install(StepContext& context, const Packages& have, const Json& params, c
   simulated_words.insert(simulated_words.begin(), "--simulate");
   auto simulated = apt(context, simulated_words, 10 * kMinute);
   if (simulated.ok()) {
-    TRY_(check_simulation(have, *simulated, params, locks));
+    TRY_(check_simulation(have, *simulated, want));
     if (apt(context, words, kInstall).ok()) return Ok{};
   }
   // Stale or missing package lists are the usual reason.
   if (auto updated = apt(context, {"update"}, 10 * kMinute); !updated.ok())
     return std::move(updated).error().with("apt-get update");
   TRY(const std::string again, apt(context, simulated_words, 10 * kMinute));
-  TRY_(check_simulation(have, again, params, locks));
+  TRY_(check_simulation(have, again, want));
   TRY(auto out, apt(context, words, kInstall));
   (void)out;
   return Ok{};
 }
 
-Status apply_package(StepContext& context, const Json& given) {
-  const Json params = for_this_release(context.files, given);
+Status apply_package(StepContext& context, const WantedPackage& want) {
   TRY(auto have, installed_packages(context.files));
-  TRY(const Locks locks, locks_of(params));
-  if (auto words = missing(context, have, params); !words.empty()) {
-    if (!bool_of(params, "install", true))
+  if (auto words = missing(context, have, want); !words.empty()) {
+    if (!want.install)
       return fail(Code::conflict,
                   "the image lacks " + join(words, " ") + "; add these packages to the image recipe");
     TRY_(finish_interrupted_run(context));
     TRY(have, installed_packages(context.files));
-    if (words = missing(context, have, params); !words.empty())
-      TRY_(install(context, have, params, locks, std::move(words)));
+    if (words = missing(context, have, want); !words.empty())
+      TRY_(install(context, have, want, std::move(words)));
     TRY(have, installed_packages(context.files));
   }
-  TRY_(check_locks(have, "", locks));
-  const auto held = wrongly_held(context, have, params, locks);
+  TRY_(check_locks(have, "", want.locked));
+  const auto held = wrongly_held(context, have, want);
   if (held.empty()) return Ok{};
-  std::vector<std::string> argv = {"apt-mark", bool_of(params, "hold", true) ? "hold" : "unhold"};
+  std::vector<std::string> argv = {"apt-mark", *want.hold ? "hold" : "unhold"};
   argv.insert(argv.end(), held.begin(), held.end());
   TRY(auto out, run_tool(context, argv));
   (void)out;
@@ -248,31 +313,19 @@ Status apply_package(StepContext& context, const Json& given) {
 }  // namespace
 
 StepModule package_module() {
-  StepModule m;
-  m.name = "package";
-  m.help =
-      "Installs Debian packages (`name=version` for one version, in which `*` is a wildcard) and holds "
-      "them if requested. apt's simulation is checked first: a removal that is not in `removes`, or a "
-      "version outside `locked`, stops the step before anything is changed. If all packages are installed, "
-      "only dpkg's status file is read.";
-  m.parameters = Json::array(
-      {parameter("names", "list", true, "package names, optionally `name=version`"),
-       parameter("also", "object", false,
-                 "additional names for one release only, by the codename in /etc/os-release: {trixie: "
-                 "[docker-cli]}"),
-       parameter("install", "bool", false,
-                 "false: the packages must already be in the image; nothing is installed on the node", true),
-       parameter("hold", "bool", false,
-                 "true: hold the packages and everything in `locked`, at their versions; false: release "
-                 "them; default: unchanged"),
-       parameter("locked", "list", false,
-                 "sets of packages that must all have the same version: {packages: [patterns], version: "
-                 "pattern}; this also applies to dependencies that match a pattern"),
-       parameter("removes", "list", false, "packages that apt may remove to install those in `names`")});
-  m.check = check_package;
-  m.check_many = check_many;
-  m.apply = apply_package;
-  return m;
+  StepModule out = step_module<WantedPackage>({
+      .name = "package",
+      .help =
+          "Installs Debian packages (`name=version` for one version, in which `*` is a wildcard) and holds "
+          "them if requested. apt's simulation is checked first: a removal that is not in `removes`, or a "
+          "version outside `locked`, stops the step before anything is changed. If all packages are "
+          "installed, only dpkg's status file is read.",
+      .check = check_package,
+      .apply = apply_package,
+      .complete = complete_package,
+  });
+  out.check_many = check_many;
+  return out;
 }
 
 }  // namespace muster::steps
