@@ -49,9 +49,7 @@ Result<HostsFile> read_hosts(const std::string& given) {
 Result<std::vector<ListedHost>> listed_hosts(const std::string& given) {
   TRY(auto read, read_hosts(given));
   const std::string file = is_file(given) ? given : "--hosts";
-  std::string wrong;
-  for (const auto& error : read.errors) wrong += (wrong.empty() ? "" : "\n") + to_string(error, file);
-  if (!wrong.empty()) return fail(Code::invalid, wrong);
+  if (!read.errors.empty()) return fail(Code::invalid, to_string(read.errors, file));
   for (const auto& warning : read.warnings) fmt::print(stderr, "muster: {}\n", to_string(warning, file));
   if (read.hosts.empty()) return fail(Code::invalid, file + ": no hosts");
   return std::move(read.hosts);
