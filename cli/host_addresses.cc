@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
+#include "base/split.h"
 #include "cli/destination.h"
 #include "controller/spec/address.h"
 #include "sys/os.h"
@@ -45,9 +45,8 @@ std::string connected_to(const AddressLookUp& how, const std::string& destinatio
   look.deadline = kLookUp;
   const auto found = make_process()->run(look);
   if (!found.ok() || !found->ok()) return host_of(destination);
-  std::istringstream lines(found->out);
   const std::string key = "hostname ";
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : split_lines(found->out))
     if (line.starts_with(key)) return line.substr(key.size());
   return host_of(destination);
 }

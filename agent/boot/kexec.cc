@@ -13,13 +13,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <sstream>
 
 #include "agent/boot/boot_once.h"
 #include "agent/image/boot_network.h"
 #include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/record.h"
+#include "base/split.h"
 #include "sys/log.h"
 
 namespace muster {
@@ -66,8 +66,7 @@ std::string host_of(const std::string& url) {
 }
 
 int64_t available_kib(const Files& files) {
-  std::istringstream lines(files.read("/proc/meminfo").value_or(""));
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : split_lines(files.read("/proc/meminfo").value_or("")))
     if (line.starts_with("MemAvailable:")) return std::atoll(line.c_str() + std::strlen("MemAvailable:"));
   return 0;
 }
@@ -303,8 +302,7 @@ void start_loaded_kernel(const Files& files) {
     // The remount fails while a file is open for writing. SysRq 'u' forces it, but asynchronously: wait.
     (void)files.write_raw("/proc/sysrq-trigger", "u");
     const auto writable = [&files] {
-      std::istringstream mounts(files.read("/proc/self/mounts").value_or(""));
-      for (std::string line; std::getline(mounts, line);)
+      for (const std::string& line : split_lines(files.read("/proc/self/mounts").value_or("")))
         if (line.find(" / ") != std::string::npos && line.find(" rw") != std::string::npos) return true;
       return false;
     };

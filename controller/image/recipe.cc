@@ -223,11 +223,9 @@ std::string canonical(const ImageRecipe& recipe) {
 
 std::string with_component(const std::string& sources, const std::string& component) {
   std::string out;
-  std::istringstream in(sources);
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
+  for (const std::string& line : split_lines(sources)) {
     bool known = false;
-    for (std::string word; words >> word;) known = known || word == component;
+    for (const std::string& word : split_words(line)) known = known || word == component;
     out += line + (known ? "\n" : " " + component + "\n");
   }
   return out;
@@ -235,8 +233,7 @@ std::string with_component(const std::string& sources, const std::string& compon
 
 std::vector<AptSource> parse_index_targets(const std::string& text) {
   std::vector<AptSource> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : split_lines(text)) {
     std::vector<std::string> fields;
     std::istringstream split(line);
     for (std::string field; std::getline(split, field, '|');) fields.push_back(field);

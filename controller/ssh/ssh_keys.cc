@@ -6,6 +6,7 @@
 #include <memory>
 #include <sstream>
 
+#include "base/split.h"
 #include "controller/ssh/key_ptr.h"
 
 namespace muster {
@@ -56,8 +57,7 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text, const std
   constexpr std::string_view kRevoked = "@revoked";
   std::vector<std::string> found, revoked;
   bool others = false;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (std::string line : split_lines(text)) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     const size_t begin = line.find_first_not_of(" \t");
     if (begin == std::string::npos || line[begin] == '#') continue;
