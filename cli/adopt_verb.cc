@@ -172,11 +172,7 @@ Status check_access(const std::vector<One>& hosts) {
 
 std::string indented(const std::string& text, const char* by) {
   std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) out += by + text.substr(at, end - at) + "\n";
-    at = end + 1;
-  }
+  for (const auto& line : split(text, '\n')) out += by + line + "\n";
   return out;
 }
 
