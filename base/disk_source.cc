@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/split.h"
+
 namespace muster {
 namespace {
 
@@ -19,6 +21,13 @@ std::string escaped(const std::string& id) {
 }
 
 }  // namespace
+
+std::string hardware_text(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    if (c != 0 && c != '\n') out += c >= 32 && c < 127 ? c : '?';
+  return trim(out, " ");
+}
 
 std::string disk_source_id(const std::string& wwid, const std::string& serial) {
   return escaped(wwid) + "/" + escaped(serial);

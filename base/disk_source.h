@@ -11,6 +11,10 @@
 
 namespace muster {
 
+// Returns a text that hardware reported (a serial number, a WWID, a model) without padding and without bytes
+// that are not printable ASCII. A disk is identified by such texts, so all programs must clean them alike.
+std::string hardware_text(const std::string& text);
+
 inline constexpr const char* kDiskSource = "disks:";
 
 std::string disk_source(const std::vector<DiskFacts>& disks);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
-#include <sstream>
-#include <vector>
+
+#include "base/split.h"
 
 namespace muster {
 namespace {
@@ -15,13 +15,6 @@ bool plain(const std::string& word) {
   for (const unsigned char c : word)
     if (c < 33 || c > 126 || c == '$' || c == '\\' || c == '"' || c == '\'') return false;
   return true;
-}
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string word; in >> word;) out.push_back(word);
-  return out;
 }
 
 constexpr const char* kConsole = "console=";
@@ -42,8 +35,7 @@ bool is_console(const std::string& name) {
 
 std::string kernel_argument(const std::string& options, const std::string& key) {
   std::string found;
-  std::istringstream in(options);
-  for (std::string word; in >> word;)
+  for (const auto& word : split_words(options))
     if (key_of(word) == key) found = word;
   return found;
 }
@@ -51,8 +43,7 @@ std::string kernel_argument(const std::string& options, const std::string& key) 
 std::string wrong_kernel_options(const std::string& options) {
   static const std::set<std::string> kOurs = {"root",      "rootfstype", "init", "rdinit", "initrd",
                                               "initrdmem", "noinitrd",   "ro",   "rw",     "--"};
-  std::istringstream in(options);
-  for (std::string word; in >> word;) {
+  for (const auto& word : split_words(options)) {
     if (!plain(word))
       return "'" + word + "' contains a character that is not allowed on a kernel's command line";
     if (kOurs.count(key_of(word)) || word.starts_with("muster."))
@@ -66,7 +57,7 @@ std::string wrong_kernel_options(const std::string& options) {
 std::string wrong_console(const std::string& consoles) {
   if (consoles.find_first_of("\n\r\t") != std::string::npos)
     return "a line break is not allowed on a kernel's command line";
-  const auto words = words_of(consoles);
+  const auto words = split_words(consoles);
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string name = without_key(words[i]);
     // A bare name after the first word could be a different argument, unless it begins with tty or hvc.
@@ -81,7 +72,7 @@ std::string wrong_console(const std::string& consoles) {
 
 std::string console_arguments(const std::string& consoles) {
   std::string out;
-  for (const auto& word : words_of(consoles)) out += std::string(" ") + kConsole + without_key(word);
+  for (const auto& word : split_words(consoles)) out += std::string(" ") + kConsole + without_key(word);
   return out;
 }
 

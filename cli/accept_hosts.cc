@@ -11,11 +11,11 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/split.h"
 #include "cli/destination.h"
 #include "cli/hosts_file.h"
 #include "cli/terminal.h"
@@ -65,9 +65,8 @@ std::string connected_to(const AddressLookUp& how, const std::string& destinatio
   look.deadline = kLookUp;
   const auto found = make_process()->run(look);
   if (!found.ok() || !found->ok()) return host_of(destination);
-  std::istringstream lines(found->out);
   const std::string key = "hostname ";
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : split_lines(found->out))
     if (line.starts_with(key)) return line.substr(key.size());
   return host_of(destination);
 }
@@ -128,9 +127,7 @@ Result<HostsFile> read_hosts(const std::string& given) {
 Result<std::vector<ListedHost>> listed_hosts(const std::string& given) {
   TRY(auto read, read_hosts(given));
   const std::string file = is_file(given) ? given : "--hosts";
-  std::string wrong;
-  for (const auto& error : read.errors) wrong += (wrong.empty() ? "" : "\n") + to_string(error, file);
-  if (!wrong.empty()) return fail(Code::invalid, wrong);
+  if (!read.errors.empty()) return fail(Code::invalid, to_string(read.errors, file));
   for (const auto& warning : read.warnings) fmt::print(stderr, "muster: {}\n", to_string(warning, file));
   if (read.hosts.empty()) return fail(Code::invalid, file + ": no hosts");
   return std::move(read.hosts);

@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <thread>
 
 #include "base/json_dump.h"
+#include "base/split.h"
 #include "cli/adopt_host.h"
 #include "cli/terminal.h"
 #include "controller/ssh/ssh.h"
@@ -123,11 +122,6 @@ void share_steps(const Json& planned, std::vector<One>& hosts) {
   }
 }
 
-std::vector<std::string> line_words(const std::string& line) {
-  std::istringstream in(line);
-  return {std::istream_iterator<std::string>(in), {}};
-}
-
 // Returns the complete set of keys that this step sets for the account, as base64; nullopt: no change.
 std::optional<std::vector<std::string>> keys_given(const Json& step, const std::string& user) {
   const Json params = step.value("params", Json::object());
@@ -135,7 +129,7 @@ std::optional<std::vector<std::string>> keys_given(const Json& step, const std::
     return std::nullopt;
   std::vector<std::string> out;
   for (const Json& line : params["keys"])
-    if (const auto words = line_words(line.is_string() ? line.get<std::string>() : ""); words.size() > 1)
+    if (const auto words = split_words(line.is_string() ? line.get<std::string>() : ""); words.size() > 1)
       out.push_back(words[1]);
   return out;
 }
@@ -178,11 +172,7 @@ Status check_access(const std::vector<One>& hosts) {
 
 std::string indented(const std::string& text, const char* by) {
   std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) out += by + text.substr(at, end - at) + "\n";
-    at = end + 1;
-  }
+  for (const auto& line : split(text, '\n')) out += by + line + "\n";
   return out;
 }
 

@@ -366,13 +366,10 @@ HostsFile read_hosts_file(const std::string& text) {
     reader.error(0, 0, wrong);
     return reader.finish();
   }
-  size_t at = text.compare(0, 3, "\xef\xbb\xbf") == 0 ? 3 : 0;
-  for (int line = 1; at < text.size(); ++line) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    size_t length = end - at;
-    if (length > 0 && text[end - 1] == '\r') --length;
-    reader.read({text.substr(at, length), line, 1});
-    at = end + 1;
+  int number = 0;
+  for (std::string line : split_lines(text.starts_with("\xef\xbb\xbf") ? text.substr(3) : text)) {
+    if (line.ends_with('\r')) line.pop_back();
+    reader.read({std::move(line), ++number, 1});
   }
   return reader.finish();
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/json_at.h"
+#include "base/split.h"
 #include "cli/cli_context.h"
 #include "cli/terminal.h"
 #include "controller/nodes/states.h"
@@ -25,13 +26,8 @@ bool returned(const Json& node) {
 bool waiting(const Json& node) { return !text_at(node, "waiting").empty(); }
 
 std::set<std::string> words_of(const std::string& list) {
-  std::set<std::string> out;
-  for (size_t at = 0; at < list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    if (end > at) out.insert(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
+  const auto words = split(list, ',');
+  return {words.begin(), words.end()};
 }
 
 bool has(const std::vector<std::string>& list, const std::string& word) {

@@ -1,8 +1,7 @@
 #include "host/by_label.h"
 
-#include <sstream>
-
 #include "base/kernel_line.h"
+#include "base/split.h"
 
 namespace muster {
 
@@ -13,17 +12,14 @@ bool is_by_label(const std::string& source) {
 }
 
 std::vector<std::string> fstab_words(const std::string& line) {
-  std::vector<std::string> out;
-  std::istringstream words(line);
-  for (std::string word; words >> word;) out.push_back(word);
+  auto out = split_words(line);
   if (!out.empty() && out.front()[0] == '#') out.clear();
   return out;
 }
 
 std::vector<std::string> devices_by_label(const Files& files) {
   std::vector<std::string> out;
-  std::istringstream lines(files.read("/etc/fstab").value_or(""));
-  for (std::string line; std::getline(lines, line);)
+  for (const auto& line : split_lines(files.read("/etc/fstab").value_or("")))
     if (const auto words = fstab_words(line); words.size() >= 2 && is_by_label(words[0]))
       out.push_back(words[0] + " " + words[1]);
   const std::string key = "root=", root = kernel_argument(files.read_line("/proc/cmdline"), "root");

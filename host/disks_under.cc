@@ -30,27 +30,18 @@ void add_disks(const Files& files, const std::string& name, int levels, std::set
   if (files.exists(folder + "/device")) out.insert(name);
 }
 
-// Returns the id as agent/disk reports it: without padding, and without bytes that are not text.
-std::string clean(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    if (c != 0 && c != '\n') out += c >= 32 && c < 127 ? c : '?';
-  const size_t from = out.find_first_not_of(' ');
-  return from == std::string::npos ? "" : out.substr(from, out.find_last_not_of(' ') - from + 1);
-}
-
 // Returns the ids that a disk may have in a mount source: where its serial number is depends on the kind of
 // disk.
 std::set<std::string> ids_of(const Files& files, const std::string& disk) {
   const std::string folder = kBlock + disk, page = files.read(folder + "/device/vpd_pg80").value_or("");
   constexpr size_t kPageHead = 4;
-  std::string wwid = clean(files.read_line(folder + "/wwid"));
-  if (wwid.empty()) wwid = clean(files.read_line(folder + "/device/wwid"));
+  std::string wwid = hardware_text(files.read_line(folder + "/wwid"));
+  if (wwid.empty()) wwid = hardware_text(files.read_line(folder + "/device/wwid"));
   std::set<std::string> out;
   for (const std::string& serial :
        {files.read_line(folder + "/device/serial"), files.read_line(folder + "/serial"),
         page.size() > kPageHead ? page.substr(kPageHead) : std::string()})
-    out.insert(disk_source_id(wwid, clean(serial)));
+    out.insert(disk_source_id(wwid, hardware_text(serial)));
   return out;
 }
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <sstream>
 #include <thread>
 
+#include "base/split.h"
 #include "lab/child.h"
 
 namespace muster::lab {
@@ -50,8 +50,7 @@ Status start_side(const LabDir& dir, const std::string& side, const std::string&
 
 std::vector<std::string> mirror_hosts(const std::string& indextargets_output) {
   std::vector<std::string> hosts;
-  std::istringstream lines(indextargets_output);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : split_lines(indextargets_output)) {
     const std::string scheme = "http://";
     if (!line.starts_with(scheme)) continue;
     const auto host = line.substr(scheme.size(), line.find_first_of("/ ", scheme.size()) - scheme.size());

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <map>
-#include <regex>
 #include <set>
 
 #include "base/digest.h"
 #include "base/record.h"
+#include "base/scan.h"
 #include "controller/spec/address.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/units.h"
@@ -23,9 +23,15 @@ constexpr int64_t kGiB = int64_t{1} << 30, kSmallestDrive = int64_t{1} << 20;
 
 // True for what a lab is built from. The rest of the spec may be unfinished.
 bool concerns_lab(const SpecError& error) {
-  static const std::regex paths(R"(cluster|network\.(provisioning|controller)(\..*)?|lab(\..*)?|nodes)"
-                                R"(|nodes\[\d+\]\.(name|mac|address|power\.(address|api))(\[\d+\])?)");
-  return std::regex_match(error.path, paths);
+  if (error.path == "cluster" || error.path == "nodes") return true;
+  for (const std::string section : {"network.provisioning", "network.controller", "lab"})
+    if (error.path == section || error.path.starts_with(section + ".")) return true;
+  Scan path(error.path);
+  const auto skip_index = [&] { return path.skip("[") && !path.take(is_digit).empty() && path.skip("]"); };
+  if (!path.skip("nodes") || !skip_index() || !path.skip(".")) return false;
+  for (const char* key : {"name", "mac", "address", "power.address", "power.api"})
+    if (path.skip(key)) return path.ended() || (skip_index() && path.ended());
+  return false;
 }
 
 // Drives of one machine: serial = prefix + two digits of the node + two digits of the drive.
@@ -336,7 +342,8 @@ Result<LabSpec> lab_spec_from_yaml(const std::string& text) {
 }
 
 Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
-  if (!std::regex_match(name, std::regex("[a-z0-9][a-z0-9-]{0,30}")))
+  if (name.empty() || name.size() > 31 || name.front() == '-' ||
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != std::string::npos)
     return fail(Code::invalid, "'" + name + "' is not a node name");
   if (find_node(spec, name)) return fail(Code::conflict, "the lab already has a machine named " + name);
   if (spec.nodes.empty())

@@ -4,11 +4,11 @@
 
 #include <cstring>
 #include <filesystem>
-#include <sstream>
 
 #include "agent/disk/bearers.h"
 #include "agent/image/efi_variables.h"
 #include "base/lower.h"
+#include "base/split.h"
 #include "sys/log.h"
 
 namespace muster {
@@ -159,9 +159,8 @@ Status can_grub(const Files& files, Process& process) {
 
 // Quotes each word: GRUB's script language has a shell's special characters.
 Result<std::string> grub_words(const std::string& command_line) {
-  std::istringstream words(command_line);
   std::string out;
-  for (std::string word; words >> word;) {
+  for (const std::string& word : split_words(command_line)) {
     if (word.find_first_of("'\\\"") != std::string::npos)
       return fail(Code::denied, "GRUB cannot pass a kernel argument that contains quotes");
     out += " '" + word + "'";

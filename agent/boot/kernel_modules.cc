@@ -10,6 +10,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "base/split.h"
+
 namespace muster {
 namespace {
 
@@ -34,17 +36,14 @@ Status insert_module(const std::string& path) {
 
 ModuleLoader::ModuleLoader(const Files& files, std::string folder, Insert insert)
     : files_(files), folder_(std::move(folder)), insert_(std::move(insert)) {
-  std::istringstream dep(files_.read(folder_ + "/modules.dep").value_or(""));
-  for (std::string line; std::getline(dep, line);) {
+  for (const std::string& line : split_lines(files_.read(folder_ + "/modules.dep").value_or(""))) {
     const size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
     const std::string path = line.substr(0, colon);
     path_of_[plain_name(path)] = path;
-    std::istringstream rest(line.substr(colon + 1));
-    for (std::string need; rest >> need;) needs_[path].push_back(need);
+    for (const std::string& need : split_words(line.substr(colon + 1))) needs_[path].push_back(need);
   }
-  std::istringstream soft(files_.read(folder_ + "/modules.softdep").value_or(""));
-  for (std::string line; std::getline(soft, line);) {
+  for (const std::string& line : split_lines(files_.read(folder_ + "/modules.softdep").value_or(""))) {
     std::istringstream words(line);
     std::string keyword, name, when, word;
     if (!(words >> keyword >> name) || keyword != "softdep") continue;

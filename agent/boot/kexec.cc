@@ -15,7 +15,6 @@
 #include <cstring>
 #include <iostream>
 #include <iterator>
-#include <sstream>
 
 #include "agent/boot/boot_once.h"
 #include "agent/image/boot_network.h"
@@ -23,6 +22,7 @@
 #include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/record.h"
+#include "base/split.h"
 #include "sys/log.h"
 
 namespace muster {
@@ -82,8 +82,7 @@ std::string host_of(const std::string& url) {
 }
 
 int64_t available_kib(const Files& files) {
-  std::istringstream lines(files.read("/proc/meminfo").value_or(""));
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : split_lines(files.read("/proc/meminfo").value_or("")))
     if (line.starts_with("MemAvailable:")) return std::atoll(line.c_str() + std::strlen("MemAvailable:"));
   return 0;
 }
@@ -330,8 +329,7 @@ void start_loaded_kernel(const Files& files) {
     // The remount fails while a file is open for writing. SysRq 'u' forces it, but asynchronously: wait.
     (void)files.write_raw("/proc/sysrq-trigger", "u");
     const auto writable = [&files] {
-      std::istringstream mounts(files.read("/proc/self/mounts").value_or(""));
-      for (std::string line; std::getline(mounts, line);)
+      for (const std::string& line : split_lines(files.read("/proc/self/mounts").value_or("")))
         if (line.find(" / ") != std::string::npos && line.find(" rw") != std::string::npos) return true;
       return false;
     };

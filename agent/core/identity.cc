@@ -1,10 +1,10 @@
 #include "agent/core/identity.h"
 
 #include <map>
-#include <sstream>
 
 #include "base/json_dump.h"
 #include "base/record.h"
+#include "base/split.h"
 
 namespace muster {
 
@@ -56,8 +56,7 @@ Status write_image_record(const Files& files, const ImageRecord& record) {
 
 Result<BootParameters> parse_kernel_command_line(const std::string& text) {
   std::map<std::string, std::string> words;
-  std::istringstream in(text);
-  for (std::string word; in >> word;)
+  for (const std::string& word : split_words(text))
     if (const auto equals = word.find('='); equals != std::string::npos)
       words[word.substr(0, equals)] = word.substr(equals + 1);
   BootParameters out{words["muster.url"],  words["muster.pin"], words["muster.token"],

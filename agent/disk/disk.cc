@@ -10,6 +10,7 @@
 
 #include "agent/disk/block_device.h"
 #include "agent/disk/disk_probe.h"
+#include "base/disk_source.h"
 #include "base/pci_address.h"
 
 namespace muster {
@@ -24,15 +25,6 @@ uint64_t number(const std::string& text) {
     n = n * 10 + static_cast<uint64_t>(c - '0');
   }
   return n;
-}
-
-// Cleans a string that the hardware returned: such strings are padded and untrusted.
-std::string clean(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    if (c != 0 && c != '\n') out += c >= 32 && c < 127 ? c : '?';
-  const size_t from = out.find_first_not_of(' ');
-  return from == std::string::npos ? "" : out.substr(from, out.find_last_not_of(' ') - from + 1);
 }
 
 bool is_system_mount(const std::string& at) {
@@ -147,7 +139,7 @@ std::string nvme_transport(const Files& files, const std::string& folder, const 
 
 std::string scsi_serial(const Files& files, const std::string& folder) {
   const std::string page = files.read(folder + "/device/vpd_pg80").value_or("");
-  return page.size() > 4 ? clean(page.substr(4)) : "";
+  return page.size() > 4 ? hardware_text(page.substr(4)) : "";
 }
 
 // A SCSI disk reached over a network looks like a local one, except for its path or, if that shows nothing
@@ -161,7 +153,7 @@ std::string scsi_transport(const Files& files, const std::string& folder, const 
   const std::string host = at == std::string::npos ? "" : link.substr(at, link.find('/', at + 1) - at);
   for (const std::string kind : {"fc", "iscsi", "srp"})
     if (!host.empty() && files.exists("/sys/class/" + kind + "_host" + host)) return kind;
-  return clean(files.read_line(folder + "/device/vendor")) == "ATA" ? "sata" : "sas";
+  return hardware_text(files.read_line(folder + "/device/vendor")) == "ATA" ? "sata" : "sas";
 }
 
 void read_bus(const Files& files, DiskFacts& disk) {
@@ -189,15 +181,15 @@ DiskFacts read_identity(const Files& files, const std::string& name) {
   d.size_bytes = number(files.read_line(folder + "/size")) * 512;
   d.read_only = files.read_line(folder + "/ro") == "1";
   d.logical_block = static_cast<uint32_t>(number(files.read_line(folder + "/queue/logical_block_size")));
-  d.wwid = clean(files.read_line(folder + "/wwid"));
-  if (d.wwid.empty()) d.wwid = clean(files.read_line(folder + "/device/wwid"));
-  d.model = clean(files.read_line(folder + "/device/model"));
+  d.wwid = hardware_text(files.read_line(folder + "/wwid"));
+  if (d.wwid.empty()) d.wwid = hardware_text(files.read_line(folder + "/device/wwid"));
+  d.model = hardware_text(files.read_line(folder + "/device/model"));
   const std::string link = files.read_link(folder).value_or("");
   if (name.starts_with("nvme")) {
-    d.serial = clean(files.read_line(folder + "/device/serial"));
+    d.serial = hardware_text(files.read_line(folder + "/device/serial"));
     d.transport = nvme_transport(files, folder, name);
   } else if (name.starts_with("vd")) {
-    d.serial = clean(files.read_line(folder + "/serial"));
+    d.serial = hardware_text(files.read_line(folder + "/serial"));
     d.transport = "virtio";
   } else {
     d.serial = scsi_serial(files, folder);
@@ -247,9 +239,9 @@ void read_content(const Files& files, const Uses& used, DiskFacts& disk) {
   add_partitions(files, *content, disk);
   read_pool_use(used, *content, disk);
   if (!content->marker) return;
-  disk.muster_authority = clean(content->marker->authority);
-  disk.muster_cluster = clean(content->marker->cluster);
-  disk.muster_node = clean(content->marker->node);
+  disk.muster_authority = hardware_text(content->marker->authority);
+  disk.muster_cluster = hardware_text(content->marker->cluster);
+  disk.muster_node = hardware_text(content->marker->node);
 }
 
 std::vector<DiskFacts> scan(const Files& files, bool content) {

@@ -1,9 +1,9 @@
 #include "agent/work/file_journal.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "base/json_dump.h"
+#include "base/split.h"
 
 namespace muster {
 namespace {
@@ -24,8 +24,7 @@ Result<std::vector<OrderRecord>> FileJournal::load() {
   records_.clear();
   if (!files_.exists(path_)) return records_;
   TRY(const std::string text, files_.read(path_));
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : split_lines(text)) {
     if (line.empty()) continue;
     auto json = parse_json(line);
     // Atomic writes leave no truncated record, so an unreadable one is damage, not the effect of a crash.

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/split.h"
 #include "base/wire.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
@@ -63,10 +64,8 @@ void agent_renew(const CallPtr& call) {
 
 void agent_orders(const CallPtr& call) {
   if (refuse_undeclared(call)) return;
-  std::set<std::string> have;
-  std::istringstream ids(call->query("have"));
-  for (std::string id; std::getline(ids, id, ',');)
-    if (!id.empty()) have.insert(id);
+  const auto ids = split(call->query("have"), ',');
+  std::set<std::string> have(ids.begin(), ids.end());
   Presence present;
   present.boot_id = call->query("boot");
   present.image_digest = call->query("image");

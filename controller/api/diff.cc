@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 #include <vector>
 
+#include "base/split.h"
 #include "controller/api/handlers.h"
 
 namespace muster::api {
@@ -18,13 +18,6 @@ struct Line {
   std::string text;
   size_t from, to;
 };  // from, to: line numbers before this line, 0-based
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 // Longest common subsequence of the lines between the first and the last difference, by dynamic programming;
 // if the table would be too large, all old lines are shown as removed and all new ones as added.
@@ -79,7 +72,7 @@ std::string hunk(const std::vector<Line>& script, size_t begin, size_t end) {
 
 std::string unified_diff(const std::string& from, const std::string& to, const std::string& from_name,
                          const std::string& to_name) {
-  const auto script = edit_script(lines_of(from), lines_of(to));
+  const auto script = edit_script(split_lines(from), split_lines(to));
   std::string out;
   size_t k = 0;
   while (k < script.size()) {

@@ -10,6 +10,7 @@
 #include "base/kernel_line.h"
 #include "base/lower.h"
 #include "base/mac.h"
+#include "base/split.h"
 
 namespace muster {
 namespace {
@@ -156,8 +157,7 @@ std::string leases_kept(const std::string& leases, const BootNetwork& network) {
   std::set<std::string> taken(network.taken.begin(), network.taken.end());
   taken.erase("");  // a node without a BMC
   std::string out;
-  std::istringstream in(leases);
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : split_lines(leases)) {
     std::istringstream words(line);
     std::string until, mac, address;
     words >> until >> mac >> address;

@@ -1,9 +1,8 @@
 #include "controller/bringup/own_machine_here.h"
 
-#include <sstream>
-
 #include "base/lower.h"
 #include "base/placeholders.h"
+#include "base/split.h"
 #include "host/rails.h"
 
 namespace muster {
@@ -12,9 +11,8 @@ namespace {
 // The kernel's table of its own IPv4 addresses: a line "|-- 10.20.0.1", and below it "/32 host LOCAL".
 std::set<std::string> local_addresses(const std::string& fib_trie) {
   std::set<std::string> out;
-  std::istringstream lines(fib_trie);
   std::string address;
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : split_lines(fib_trie)) {
     if (const size_t leaf = line.find("|-- "); leaf != std::string::npos) address = line.substr(leaf + 4);
     const bool own = line.find("/32 host LOCAL") != std::string::npos;
     if (own && !address.empty() && !address.starts_with("127.")) out.insert(address);

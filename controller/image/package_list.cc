@@ -1,5 +1,6 @@
 #include "controller/image/package_list.h"
 
+#include "base/split.h"
 #include "controller/image/folder.h"
 #include "sys/os.h"
 
@@ -21,10 +22,7 @@ PackageList installed_packages(const std::string& status) {
     if (installed && !name.empty()) out[name] = version;
     name.clear(), version.clear(), installed = false;
   };
-  for (size_t at = 0; at < status.size();) {
-    const size_t end = std::min(status.find('\n', at), status.size());
-    const std::string line = status.substr(at, end - at);
-    at = end + 1;
+  for (const std::string& line : split_lines(status)) {
     if (line.empty()) take();
     if (const auto value = field_of(line, "Package"); !value.empty()) name = value;
     if (const auto value = field_of(line, "Version"); !value.empty()) version = value;

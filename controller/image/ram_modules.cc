@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/split.h"
+
 namespace muster {
 
 std::string module_name(const std::string& path) {
@@ -14,14 +16,12 @@ std::string module_name(const std::string& path) {
 
 ModuleIndex::ModuleIndex(const std::string& modules_dep, const std::string& modules_softdep,
                          const std::string& modules_alias) {
-  std::istringstream in(modules_dep);
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : split_lines(modules_dep)) {
     const size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
     const std::string path = line.substr(0, colon);
     path_of_[module_name(path)] = path;
-    std::istringstream rest(line.substr(colon + 1));
-    for (std::string need; rest >> need;) needs_[path].push_back(need);
+    for (const std::string& need : split_words(line.substr(colon + 1))) needs_[path].push_back(need);
   }
   read_softdeps(modules_softdep, modules_alias);
 }
@@ -30,14 +30,12 @@ ModuleIndex::ModuleIndex(const std::string& modules_dep, const std::string& modu
 // before `pre:` and `post:` are ignored, as by modprobe.
 void ModuleIndex::read_softdeps(const std::string& modules_softdep, const std::string& modules_alias) {
   std::multimap<std::string, std::string> modules_of;  // alias -> name
-  std::istringstream aliases(modules_alias);
-  for (std::string line; std::getline(aliases, line);) {
+  for (const std::string& line : split_lines(modules_alias)) {
     std::istringstream words(line);
     std::string keyword, alias, name;
     if (words >> keyword >> alias >> name && keyword == "alias") modules_of.emplace(alias, name);
   }
-  std::istringstream in(modules_softdep);
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : split_lines(modules_softdep)) {
     std::istringstream words(line);
     std::string keyword, name, word;
     if (!(words >> keyword >> name) || keyword != "softdep" || path_of_.count(module_name(name)) == 0)
@@ -125,8 +123,7 @@ std::string alias_lines(const std::string& modules_alias, const std::vector<std:
   std::set<std::string> names;
   for (const auto& p : paths) names.insert(module_name(p));
   std::string out;
-  std::istringstream in(modules_alias);
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : split_lines(modules_alias)) {
     std::istringstream words(line);
     std::string keyword, pattern, name;
     if (words >> keyword >> pattern >> name && keyword == "alias" && names.count(module_name(name)))

@@ -1,77 +1,86 @@
 #include "controller/image/recipe.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
+#include <cstdlib>
 #include <set>
 #include <sstream>
 
-#include "base/json.h"
 #include "base/json_dump.h"
+#include "base/split.h"
 #include "controller/image/customize.h"
+#include "controller/spec/schema.h"
 #include "sys/os.h"
 
 namespace muster {
 namespace {
 
-// Collects all errors with their lines, so that they are reported together.
-class Reader {
- public:
-  explicit Reader(std::string source) : source_(std::move(source)) {}
+// Texts are limited by the size of the file, not by the checker's default.
+constexpr const char* kSchema = R"({
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "from": {},
+    "suite": {"$ref": "#/$defs/text"},
+    "mirror": {"$ref": "#/$defs/text"},
+    "security_mirror": {"$ref": "#/$defs/text"},
+    "updates": {"type": "string", "enum": ["true", "false"]},
+    "kernel": {
+      "additionalProperties": false,
+      "properties": {"cloud": {"$ref": "#/$defs/text"}, "full": {"$ref": "#/$defs/text"}}
+    },
+    "packages": {"$ref": "#/$defs/texts"},
+    "firmware": {
+      "type": "array",
+      "items": {"type": "string", "pattern": "^[a-z0-9+.-]{2,}$", "x-form": "a package name"}
+    },
+    "exclude": {"$ref": "#/$defs/texts"},
+    "mask": {"$ref": "#/$defs/texts"},
+    "disable": {"$ref": "#/$defs/texts"},
+    "enable": {"$ref": "#/$defs/texts"},
+    "files": {
+      "type": "array",
+      "items": {
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+          "path": {"$ref": "#/$defs/text"},
+          "content": {"$ref": "#/$defs/text"},
+          "mode": {"type": "string", "pattern": "^[0-7]{1,4}$", "x-form": "octal digits, like 0644"}
+        }
+      }
+    },
+    "run": {"type": "array", "items": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/text"}}}
+  },
+  "$defs": {
+    "text": {"type": "string", "maxLength": 4194304},
+    "texts": {"type": "array", "items": {"$ref": "#/$defs/text"}}
+  }
+})";
 
-  void problem(const YAML::Node& node, const std::string& what) {
-    problems_ +=
-        fmt::format("{}{}:{}: {}", problems_.empty() ? "" : "\n", source_, node.Mark().line + 1, what);
-  }
-  std::string text(const YAML::Node& node, const std::string& name) {
-    if (node.IsScalar()) return node.Scalar();
-    problem(node, name + ": expected text");
-    return "";
-  }
-  std::vector<std::string> texts(const YAML::Node& node, const std::string& name) {
-    std::vector<std::string> out;
-    if (!node.IsSequence()) {
-      problem(node, name + ": expected a list");
-      return out;
-    }
-    for (const auto& item : node) out.push_back(text(item, name));
-    return out;
-  }
-  void known_keys(const YAML::Node& map, const std::set<std::string>& keys) {
-    for (const auto& pair : map)
-      if (!keys.count(pair.first.Scalar()))
-        problem(pair.first, "unknown key \"" + pair.first.Scalar() + "\"");
-  }
-  Status finish() const { return problems_.empty() ? Status(Ok{}) : fail(Code::invalid, problems_); }
+using Errors = std::vector<SpecError>;
 
- private:
-  std::string source_;
-  std::string problems_ = {};
-};
+void add_problem(Errors& errors, const YamlNode& at, const std::string& path, const std::string& what) {
+  errors.push_back({at.line, at.column, path, what});
+}
 
-RecipeFile read_file(Reader& r, const YAML::Node& node) {
-  RecipeFile f;
-  if (!node.IsMap()) {
-    r.problem(node, "files: expected {path, content, mode}");
-    return f;
-  }
-  r.known_keys(node, {"path", "content", "mode"});
-  if (node["path"]) f.path = r.text(node["path"], "path");
-  if (node["content"]) f.content = r.text(node["content"], "content");
-  if (node["mode"]) {
-    const std::string mode = r.text(node["mode"], "mode");
-    if (mode.empty() || mode.size() > 4 || mode.find_first_not_of("01234567") != std::string::npos)
-      r.problem(node["mode"], "mode: expected octal digits, like 0644");
-    else
-      f.mode = static_cast<unsigned>(std::stoul(mode, nullptr, 8));
-  }
-  if (f.path.empty() || f.path[0] != '/' || f.path.find("..") != std::string::npos)
-    r.problem(node, "files: path must be absolute");
+std::vector<std::string> texts_of(const YamlNode& list) {
+  std::vector<std::string> out;
+  for (const YamlNode& item : list.items) out.push_back(item.text);
+  return out;
+}
+
+RecipeFile read_file(const YamlNode& node, const std::string& at, Errors& errors) {
+  RecipeFile f{yaml_text(&node, "path"), yaml_text(&node, "content")};
+  if (node.find("mode"))
+    f.mode = static_cast<unsigned>(std::strtoul(yaml_text(&node, "mode").c_str(), nullptr, 8));
+  if (f.path.empty() || f.path[0] != '/' || has(f.path, ".."))
+    add_problem(errors, node, at + ".path", "must be absolute");
   else if (is_own_of_machine(f.path))
-    r.problem(
-        node,
-        f.path +
-            ": every machine has its own; an image must not contain one, because any client can read images");
+    add_problem(errors, node, at + ".path",
+                f.path +
+                    ": every machine has its own; an image must not contain one, because any client can read "
+                    "images");
   return f;
 }
 
@@ -82,93 +91,81 @@ bool has_pockets(const std::string& suite) {
 
 // An image without the release's security updates must not be made by accident: their location is derived
 // from the mirror, or must be given.
-void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
-  if (root["mirror"]) out.mirror = without_slash(r.text(root["mirror"], "mirror"));
+void read_mirror(const YamlNode& root, ImageRecipe& out, Errors& errors) {
+  const YamlNode* mirror = root.find("mirror");
+  if (mirror) out.mirror = without_slash(mirror->text);
   for (const char* key : {"security_mirror", "updates"})
-    if (root[key] && out.mirror.empty())
-      r.problem(root[key], std::string(key) + ": allowed only together with `mirror`");
-  if (root["updates"]) {
-    const std::string value = r.text(root["updates"], "updates");
-    if (value != "true" && value != "false") r.problem(root["updates"], "updates: expected true or false");
-    out.updates = value != "false";
-  }
+    if (const YamlNode* at = root.find(key); at && out.mirror.empty())
+      add_problem(errors, *at, key, "allowed only together with `mirror`");
+  if (root.find("updates")) out.updates = yaml_text(&root, "updates") != "false";
   if (out.mirror.empty()) return;
-  if (root["security_mirror"]) {
-    out.security_mirror = without_slash(r.text(root["security_mirror"], "security_mirror"));
+  if (const YamlNode* security = root.find("security_mirror")) {
+    out.security_mirror = without_slash(security->text);
     if (out.security_mirror.empty())
-      r.problem(root["security_mirror"], "security_mirror: expected a URL or `none`");
+      add_problem(errors, *security, "security_mirror", "expected a URL or `none`");
     return;
   }
-  if (!root["mirror"]) return;  // the mirror and pockets of the base recipe apply
+  if (!mirror) return;  // the mirror and pockets of the base recipe apply
   out.security_mirror = has_pockets(out.suite) ? security_beside(out.mirror) : kNoMirror;
   if (out.security_mirror.empty())
-    r.problem(root["mirror"],
-              fmt::format("mirror: the mirror for security updates of {0} cannot be derived from {1}: give "
-                          "`security_mirror: URL`, or `security_mirror: none` if the mirror has none",
-                          out.suite, out.mirror));
+    add_problem(errors, *mirror, "mirror",
+                fmt::format("the mirror for security updates of {0} cannot be derived from {1}: give "
+                            "`security_mirror: URL`, or `security_mirror: none` if the mirror has none",
+                            out.suite, out.mirror));
 }
 
 // The component non-free-firmware exists from Debian 12 on.
-void check_firmware(Reader& r, const YAML::Node& node, const ImageRecipe& recipe) {
-  for (const auto& name : recipe.firmware)
-    if (name.size() < 2 ||
-        name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+.-") != std::string::npos)
-      r.problem(node, fmt::format("firmware: '{}' is not a package name", name));
-  if (!recipe.firmware.empty())
-    for (const char* old : {"buster", "bullseye", "oldoldstable"})
-      if (recipe.suite == old)
-        r.problem(node, fmt::format("firmware: {} has no component non-free-firmware", recipe.suite));
+void check_firmware(const YamlNode& root, const ImageRecipe& recipe, Errors& errors) {
+  const YamlNode* list = root.find("firmware");
+  if (recipe.firmware.empty()) return;
+  for (const char* old : {"buster", "bullseye", "oldoldstable"})
+    if (recipe.suite == old)
+      add_problem(errors, list ? *list : root, "firmware",
+                  recipe.suite + " has no component non-free-firmware");
 }
 
-ImageRecipe read_recipe(Reader& r, const YAML::Node& root, const ImageRecipe* base) {
+ImageRecipe read_recipe(const YamlNode& root, const ImageRecipe* base, Errors& errors) {
   ImageRecipe out = base ? *base : ImageRecipe{};
-  r.known_keys(root, {"from", "suite", "mirror", "security_mirror", "updates", "kernel", "packages",
-                      "firmware", "exclude", "mask", "disable", "enable", "files", "run"});
-  if (root["suite"])
-    out.suite = r.text(root["suite"], "suite");
+  if (root.find("suite"))
+    out.suite = yaml_text(&root, "suite");
   else if (!base)
-    r.problem(root, "suite: missing");
-  read_mirror(r, root, out);
-  if (root["kernel"] && root["kernel"].IsMap()) {
-    r.known_keys(root["kernel"], {"cloud", "full"});
-    for (const auto& pair : root["kernel"]) out.kernel[pair.first.Scalar()] = r.text(pair.second, "kernel");
-  }
-  if (out.kernel.empty()) r.problem(root, "kernel: at least one of `cloud` and `full` is required");
+    add_problem(errors, root, "", "missing key 'suite'");
+  read_mirror(root, out, errors);
+  if (const YamlNode* kernel = root.find("kernel"))
+    for (const YamlEntry& entry : kernel->entries) out.kernel[entry.key] = entry.value.text;
+  if (out.kernel.empty())
+    add_problem(errors, root, "kernel", "at least one of `cloud` and `full` is required");
   const std::pair<const char*, std::vector<std::string>*> lists[] = {
       {"packages", &out.packages}, {"firmware", &out.firmware}, {"exclude", &out.exclude},
       {"mask", &out.mask},         {"disable", &out.disable},   {"enable", &out.enable}};
   for (const auto& [key, list] : lists)
-    if (root[key])
-      for (auto& item : r.texts(root[key], key)) list->push_back(std::move(item));
-  check_firmware(r, root["firmware"], out);
-  if (const auto files = root["files"]; files && files.IsSequence())
-    for (const auto& item : files) out.files.push_back(read_file(r, item));
-  else if (files)
-    r.problem(files, "files: expected a list");
-  if (const auto run = root["run"]; run && run.IsSequence()) {
-    for (const auto& item : run) {
-      out.run.push_back(r.texts(item, "run"));
-      if (out.run.back().empty()) r.problem(item, "run: an empty command");
-    }
-  } else if (run) {
-    r.problem(run, "run: expected a list");
-  }
+    if (const YamlNode* given = root.find(key))
+      for (auto& item : texts_of(*given)) list->push_back(std::move(item));
+  check_firmware(root, out, errors);
+  if (const YamlNode* files = root.find("files"))
+    for (size_t i = 0; i < files->items.size(); ++i)
+      if (files->items[i].is_map())
+        out.files.push_back(read_file(files->items[i], fmt::format("files[{}]", i), errors));
+  if (const YamlNode* run = root.find("run"))
+    for (const YamlNode& item : run->items) out.run.push_back(texts_of(item));
   return out;
+}
+
+Error invalid(Errors errors, const std::string& source) {
+  sort_errors(errors);
+  return fail(Code::invalid, to_string(errors, source));
 }
 
 // Returns the recipe that `from` in `text` names; "" if none.
 Result<std::string> base_of(const std::string& text, const std::string& source) {
-  try {
-    const YAML::Node root = YAML::Load(text);
-    if (!root.IsMap() || !root["from"]) return std::string();
-    const std::string name = root["from"].IsScalar() ? root["from"].Scalar() : "";
-    if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos)
-      return fail(Code::invalid, fmt::format("{}:{}: from: expected the name of a recipe", source,
-                                             root["from"].Mark().line + 1));
-    return name;
-  } catch (const YAML::Exception& e) {
-    return fail(Code::invalid, fmt::format("{}:{}: {}", source, e.mark.line + 1, e.msg));
-  }
+  const ParsedYaml yaml = parse_yaml(text);
+  if (!yaml.errors.empty()) return invalid(yaml.errors, source);
+  const YamlNode* from = yaml_child(&yaml.root, "from");
+  if (!from) return std::string();
+  const std::string name = from->text;
+  if (name.empty() || name[0] == '.' || has(name, "/"))
+    return invalid({{from->line, from->column, "from", "expected the name of a recipe"}}, source);
+  return name;
 }
 
 }  // namespace
@@ -191,17 +188,15 @@ Result<ImageRecipe> load_recipe(const std::string& folder, const std::string& na
 
 Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& source,
                                  const ImageRecipe* base) {
-  try {
-    const YAML::Node root = YAML::Load(text);
-    if (!root.IsMap()) return fail(Code::invalid, source + ": expected a mapping");
-    Reader r(source);
-    if (root["from"] && !base) r.problem(root["from"], "from: allowed only in a file in a recipe folder");
-    ImageRecipe recipe = read_recipe(r, root, base);
-    TRY_(r.finish());
-    return recipe;
-  } catch (const YAML::Exception& e) {
-    return fail(Code::invalid, fmt::format("{}:{}: {}", source, e.mark.line + 1, e.msg));
-  }
+  static const Json schema = parse_json(kSchema).value_or(nullptr);
+  ParsedYaml yaml = parse_yaml(text);
+  if (yaml.errors.empty()) check_schema(yaml.root, schema, yaml.errors);
+  if (!yaml.root.is_map()) return invalid(yaml.errors, source);
+  if (const YamlNode* from = yaml.root.find("from"); from && !base)
+    add_problem(yaml.errors, *from, "from", "allowed only in a file in a recipe folder");
+  ImageRecipe recipe = read_recipe(yaml.root, base, yaml.errors);
+  if (!yaml.errors.empty()) return invalid(yaml.errors, source);
+  return recipe;
 }
 
 std::string canonical(const ImageRecipe& recipe) {
@@ -228,11 +223,9 @@ std::string canonical(const ImageRecipe& recipe) {
 
 std::string with_component(const std::string& sources, const std::string& component) {
   std::string out;
-  std::istringstream in(sources);
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
+  for (const std::string& line : split_lines(sources)) {
     bool known = false;
-    for (std::string word; words >> word;) known = known || word == component;
+    for (const std::string& word : split_words(line)) known = known || word == component;
     out += line + (known ? "\n" : " " + component + "\n");
   }
   return out;
@@ -240,8 +233,7 @@ std::string with_component(const std::string& sources, const std::string& compon
 
 std::vector<AptSource> parse_index_targets(const std::string& text) {
   std::vector<AptSource> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : split_lines(text)) {
     std::vector<std::string> fields;
     std::istringstream split(line);
     for (std::string field; std::getline(split, field, '|');) fields.push_back(field);

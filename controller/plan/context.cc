@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ports.h"
+#include "base/split.h"
 #include "controller/plan/closed_port.h"
 #include "controller/plan/interconnect.h"
 #include "controller/plan/label_lines.h"
@@ -15,14 +16,7 @@ namespace {
 // Returns the words of a variable, which blanks or commas separate; empty if it is not declared.
 Json words_of(const Json& vars, const char* name) {
   Json out = Json::array();
-  const std::string text = vars.value(name, "");
-  for (size_t at = 0; at < text.size();) {
-    const size_t begin = text.find_first_not_of(" ,", at),
-                 end = std::min(text.find_first_of(" ,", begin), text.size());
-    if (begin == std::string::npos) break;
-    out.push_back(text.substr(begin, end - begin));
-    at = end;
-  }
+  for (const auto& word : split_words(vars.value(name, ""), " ,")) out.push_back(word);
   return out;
 }
 

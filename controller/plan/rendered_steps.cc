@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/json_dump.h"
+#include "base/split.h"
 #include "base/standin.h"
 #include "controller/plan/json_pieces.h"
 #include "controller/plan/network_services.h"
@@ -17,9 +18,7 @@ bool truthy(const Json& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_number()) return value != 0;
   if (!value.is_string()) return !value.is_null() && !value.empty();
-  std::string text = value.get<std::string>();
-  text.erase(0, text.find_first_not_of(" \n\t"));
-  text.erase(text.find_last_not_of(" \n\t") + 1);
+  const std::string text = trim(value.get<std::string>(), " \n\t");
   return !(text.empty() || text == "no" || text == "false" || text == "0");
 }
 

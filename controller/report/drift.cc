@@ -27,12 +27,6 @@ constexpr Words<Agreement, 6> kWords = {{{Agreement::equal, "equal"},
 MUSTER_WORDS(Agreement, kWords)
 namespace {
 
-std::string trimmed(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
 Agreement agreement_of(const std::vector<DriftValue>& values) {
   size_t looked_at = 0;
   for (const DriftValue& one : values) looked_at += one.hosts.size();
@@ -49,7 +43,7 @@ DriftProperty property_of(const std::string& name, const std::vector<const HostP
   std::map<std::string, std::vector<std::string>> by_value;
   for (const HostProperties* host : hosts) {
     const auto found = host->values.find(name);
-    const std::string value = found == host->values.end() ? "" : trimmed(found->second);
+    const std::string value = found == host->values.end() ? "" : trim(found->second);
     (value.empty() ? out.not_looked_at : by_value[value]).push_back(host->host);
   }
   for (auto& [value, names] : by_value) out.values.push_back({value, std::move(names)});
@@ -177,7 +171,7 @@ const DriftValue* DriftProperty::majority() const {
 std::map<std::string, std::string> drift_properties(const HardwareFacts& facts) {
   std::map<std::string, std::string> out = facts.properties;
   const auto put = [&](const char* name, const std::string& value) {
-    if (!trimmed(value).empty()) out[name] = trimmed(value);
+    if (!trim(value).empty()) out[name] = trim(value);
   };
   put("kernel", facts.kernel);
   put("operating system", facts.os);
@@ -206,7 +200,7 @@ std::map<std::string, std::string> drift_properties(const HardwareFacts& facts) 
 std::string of_all_parts(std::vector<std::string> values) {
   std::set<std::string> distinct;
   for (const std::string& value : values)
-    if (std::string text = trimmed(value); !text.empty()) distinct.insert(std::move(text));
+    if (std::string text = trim(value); !text.empty()) distinct.insert(std::move(text));
   std::string out;
   for (const std::string& value : distinct) out += (out.empty() ? "" : ", ") + value;
   return out;
@@ -231,7 +225,7 @@ Drift find_drift(const std::vector<HostProperties>& hosts) {
 }
 
 HostProperties drift_host(const std::string& node, const std::string& role, const HardwareFacts& facts) {
-  const std::string product = trimmed(facts.system.vendor + " " + facts.system.product);
+  const std::string product = trim(facts.system.vendor + " " + facts.system.product);
   return {node, product.empty() ? role : role + ", " + product, drift_properties(facts)};
 }
 

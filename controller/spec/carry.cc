@@ -4,27 +4,13 @@
 
 #include <algorithm>
 
+#include "base/split.h"
 #include "controller/spec/yaml.h"
 
 namespace muster {
 namespace {
 
 constexpr const char* kKey = "playbooks";
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
-
-bool says_nothing(const std::string& line) {
-  const size_t first = line.find_first_not_of(" \t\r");
-  return first == std::string::npos || line[first] == '#';
-}
 
 // The spec becomes part of the reports' JSON, which must be UTF-8.
 bool is_utf8(const std::string& text) {
@@ -46,7 +32,7 @@ bool is_utf8(const std::string& text) {
 Status check_text(const CarriedText& own) {
   if (says_nothing(own.text) && own.text.find('\n') == std::string::npos)
     return fail(Code::invalid, own.file + ": the file is empty");
-  const auto lines = lines_of(own.text);
+  const auto lines = split_lines(own.text);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (!is_utf8(lines[i])) return fail(Code::invalid, fmt::format("{}:{}: not UTF-8", own.file, i + 1));
     for (const char c : lines[i])
@@ -65,7 +51,7 @@ std::string entry_of(const CarriedText& own) {
                                 several ? "+"
                                 : ends  ? ""
                                         : "-");
-  for (const auto& line : lines_of(own.text)) out += line.empty() ? "\n" : "    " + line + "\n";
+  for (const auto& line : split_lines(own.text)) out += line.empty() ? "\n" : "    " + line + "\n";
   return out;
 }
 
@@ -112,7 +98,7 @@ Result<std::string> carry_playbooks(const std::string& text, const std::vector<O
     if (first > 0 && entry.key != kKey && (behind == 0 || entry.line < behind)) behind = entry.line;
   }
   if (first == 0) return fail(Code::invalid, "the spec names no playbooks");
-  auto lines = lines_of(text);
+  auto lines = split_lines(text);
   size_t end = behind > 0 ? static_cast<size_t>(behind - 1) : lines.size();
   const size_t begin = static_cast<size_t>(first - 1);
   while (end > begin && says_nothing(lines[end - 1])) --end;

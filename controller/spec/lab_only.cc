@@ -31,10 +31,9 @@ std::vector<SpecError> lab_only(const Spec& spec, const std::string& profile) {
 }
 
 Status refuse_lab_only(const Spec& spec, int64_t revision, const std::string& profile) {
-  std::string all;
-  for (const auto& error : lab_only(spec, profile))
-    all += (all.empty() ? "" : "\n") + to_string(error, fmt::format("spec revision {}", revision));
-  return all.empty() ? Status(Ok{}) : fail(Code::invalid, all);
+  const auto errors = lab_only(spec, profile);
+  if (errors.empty()) return Ok{};
+  return fail(Code::invalid, to_string(errors, fmt::format("spec revision {}", revision)));
 }
 
 }  // namespace muster

@@ -13,6 +13,12 @@ std::string to_string(const SpecError& e, const std::string& file) {
   return out + ": " + e.message;
 }
 
+std::string to_string(const std::vector<SpecError>& errors, const std::string& file) {
+  std::string out;
+  for (const SpecError& e : errors) out += (out.empty() ? "" : "\n") + to_string(e, file);
+  return out;
+}
+
 int fewest_drives(const std::string& level) {
   // md also creates a raid5 of two drives and a raid10 of two or three, but as mirrors, which must be
   // declared as raid1.

@@ -28,6 +28,7 @@ struct SpecError {
 std::string to_string(
     const SpecError& error,
     const std::string& file);  // "cluster.yaml:12:5: nodes[0].rol: unknown key, did you mean 'role'?"
+std::string to_string(const std::vector<SpecError>& errors, const std::string& file);  // one per line
 
 struct SpecPlace {
   int line = 0, column = 0;  // 1-based; 0: there is none

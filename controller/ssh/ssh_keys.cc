@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/split.h"
+
 namespace muster {
 namespace {
 
@@ -54,8 +56,7 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text, const std
   constexpr std::string_view kRevoked = "@revoked";
   std::vector<std::string> found, revoked;
   bool others = false;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (std::string line : split_lines(text)) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     const size_t begin = line.find_first_not_of(" \t");
     if (begin == std::string::npos || line[begin] == '#') continue;

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
+
+#include "base/split.h"
 
 namespace muster::embedded {
 extern const char* const xids;  // hardware/xids.yaml
@@ -35,8 +36,7 @@ std::string group_of(const std::map<int, XidEntry>& entries, int code) {
 XidTable read_xid_table(const std::string& text) {
   XidTable out;
   std::map<int, XidEntry>* part = nullptr;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : split_lines(text)) {
     if (line == "xids:") part = &out.xids;
     if (line == "sxids:") part = &out.sxids;
     if (part == nullptr || !line.starts_with("  - { code: ")) continue;

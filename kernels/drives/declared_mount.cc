@@ -73,11 +73,9 @@ bool fits(const std::string& declared, const std::string& found) {
 
 // Returns the topmost mount on exactly this path, if there is one.
 std::optional<MountEntry> mounted_at(const std::string& mountinfo, const std::string& path) {
-  std::istringstream lines(mountinfo);
-  std::string line;
   std::optional<MountEntry> found;
   MountEntry entry;
-  while (std::getline(lines, line))
+  for (const std::string& line : split_lines(mountinfo))
     if (parse_line(line, entry) && entry.point == path) found = entry;
   return found;
 }

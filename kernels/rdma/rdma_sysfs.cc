@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 
+#include "base/split.h"
 #include "host/rails.h"
 #include "kernels/rdma/rdma.h"
 
@@ -80,8 +80,7 @@ size_t shared_path(const Files& files, const std::string& a, const std::string& 
 
 std::vector<double> numbers_of(const std::string& line) {
   std::vector<double> out;
-  std::istringstream in(line);
-  for (std::string word; in >> word;) {
+  for (const auto& word : split_words(line)) {
     char* end = nullptr;
     out.push_back(std::strtod(word.c_str(), &end));
     if (*end != '\0') return {};
@@ -186,8 +185,7 @@ Result<PerfResult> parse_perftest(const std::string& text, PerfTest test) {
   const bool bandwidth = test == PerfTest::bandwidth;
   PerfResult out;
   bool heading = false;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : split_lines(text)) {
     if (const size_t at = line.find("Mtu "); at != std::string::npos)
       if (const size_t colon = line.find(':', at); colon != std::string::npos)
         out.mtu = std::atoi(line.c_str() + colon + 1);

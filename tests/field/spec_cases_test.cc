@@ -75,6 +75,18 @@ struct Armed {
   }
 };
 
+Status seed_loader(const TempDir& dir, const wire::ImageJob& job) {
+  const ImageManifest manifest;
+  const SeedRequest request{job,
+                            manifest,
+                            "/dev/null",
+                            make_layout(8192 * kMiB, kMiB, 0).value(),
+                            "a",
+                            false,
+                            {{"kernel", "K"}, {"bootloader", "L"}}};
+  return seed_esp(Files(dir.path("")), request);
+}
+
 }  // namespace
 
 FIELD_CASE("zero-mac") {
@@ -134,17 +146,9 @@ FIELD_CASE("kernel-options-unchecked") {
 FIELD_CASE("kernel-options-unchecked: an order with such options writes no loader entry") {
   const TempDir dir;
   wire::ImageJob job;
-  const ImageManifest manifest;
-  const SeedRequest request{job,
-                            manifest,
-                            "/dev/null",
-                            make_layout(8192 * kMiB, kMiB, 0).value(),
-                            "a",
-                            false,
-                            {{"kernel", "K"}, {"bootloader", "L"}}};
   for (const char* wrong : {"root=/dev/sdq2", "quiet\nisolcpus=1"}) {
     job.kernel_options = wrong;
-    CHECK(seed_esp(Files(dir.path("")), request).error().code == Code::invalid);
+    CHECK(seed_loader(dir, job).error().code == Code::invalid);
   }
   CHECK_FALSE(Files(dir.path("")).exists("/loader/entries/muster-a.conf"));
 }
@@ -172,15 +176,7 @@ FIELD_CASE("two-consoles") {
     const TempDir dir;
     wire::ImageJob job;
     job.console = decision.console;
-    const ImageManifest manifest;
-    const SeedRequest request{job,
-                              manifest,
-                              "/dev/null",
-                              make_layout(8192 * kMiB, kMiB, 0).value(),
-                              "a",
-                              false,
-                              {{"kernel", "K"}, {"bootloader", "L"}}};
-    REQUIRE(seed_esp(Files(dir.path("")), request).ok());
+    REQUIRE(seed_loader(dir, job).ok());
     CHECK(dir.read("loader/entries/muster-a.conf").find(both) != std::string::npos);
   }
   CHECK(console_arguments("console=tty0  console=ttyS1,115200n8") == " console=tty0 console=ttyS1,115200n8");

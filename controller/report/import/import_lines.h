@@ -11,32 +11,14 @@
 
 #include "base/facts.h"
 #include "base/json.h"
+#include "base/split.h"
 #include "controller/report/expected.h"
 #include "controller/report/import/import.h"
 
 namespace muster {
 
-inline std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find_first_of("\n\r", at), text.size());
-    out.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
-inline std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> out;
-  for (size_t at = 0; at < line.size();) {
-    const size_t begin = line.find_first_not_of(" \t", at);
-    if (begin == std::string::npos) break;
-    at = std::min(line.find_first_of(" \t", begin), line.size());
-    out.push_back(line.substr(begin, at - begin));
-  }
-  return out;
-}
-
+inline std::vector<std::string> lines_of(const std::string& text) { return split_lines(text, "\n\r"); }
+inline std::vector<std::string> words_of(const std::string& line) { return split_words(line, " \t"); }
 inline std::optional<double> number_of(const std::string& word) {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/split.h"
 #include "controller/spec/address.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/yaml.h"
@@ -112,21 +113,6 @@ std::vector<std::string> entry_lines(const YamlNode& model, const NewNode& node,
 
 // ---- into the text ----
 
-std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
-
-bool says_something(const std::string& line) {
-  const size_t first = line.find_first_not_of(" \t\r");
-  return first != std::string::npos && line[first] != '#';
-}
-
 // The line (from 0) after the last entry of `nodes:`, and the indentation of its entries.
 struct Place {
   size_t line = 0;
@@ -145,7 +131,7 @@ Result<Place> place_for_entry(const YamlNode& root, const std::vector<std::strin
   for (const YamlEntry& entry : root.entries)
     if (entry.line > nodes->line) end = std::min(end, static_cast<size_t>(entry.line) - 1);
   // Comments above the next key belong to that key.
-  while (end > first + 1 && (!says_something(lines[end - 1]) || lines[end - 1].starts_with("..."))) --end;
+  while (end > first + 1 && (says_nothing(lines[end - 1]) || lines[end - 1].starts_with("..."))) --end;
   return Place{end, lines[first].substr(0, dash)};
 }
 

@@ -1,17 +1,15 @@
 #include "controller/spec/reader/shipped_names.h"
 
 #include <algorithm>
-#include <sstream>
 
+#include "base/split.h"
 #include "controller/spec/reader/parse_spec.h"
 
 namespace muster {
 namespace {
 
-std::vector<std::string> words_of(const char* text) {
-  std::istringstream in(text);
-  std::vector<std::string> out;
-  for (std::string word; in >> word;) out.push_back(word);
+std::vector<std::string> sorted_words(const char* text) {
+  auto out = split_words(text);
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -19,7 +17,7 @@ std::vector<std::string> words_of(const char* text) {
 }  // namespace
 
 SpecNames shipped_names() {
-  return {words_of(embedded::playbook_names), words_of(embedded::profile_names), {}};
+  return {sorted_words(embedded::playbook_names), sorted_words(embedded::profile_names), {}};
 }
 
 }  // namespace muster

@@ -8,17 +8,13 @@
 #include <thread>
 
 #include "base/lower.h"
+#include "base/split.h"
 #include "base/words.h"
 
 namespace muster::kernels::gpu {
 namespace {
 
 constexpr int kOldestCublaslt = 11, kNewestCublaslt = 14;  // the major versions to look for
-
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> out(1);
@@ -28,7 +24,7 @@ std::vector<std::string> split(const std::string& text, char at) {
     else
       out.back() += c;
   }
-  for (auto& word : out) word = trimmed(word);
+  for (auto& word : out) word = trim(word);
   return out;
 }
 
@@ -44,7 +40,7 @@ std::optional<double> number(const std::string& word) {
 
 // Newer drivers print these names in the heading for fields that were requested by their older names.
 std::string field_name(std::string heading) {
-  heading = trimmed(heading.substr(0, heading.find('[')));
+  heading = trim(heading.substr(0, heading.find('[')));
   if (heading == "clocks.current.sm") return "clocks.sm";
   if (heading == "clocks.current.memory") return "clocks.mem";
   if (heading == "clocks_event_reasons.active") return "clocks_throttle_reasons.active";

@@ -457,13 +457,15 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a marker that names no CA is this node's only where the controller says so, and names one from then "
-    "on") {
+    "a marker that names no cluster or no CA is this node's only where the controller says so, and names "
+    "both "
+    "from then on") {
+  const auto unnamed = GENERATE(&wire::ImageJob::cluster, &wire::ImageJob::authority);
   Bench b;
   const Image i = make_image(1);
   Controller c(i);
   auto old = b.job(c, i);
-  old.authority.clear();
+  (old.*unnamed).clear();
   REQUIRE(b.write(old));
   auto job = b.job(c, i);
   SECTION("the controller imaged this node") {
@@ -478,7 +480,9 @@ TEST_CASE(
     const auto written = b.write(job);
     REQUIRE(written);
     CHECK(written->fresh_layout);
+    CHECK(b.seeder.calls.back() == "loader a KERNEL");
   }
+  CHECK(read_marker(b.disk())->cluster == "gaggle");
   CHECK(read_marker(b.disk())->authority == "sha256:ca-of-gaggle");
 }
 
@@ -586,31 +590,6 @@ TEST_CASE("a re-image that was cut off keeps the state: no file system is made o
   CHECK(r->resumed);
   CHECK(b.seeder.calls == std::vector<std::string>{"seed b", "seed b", "loader b KERNEL"});
   CHECK(b.disk().read_at(state.start + 2 * kMiB, 8).value() == "PRECIOUS");
-}
-
-TEST_CASE("a marker that names no cluster is this node's only where the controller says so") {
-  Bench b;
-  const Image i = make_image(1);
-  Controller c(i);
-  auto old = b.job(c, i);
-  old.cluster.clear();
-  REQUIRE(b.write(old));
-  auto job = b.job(c, i);
-  SECTION("the controller imaged this node") {
-    job.content_hash.clear();
-    job.allow_ours = true;
-    const auto written = b.write(job);
-    REQUIRE(written);
-    CHECK_FALSE(written->fresh_layout);
-    CHECK(written->slot == "b");
-  }
-  SECTION("it did not, and the loss was approved") {
-    const auto written = b.write(job);
-    REQUIRE(written);
-    CHECK(written->fresh_layout);
-    CHECK(b.seeder.calls.back() == "loader a KERNEL");
-  }
-  CHECK(read_marker(b.disk())->cluster == "gaggle");
 }
 
 TEST_CASE("another image than the plan names is refused before the disk is touched") {

@@ -45,17 +45,6 @@ struct Cluster : Controller {
   void discovery_on() {
     on_reactor([&] { services().discovery.on(60 * kMinute); });
   }
-  HttpRequest signed_by(const pki::CertificateInfo& certificate, const std::string& method,
-                        const std::string& target, const std::string& body = "") {
-    HttpRequest request;
-    request.method = method;
-    request.target = target;
-    request.body = body;
-    request.peer = certificate.common_name;
-    request.peer_organization = certificate.organization;
-    request.peer_serial = certificate.serial;
-    return request;
-  }
   // Boots and joins as the RAM system's agent would.
   pki::CertificateInfo join(const std::string& mac = kMac) {
     std::string token;
@@ -91,14 +80,6 @@ struct Cluster : Controller {
     REQUIRE(answer.status == 200);
     return parse_json(answer.body).value()["orders"];
   }
-  // Until what the executor wrote can be read: it has at most one write under way and one waiting.
-  void settle() {
-    for (int i = 0; i < 2; ++i) {
-      std::promise<void> written;
-      on_reactor([&] { services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });
-      written.get_future().get();
-    }
-  }
   // The whole way of a machine up to its inventory.
   pki::CertificateInfo show_up(const Json& facts, const std::string& mac = kMac) {
     const auto who = join(mac);
@@ -110,9 +91,6 @@ struct Cluster : Controller {
     REQUIRE(send(who, {{0, 0, order[0]["id"].get<std::string>(), "finished", data}}).status == 200);
     settle();
     return who;
-  }
-  Json get(const std::string& target) {
-    return parse_json(call(Listener::local, "GET", target).body).value();
   }
   HttpResponse admit(Json body) {
     const Json base = {

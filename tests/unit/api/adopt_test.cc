@@ -41,14 +41,6 @@ struct Cluster : Controller {
     const Json request = {{"hosts", hosts}, {"digest", digest}};
     return call(Listener::local, "POST", "/v1/nodes/adopt", request.dump());
   }
-  Json get(const std::string& target) {
-    return parse_json(call(Listener::local, "GET", target).body).value();
-  }
-  Json good(const HttpResponse& answer) {
-    INFO(answer.body);
-    REQUIRE(answer.status == 200);
-    return parse_json(answer.body).value();
-  }
   HttpResponse join(const std::string& token, const std::string& key, wire::Mode mode = wire::Mode::adopted) {
     wire::JoinRequest join;
     join.node = "spare01";

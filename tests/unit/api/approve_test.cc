@@ -28,11 +28,6 @@ struct Cluster : Controller {
     request["digest"] = good(call(Listener::local, "POST", "/v1/nodes/adopt", request.dump()))["digest"];
     good(call(Listener::local, "POST", "/v1/nodes/adopt", request.dump()));
   }
-  Json good(const HttpResponse& answer) {
-    INFO(answer.body);
-    REQUIRE(answer.status == 200);
-    return parse_json(answer.body).value();
-  }
   std::string plan() {
     return good(call(Listener::local, "POST", "/v1/plan",
                      R"({"kind": "adopt", "nodes": ["spare01"]})"))["digest"]
@@ -44,14 +39,6 @@ struct Cluster : Controller {
   }
   size_t runs() { return good(call(Listener::local, "GET", "/v1/runs"))["runs"].size(); }
   std::string spec() { return good(call(Listener::local, "GET", "/v1/spec"))["text"].get<std::string>(); }
-  // Until what was written before can be read.
-  void settle() {
-    for (int i = 0; i < 2; ++i) {
-      std::promise<void> written;
-      on_reactor([&] { services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });
-      written.get_future().get();
-    }
-  }
 };
 
 std::string code_of(const HttpResponse& answer) { return parse_json(answer.body).value().value("code", ""); }

@@ -10,6 +10,7 @@
 #include "controller/bringup/bringup.h"
 #include "controller/daemon.h"
 #include "controller/trust/authority.h"
+#include "sys/pki.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 
@@ -133,6 +134,39 @@ class Controller {
     std::promise<NodeObservation> seen;
     reactor_->post([&] { seen.set_value(services().bringup.observe(node)); });
     return seen.get_future().get();
+  }
+
+  Json good(const HttpResponse& answer) {
+    INFO(answer.body);
+    REQUIRE(answer.status == 200);
+    return parse_json(answer.body).value();
+  }
+  Json get(const std::string& target) {
+    return parse_json(call(api::Listener::local, "GET", target).body).value();
+  }
+  static HttpRequest signed_by(const pki::CertificateInfo& certificate, const std::string& method,
+                               const std::string& target, const std::string& body = "") {
+    HttpRequest request;
+    request.method = method;
+    request.target = target;
+    request.body = body;
+    request.peer = certificate.common_name;
+    request.peer_organization = certificate.organization;
+    request.peer_serial = certificate.serial;
+    return request;
+  }
+  // Until what the executor wrote can be read: it has at most one write under way and one waiting.
+  void settle() {
+    for (int i = 0; i < 2; ++i) {
+      std::promise<void> written;
+      on_reactor([&] { services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });
+      written.get_future().get();
+    }
+  }
+  bool active() {
+    bool is = false;
+    on_reactor([&] { is = services().bringup.executor().active(); });
+    return is;
   }
 
   // Does something on the reactor's thread, and waits for it.

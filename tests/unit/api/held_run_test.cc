@@ -35,21 +35,6 @@ struct Upgraded : Controller {
     open();
     settle();
   }
-  void settle() {
-    for (int i = 0; i < 2; ++i) {
-      std::promise<void> written;
-      on_reactor([&] { services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });
-      written.get_future().get();
-    }
-  }
-  bool active() {
-    bool is = false;
-    on_reactor([&] { is = services().bringup.executor().active(); });
-    return is;
-  }
-  Json get(const std::string& target) {
-    return parse_json(call(Listener::local, "GET", target).body).value();
-  }
   bool problem() { return get("/v1/status")["problems"].contains("run"); }
   std::string state() { return get("/v1/runs")["runs"][0]["state"].get<std::string>(); }
   // The agent of node01 polls while it is at this order; whether the reply withdraws it.

@@ -16,11 +16,6 @@ struct Cluster : Controller {
     spec.replace(spec.find(books), books.size(), "[ base ]");
     REQUIRE(call(Listener::local, "PUT", "/v1/spec", spec).status == 200);
   }
-  Json good(const HttpResponse& answer) {
-    INFO(answer.body);
-    REQUIRE(answer.status == 200);
-    return parse_json(answer.body).value();
-  }
   Json get(const std::string& target) { return good(call(Listener::local, "GET", target)); }
   std::string adoption(const std::string& digest = "") {
     const Json host = {{"name", "spare01"},

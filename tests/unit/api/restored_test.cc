@@ -33,14 +33,7 @@ struct Cluster : Controller {
     settle();
   }
   HttpResponse as_agent(const std::string& method, const std::string& target, const std::string& body = "") {
-    HttpRequest request;
-    request.method = method;
-    request.target = target;
-    request.body = body;
-    request.peer = agent.common_name;
-    request.peer_organization = agent.organization;
-    request.peer_serial = agent.serial;
-    return call(Listener::tls, request);
+    return call(Listener::tls, signed_by(agent, method, target, body));
   }
   void say_hello() {
     wire::EventBatch batch{"boot-1", "inc", {{1, 0, "", "hello", {{"mode", "ram"}, {"boot_id", "boot-1"}}}}};
@@ -51,21 +44,6 @@ struct Cluster : Controller {
     const auto answer = as_agent("GET", "/agent/v1/orders?" + who + "&have=1-x%2Fnowhere%231");
     REQUIRE(answer.status == 200);
     return parse_json(answer.body).value();
-  }
-  Json get(const std::string& target) {
-    return parse_json(call(Listener::local, "GET", target).body).value();
-  }
-  void settle() {
-    for (int i = 0; i < 2; ++i) {
-      std::promise<void> written;
-      on_reactor([&] { services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });
-      written.get_future().get();
-    }
-  }
-  bool active() {
-    bool is = false;
-    on_reactor([&] { is = services().bringup.executor().active(); });
-    return is;
   }
   std::string key;
   pki::CertificateInfo agent;

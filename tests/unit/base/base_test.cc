@@ -1,4 +1,5 @@
 #include "base/digest.h"
+#include "base/disk_source.h"
 #include "base/json.h"
 #include "base/json_dump.h"
 #include "base/lower.h"
@@ -80,6 +81,29 @@ TEST_CASE("a text in pieces has no empty ones", "[base]") {
   CHECK(split("", ',').empty());
   CHECK(split(",,", ',').empty());
   CHECK(split("\ta b\t\tc\n", " \t\n") == Pieces{"a", "b", "c"});
+}
+
+TEST_CASE("lines, words and blanks of a text", "[base]") {
+  using Pieces = std::vector<std::string>;
+  CHECK(split_lines("a\n\nb\r\n") == Pieces{"a", "", "b\r"});
+  CHECK(split_lines("a\nb") == Pieces{"a", "b"});
+  CHECK(split_lines("\n") == Pieces{""});
+  CHECK(split_lines("").empty());
+  CHECK(split_lines("a\r\nb", "\n\r") == Pieces{"a", "", "b"});
+  CHECK(split_words(" a \t\r\nb\v\fc") == Pieces{"a", "b", "c"});
+  CHECK(split_words("a\rb c ", " \t") == Pieces{"a\rb", "c"});
+  CHECK(split_words(" \n").empty());
+  CHECK(trim("\t a b\r\n") == "a b");
+  CHECK(trim(" \t") == "");
+  for (const char* nothing : {"", " \t\r", "# a", "  #"}) CHECK(says_nothing(nothing));
+  for (const char* something : {"a", " - # a"}) CHECK_FALSE(says_nothing(something));
+}
+
+TEST_CASE("a text of hardware has no padding and only printable characters", "[base]") {
+  CHECK(hardware_text("  S4 EV\n  ") == "S4 EV");
+  CHECK(hardware_text(std::string("S1\0\0", 4)) == "S1");
+  CHECK(hardware_text("a\tb\x80\x7f") == "a?b??");
+  CHECK(hardware_text("   ") == "");
 }
 
 TEST_CASE("a text in lower case keeps all but the letters of ASCII", "[base]") {
