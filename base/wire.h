@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/disk_id.h"
 #include "base/record.h"
 #include "base/time.h"
 
@@ -142,14 +143,15 @@ Json to_json(const Step& s);
 Result<Step> step_from_json(const Json& j);
 Status read_own(const Json& j, Step& out);
 
+struct JobDisk : DiskId {};  // its keys begin with "disk_"
+
 // image: which disk to write and with what. The agent rejects the order unless everything matches.
 struct ImageJob {
   std::string image;          // name
   std::string digest;         // image digest
   std::string manifest_path;  // on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
   std::string base_url;       // "http://10.20.0.1:7480"
-  std::string disk_serial, disk_wwid, disk_model;
-  int64_t disk_size_bytes = 0;
+  JobDisk disk;
   std::string content_hash;  // content that the approved plan saw on that disk; empty only if `ours` is
                              // expected
   bool allow_ours = false;   // in reimage plans: a disk that has muster's own layout of this node may be

@@ -89,8 +89,7 @@ void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row
   node.kernel = facts->kernel;
   node.firmware = facts->firmware;
   node.share = share_of(*facts);
-  for (const auto& disk : facts->disks)
-    node.disks.push_back({group_of(declared, disk), disk.serial, disk.wwid, disk.model, disk.size_bytes});
+  for (const auto& disk : facts->disks) node.disks.push_back({disk, group_of(declared, disk)});
   for (const auto& nic : facts->nics)
     if (!nic.driver.empty()) node.drivers["nic " + nic.mac] = nic.driver;
   node.facts = to_json(*facts);
@@ -251,8 +250,7 @@ Result<Report> make_report(const ReportSources& from) {
     if (!s.plan.only_serves(name) || !s.records.node(name).reason.empty())
       report.nodes.push_back(node_report(s, name));
   add_measurements(report, s, from);
-  for (const auto& d : s.plan.destroys)
-    report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});
+  for (const auto& d : s.plan.destroys) report.destroyed.push_back({d, d.node, d.group, d.content, d.why});
   if (from.discovery) add_discovery(report, *from.discovery);
   report.drift = drift_among(report, s);
   add_not_measured(report, from.added);

@@ -54,7 +54,7 @@ NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFac
 
 // Returns the identity of a disk, the same on every node that sees it; "" if it has none (for example a
 // serial number that its manufacturer gave to all drives).
-std::string medium_of(const std::string& serial, const std::string& wwid, const std::string& model);
+std::string medium_of(const DiskId& disk);
 
 // A disk that a node's groups select. The pointers refer to the node's name and facts.
 struct SelectedDisk {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/disk_id.h"
 #include "base/json.h"
 #include "base/time.h"
 #include "controller/plan/action_params.h"
@@ -97,11 +98,9 @@ struct Action {
   bool when_failed = false;
 };
 
-struct Destruction {
+struct Destruction : DiskId {
   std::string node;
-  std::string group;  // disk group in the spec: os, fast, ...
-  std::string serial, wwid, model;
-  int64_t size_bytes = 0;
+  std::string group;         // disk group in the spec: os, fast, ...
   std::string kernel_name;   // for display only
   std::string content;       // what is on it now, as text; "blank" if nothing was found
   std::string content_hash;  // compared by the agent just before writing; if it differs, nothing is written

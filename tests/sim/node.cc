@@ -73,10 +73,10 @@ class SimRunner : public WorkRunner {
       const bool resumes = !node_.writing_.empty() && node_.approved_ == job->content_hash;
       const bool allowed =
           content == job->content_hash || resumes || (job->allow_ours && node_.ours_) || node_.ours_;
-      if (job->disk_serial != node_.facts().disks[0].serial || !allowed)
+      if (job->disk.serial != node_.facts().disks[0].serial || !allowed)
         return end(fail(Code::conflict, "the disk changed"), Json::object());
       if (!resumes) {
-        node_.checkers_.on_disk_write(node_.name_, job->disk_serial,
+        node_.checkers_.on_disk_write(node_.name_, job->disk.serial,
                                       node_.ours_ ? job->content_hash : content);
         node_.slices_ = 0;
       }

@@ -453,18 +453,18 @@ TEST_CASE(
     "what makes a disk the same one on two nodes: its WWID, else model and serial, and no number that all "
     "disks have",
     "[plan]") {
-  CHECK(medium_of("S1", "eui.0001", "M") == medium_of("S2", "eui.0001", "N"));
-  CHECK(medium_of("S1", "eui.0001", "M") != medium_of("S1", "eui.0002", "M"));
-  CHECK(medium_of("S1", "", "M") == medium_of("S1", "naa.0000000000000000", "M"));
-  CHECK(medium_of("S1", "", "M") != medium_of("S1", "", "N"));
-  CHECK(medium_of("S1", "nvme.1b36-5331-4d-00000001", "M") !=
-        medium_of("S1", "nvme.1b36-5331-4d-00000002", "M"));  // two namespaces
+  CHECK(medium_of({"S1", "eui.0001", "M"}) == medium_of({"S2", "eui.0001", "N"}));
+  CHECK(medium_of({"S1", "eui.0001", "M"}) != medium_of({"S1", "eui.0002", "M"}));
+  CHECK(medium_of({"S1", "", "M"}) == medium_of({"S1", "naa.0000000000000000", "M"}));
+  CHECK(medium_of({"S1", "", "M"}) != medium_of({"S1", "", "N"}));
+  CHECK(medium_of({"S1", "nvme.1b36-5331-4d-00000001", "M"}) !=
+        medium_of({"S1", "nvme.1b36-5331-4d-00000002", "M"}));  // two namespaces
   for (const char* serial :
        {"", "0000000000000000", "0123456789", "1234567890", "0123456789ABCDEF", "QM00003", "drive-scsi0"}) {
     INFO(serial);
-    CHECK(medium_of(serial, "", "M").empty());
-    CHECK(medium_of(serial, std::string("t10.ATA     M ") + serial, "M").empty());
-    CHECK_FALSE(medium_of(serial, "naa.5002538e40000001", "M").empty());
+    CHECK(medium_of({serial, "", "M"}).empty());
+    CHECK(medium_of({serial, std::string("t10.ATA     M ") + serial, "M"}).empty());
+    CHECK_FALSE(medium_of({serial, "naa.5002538e40000001", "M"}).empty());
   }
 }
 
