@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/disk_id.h"
+#include "base/names.h"
 #include "base/record.h"
 #include "base/time.h"
 
@@ -68,7 +69,7 @@ OrderKind order_kind_from_string(std::string_view word);
 // One unit of work that an agent carries out locally. `id` identifies the attempt and never changes its
 // meaning: an agent that has finished this id only sends the result again.
 struct WorkOrder {
-  std::string id;  // "<run>-<its start, hexadecimal>/<action>#<attempt>"
+  OrderId id;  // "<run>-<its start, hexadecimal>/<action>#<attempt>"
   OrderKind kind = OrderKind::unknown;
   Json params = Json::object();
   DurationMs deadline = 10 * kMinute;  // from receipt; the agent ends the work with Code::timeout after it
@@ -94,8 +95,8 @@ struct PollReply {
 //   finished  {ok, code, message, result}                                   exactly once per order
 struct Event {
   uint64_t seq = 0;
-  TimeMs time = 0;    // the agent's clock; for display only
-  std::string order;  // empty for hello
+  TimeMs time = 0;  // the agent's clock; for display only
+  OrderId order;    // empty for hello
   std::string kind;
   Json data = Json::object();
 };

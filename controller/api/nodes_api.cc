@@ -27,14 +27,14 @@ void get_status(const CallPtr& call) { call->ok(nodes_of(call).status()); }
 void list_nodes(const CallPtr& call) {
   Json list = Json::array();
   const NodesView nodes = nodes_of(call);
-  for (const auto& name : nodes.names()) list.push_back(nodes.node(name));
+  for (const auto& name : nodes.names()) list.push_back(nodes.node(NodeName(name)));
   call->ok({{"nodes", list},
             {"unknown_machines", undeclared_machines(call->services)},
             {"discover_until", call->services.discovery.until()}});
 }
 
 void get_node(const CallPtr& call) {
-  const std::string name = call->arg("node");
+  const NodeName name(call->arg("node"));
   if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
   Json node = nodes_of(call).node(name);
   const auto facts = parse_json(call->services.executor.node_row(name).facts);
@@ -43,13 +43,13 @@ void get_node(const CallPtr& call) {
 }
 
 void why_node(const CallPtr& call) {
-  const std::string name = call->arg("node");
+  const NodeName name(call->arg("node"));
   if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
   call->ok(nodes_of(call).why(name));
 }
 
 void quarantine_node(const CallPtr& call) {
-  const std::string name = call->arg("node");
+  const NodeName name(call->arg("node"));
   if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
   if (!body.ok() || !body->is_object())
@@ -67,7 +67,7 @@ void quarantine_node(const CallPtr& call) {
 }
 
 void remove_node(const CallPtr& call) {
-  const std::string name = call->arg("node");
+  const NodeName name(call->arg("node"));
   // A node that was never in a run may still have a pinned BMC or a provider's server.
   if (!nodes_of(call).contains(name) && !call->services.power.has_pin(name))
     return call->error(fail(Code::not_found, "no node '" + name + "'"));

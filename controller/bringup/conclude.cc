@@ -247,7 +247,7 @@ Result<Report> make_report(const ReportSources& from) {
   report.notes = s.plan.notes;
   report.notes.insert(report.notes.end(), from.added.notes.begin(), from.added.notes.end());
   for (const auto& name : s.plan.nodes)
-    if (!s.plan.only_serves(name) || !s.records.node(name).reason.empty())
+    if (!s.plan.only_serves(NodeName(name)) || !s.records.node(name).reason.empty())
       report.nodes.push_back(node_report(s, name));
   add_measurements(report, s, from);
   for (const auto& d : s.plan.destroys) report.destroyed.push_back({d, d.node, d.group, d.content, d.why});
@@ -303,12 +303,12 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
   }
   if (!accepts(report->kind)) return out;
   for (auto& node : report->nodes) {
-    if (node.verdict == NodeVerdict::degraded) out.nodes.push_back({node.name, false, node.reason});
+    if (node.verdict == NodeVerdict::degraded) out.nodes.push_back({NodeName(node.name), false, node.reason});
     // Without a profile nothing is tested; with one, a node that did not pass is not accepted. A node that
     // failed without a reason did not reach acceptance.
     if (node.verdict != NodeVerdict::failed || node.reason.empty() || report->profile.empty()) continue;
     if (known.added.not_measured.count(node.name)) continue;
-    out.nodes.push_back({node.name, true, node.reason});
+    out.nodes.push_back({NodeName(node.name), true, node.reason});
     node.verdict = NodeVerdict::quarantined;
   }
   const std::string body = to_json_text(*report);

@@ -76,7 +76,7 @@ constexpr const char* kMember = "linux_raid_member";
 // True if the whole disk is a member of this section's array and nothing else: the agent makes the section's
 // file system only on an array. mdadm does not erase earlier signatures (an ext4 superblock, the start of a
 // GPT). Those are ignored unless they have a label or are reported as remains: such data may still be in use.
-bool is_own_member(const DiskFacts& disk, const std::string& node, const StorageSpec& storage) {
+bool is_own_member(const DiskFacts& disk, const NodeName& node, const StorageSpec& storage) {
   const std::string labelled = std::string(kMember) + " label=";
   size_t members = 0;
   for (const std::string& signature : disk.signatures) {
@@ -316,7 +316,7 @@ bool is_os_layout(const DiskFacts& disk) {
   return labels.size() == 4;
 }
 
-bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node,
+bool is_our_data(const DiskFacts& disk, const std::string& cluster, const NodeName& node,
                  const StorageSpec& storage) {
   const StorageEngine& engine = engine_of(storage);
   if (engine.is_ours) return engine.is_ours(disk, cluster, storage);

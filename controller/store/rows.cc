@@ -159,27 +159,35 @@ Result<NodeRow> node_row(const Row& r) {
   if (!state.ok() || !written.ok())
     return fail(Code::corrupt, fmt::format("row of node {}: {}", r.text(0),
                                            (state.ok() ? written.error() : state.error()).message));
-  return NodeRow{r.text(0),    *state,
-                 r.text(2),    r.text(3),
-                 r.text(4),    r.text(5),
-                 r.text(6),    r.text(7),
-                 r.text(8),    r.number(9),
-                 r.number(10), r.text(11),
-                 r.number(12), held_by_from_string(r.text(13)),
+  return NodeRow{NodeName(r.text(0)),
+                 *state,
+                 r.text(2),
+                 r.text(3),
+                 r.text(4),
+                 r.text(5),
+                 r.text(6),
+                 r.text(7),
+                 r.text(8),
+                 r.number(9),
+                 r.number(10),
+                 r.text(11),
+                 r.number(12),
+                 held_by_from_string(r.text(13)),
                  *written};
 }
 Result<std::string> name_row(const Row& r) { return r.text(0); }
 Result<JournalRow> journal_row(const Row& r) {
-  JournalRow out{r.number(0), r.number(1), r.text(2), r.text(3), static_cast<int>(r.number(4)),
+  JournalRow out{r.number(0), r.number(1), r.text(2), NodeName(r.text(3)), static_cast<int>(r.number(4)),
                  r.text(5),   r.number(6), {}};
   out.data = parse_json(r.text(7)).value_or(nullptr);
   return out;
 }
 Result<TokenRow> token_row(const Row& r) {
-  return TokenRow{r.text(0), r.text(1), r.text(2), r.number(3), r.text(4), r.text(5)};
+  return TokenRow{r.text(0), NodeName(r.text(1)), r.text(2), r.number(3), r.text(4), r.text(5)};
 }
 Result<CertificateRow> certificate_row(const Row& r) {
-  return CertificateRow{r.text(0), r.text(1), r.text(2), r.number(3), r.number(4) != 0, r.number(5) != 0};
+  return CertificateRow{r.text(0),   NodeName(r.text(1)), r.text(2),
+                        r.number(3), r.number(4) != 0,    r.number(5) != 0};
 }
 Result<SecretRow> secret_row(const Row& r) { return SecretRow{r.text(0), r.number(1), r.text(2)}; }
 Result<RolloutRow> rollout_row(const Row& r) { return RolloutRow{r.number(0), r.number(1), r.text(2)}; }
@@ -187,7 +195,7 @@ Result<ReportRow> report_row(const Row& r) {
   return ReportRow{r.number(0), r.number(1), r.text(2), r.text(3)};
 }
 Result<EventRow> event_row(const Row& r) {
-  return EventRow{r.number(0), r.number(1), r.number(2), r.text(3), r.text(4), r.text(5)};
+  return EventRow{r.number(0), r.number(1), r.number(2), NodeName(r.text(3)), r.text(4), r.text(5)};
 }
 
 template <typename T>
@@ -289,7 +297,7 @@ Result<std::vector<NodeRow>> read_nodes(Connection& db) { return all(db, node_ro
 Result<std::vector<std::string>> read_node_names(Connection& db) {
   return all(db, name_row, "SELECT name FROM node ORDER BY name");
 }
-Result<NodeRow> read_node(Connection& db, const std::string& name) {
+Result<NodeRow> read_node(Connection& db, const NodeName& name) {
   return one(db, node_row, kNode, {name}, "no node " + name);
 }
 Result<TokenRow> read_token(Connection& db, const std::string& digest) {
@@ -297,7 +305,7 @@ Result<TokenRow> read_token(Connection& db, const std::string& digest) {
              "SELECT digest, node, purpose, expires, public_key, certificate FROM token WHERE digest = ?",
              {digest}, "no such token");
 }
-Result<std::vector<TokenRow>> read_join_tokens(Connection& db, const std::string& node) {
+Result<std::vector<TokenRow>> read_join_tokens(Connection& db, const NodeName& node) {
   return all(db, token_row,
              "SELECT digest, node, purpose, expires, public_key, certificate FROM token WHERE node = ? AND "
              "purpose = 'join' ORDER BY expires, digest",
@@ -316,7 +324,7 @@ Result<SecretRow> read_secret(Connection& db, const std::string& name) {
              "no secret " + name);
 }
 Result<std::vector<EventRow>> read_events(Connection& db, int64_t after_seq, size_t limit,
-                                          const std::string& node) {
+                                          const NodeName& node) {
   const auto most = static_cast<int64_t>(std::min<size_t>(limit, INT32_MAX));
   if (node.empty())
     return all(db, event_row,

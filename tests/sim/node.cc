@@ -238,7 +238,7 @@ class SimLink : public ControllerLink {
       : world_(world),
         uplink_(uplink),
         node_(std::move(node)),
-        present_{who.boot_id, who.mode, who.image_digest, {}, who.slot},
+        present_{who.boot_id, who.mode, Digest(who.image_digest), {}, who.slot},
         on_trial_(who.on_trial),
         cut_until_(cut_until),
         alive_(std::move(alive)) {}

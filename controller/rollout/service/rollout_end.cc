@@ -53,7 +53,7 @@ Result<rollout::RunEnd> end_of(const RunSources& run, const std::map<std::string
   out.run = run.row.id;
   out.cancelled = run.row.state == RunState::cancelled;
   for (const auto& name : run.plan->nodes) {
-    if (run.plan->only_serves(name)) continue;
+    if (run.plan->only_serves(NodeName(name))) continue;
     const auto row = nodes.find(name);
     out.nodes[name] = end_of_node(run.row, records, name, row == nodes.end() ? NodeRow{} : row->second);
   }

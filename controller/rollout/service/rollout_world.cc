@@ -81,7 +81,7 @@ Result<SeenCluster> RolloutWorld::look() {
   const Serving& served = serving(current);
   out.view.groups = served.groups;
   const auto silent = [&](const std::string& name) {
-    const auto since = executor.silent_for(name);
+    const auto since = executor.silent_for(NodeName(name));
     return !since || *since >= kMinute;
   };
   const auto healthy = healthy_sections(parts_.reported.status(spec, silent));

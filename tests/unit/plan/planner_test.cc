@@ -323,7 +323,7 @@ TEST_CASE("of many nodes each is measured with some, and they with it", "[plan]"
   PlannerInput in = with_nodes(installed);
   for (int i = 10; i < 30; ++i) {
     NodeSpec node = in.spec.nodes.front();
-    node.name = "more" + std::to_string(i);
+    node.name = NodeName("more" + std::to_string(i));
     node.address = "10.20.0." + std::to_string(100 + i);
     node.mac = "52:54:00:20:01:" + std::to_string(i);
     in.spec.nodes.push_back(node);
@@ -469,9 +469,9 @@ TEST_CASE(
 }
 
 TEST_CASE("a disk that very many nodes select is refused once", "[plan]") {
-  std::vector<std::string> names;
+  std::vector<NodeName> names;
   std::vector<DiskFacts> disks;
-  for (int i = 0; i < 2000; ++i) names.push_back(fmt::format("node{:04}", i));
+  for (int i = 0; i < 2000; ++i) names.emplace_back(fmt::format("node{:04}", i));
   for (int i = 0; i < 10; ++i) disks.push_back(disk(fmt::format("S{}", i), 1ull << 40));
   std::vector<SelectedDisk> selected;
   for (const auto& name : names)

@@ -16,7 +16,7 @@ inline Json measured(const std::string& check, std::map<std::string, std::pair<d
 
 inline NodeSpec node_spec(const std::string& name) {
   NodeSpec out;
-  out.name = name;
+  out.name = NodeName(name);
   out.role = "cpu";
   out.hardware.cpus = 1;
   out.hardware.memory_bytes_min = int64_t{1} << 30;

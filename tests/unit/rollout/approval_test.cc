@@ -140,7 +140,7 @@ TEST_CASE("serving: groups and special nodes of a spec", "[rollout][serving]") {
   Spec spec;
   for (const char* name : {"a", "b", "c", "head"}) {
     NodeSpec node;
-    node.name = name;
+    node.name = NodeName(name);
     node.role = std::string(name) == "head" ? "head" : "gpu";
     if (node.role == "gpu") node.disks["fast"] = {};
     spec.nodes.push_back(node);

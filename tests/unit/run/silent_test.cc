@@ -11,7 +11,7 @@ namespace {
 const ExecutorTiming kTiming;
 
 void set_row(Bench& b, const std::string& node, const std::function<void(NodeRow&)>& change) {
-  b.executor->set_node(node, change);
+  b.executor->set_node(NodeName(node), change);
   b.reactor.advance(100);
 }
 

@@ -58,14 +58,14 @@ std::vector<Write> running(int64_t id, const std::string& node) {
   intent.event = "intent";
   intent.time = 600;
   NodeRow row;
-  row.name = node;
+  row.name = NodeName(node);
   row.state = NodeState::installing;
   return {run, intent, row};
 }
 
 std::vector<Write> a_node(const std::string& name) {
   NodeRow row;
-  row.name = name;
+  row.name = NodeName(name);
   return {row};
 }
 
