@@ -7,7 +7,7 @@ namespace {
 
 using Found = std::vector<const DiskFacts*>;
 
-Found with(const std::vector<DiskFacts>& disks, std::string DiskFacts::*field, const std::string& value) {
+Found with(const std::vector<DiskFacts>& disks, std::string DiskId::*field, const std::string& value) {
   Found out;
   for (const auto& d : disks)
     if (d.*field == value) out.push_back(&d);
@@ -22,28 +22,26 @@ std::string names(const Found& disks) {
 
 // Returns the disks with this WWID, or with this serial number if no WWID is given; if several match, those
 // that match in both.
-Result<Found> candidates(const std::vector<DiskFacts>& disks, const std::string& serial,
-                         const std::string& wwid) {
-  if (serial.empty() && wwid.empty())
+Result<Found> candidates(const std::vector<DiskFacts>& disks, const DiskId& id) {
+  if (id.serial.empty() && id.wwid.empty())
     return fail(Code::invalid, "a disk needs a WWID or a serial number; neither was given");
-  if (wwid.empty()) return with(disks, &DiskFacts::serial, serial);
-  Found found = with(disks, &DiskFacts::wwid, wwid), both;
-  if (found.size() > 1 && !serial.empty()) {
+  if (id.wwid.empty()) return with(disks, &DiskId::serial, id.serial);
+  Found found = with(disks, &DiskId::wwid, id.wwid), both;
+  if (found.size() > 1 && !id.serial.empty()) {
     for (const auto* d : found)
-      if (d->serial == serial) both.push_back(d);
+      if (d->serial == id.serial) both.push_back(d);
     found = both;
   }
   // Found only for the message that a different disk is in its place.
-  if (found.empty() && !serial.empty()) return with(disks, &DiskFacts::serial, serial);
+  if (found.empty() && !id.serial.empty()) return with(disks, &DiskId::serial, id.serial);
   return found;
 }
 
 }  // namespace
 
-Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::string& serial,
-                            uint64_t size_bytes, const std::string& wwid, const std::string& model) {
-  TRY(const Found found, candidates(disks, serial, wwid));
-  const std::string title = disk_title(serial, wwid);
+Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const DiskId& id) {
+  TRY(const Found found, candidates(disks, id));
+  const std::string title = disk_title(id);
   if (found.empty()) return fail(Code::not_found, "there is no disk " + title);
   if (found.size() > 1)
     return fail(Code::conflict, fmt::format("{} disks match disk {}: {}", found.size(), title, names(found)));
@@ -52,23 +50,19 @@ Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::stri
     return fail(Code::conflict, fmt::format("disk {} ({}) has {} \"{}\", expected \"{}\"", title, disk.name,
                                             what, is, expected));
   };
-  if (!wwid.empty() && disk.wwid != wwid) return differs("WWID", disk.wwid, wwid);
-  if (!serial.empty() && disk.serial != serial) return differs("serial number", disk.serial, serial);
-  if (disk.size_bytes != size_bytes)
-    return differs("size", std::to_string(disk.size_bytes), std::to_string(size_bytes));
-  if (!model.empty() && disk.model != model) return differs("model", disk.model, model);
+  if (!id.wwid.empty() && disk.wwid != id.wwid) return differs("WWID", disk.wwid, id.wwid);
+  if (!id.serial.empty() && disk.serial != id.serial) return differs("serial number", disk.serial, id.serial);
+  if (disk.size_bytes != id.size_bytes)
+    return differs("size", std::to_string(disk.size_bytes), std::to_string(id.size_bytes));
+  if (!id.model.empty() && disk.model != id.model) return differs("model", disk.model, id.model);
   return disk;
 }
 
-Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const DiskFacts& seen) {
-  return find_disk(disks, seen.serial, seen.size_bytes, seen.wwid, seen.model);
-}
+std::string disk_key(const DiskId& id) { return id.serial + "\n" + id.wwid; }
 
-std::string disk_key(const std::string& serial, const std::string& wwid) { return serial + "\n" + wwid; }
-
-std::string disk_title(const std::string& serial, const std::string& wwid) {
-  if (serial.empty() || wwid.empty()) return serial + wwid;
-  return fmt::format("{} ({})", serial, wwid);
+std::string disk_title(const DiskId& id) {
+  if (id.serial.empty() || id.wwid.empty()) return id.serial + id.wwid;
+  return fmt::format("{} ({})", id.serial, id.wwid);
 }
 
 bool is_own_array(const std::string& array, const std::string& section, const std::string& node) {

@@ -17,15 +17,12 @@ namespace muster {
 // Returns the one disk with this WWID (if given), this serial number (if given), this size, and this model
 // (if given). invalid: neither WWID nor serial number is given. not_found: no disk matches. conflict: several
 // disks match, or one matches only in part.
-Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::string& serial,
-                            uint64_t size_bytes, const std::string& wwid, const std::string& model);
-// Finds a disk that was seen earlier again among `disks`, by the same rule.
-Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const DiskFacts& seen);
+Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const DiskId& id);
 
 // Returns a key that distinguishes the disks of one machine by WWID and serial number.
-std::string disk_key(const std::string& serial, const std::string& wwid);
+std::string disk_key(const DiskId& id);
 // Returns the name for messages: "S64HNE0R600149", "S64HNE0R600149 (eui.0025384500000001)".
-std::string disk_title(const std::string& serial, const std::string& wwid);
+std::string disk_title(const DiskId& id);
 
 // True if an array with this name in its md superblock ("any:scratch", "node01:scratch", "scratch") was made
 // for this section of the spec on this node; false for an array of another host.

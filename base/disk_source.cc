@@ -29,13 +29,11 @@ std::string hardware_text(const std::string& text) {
   return trim(out, " ");
 }
 
-std::string disk_source_id(const std::string& wwid, const std::string& serial) {
-  return escaped(wwid) + "/" + escaped(serial);
-}
+std::string disk_source_id(const DiskId& id) { return escaped(id.wwid) + "/" + escaped(id.serial); }
 
 std::string disk_source(const std::vector<DiskFacts>& disks) {
   std::set<std::string> ids;
-  for (const auto& d : disks) ids.insert(disk_source_id(d.wwid, d.serial));
+  for (const auto& d : disks) ids.insert(disk_source_id(d));
   std::string out = kDiskSource;
   for (const auto& id : ids) out += (out == kDiskSource ? "" : ",") + id;
   return out;

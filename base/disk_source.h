@@ -22,7 +22,7 @@ bool is_disk_source(const std::string& source);
 
 // The entry of one disk, and all entries of a source. An entry has both WWID and serial number, because disks
 // of one controller may share a serial number, and those of some vendors a WWID.
-std::string disk_source_id(const std::string& wwid, const std::string& serial);
+std::string disk_source_id(const DiskId& id);
 std::set<std::string> disk_source_ids(const std::string& source);
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/disk_id.h"
 #include "base/result.h"
 
 namespace muster {
@@ -65,12 +66,7 @@ struct PartitionFacts {
   uint64_t size_bytes = 0;
 };
 
-struct DiskFacts {
-  // Identity: the only things a disk is selected by.
-  std::string serial = {};
-  std::string wwid = {};  // "eui.…", "naa.…", "nvme.…"; trimmed
-  std::string model = {};
-  uint64_t size_bytes = 0;
+struct DiskFacts : DiskId {
   std::string transport = {};  // nvme | sata | sas | virtio | usb | nvme-tcp | fc | srp | iscsi | unknown | …
   // For display.
   std::string name = {};          // kernel name

@@ -13,6 +13,7 @@
 // Thread safety: a value type, no shared state.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -36,6 +37,11 @@ class JsonMembers;
 
 template <typename T>
 concept JsonNumber = std::is_arithmetic_v<T>;
+// A name (base/names.h), whose form is text.
+template <typename T>
+concept JsonName = requires(const T& name) {
+  { name.str() } -> std::same_as<const std::string&>;
+};
 template <typename T>
 concept JsonIndex = std::is_integral_v<T>;
 // What becomes an array or, with mapped_type, an object: a container that is no text.
@@ -70,6 +76,8 @@ class Json {
   Json(std::string_view text);
   Json(const std::string& text) : Json(std::string_view(text)) {}
   Json(std::string&& text);
+  template <JsonName T>
+  Json(const T& name) : Json(name.str()) {}
   Json(Array list);
   Json(Object members);
   template <JsonNumber T>
@@ -139,6 +147,8 @@ class Json {
       out = static_cast<T>(any_number());
     else if constexpr (std::is_integral_v<T>)
       out = kind_ == Kind::number ? static_cast<T>(data_.number) : static_cast<T>(any_integer());
+    else if constexpr (JsonName<T>)
+      out = T(text());
     else if constexpr (requires { out.has_value(); })
       is_null() ? out.reset() : void(out = get<typename T::value_type>());
     else
@@ -232,6 +242,10 @@ class Json {
   friend bool operator==(const Json& a, const char* b) { return a.is_string() && a.text() == b; }
   friend bool operator==(const Json& a, const std::string& b) { return a.is_string() && a.text() == b; }
   friend bool operator==(const Json& a, std::string_view b) { return a.is_string() && a.text() == b; }
+  template <JsonName T>
+  friend bool operator==(const Json& a, const T& b) {
+    return a == b.str();
+  }
   friend bool operator==(const Json& a, std::nullptr_t) { return a.is_null(); }
   template <JsonNumber T>
   friend bool operator==(const Json& a, T b) {
@@ -304,6 +318,8 @@ class JsonItem {
   JsonItem(std::string_view text) : value_(text) {}
   JsonItem(const std::string& text) : value_(text) {}
   JsonItem(std::string&& text) : value_(std::move(text)) {}
+  template <JsonName T>
+  JsonItem(const T& name) : value_(name) {}
   template <JsonNumber T>
   JsonItem(T value) : value_(value) {}
   template <JsonContainer T>

@@ -141,19 +141,19 @@ template <typename T>
 void read(const Json& json, const Place& at, Problems& problems, T& out);
 
 template <typename R>
-struct Reader {
+struct Reader {  // Owner below: R, or a base of it
   Object& object;
   R& out;
 
-  template <typename T>
-  void field(const char* key, T R::*member, Rule rule = Rule::required) {
+  template <typename T, typename Owner>
+  void field(const char* key, T Owner::*member, Rule rule = Rule::required) {
     const Json* found = object.find(key, rule == Rule::required && !kMayLack<T>);
     if (found) return read(*found, Place{&object.at, key}, object.problems, out.*member);
     if constexpr (std::is_same_v<T, Json>)
       if (rule == Rule::required) out.*member = Json();
   }
-  template <typename T>
-  void flat(T R::*member) {
+  template <typename T, typename Owner>
+  void flat(T Owner::*member) {
     Reader<T> inner{object, out.*member};
     each_field(&inner.out, inner);
   }
@@ -241,13 +241,13 @@ struct Writer {
   Json& out;
   const R& from;
 
-  template <typename T>
-  void field(const char* key, T R::*member, Rule rule = Rule::required) {
+  template <typename T, typename Owner>
+  void field(const char* key, T Owner::*member, Rule rule = Rule::required) {
     if constexpr (!std::is_same_v<T, const Json*>)
       if (rule != Rule::sparse || !is_left_out(from.*member, R{}.*member)) out[key] = written(from.*member);
   }
-  template <typename T>
-  void flat(T R::*member) {
+  template <typename T, typename Owner>
+  void flat(T Owner::*member) {
     Writer<T> inner{out, from.*member};
     each_field(&inner.from, inner);
   }

@@ -48,10 +48,11 @@ MUSTER_RECORD(Event, lenient, seq, opt(time), opt(order), kind, data)
 MUSTER_RECORD(EventBatch, lenient, boot_id, incarnation, events)
 MUSTER_RECORD(Needs, lenient, needs)
 MUSTER_RECORD(Step, id, module, params, opt(phase), sparse(verify), sparse(expect), opt(mandatory))
-MUSTER_RECORD(ImageJob, image, digest, manifest_path, base_url, disk_serial, opt(disk_wwid), opt(disk_model),
-              disk_size_bytes, opt(content_hash), opt(allow_ours), opt(cluster), opt(authority), hostname,
-              address_cidr, mac, opt(gateway), sparse(dns), sparse(search), controller_url, opt(console),
-              opt(kernel_options), opt(root_size))
+MUSTER_RECORD(JobDisk, as(serial, "disk_serial"), opt(wwid, "disk_wwid"), opt(model, "disk_model"),
+              as(size_bytes, "disk_size_bytes"))
+MUSTER_RECORD(ImageJob, image, digest, manifest_path, base_url, flat(disk), opt(content_hash),
+              opt(allow_ours), opt(cluster), opt(authority), hostname, address_cidr, mac, opt(gateway),
+              sparse(dns), sparse(search), controller_url, opt(console), opt(kernel_options), opt(root_size))
 MUSTER_RECORD(SlotProgram, path, sha256, size, opt(mode))
 MUSTER_RECORD(SlotJob, image, slot, programs, opt(bytes_per_second))
 MUSTER_RECORD(BootSlotJob, slot, digest, trial)

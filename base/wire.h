@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "base/disk_id.h"
+#include "base/names.h"
 #include "base/record.h"
 #include "base/time.h"
 
@@ -67,7 +69,7 @@ OrderKind order_kind_from_string(std::string_view word);
 // One unit of work that an agent carries out locally. `id` identifies the attempt and never changes its
 // meaning: an agent that has finished this id only sends the result again.
 struct WorkOrder {
-  std::string id;  // "<run>-<its start, hexadecimal>/<action>#<attempt>"
+  OrderId id;  // "<run>-<its start, hexadecimal>/<action>#<attempt>"
   OrderKind kind = OrderKind::unknown;
   Json params = Json::object();
   DurationMs deadline = 10 * kMinute;  // from receipt; the agent ends the work with Code::timeout after it
@@ -93,8 +95,8 @@ struct PollReply {
 //   finished  {ok, code, message, result}                                   exactly once per order
 struct Event {
   uint64_t seq = 0;
-  TimeMs time = 0;    // the agent's clock; for display only
-  std::string order;  // empty for hello
+  TimeMs time = 0;  // the agent's clock; for display only
+  OrderId order;    // empty for hello
   std::string kind;
   Json data = Json::object();
 };
@@ -142,14 +144,15 @@ Json to_json(const Step& s);
 Result<Step> step_from_json(const Json& j);
 Status read_own(const Json& j, Step& out);
 
+struct JobDisk : DiskId {};  // its keys begin with "disk_"
+
 // image: which disk to write and with what. The agent rejects the order unless everything matches.
 struct ImageJob {
   std::string image;          // name
   std::string digest;         // image digest
   std::string manifest_path;  // on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
   std::string base_url;       // "http://10.20.0.1:7480"
-  std::string disk_serial, disk_wwid, disk_model;
-  int64_t disk_size_bytes = 0;
+  JobDisk disk;
   std::string content_hash;  // content that the approved plan saw on that disk; empty only if `ours` is
                              // expected
   bool allow_ours = false;   // in reimage plans: a disk that has muster's own layout of this node may be

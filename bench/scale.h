@@ -135,15 +135,15 @@ class ScaleCluster : private PowerPort, private BootPort {
   void look();
   void timed(const std::string& name, const std::function<Json()>& call);
 
-  void netboot(const std::string& node, PowerPort::Done done) override;
-  void power_off(const std::string& node, PowerPort::Done done) override;
-  void power_on(const std::string& node, PowerPort::Done done) override;
-  void forget(const std::string&) override {}
-  void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
-  void arm(const std::string& node, std::function<void(Status)> done) override;
-  void rearm(const std::string& node, std::function<void(Status)> done) override;
-  void leave_order(const std::string& node, std::function<void(Result<Json>)> done) override;
-  void disarm(const std::string&) override {}
+  void netboot(const NodeName& node, PowerPort::Done done) override;
+  void power_off(const NodeName& node, PowerPort::Done done) override;
+  void power_on(const NodeName& node, PowerPort::Done done) override;
+  void forget(const NodeName&) override {}
+  void state(const NodeName& node, std::function<void(Result<PowerState>)> done) override;
+  void arm(const NodeName& node, std::function<void(Status)> done) override;
+  void rearm(const NodeName& node, std::function<void(Status)> done) override;
+  void leave_order(const NodeName& node, std::function<void(Result<Json>)> done) override;
+  void disarm(const NodeName&) override {}
 
   TempDir folder_;
   ScaleClock clock_;

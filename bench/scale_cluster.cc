@@ -100,11 +100,9 @@ ScaleCluster::ScaleCluster(int nodes) : surroundings_(cluster_of(nodes)), spec_(
                         }});
   hub_->connect(
       {[this](const Hello& hello) { executor_->on_hello(hello); },
-       [this](const std::string& node, const wire::Event& event) { executor_->on_event(node, event); },
-       [this](const std::string& node, const Presence& present) { executor_->on_contact(node, present); },
-       [this](const std::string& node, const std::string& order) {
-         return executor_->expects(node, order);
-       }});
+       [this](const NodeName& node, const wire::Event& event) { executor_->on_event(node, event); },
+       [this](const NodeName& node, const Presence& present) { executor_->on_contact(node, present); },
+       [this](const NodeName& node, const OrderId& order) { return executor_->expects(node, order); }});
   for (const auto& node : spec_.nodes)
     machines_[node.name] = std::make_unique<Machine>(clock_, *hub_, random_, node);
 }
@@ -194,7 +192,7 @@ void ScaleCluster::carry_out(const std::string& what) {
     if (const auto changed = changed_inputs(made->inputs, inputs_of(snapshot())); !changed.empty())
       give_up("between plan and approval: " + in_one_line(changed));
     clock_.label("approve");
-    executor_->start(made->plan, made->digest, "bench", [](Result<int64_t> id) {
+    executor_->start(made->plan, Digest(made->digest), "bench", [](Result<int64_t> id) {
       if (!id.ok()) give_up(id.error().message);
     });
   });
@@ -315,28 +313,28 @@ Json ScaleCluster::read_back() {
 
 // ---- the world ----
 
-void ScaleCluster::netboot(const std::string& node, PowerPort::Done done) {
+void ScaleCluster::netboot(const NodeName& node, PowerPort::Done done) {
   clock_.after(random_.range(2, 8) * kSecond, [this, node, done = std::move(done)] {
     machines_.at(node)->power_cycle();
     done(Ok{});
   });
 }
-void ScaleCluster::power_off(const std::string&, PowerPort::Done done) {
+void ScaleCluster::power_off(const NodeName&, PowerPort::Done done) {
   clock_.after(kSecond, [done = std::move(done)] { done(Ok{}); });
 }
-void ScaleCluster::power_on(const std::string&, PowerPort::Done done) {
+void ScaleCluster::power_on(const NodeName&, PowerPort::Done done) {
   clock_.after(kSecond, [done = std::move(done)] { done(Ok{}); });
 }
-void ScaleCluster::state(const std::string&, std::function<void(Result<PowerState>)> done) {
+void ScaleCluster::state(const NodeName&, std::function<void(Result<PowerState>)> done) {
   clock_.after(kSecond, [done = std::move(done)] { done(PowerState::on); });
 }
-void ScaleCluster::arm(const std::string&, std::function<void(Status)> done) {
+void ScaleCluster::arm(const NodeName&, std::function<void(Status)> done) {
   clock_.after(1, [done = std::move(done)] { done(Ok{}); });
 }
-void ScaleCluster::rearm(const std::string& node, std::function<void(Status)> done) {
+void ScaleCluster::rearm(const NodeName& node, std::function<void(Status)> done) {
   arm(node, std::move(done));
 }
-void ScaleCluster::leave_order(const std::string& node, std::function<void(Result<Json>)> done) {
+void ScaleCluster::leave_order(const NodeName& node, std::function<void(Result<Json>)> done) {
   clock_.post([node, done = std::move(done)] { done(fail(Code::invalid, node + " has a BMC")); });
 }
 

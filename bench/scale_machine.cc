@@ -39,7 +39,7 @@ void Machine::restart(wire::Mode mode) {
 }
 
 void Machine::say(const std::string& order, const std::string& kind, Json data) {
-  wire::Event event{++events_, clock_.now(), order, kind, std::move(data)};
+  wire::Event event{++events_, clock_.now(), OrderId(order), kind, std::move(data)};
   clock_.label("an agent's events");
   hub_.take(spec_.name, {boot_, boot_, {std::move(event)}}, [](const Result<uint64_t>& taken) {
     if (!taken.ok()) give_up(taken.error().message);
@@ -50,7 +50,7 @@ void Machine::request() {
   Presence present;
   present.boot_id = boot_;
   present.mode = mode_;
-  present.image_digest = mode_ == wire::Mode::ram ? "" : image_;
+  present.image_digest = Digest(mode_ == wire::Mode::ram ? "" : image_);
   clock_.label("an agent's poll");
   hub_.poll(
       spec_.name, has_,

@@ -79,10 +79,12 @@ struct Core {
        },
        [this] { return netboot_limit(spec); },
        [this](const std::string& node, const std::string& kind, const Json& data) {
-         events.add(executor.active() ? executor.run_id() : 0, node, kind, data);
+         events.add(executor.active() ? executor.run_id() : 0, NodeName(node), kind, data);
        },
-       [this](const std::string& node) { link.hang_up(node), provider_install->joined(node); },
-       [this](const std::string& node, const std::string& reason) { executor.quarantine(node, reason); },
+       [this](const std::string& node) { link.hang_up(NodeName(node)), provider_install->joined(node); },
+       [this](const std::string& node, const std::string& reason) {
+         executor.quarantine(NodeName(node), reason);
+       },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
        [this](const std::string& node) { power.manual_tasks().saw_netboot(node); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
@@ -91,10 +93,10 @@ struct Core {
   Discovery discovery{reactor,
                       boot,
                       link,
-                      {[this](const std::string& name, const std::function<void(NodeRow&)>& change) {
+                      {[this](const NodeName& name, const std::function<void(NodeRow&)>& change) {
                          executor.set_node(name, change);
                        },
-                       [this](const std::string& name, const HardwareFacts& facts) {
+                       [this](const NodeName& name, const HardwareFacts& facts) {
                          events.add(0, name, "node", {{"action", "seen"}, {"serial", facts.system.serial}});
                        }}};
   Consoles consoles{
@@ -102,7 +104,7 @@ struct Core {
       options.state,
       {[this] { return serial_consoles(); },
        [this](const std::string& node, const std::string& panic) {
-         events.add(executor.active() ? executor.run_id() : 0, node, "console", {{"text", panic}});
+         events.add(executor.active() ? executor.run_id() : 0, NodeName(node), "console", {{"text", panic}});
        }}};
   StorageReports storage;
   std::unique_ptr<ProviderInstall> provider_install;
@@ -135,9 +137,9 @@ Status Core::finish() {
   provider_install = install_by_provider(
       {reactor, power, boot, *vault, spec, options.agent_binary,
        [this](const std::string& node, const std::string& what) {
-         events.add(executor.active() ? executor.run_id() : 0, node, "power", {{"action", what}});
+         events.add(executor.active() ? executor.run_id() : 0, NodeName(node), "power", {{"action", what}});
        },
-       [this](const std::string& node) { return executor.node_row(node).boot_id; }});
+       [this](const std::string& node) { return executor.node_row(NodeName(node)).boot_id; }});
   bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault,
                                                      offload, authority.ca_fingerprint(), own});
   rollout_world = std::make_unique<RolloutWorld>(RolloutWorld::Parts{
@@ -167,26 +169,26 @@ Status Core::finish() {
 
 // Messages of undeclared machines go to Discovery only, never to the executor, which changes nodes.
 void Core::connect_agents() {
-  const auto undeclared = [](const std::string& node) { return !mac_of_unknown(node).empty(); };
+  const auto undeclared = [](const NodeName& node) { return !mac_of_unknown(node).empty(); };
   link.connect({[this, undeclared](const Hello& hello) {
                   if (undeclared(hello.node))
                     discovery.on_hello(hello);
                   else
                     executor.on_hello(hello);
                 },
-                [this, undeclared](const std::string& node, const wire::Event& event) {
+                [this, undeclared](const NodeName& node, const wire::Event& event) {
                   if (undeclared(node))
                     discovery.on_event(node, event);
                   else
                     executor.on_event(node, event);
                 },
-                [this, undeclared](const std::string& node, const Presence& present) {
+                [this, undeclared](const NodeName& node, const Presence& present) {
                   if (undeclared(node)) return discovery.on_contact(node);
                   if (present.storage) storage.update(node, *present.storage);
                   executor.on_contact(node, present);
                   power.manual_tasks().saw_agent(node);
                 },
-                [this](const std::string& node, const std::string& order) {
+                [this](const NodeName& node, const OrderId& order) {
                   return held_run.holds() || executor.expects(node, order);
                 }});
 }
@@ -198,8 +200,8 @@ void Core::forget_declared() {
   if (!names.ok()) return;
   for (const auto& name : *names) {
     const std::string mac = mac_of_unknown(name);
-    if (mac.empty() || node_of_mac(spec, mac).empty() || !executor.forget(name)) continue;
-    store->write({DeleteNode{name}}, [name](Status written) {
+    if (mac.empty() || node_of_mac(spec, mac).empty() || !executor.forget(NodeName(name))) continue;
+    store->write({DeleteNode{NodeName(name)}}, [name](Status written) {
       if (!written.ok())
         log::error("cannot delete the node's old row", {{"node", name}, {"error", written.error().message}});
     });
@@ -248,7 +250,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
                 name + " is declared without power control: muster cannot switch it on or off");
   PowerService::Where where;
   where.driver = node->power.driver;
-  where.target.node = name;
+  where.target.node = node->name;
   where.target.address = node->power.address;
   where.target.pin_sha256 = node->power.pin;
   where.target.program = node->power.program;
@@ -258,7 +260,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   if (switched_by(*node) == Switch::provider) restore_servers(current->spec, own, where.target);
   where.within = node->power.within;
   where.sol = node->power.sol;
-  where.target.expected_uuid = machine_of(executor.node_row(name).product_uuid);
+  where.target.expected_uuid = machine_of(executor.node_row(node->name).product_uuid);
   if (where.target.expected_uuid.empty()) {
     where.target.machines = executor.machines();
     if (!where.target.machines)
@@ -295,7 +297,8 @@ Status Core::may_take_down(const std::string& name) {
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
   OwnMachine known = own;
   known.addresses.insert({address(), controller_address(current->spec)});
-  const std::string sign = sign_of_own_machine(known, *node, executor.node_row(name).product_uuid, nullptr);
+  const std::string sign =
+      sign_of_own_machine(known, *node, executor.node_row(node->name).product_uuid, nullptr);
   if (sign.empty()) return Ok{};
   return fail(
       Code::denied,

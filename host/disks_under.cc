@@ -41,7 +41,7 @@ std::set<std::string> ids_of(const Files& files, const std::string& disk) {
   for (const std::string& serial :
        {files.read_line(folder + "/device/serial"), files.read_line(folder + "/serial"),
         page.size() > kPageHead ? page.substr(kPageHead) : std::string()})
-    out.insert(disk_source_id(wwid, hardware_text(serial)));
+    out.insert(disk_source_id({hardware_text(serial), wwid}));
   return out;
 }
 

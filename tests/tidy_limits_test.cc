@@ -176,6 +176,16 @@ Complaints numbers_of_ports(const Source& source) {
   return matches(source, number, ": the number of a port: take it from base/ports.h");
 }
 
+// The logic passes a node's name as what it is: beside it stand ids of orders and digests.
+Complaints untyped_names(const Source& source) {
+  static const std::set<std::string> folders = {"ports", "run", "executor", "plan"};
+  static const std::regex folder("^controller/([a-z]+)/");
+  static const std::regex name(R"(\bconst std::string& node\b)");
+  std::smatch found;
+  if (!std::regex_search(source.path, found, folder) || !folders.count(found[1])) return {};
+  return matches(source, name, ": a node's name is a NodeName, base/names.h");
+}
+
 // How many data members a declaration adds to its struct; `declared`: with each block as "{}". A member of
 // type Attempt counts as none: it is cleared as a whole.
 int fields_in(std::string declared) {
@@ -282,6 +292,17 @@ TEST_CASE("tidy: every rule about sizes and words can fail", "[tidy]") {
   }
   CHECK(numbers_of_ports({"controller/a.cc", "  url = tls_url(a);  // https://a:7443\n  r.at(67, 4);\n"})
             .empty());
+}
+
+TEST_CASE("tidy: the rule about names of nodes can fail", "[tidy]") {
+  CHECK(untyped_names({"controller/run/a.h", "  void f(const std::string& node);\n"}).size() == 1);
+  CHECK(untyped_names({"controller/run/a.h", "  void f(const NodeName& node, const std::string& nodes);\n"})
+            .empty());
+  CHECK(untyped_names({"controller/api/a.h", "  void f(const std::string& node);\n"}).empty());
+}
+
+TEST_CASE("tidy: the logic names nodes by type", "[tidy]") {
+  CHECK(over_tree(untyped_names, is_controller) == "");
 }
 
 TEST_CASE("tidy: the rule about readers by hand can fail", "[tidy]") {

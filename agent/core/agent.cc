@@ -72,7 +72,7 @@ void Agent::log(const std::string& level, const std::string& text) {
 // ---- events out ----
 
 uint64_t Agent::emit(const std::string& order, const std::string& kind, Json data) {
-  outbox_.push_back({next_seq_++, reactor_.now(), order, kind, std::move(data)});
+  outbox_.push_back({next_seq_++, reactor_.now(), OrderId(order), kind, std::move(data)});
   make_room();
   schedule_post(is_droppable(kind) ? options_.flush_delay : 0);
   return next_seq_ - 1;
@@ -317,7 +317,7 @@ void Agent::stay() {
 void Agent::unload(const std::string& order) {
   runner_busy_ = true;
   wire::WorkOrder drop;
-  drop.id = order;
+  drop.id = OrderId(order);
   drop.kind = ready_kind_;
   runner_.run(drop, OrderPart::drop, alive_.wrap([this, order](const std::string& kind, Json data) {
     emit(order, kind, std::move(data));

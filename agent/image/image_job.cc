@@ -73,7 +73,7 @@ Result<Json> run_image_job(const Files& files, Process& process, const wire::Wor
   const int64_t end = monotonic_ms(), seeded = seeder.started ? seeder.started : end;
   return Json{{"slot", r.slot},
               {"digest", job.digest},
-              {"disk", job.disk_serial},
+              {"disk", job.disk.serial},
               {"frames", r.frames},
               {"fetched", r.fetched},
               {"kept", r.kept},

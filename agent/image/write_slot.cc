@@ -63,12 +63,12 @@ Status find_own_disk_of(SlotWork& w) {
   TRY(w.own, own_slots(w.deps.files));
   if (w.own.disk != disk.name)
     return fail(Code::conflict, fmt::format("this system runs from {}, but the order's disk {} is {}",
-                                            w.own.disk, job.disk_serial, disk.name));
+                                            w.own.disk, job.disk.serial, disk.name));
   if (!is_ours(job, w.own.marker))
     return fail(
         Code::denied,
         fmt::format("the system on disk {} belongs to node {} of cluster '{}', or to a different controller",
-                    job.disk_serial, w.own.marker.node, w.own.marker.cluster));
+                    job.disk.serial, w.own.marker.node, w.own.marker.cluster));
   return Ok{};
 }
 
@@ -282,7 +282,7 @@ WriteSlotDeps real_write_slot_deps(const Files& files, const wire::SlotJob& job)
 Json to_json(const WriteSlotResult& r, const wire::SlotJob& job) {
   return {{"slot", r.slot},
           {"digest", job.image.digest},
-          {"disk", job.image.disk_serial},
+          {"disk", job.image.disk.serial},
           {"frames", r.frames},
           {"fetched", r.fetched},
           {"kept", r.kept},

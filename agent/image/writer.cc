@@ -130,8 +130,7 @@ bool is_ours(const wire::ImageJob& job, const ImageMarker& marker) {
 }
 
 Result<DiskFacts> find_local_disk(const wire::ImageJob& job, const std::vector<DiskFacts>& disks) {
-  TRY(DiskFacts disk, find_disk(disks, job.disk_serial, static_cast<uint64_t>(job.disk_size_bytes),
-                                job.disk_wwid, job.disk_model));
+  TRY(DiskFacts disk, find_disk(disks, job.disk));
   if (!is_local_transport(disk.transport))
     return fail(Code::denied, fmt::format("disk {} is not a local disk of this machine (transport {})",
                                           disk.serial, disk.transport));
@@ -169,7 +168,7 @@ Status may_write(const wire::ImageJob& job, const DiskContent& content, const Im
                                                            : ", managed by a different controller");
   return fail(Code::denied,
               fmt::format("disk {}: its content changed since the plan was approved; current content: {}{}",
-                          job.disk_serial, content.summary, whose));
+                          job.disk.serial, content.summary, whose));
 }
 
 Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps,
@@ -184,7 +183,7 @@ Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps
   w.standing = standing_on(job, deps, w.path);
   {
     TRY(const BlockDevice disk, BlockDevice::open(w.path, BlockDevice::Access::exclusive_write));
-    if (disk.size() != static_cast<uint64_t>(job.disk_size_bytes))
+    if (disk.size() != job.disk.size_bytes)
       return fail(Code::conflict, w.path + ": its size differs from the size in the order");
     TRY(const DiskContent content, probe_disk(disk));
     if (is_finished(job, deps.order, content, marker_of(content))) {

@@ -55,7 +55,7 @@ void revoke_certificate(const CallPtr& call) {
   auto row = call->services.store.certificate(call->arg("serial"));
   if (!row.ok()) return call->error(row.error());
   row->revoked = true;
-  const std::string node = row->node;
+  const NodeName node = row->node;
   call->services.store.write({*row}, [call, node](Status written) {
     if (!written.ok()) return call->error(written.error());
     call->services.events.add(0, node, "certificate",

@@ -60,7 +60,7 @@ Result<std::vector<NodeRow>> unknown_rows(Services& services) {
   std::vector<NodeRow> rows;
   for (const auto& name : names) {
     if (mac_of_unknown(name).empty()) continue;
-    TRY(rows.emplace_back(), services.store.node(name));
+    TRY(rows.emplace_back(), services.store.node(NodeName(name)));
   }
   return rows;
 }
@@ -111,7 +111,7 @@ NodeObservation observation_of(const HardwareFacts& facts) {
 
 // Copies the machine's inventory to the node's record: the install plan is made from it, and its BMC is
 // compared with it.
-void inherit(Executor& executor, const std::string& name, const NodeRow& machine, const std::string& uuid) {
+void inherit(Executor& executor, const NodeName& name, const NodeRow& machine, const std::string& uuid) {
   executor.set_node(name, discovered({machine.facts, machine.facts_time, machine.last_seen, machine_of(uuid),
                                       machine.system_serial}));
 }
@@ -152,7 +152,7 @@ Status nothing_changed(Services& services, const Tried& tried) {
     return fail(
         Code::conflict,
         "the machine reported a different inventory meanwhile: nothing was done; run the command again");
-  return check_remembered(services.executor.node_row(tried.node.name), tried.uuid);
+  return check_remembered(services.executor.node_row(NodeName(tried.node.name)), tried.uuid);
 }
 
 void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode& added,
@@ -176,7 +176,7 @@ void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode
                                       fmt::format("revision {}", row.revision))}};
   services.store.write({row}, [call, reply](Status written) {
     if (!written.ok()) return call->error(written.error());
-    call->services.events.add(0, reply["name"].get<std::string>(), "node",
+    call->services.events.add(0, reply["name"].get<NodeName>(), "node",
                               {{"action", "admitted"}, {"revision", reply["revision"]}});
     call->services.spec.changed();
     call->ok(reply);
@@ -273,7 +273,7 @@ void admit_machine(const CallPtr& call) {
   const auto added = add_node(row->text, admission->node);
   if (!added.ok()) return call->error(added.error());
   const std::string& name = admission->node.name;
-  if (const auto same = check_remembered(executor.node_row(name), facts->system.uuid); !same.ok())
+  if (const auto same = check_remembered(executor.node_row(NodeName(name)), facts->system.uuid); !same.ok())
     return call->error(same.error());
   const auto tried =
       std::make_shared<const Tried>(Tried{admission->node, *machine, facts->system.uuid, *row, *added});
@@ -282,10 +282,10 @@ void admit_machine(const CallPtr& call) {
     if (!(*possible)->refusals.empty()) return call->json(403, refusals_json((*possible)->refusals));
     if (const auto same = nothing_changed(call->services, *tried); !same.ok())
       return call->error(same.error());
-    inherit(call->services.executor, tried->node.name, tried->machine, tried->uuid);
+    inherit(call->services.executor, NodeName(tried->node.name), tried->machine, tried->uuid);
     store_admission(call, tried->before, tried->added, tried->node);
   };
-  services.bringup.trial(added->spec, name, observation_of(*facts), admit);
+  services.bringup.trial(added->spec, NodeName(name), observation_of(*facts), admit);
 }
 
 }  // namespace muster::api

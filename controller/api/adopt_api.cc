@@ -156,7 +156,7 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
 
 // The node's record with the host's current inventory.
 NodeObservation observed(Services& services, const Adoption& a) {
-  NodeObservation seen = services.bringup.observe(a.node.name);
+  NodeObservation seen = services.bringup.observe(NodeName(a.node.name));
   seen.facts = seen.machine = a.facts;
   seen.online = seen.online && a.joined;
   return seen;
@@ -208,7 +208,7 @@ void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, cons
   left.pop_back();
   call->services.boot.mint(node, "adopt", [call, url, node, left, tokens](Result<std::string> token) mutable {
     if (!token.ok()) return call->error(token.error());
-    call->services.events.add(0, node, "node", {{"action", "adopting"}});
+    call->services.events.add(0, NodeName(node), "node", {{"action", "adopting"}});
     tokens[node] = *token;
     answer_with_tokens(call, std::move(left), url, std::move(tokens));
   });
@@ -222,7 +222,7 @@ void remember(Services& services, const Adoption& a) {
   inventory.time = services.reactor.now();
   inventory.product_uuid = machine_of(system.uuid);
   if (names_one_thing(system.serial)) inventory.system_serial = system.serial;
-  services.executor.set_node(a.node.name, discovered(inventory));
+  services.executor.set_node(NodeName(a.node.name), discovered(inventory));
 }
 
 // After approval: stores the spec first, then makes the tokens, so that an agent that joins always belongs to

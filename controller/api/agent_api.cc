@@ -68,14 +68,14 @@ void agent_orders(const CallPtr& call) {
   std::set<std::string> have(ids.begin(), ids.end());
   Presence present;
   present.boot_id = call->query("boot");
-  present.image_digest = call->query("image");
+  present.image_digest = Digest(call->query("image"));
   present.storage = call->query("storage");
   present.slot = slot_of(call->query("slot"));
   present.trial = call->query("trial") == "1";
   if (const auto mode = wire::mode_from_string(call->query("mode")); mode.ok()) present.mode = *mode;
   call->services.link.poll(
-      call->agent, std::move(have), [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); },
-      present);
+      NodeName(call->agent), std::move(have),
+      [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); }, present);
 }
 
 void agent_events(const CallPtr& call) {
@@ -84,10 +84,11 @@ void agent_events(const CallPtr& call) {
   if (!json.ok()) return call->error(json.error());
   auto batch = wire::event_batch_from_json(*json);
   if (!batch.ok()) return call->error(batch.error());
-  call->services.link.take(call->agent, std::move(batch).value(), [call](Result<uint64_t> acknowledged) {
-    if (!acknowledged.ok()) return call->error(acknowledged.error());
-    call->ok({{"ack", *acknowledged}});
-  });
+  call->services.link.take(NodeName(call->agent), std::move(batch).value(),
+                           [call](Result<uint64_t> acknowledged) {
+                             if (!acknowledged.ok()) return call->error(acknowledged.error());
+                             call->ok({{"ack", *acknowledged}});
+                           });
 }
 
 // Sends the binaries that agents install on nodes, by name; agents fetch all other files from the boot port

@@ -30,14 +30,14 @@ void get_status(const CallPtr& call) { call->ok(nodes_of(call).status()); }
 void list_nodes(const CallPtr& call) {
   Json list = Json::array();
   const NodesView nodes = nodes_of(call);
-  for (const auto& name : nodes.names()) list.push_back(nodes.node(name));
+  for (const auto& name : nodes.names()) list.push_back(nodes.node(NodeName(name)));
   call->ok({{"nodes", list},
             {"unknown_machines", undeclared_machines(call->services)},
             {"discover_until", call->services.discovery.until()}});
 }
 
 void get_node(const CallPtr& call) {
-  const std::string name = call->arg("node");
+  const NodeName name(call->arg("node"));
   if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
   Json node = nodes_of(call).node(name);
   const auto facts = parse_json(call->services.executor.node_row(name).facts);
@@ -46,13 +46,13 @@ void get_node(const CallPtr& call) {
 }
 
 void why_node(const CallPtr& call) {
-  const std::string name = call->arg("node");
+  const NodeName name(call->arg("node"));
   if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
   call->ok(nodes_of(call).why(name));
 }
 
 void quarantine_node(const CallPtr& call) {
-  const std::string name = call->arg("node");
+  const NodeName name(call->arg("node"));
   if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
   if (!body.ok() || !body->is_object())
@@ -70,7 +70,7 @@ void quarantine_node(const CallPtr& call) {
 }
 
 void remove_node(const CallPtr& call) {
-  const std::string name = call->arg("node");
+  const NodeName name(call->arg("node"));
   // A node that was never in a run may still have a pinned BMC or a provider's server.
   if (!nodes_of(call).contains(name) && !call->services.power.has_pin(name))
     return call->error(fail(Code::not_found, "no node '" + name + "'"));
@@ -106,22 +106,23 @@ void follow_events(const CallPtr& call) {
   head.headers["Cache-Control"] = "no-store";
   call->responder->start_stream(std::move(head));
   const int64_t from = after.empty() ? -1 : std::strtoll(after.c_str(), nullptr, 10);
-  call->services.events.subscribe(from, call->query("node"), [call](const std::vector<EventRow>& rows) {
-    if (rows.empty()) return call->responder->write(": still here\n\n");
-    std::string chunk;
-    // The kind comes from a node: with a line break in it, a node could forge events.
-    for (const auto& row : rows)
-      chunk += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", row.seq,
-                           row.kind.find_first_of("\r\n") == std::string::npos ? row.kind : "log",
-                           dump_json(event_json(row)));
-    return call->responder->write(std::move(chunk));
-  });
+  call->services.events.subscribe(
+      from, NodeName(call->query("node")), [call](const std::vector<EventRow>& rows) {
+        if (rows.empty()) return call->responder->write(": still here\n\n");
+        std::string chunk;
+        // The kind comes from a node: with a line break in it, a node could forge events.
+        for (const auto& row : rows)
+          chunk += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", row.seq,
+                               row.kind.find_first_of("\r\n") == std::string::npos ? row.kind : "log",
+                               dump_json(event_json(row)));
+        return call->responder->write(std::move(chunk));
+      });
 }
 
 void node_logs(const CallPtr& call) {
   const int64_t after = std::strtoll(call->query("after", "0").c_str(), nullptr, 10);
   const auto limit = static_cast<size_t>(std::clamp(std::atoi(call->query("limit", "500").c_str()), 1, 5000));
-  const auto rows = call->services.store.events(after, limit, call->arg("node"));
+  const auto rows = call->services.store.events(after, limit, NodeName(call->arg("node")));
   if (!rows.ok()) return call->error(rows.error());
   Json list = Json::array();
   for (const auto& row : *rows) list.push_back(event_json(row));

@@ -16,7 +16,7 @@ PowerPort::Done answer_with_state(const CallPtr& call) {
 
 // Rejects power verbs for a machine that is switched by hand: a request cannot wait for a manual task.
 bool refuse_by_hand(const CallPtr& call) {
-  const std::string node = call->arg("node");
+  const NodeName node(call->arg("node"));
   if (call->services.power.switcher(node).by != Switch::person) return false;
   call->error(fail(Code::invalid, node + " has no remote power control (driver `manual`): control its power "
                                          "yourself; `muster status` lists the tasks that a run waits for"));
@@ -24,13 +24,13 @@ bool refuse_by_hand(const CallPtr& call) {
 }
 
 void note(const CallPtr& call, const std::string& what) {
-  call->services.events.add(0, call->arg("node"), "power", {{"action", what}, {"by", "operator"}});
+  call->services.events.add(0, NodeName(call->arg("node")), "power", {{"action", what}, {"by", "operator"}});
 }
 
 }  // namespace
 
 void power_state(const CallPtr& call) {
-  const std::string node = call->arg("node");
+  const NodeName node(call->arg("node"));
   call->services.power.state(node, [call, node](Result<PowerState> state) {
     if (!state.ok()) return call->error(state.error());
     call->ok({{"node", node}, {"power", to_string(*state)}});
@@ -40,13 +40,13 @@ void power_state(const CallPtr& call) {
 void power_on(const CallPtr& call) {
   if (refuse_by_hand(call)) return;
   note(call, "on");
-  call->services.power.power_on(call->arg("node"), answer_with_state(call));
+  call->services.power.power_on(NodeName(call->arg("node")), answer_with_state(call));
 }
 
 void power_off(const CallPtr& call) {
   if (refuse_by_hand(call)) return;
   note(call, "off");
-  call->services.power.power_off(call->arg("node"), answer_with_state(call));
+  call->services.power.power_off(NodeName(call->arg("node")), answer_with_state(call));
 }
 
 // Shuts down the machine's system; if that fails, cuts the power.
@@ -59,9 +59,9 @@ void power_shut_down(const CallPtr& call) {
 void power_cycle(const CallPtr& call) {
   if (refuse_by_hand(call)) return;
   note(call, "cycle");
-  call->services.power.power_off(call->arg("node"), [call](Status off) {
+  call->services.power.power_off(NodeName(call->arg("node")), [call](Status off) {
     if (!off.ok()) return call->error(off.error());
-    call->services.power.power_on(call->arg("node"), answer_with_state(call));
+    call->services.power.power_on(NodeName(call->arg("node")), answer_with_state(call));
   });
 }
 
@@ -74,7 +74,7 @@ void power_network_once(const CallPtr& call) {
 
 // The operator confirms a manual task of a run whose effect the controller cannot detect (yet).
 void power_done(const CallPtr& call) {
-  const std::string node = call->arg("node");
+  const NodeName node(call->arg("node"));
   if (call->services.power.switcher(node).by != Switch::person)
     return call->error(fail(
         Code::invalid, node + " does not use power driver `manual`: there is no manual task to confirm"));

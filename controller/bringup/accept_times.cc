@@ -35,7 +35,7 @@ std::set<std::string> accepted_in(const DoneRun& run) {
   std::set<std::string> out;
   if (!configures(run.plan.kind)) return out;
   const std::set<std::string> serving(run.plan.serving.begin(), run.plan.serving.end());
-  std::map<std::string, const std::string*> open;  // node, by action
+  std::map<std::string, const NodeName*> open;  // node, by action
   for (const auto& action : run.plan.actions) {
     if (action.when_failed || serving.count(action.node)) continue;
     open[action.id] = &action.node;
@@ -65,7 +65,7 @@ std::optional<DoneRun> read_done(RunArchive& archive, int64_t run) {
 std::map<std::string, DurationMs> accept_times(const Plan& plan, const std::vector<JournalRow>& journal) {
   std::map<std::string, DurationMs> sums;
   if (plan.kind == PlanKind::accept) return sums;
-  std::map<std::string, const std::string*> counted;  // node, by action
+  std::map<std::string, const NodeName*> counted;  // node, by action
   for (const auto& action : plan.actions) {
     const bool counts = action.kind == ActionKind::steps || action.kind == ActionKind::check;
     const bool on_trial = !action.when_failed && action.phase != "pause" && action.phase != "resume";

@@ -81,7 +81,8 @@ OwnResult own_result(CurrentSpec& spec, KeptOfPlan& kept, const Executor& execut
   OwnResult own;
   own.spec = spec.get().value_or(nullptr);
   own.facts = executor.node_row(action.node).facts.facts();
-  Inventories inventories([&executor](const std::string& node) { return executor.node_row(node).facts; });
+  Inventories inventories(
+      [&executor](const std::string& node) { return executor.node_row(NodeName(node)).facts; });
   own.steps = measured_steps(
       action.node, kept.steps.of(executor.shared_plan(), action), list_at(result, "steps"),
       gpu_hosts(

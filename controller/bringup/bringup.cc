@@ -117,14 +117,14 @@ Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) {
 
 // ---- inputs of a plan
 
-NodeObservation Bringup::observe(const std::string& name) {
+NodeObservation Bringup::observe(const NodeName& name) {
   NodeObservation seen;
   const LookedAt at = read_node(name, seen);
   add_facts(seen, name, at);
   return seen;
 }
 
-LookedAt Bringup::read_node(const std::string& name, NodeObservation& seen) {
+LookedAt Bringup::read_node(const NodeName& name, NodeObservation& seen) {
   const NodeRow row = parts_.executor.node_row(name);
   seen.state = row.state;
   seen.held_by = row.held_by;
@@ -237,7 +237,7 @@ Result<PlanningSnapshot> Bringup::snapshot_to_plan(const Request& request) {
 
 // ---- plans
 
-void Bringup::trial(Spec spec, const std::string& node, const NodeObservation& seen, Done done) {
+void Bringup::trial(Spec spec, const NodeName& node, const NodeObservation& seen, Done done) {
   const auto look_at_it = [this, spec = std::make_shared<SpecRevision>(SpecRevision{0, "", std::move(spec)}),
                            node, seen]() -> Result<PlanningSnapshot> {
     TRY(PlanningSnapshot out, cluster_inputs(spec));
@@ -427,7 +427,7 @@ void Bringup::prepare(const ApprovalPtr& approval) {
 // stored or a node was quarantined.
 void Bringup::begin(const ApprovalPtr& approval) {
   hold_against_now(approval, "while the run was being prepared", [this, approval] {
-    parts_.executor.start(approval->kept.plan, approval->digest, approval->by,
+    parts_.executor.start(approval->kept.plan, Digest(approval->digest), approval->by,
                           alive_.wrap([this, approval](Result<int64_t> run) {
                             if (run.ok()) kept_.erase(approval->digest);  // used up
                             approval->done(std::move(run));

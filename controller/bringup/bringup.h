@@ -73,7 +73,7 @@ class Bringup {
 
   // Makes the plan for `node` alone, with inventory `seen`, under a spec that is not stored yet. The plan is
   // not stored.
-  void trial(Spec spec, const std::string& node, const NodeObservation& seen, Done done);
+  void trial(Spec spec, const NodeName& node, const NodeObservation& seen, Done done);
 
   // A request under a spec that may not be stored yet, with observations `seen` of its nodes.
   struct Proposal {
@@ -95,7 +95,7 @@ class Bringup {
   void find_ways(const Request& request, WaysFound done);
 
   // Returns what is known about a node now, in the form of the planner's input.
-  NodeObservation observe(const std::string& node);
+  NodeObservation observe(const NodeName& node);
 
   Executor& executor() { return parts_.executor; }
   // Returns the shipped playbooks and, with a spec, the spec's own playbooks and overlays. invalid: the first
@@ -130,7 +130,7 @@ class Bringup {
   Result<PlanningSnapshot> snapshot_of(const Proposal& proposal);
   Result<PlanningSnapshot> cluster_inputs(SpecPtr spec);
   Status add_gpu_results(PlanningSnapshot& snapshot);
-  LookedAt read_node(const std::string& node, NodeObservation& seen);
+  LookedAt read_node(const NodeName& node, NodeObservation& seen);
   AcceptTimes::Accepted accepted_runs(const Spec& spec, const PlanRequest& request) const;
   void find_accept_times(const Request& request, std::function<void()> then);
   Result<PlanningSnapshot> snapshot_to_plan(const Request& request);

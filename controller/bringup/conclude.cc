@@ -82,8 +82,7 @@ void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row
   node.kernel = facts->kernel;
   node.firmware = facts->firmware;
   node.share = share_of(*facts);
-  for (const auto& disk : facts->disks)
-    node.disks.push_back({group_of(declared, disk), disk.serial, disk.wwid, disk.model, disk.size_bytes});
+  for (const auto& disk : facts->disks) node.disks.push_back({disk, group_of(declared, disk)});
   for (const auto& nic : facts->nics)
     if (!nic.driver.empty()) node.drivers["nic " + nic.mac] = nic.driver;
   node.facts = to_json(*facts);
@@ -241,11 +240,10 @@ Result<Report> make_report(const ReportSources& from) {
   report.notes = s.plan.notes;
   report.notes.insert(report.notes.end(), from.added.notes.begin(), from.added.notes.end());
   for (const auto& name : s.plan.nodes)
-    if (!s.plan.only_serves(name) || !s.records.node(name).reason.empty())
+    if (!s.plan.only_serves(NodeName(name)) || !s.records.node(name).reason.empty())
       report.nodes.push_back(node_report(s, name));
   add_measurements(report, s, from);
-  for (const auto& d : s.plan.destroys)
-    report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});
+  for (const auto& d : s.plan.destroys) report.destroyed.push_back({d, d.node, d.group, d.content, d.why});
   if (from.discovery) add_discovery(report, *from.discovery);
   report.drift = drift_among(report, s);
   add_not_measured(report, from.added);
@@ -298,12 +296,12 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
   }
   if (!accepts(report->kind)) return out;
   for (auto& node : report->nodes) {
-    if (node.verdict == NodeVerdict::degraded) out.nodes.push_back({node.name, false, node.reason});
+    if (node.verdict == NodeVerdict::degraded) out.nodes.push_back({NodeName(node.name), false, node.reason});
     // Without a profile nothing is tested; with one, a node that did not pass is not accepted. A node that
     // failed without a reason did not reach acceptance.
     if (node.verdict != NodeVerdict::failed || node.reason.empty() || report->profile.empty()) continue;
     if (known.added.not_measured.count(node.name)) continue;
-    out.nodes.push_back({node.name, true, node.reason});
+    out.nodes.push_back({NodeName(node.name), true, node.reason});
     node.verdict = NodeVerdict::quarantined;
   }
   const std::string body = to_json_text(*report);

@@ -71,12 +71,12 @@ std::vector<std::string> NodesView::names() const {
   return names;
 }
 
-bool NodesView::contains(const std::string& node) const {
+bool NodesView::contains(const NodeName& node) const {
   if (const auto spec = parts_.spec.get(); spec.ok() && (*spec)->spec.node(node)) return true;
   return parts_.store.node(node).ok();
 }
 
-Json NodesView::node(const std::string& name) const {
+Json NodesView::node(const NodeName& name) const {
   const NodeRow row = parts_.executor.node_row(name);
   Json j = {{"name", name},
             {"state", to_string(row.state)},
@@ -137,8 +137,8 @@ Json NodesView::status() const {
     status["simulated"] = is_simulated(spec, spec.acceptance_profile);
     if (const auto fine = refuse_lab_only(spec, revision, spec.acceptance_profile); !fine.ok() && !parts_.lab)
       status["problems"]["spec"] = fine.error().message;
-    status["storage"] =
-        parts_.storage.status(spec, [&](const std::string& node) { return executor.silent_since(node) > 0; });
+    status["storage"] = parts_.storage.status(
+        spec, [&](const std::string& node) { return executor.silent_since(NodeName(node)) > 0; });
   }
   if (const std::string why = executor.unwritten(); !why.empty())
     status["problems"]["store"] = "the store cannot be written; writing is retried every second: " + why;
@@ -146,14 +146,14 @@ Json NodesView::status() const {
   std::map<std::string, const Json*> of_node;
   for (const auto& p : progress["nodes"]) of_node[p.value("node", "")] = &p;
   for (const auto& name : names()) {
-    Json one = node(name);
+    Json one = node(NodeName(name));
     if (const auto p = of_node.find(name); p != of_node.end()) add_progress(one, *p->second);
     status["nodes"].push_back(std::move(one));
   }
   return status;
 }
 
-Json NodesView::why(const std::string& node) const {
+Json NodesView::why(const NodeName& node) const {
   Json why = parts_.executor.why(node);
   why["text"] = why_text(why);
   return why;

@@ -31,14 +31,14 @@ class NodesView {
 
   // Returns the nodes of the spec in its order, then those that are only in the store.
   std::vector<std::string> names() const;
-  bool contains(const std::string& node) const;
+  bool contains(const NodeName& node) const;
   // {name, state, reason, held_by, ..., declared, role, image, address, ...}
-  Json node(const std::string& name) const;
+  Json node(const NodeName& name) const;
   // {version, lab, time, run, cluster, spec_revision, simulated, storage, problems, nodes: [node() and its
   // progress]}
   Json status() const;
   // Returns Executor::why() and, in `text`, the same as readable text.
-  Json why(const std::string& node) const;
+  Json why(const NodeName& node) const;
 
  private:
   Json run() const;

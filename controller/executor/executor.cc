@@ -47,7 +47,7 @@ Executor::~Executor() {
 
 // ---- inputs ----
 
-void Executor::on_contact(const std::string& name, const Presence& present) {
+void Executor::on_contact(const NodeName& name, const Presence& present) {
   const NodeTable::Contact contact = book_.contact(name, present);
   if (contact.hello) return on_hello(*contact.hello);
   Node* node = active() ? find(name) : nullptr;
@@ -61,16 +61,16 @@ void Executor::on_hello(const Hello& hello) {
   if (Node* node = active() ? find(hello.node) : nullptr) feed(*node, input::Greeting{hello, new_boot});
 }
 
-void Executor::on_event(const std::string& name, const wire::Event& event) {
+void Executor::on_event(const NodeName& name, const wire::Event& event) {
   book_.note_contact(book_.agent(name));
   if (Node* node = active() ? find(name) : nullptr) feed(*node, input::Said{event});
 }
 
-void Executor::set_node(const std::string& node, const std::function<void(NodeRow&)>& change) {
+void Executor::set_node(const NodeName& node, const std::function<void(NodeRow&)>& change) {
   write(node, book_.changed(node, change));
 }
 
-bool Executor::forget(const std::string& node) {
+bool Executor::forget(const NodeName& node) {
   if (active() && find(node)) return false;
   return book_.forget(node);
 }
@@ -129,7 +129,7 @@ void Executor::look_at(Node& node) {
     return kick();
   }
   Gate::Answer gate =
-      gate_.check(node.run.action(), log_, [this](const std::string& name) { return state_of(name); });
+      gate_.check(node.run.action(), log_, [this](const NodeName& name) { return state_of(name); });
   if (!gate.never.empty()) return feed(node, input::GiveUp{gate.never});
   if (!gate.open) return wait_at_gate(node, std::move(gate));
   const Lane lane = lane_of(node.run);
@@ -161,7 +161,7 @@ void Executor::wait_at_gate(Node& node, Gate::Answer answer) {
 void Executor::look_at_barriers() {
   while (const auto due = ready_.next_barrier()) {
     const Action* open =
-        gate_.first_open(due->barrier, [this](const std::string& name) { return state_of(name); });
+        gate_.first_open(due->barrier, [this](const NodeName& name) { return state_of(name); });
     if (open && open->phase == gate_.find(due->member)->phase)
       ready_.hold(due->barrier, {find(open->node)->at, open->id});
     else
@@ -204,7 +204,7 @@ Around Executor::around() const {
 }
 
 void Executor::carry_out(Node& node, Effect effect) {
-  const std::string& name = node.run.name;
+  const NodeName& name = node.run.name;
   std::visit(
       Overload{[&](effect::Commit& rows) { commit(node, std::move(rows)); },
                [&](effect::Publish& reported) { observe(name, reported.kind, std::move(reported.data)); },
@@ -234,8 +234,8 @@ void Executor::carry_out(Node& node, Effect effect) {
 
 // After an internal error the node must not wait for ever: it is given up, the others continue, the run ends.
 template <typename Work>
-void Executor::contained(const std::string& node, Work work) {
-  const std::string name = node;
+void Executor::contained(const NodeName& node, Work work) {
+  const NodeName name = node;
   if (contain_exceptions("a node's turn", work)) return;
   if (Node* left = find(name)) feed(*left, input::GiveUp{"internal error, see musterd's log"});
 }
@@ -253,7 +253,7 @@ auto Executor::answers(Node& node) {
 
 void Executor::call(Node& node, effect::Call what) {
   using Call = effect::Call;
-  const std::string& name = node.run.name;
+  const NodeName& name = node.run.name;
   switch (what) {
     case Call::arm:
       return ports_.boot.arm(name, answers<input::Armed>(node));
@@ -320,7 +320,7 @@ void Executor::stop_timer(Node& node) {
 }
 
 // Quarantines a node because of other nodes' results. A node without actions in this run is not changed.
-void Executor::quarantine_other(const std::string& name, const std::string& reason) {
+void Executor::quarantine_other(const NodeName& name, const std::string& reason) {
   Node* node = find(name);
   if (node && !node->run.over()) {
     // A node that returns to its old system restarts: it is expected to be silent.
@@ -335,20 +335,20 @@ void Executor::set_wait(Node& node, Wait wait) {
     observe(node.run.name, "wait", to_json(node.run.shown.wait, ahead()));
 }
 
-void Executor::write(const std::string& node, Rows rows, std::function<void()> then) {
+void Executor::write(const NodeName& node, Rows rows, std::function<void()> then) {
   journal_.write(node, std::move(rows), std::move(then));
 }
 
-void Executor::observe(const std::string& node, const std::string& kind, Json data) const {
+void Executor::observe(const NodeName& node, const std::string& kind, Json data) const {
   if (hooks_.observe) hooks_.observe({reactor_.now(), run_.id, node, kind, std::move(data)});
 }
 
-Executor::Node* Executor::find(const std::string& node) const {
+Executor::Node* Executor::find(const NodeName& node) const {
   const auto it = nodes_.find(node);
   return it == nodes_.end() ? nullptr : it->second.get();
 }
 
-const NodeRun* Executor::state_of(const std::string& node) const {
+const NodeRun* Executor::state_of(const NodeName& node) const {
   const Node* found = find(node);
   return found ? &found->run : nullptr;
 }

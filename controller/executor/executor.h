@@ -45,6 +45,7 @@
 
 #include "base/alive.h"
 #include "base/json.h"
+#include "base/names.h"
 #include "controller/executor/journal_writer.h"
 #include "controller/executor/node_table.h"
 #include "controller/plan/plan.h"
@@ -80,7 +81,7 @@ class Executor : private Others {
   using Started = std::function<void(Result<int64_t>)>;
   // Starts a run of `plan`, which is stored under `digest`. conflict while another run is active. `done` gets
   // the run's id when the run's row is durable.
-  void start(std::shared_ptr<const Plan> plan, const std::string& digest, const std::string& approved_by,
+  void start(std::shared_ptr<const Plan> plan, const Digest& digest, const std::string& approved_by,
              Started done);
   // Starts a run of a plan that may not be stored yet; slow for a large plan, which is digested and written.
   void start(const Plan& plan, const std::string& approved_by, Started done);
@@ -91,28 +92,28 @@ class Executor : private Others {
   void cancel(const std::string& reason);
   // Quarantines one node, in the active run as if it had failed with that reason; also one that could return
   // to its old system. `by`: an operator's quarantine lasts until released().
-  void quarantine(const std::string& node, const std::string& reason, HeldBy by = HeldBy::run);
+  void quarantine(const NodeName& node, const std::string& reason, HeldBy by = HeldBy::run);
 
   // From the agent link, which passes each event only once (it drops repeated ones).
   void on_hello(const Hello& hello);
-  void on_event(const std::string& node, const wire::Event& event);
-  void on_contact(const std::string& node, const Presence& present = {});
+  void on_event(const NodeName& node, const wire::Event& event);
+  void on_contact(const NodeName& node, const Presence& present = {});
 
   // True if this is the node's current order: it is on offer, or will be.
-  bool expects(const std::string& node, const std::string& order) const;
+  bool expects(const NodeName& node, const OrderId& order) const;
   bool active() const { return run_.id != 0 && !ended_; }
   int64_t run_id() const { return run_.id; }
   const Plan& plan() const { return *plan_; }
   std::shared_ptr<const Plan> shared_plan() const { return plan_; }
   // {"node","state","reason","action","title","phase","attempt",
   //  "wait":{reason,awaited,observed,since,until,next},"others_took_ms"}
-  Json why(const std::string& node) const;
+  Json why(const NodeName& node) const;
   // {"run","kind","state","started",
   //  "nodes":[{node,state,phase,title,action,attempt,index,of,percent,rate,unit,eta_ms,reason}]}
   Json progress() const;
 
   // Returns the newest row of a node, including writes that are pending; a default row for an unknown node.
-  NodeRow node_row(const std::string& node) const { return book_.row(node); }
+  NodeRow node_row(const NodeName& node) const { return book_.row(node); }
   // Returns the rows of all nodes that have one.
   const std::map<std::string, NodeRow>& node_rows() const {
     book_.load();
@@ -120,29 +121,27 @@ class Executor : private Others {
   }
   // `change`: one of node_changes.h, else for tests. It may run later, once the row can be read, so it must
   // capture by value; nothing is written before.
-  void set_node(const std::string& node, const std::function<void(NodeRow&)>& change);
+  void set_node(const NodeName& node, const std::function<void(NodeRow&)>& change);
   // The system that the node's agent runs, as far as known.
-  std::optional<wire::Mode> mode_of(const std::string& node) { return book_.agent(node).mode; }
+  std::optional<wire::Mode> mode_of(const NodeName& node) { return book_.agent(node).mode; }
   // True if the last report of the node's agent to this process came from a trial boot.
-  bool on_trial(const std::string& node) const {
+  bool on_trial(const NodeName& node) const {
     const KnownAgent* agent = book_.find(node);
     return agent && agent->trial;
   }
   // Returns the root slot that the node runs from, as its agent reported; "" if unknown.
-  std::string running_slot(const std::string& node) const {
+  std::string running_slot(const NodeName& node) const {
     const KnownAgent* agent = book_.find(node);
     return agent ? agent->slot : "";
   }
   // How long its agent has been silent; nullopt: it never reported, or not since the database was restored.
-  std::optional<DurationMs> silent_for(const std::string& node) const { return book_.silent_for(node); }
+  std::optional<DurationMs> silent_for(const NodeName& node) const { return book_.silent_for(node); }
   // Since when the node has been silent, for display; 0: it is not, or this process started too recently.
-  TimeMs silent_since(const std::string& node) const {
-    return book_.silent_since(node, timing_.silent_shown);
-  }
+  TimeMs silent_since(const NodeName& node) const { return book_.silent_since(node, timing_.silent_shown); }
   // True if the database was restored from an older copy and the node has not reported since then.
-  bool outdated(const std::string& node) const { return book_.outdated(node); }
+  bool outdated(const NodeName& node) const { return book_.outdated(node); }
   // Drops the state of a node whose row is being deleted; false while it takes part in an active run.
-  bool forget(const std::string& node);
+  bool forget(const NodeName& node);
   // Returns the node of each known machine, without undeclared machines; null while the store cannot be read.
   // Shared, because every power call for a node that was never seen uses it.
   std::shared_ptr<const Machines> machines() const { return book_.machines(); }
@@ -170,15 +169,15 @@ class Executor : private Others {
   void commit(Node& node, effect::Commit rows);
   void set_timer(Node& node, DurationMs delay);
   void stop_timer(Node& node);
-  void quarantine_other(const std::string& name, const std::string& reason);
+  void quarantine_other(const NodeName& name, const std::string& reason);
   // Returns a callback that becomes an input of this node. It is ignored if the executor, the run or the
   // node's attempt no longer exists when it is called.
   template <typename In>
   auto answers(Node& node);
   template <typename Work>
-  void contained(const std::string& node, Work work);
-  Node* find(const std::string& node) const;
-  const NodeRun* state_of(const std::string& node) const;
+  void contained(const NodeName& node, Work work);
+  Node* find(const NodeName& node) const;
+  const NodeRun* state_of(const NodeName& node) const;
   Around around() const;
   Json shown(const Node& node) const;
 
@@ -202,19 +201,19 @@ class Executor : private Others {
   void conclude(Conclusion conclusion, Rows& rows);
   void stay_alive();
   void sign();
-  void write(const std::string& node, Rows rows, std::function<void()> then = {});
-  void observe(const std::string& node, const std::string& kind, Json data) const;
+  void write(const NodeName& node, Rows rows, std::function<void()> then = {});
+  void observe(const NodeName& node, const std::string& kind, Json data) const;
   void set_wait(Node& node, Wait wait);
   DurationMs ahead() const { return reactor_.now() - reactor_.steady().ms; }
 
   // Implements Others: what the turn of a node can read.
-  KnownAgent agent_of(const std::string& node) const override;
-  NodeRow row_of(const std::string& node) const override { return book_.row(node); }
-  bool ever_seen(const std::string& node) const override { return book_.ever_seen(node); }
-  bool never_seen(const std::string& node) const override;
-  bool known(const std::string& node) const override;
-  bool gone(const std::string& node) const override;
-  bool gone_since(const std::string& node, SteadyMs time) const override;
+  KnownAgent agent_of(const NodeName& node) const override;
+  NodeRow row_of(const NodeName& node) const override { return book_.row(node); }
+  bool ever_seen(const NodeName& node) const override { return book_.ever_seen(node); }
+  bool never_seen(const NodeName& node) const override;
+  bool known(const NodeName& node) const override;
+  bool gone(const NodeName& node) const override;
+  bool gone_since(const NodeName& node, SteadyMs time) const override;
   SteadyMs alone_since() const override;
 
   Reactor& reactor_;

@@ -19,10 +19,10 @@ namespace {
 
 // Writer of the controller's heartbeat rows: neither a node nor the run as a whole, whose rows wait for those
 // of all nodes.
-constexpr const char* kSigns = "(heartbeat)";
+constexpr char kSigns[] = "(heartbeat)";
 // Writer of the starts of runs and the ends of cancelled ones, which do not wait for any node's row: a row
 // that the store always rejects must not prevent a run from ending.
-constexpr const char* kRuns = "(runs)";
+constexpr char kRuns[] = "(runs)";
 
 void append(std::vector<Write>& rows, std::vector<Write> more) {
   std::move(more.begin(), more.end(), std::back_inserter(rows));
@@ -65,7 +65,7 @@ void Executor::adopt(std::shared_ptr<const Plan> plan, const RunRow& row) {
 }
 
 void Executor::start(const Plan& plan, const std::string& approved_by, Started done) {
-  const std::string digest = plan_digest(plan);
+  const Digest digest = plan_digest(plan);
   Rows rows;
   if (!active() && !ports_.store.plan_head(digest).ok())
     rows.push_back(PlanRow{digest, std::string(to_string(plan.kind)), plan.spec_revision, reactor_.now(),
@@ -74,8 +74,8 @@ void Executor::start(const Plan& plan, const std::string& approved_by, Started d
             std::move(rows), std::move(done));
 }
 
-void Executor::start(std::shared_ptr<const Plan> plan, const std::string& digest,
-                     const std::string& approved_by, Started done) {
+void Executor::start(std::shared_ptr<const Plan> plan, const Digest& digest, const std::string& approved_by,
+                     Started done) {
   begin_run(std::move(plan), {0, digest, RunState::running, 0, 0, approved_by}, {}, std::move(done));
 }
 
@@ -171,7 +171,7 @@ void Executor::cancel(const std::string& reason) {
   finish_run(RunState::cancelled, reason);
 }
 
-void Executor::quarantine(const std::string& node, const std::string& reason, HeldBy by) {
+void Executor::quarantine(const NodeName& node, const std::string& reason, HeldBy by) {
   Node* found = active() ? find(node) : nullptr;
   if (found && !found->run.over()) {
     feed(*found, input::GiveUp{reason, true});
@@ -255,7 +255,7 @@ void Executor::end_run(RunRow last, const std::string& reason, Conclusion conclu
   observe("", "run", row.data);
   rows.push_back(row);
   rows.insert(rows.begin(), run_);
-  write(cancelled ? kRuns : "", std::move(rows), [this, ended = run_] {
+  write(cancelled ? NodeName(kRuns) : "", std::move(rows), [this, ended = run_] {
     if (hooks_.ended) hooks_.ended(ended);
   });
 }

@@ -12,9 +12,9 @@ using Stage = NodeRun::Stage;
 
 // ---- for the turns of other nodes ----
 
-KnownAgent Executor::agent_of(const std::string& node) const { return book_.agent(node); }
+KnownAgent Executor::agent_of(const NodeName& node) const { return book_.agent(node); }
 
-bool Executor::gone(const std::string& name) const {
+bool Executor::gone(const NodeName& name) const {
   if (const auto absent = absent_.find(name); absent != absent_.end()) {
     const KnownAgent* agent = book_.find(name);
     if (!agent || agent->contact <= absent->second) return true;
@@ -28,7 +28,7 @@ bool Executor::gone(const std::string& name) const {
          row->second.state != NodeState::degraded;
 }
 
-bool Executor::gone_since(const std::string& name, SteadyMs time) const {
+bool Executor::gone_since(const NodeName& name, SteadyMs time) const {
   if (!gone(name)) return false;
   const auto absent = absent_.find(name);
   const Node* node = find(name);
@@ -50,9 +50,8 @@ std::string Executor::kept_wrong(size_t turn) const {
   const Node& node = *order_[turn % order_.size()];
   if (node.run.stage != Stage::pending) return "";
   if (ready_.has(node.at)) return node.run.name + " is ready, but no pass over the nodes is scheduled";
-  const bool waits = node.run.acts() && gate_.waits(node.run.action(), [this](const std::string& name) {
-    return state_of(name);
-  });
+  const bool waits = node.run.acts() &&
+                     gate_.waits(node.run.action(), [this](const NodeName& name) { return state_of(name); });
   // Freed capacity is passed on only when the row that records the release is durable.
   if (waits || ready_.waits_for_place(node.at)) return "";
   return node.run.name + " could begin, but is not considered";
@@ -65,7 +64,7 @@ SteadyMs Executor::alone_since() const {
   const SteadyMs last = book_.last_message();
   if (reactor_.steady() - last < timing_.silent_after) return {};
   std::set<std::string> expected;
-  const auto expect = [&](const std::string& name) {
+  const auto expect = [&](const NodeName& name) {
     const Node* node = find(name);
     if (!gone(name) && !(node && (node->run.attempt.awaiting_ram || node->run.attempt.departed)))
       expected.insert(name);
@@ -80,15 +79,15 @@ SteadyMs Executor::alone_since() const {
   return {};
 }
 
-bool Executor::never_seen(const std::string& name) const { return !find(name) && book_.never_seen(name); }
+bool Executor::never_seen(const NodeName& name) const { return !find(name) && book_.never_seen(name); }
 
-bool Executor::known(const std::string& name) const {
+bool Executor::known(const NodeName& name) const {
   return find(name) || book_.find(name) || book_.rows().count(name);
 }
 
 // ---- for other components ----
 
-bool Executor::expects(const std::string& name, const std::string& order) const {
+bool Executor::expects(const NodeName& name, const OrderId& order) const {
   const Node* node = active() ? find(name) : nullptr;
   return node && muster::expects(node->run, run_, order);
 }
@@ -121,7 +120,7 @@ Json Executor::progress() const {
   return out;
 }
 
-Json Executor::why(const std::string& name) const {
+Json Executor::why(const NodeName& name) const {
   const NodeRow row = node_row(name);
   Json out = {{"node", name}, {"state", to_string(row.state)}, {"reason", row.reason}};
   const TimeMs silent = silent_since(name);

@@ -20,12 +20,12 @@ JournalWriter::JournalWriter(Reactor& reactor, Store& store) : reactor_(reactor)
 
 JournalWriter::~JournalWriter() { alive_.end(); }
 
-void JournalWriter::write(const std::string& node, Rows rows, std::function<void()> then) {
+void JournalWriter::write(const NodeName& node, Rows rows, std::function<void()> then) {
   waiting_.push_back({node, std::move(rows), std::move(then)});
   flush();
 }
 
-std::string JournalWriter::trouble(const std::string& node) const {
+std::string JournalWriter::trouble(const NodeName& node) const {
   const auto found = troubles_.find(node);
   if (found != troubles_.end()) return found->second;
   if (!node.empty() || troubles_.empty()) return "";
@@ -33,7 +33,7 @@ std::string JournalWriter::trouble(const std::string& node) const {
   return whose + ": " + why;
 }
 
-bool JournalWriter::must_wait(const std::string& node) const {
+bool JournalWriter::must_wait(const NodeName& node) const {
   return node.empty() ? !refused_.empty() : refused_.count(node) > 0;
 }
 
@@ -127,7 +127,7 @@ void JournalWriter::one_by_one(std::shared_ptr<Pieces> left, std::shared_ptr<Pie
   }));
 }
 
-void JournalWriter::refused(const std::string& node, const Error& error) {
+void JournalWriter::refused(const NodeName& node, const Error& error) {
   refused_.insert(node);
   troubles_[node] = error.message;
   if (complaints_.insert(error.message).second)
@@ -141,7 +141,7 @@ void JournalWriter::refused(const std::string& node, const Error& error) {
   }));
 }
 
-void JournalWriter::written(const std::string& node) {
+void JournalWriter::written(const NodeName& node) {
   troubles_.erase(node);
   if (troubles_.empty()) complaints_.clear();
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/alive.h"
+#include "base/names.h"
 #include "controller/ports/store.h"
 #include "sys/reactor.h"
 
@@ -33,28 +34,28 @@ class JournalWriter {
 
   // Writes all rows or none. `then` runs when these rows are durable, and all earlier rows of this node; for
   // `node` "": all rows written before them.
-  void write(const std::string& node, Rows rows, std::function<void()> then = {});
+  void write(const NodeName& node, Rows rows, std::function<void()> then = {});
   // Returns why this node's rows are not durable yet; "" if none was rejected. For `node` "": the reason for
   // the first rejected row of any node, with the node's name.
-  std::string trouble(const std::string& node) const;
+  std::string trouble(const NodeName& node) const;
 
  private:
   struct Piece {
-    std::string node;
+    NodeName node;
     Rows rows;
     std::function<void()> then;
   };
   using Pieces = std::deque<Piece>;
 
-  bool must_wait(const std::string& node) const;
+  bool must_wait(const NodeName& node) const;
   void keep(Piece piece, Pieces& kept);
   Pieces next_commit();
   void flush();
   void commit(std::shared_ptr<Pieces> pieces);
   void run_due();
   void one_by_one(std::shared_ptr<Pieces> left, std::shared_ptr<Pieces> kept);
-  void refused(const std::string& node, const Error& error);
-  void written(const std::string& node);
+  void refused(const NodeName& node, const Error& error);
+  void written(const NodeName& node);
 
   Reactor& reactor_;
   Store& store_;

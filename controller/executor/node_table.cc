@@ -17,7 +17,7 @@ std::optional<std::string> written_by(const Action& action) {
 }
 
 // Converts a request for orders into a hello.
-Hello hello_of(const std::string& node, const Presence& present) {
+Hello hello_of(const NodeName& node, const Presence& present) {
   return {node, *present.mode, present.boot_id, present.image_digest, present.slot, present.trial};
 }
 
@@ -32,7 +32,7 @@ NodeTable::NodeTable(Reactor& reactor, Store& store, JournalWriter& journal, Dur
 
 NodeTable::~NodeTable() { alive_.end(); }
 
-KnownAgent& NodeTable::agent(const std::string& node) {
+KnownAgent& NodeTable::agent(const NodeName& node) {
   auto& entry = agents_[node];
   if (entry) return *entry;
   entry = std::make_unique<KnownAgent>();
@@ -41,7 +41,7 @@ KnownAgent& NodeTable::agent(const std::string& node) {
   return *entry;
 }
 
-const KnownAgent* NodeTable::find(const std::string& node) const {
+const KnownAgent* NodeTable::find(const NodeName& node) const {
   const auto it = agents_.find(node);
   return it == agents_.end() ? nullptr : it->second.get();
 }
@@ -57,7 +57,7 @@ void NodeTable::note_contact(KnownAgent& agent) {
   agent.seen = reactor_.now();
 }
 
-NodeTable::Contact NodeTable::contact(const std::string& node, const Presence& present) {
+NodeTable::Contact NodeTable::contact(const NodeName& node, const Presence& present) {
   KnownAgent& known = agent(node);
   const SteadyMs now = reactor_.steady();
   // Not computed from `silent_since`, which is moved forward when a silence does not count.
@@ -75,7 +75,7 @@ NodeTable::Contact NodeTable::contact(const std::string& node, const Presence& p
     const bool same =
         found != rows_.end() && !present.boot_id.empty() && present.boot_id == found->second.boot_id;
     if (const auto mode = wire::mode_from_string(same ? found->second.mode : ""); same && mode.ok())
-      return {Hello{node, *mode, present.boot_id, found->second.image_digest}};
+      return {Hello{node, *mode, present.boot_id, Digest(found->second.image_digest)}};
     if (other_boot) known.mode.reset();
   }
   // Events contain only the boot id: the slot is reported with the first request for orders.
@@ -110,7 +110,7 @@ bool NodeTable::hello(const Hello& hello, JournalWriter::Rows& rows) {
 
 // Takes the agent's state from the row, as of when the controller ended; the agent's own report to this
 // process has priority. A row of a restored database is not used.
-void NodeTable::restore_row(const std::string& node, KnownAgent& agent) const {
+void NodeTable::restore_row(const NodeName& node, KnownAgent& agent) const {
   const auto found = rows_.find(node);
   if (found == rows_.end() || agent.contact || older_than_restore(found->second)) return;
   const NodeRow& row = found->second;
@@ -142,7 +142,7 @@ void NodeTable::load() const {
   complained_ = false;
   for (const auto& row : *rows) rows_.emplace(row.name, row);
   for (const auto& [name, agent] : agents_)
-    if (agent) restore_row(name, *agent);
+    if (agent) restore_row(NodeName(name), *agent);
 }
 
 // An unknown row is not changed: a default row would replace the unreadable one and its bound machine. The
@@ -158,7 +158,7 @@ void NodeTable::read_later() {
   }));
 }
 
-NodeRow NodeTable::row(const std::string& node) const {
+NodeRow NodeTable::row(const NodeName& node) const {
   load();
   NodeRow row;
   row.name = node;
@@ -168,7 +168,7 @@ NodeRow NodeTable::row(const std::string& node) const {
   return row;
 }
 
-std::optional<DurationMs> NodeTable::silent_for(const std::string& node) const {
+std::optional<DurationMs> NodeTable::silent_for(const NodeName& node) const {
   if (const KnownAgent* agent = find(node); agent && agent->contact)
     return reactor_.steady() - agent->contact;
   const NodeRow known = row(node);
@@ -177,13 +177,13 @@ std::optional<DurationMs> NodeTable::silent_for(const std::string& node) const {
   return std::max<DurationMs>(reactor_.now() - known.last_seen, reactor_.steady() - began_);
 }
 
-TimeMs NodeTable::silent_since(const std::string& node, DurationMs shown) const {
+TimeMs NodeTable::silent_since(const NodeName& node, DurationMs shown) const {
   const KnownAgent* agent = find(node);
   const SteadyMs last = agent && agent->contact ? agent->contact : began_;
   return reactor_.steady() - last < shown ? 0 : row(node).last_seen;
 }
 
-bool NodeTable::outdated(const std::string& node) const {
+bool NodeTable::outdated(const NodeName& node) const {
   if (store_.restored() == 0) return false;
   load();
   if (const KnownAgent* agent = find(node); agent && agent->greeted) return false;
@@ -191,18 +191,18 @@ bool NodeTable::outdated(const std::string& node) const {
   return found == rows_.end() || older_than_restore(found->second);
 }
 
-bool NodeTable::ever_seen(const std::string& node) const {
+bool NodeTable::ever_seen(const NodeName& node) const {
   const NodeRow known = row(node);
   return !loaded_ || !known.mode.empty() || !known.image_digest.empty() || store_.restored() > 0;
 }
 
-bool NodeTable::never_seen(const std::string& node) const {
+bool NodeTable::never_seen(const NodeName& node) const {
   if (!loaded_ || store_.restored() > 0 || rows_.count(node)) return false;
   const KnownAgent* agent = find(node);
   return !agent || !agent->contact;
 }
 
-JournalWriter::Rows NodeTable::changed(const std::string& node, const Change& change) {
+JournalWriter::Rows NodeTable::changed(const NodeName& node, const Change& change) {
   load();
   // Changes are applied in order: earlier ones may still wait, even if the rows can be read again now.
   if (loaded_ && held_.empty()) return {changed_row(node, change)};
@@ -211,7 +211,7 @@ JournalWriter::Rows NodeTable::changed(const std::string& node, const Change& ch
   return {};
 }
 
-JournalWriter::Rows NodeTable::begun(const std::string& node, const Action& action, TimeMs time) {
+JournalWriter::Rows NodeTable::begun(const NodeName& node, const Action& action, TimeMs time) {
   const auto slot = written_by(action);
   if (!slot) return {};
   load();
@@ -225,7 +225,7 @@ JournalWriter::Rows NodeTable::begun(const std::string& node, const Action& acti
   });
 }
 
-Write NodeTable::changed_row(const std::string& node, const Change& change) {
+Write NodeTable::changed_row(const NodeName& node, const Change& change) {
   NodeRow changed = row(node);
   change(changed);
   if (changed.state != NodeState::quarantined) changed.held_by = HeldBy::nobody;
@@ -237,7 +237,7 @@ Write NodeTable::changed_row(const std::string& node, const Change& change) {
   return changed;
 }
 
-bool NodeTable::forget(const std::string& node) {
+bool NodeTable::forget(const NodeName& node) {
   load();
   if (!loaded_ || !held_.empty()) return false;
   rows_.erase(node);

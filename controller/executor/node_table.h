@@ -17,6 +17,7 @@
 
 #include "base/alive.h"
 #include "base/machine_uuid.h"
+#include "base/names.h"
 #include "controller/executor/journal_writer.h"
 #include "controller/plan/plan.h"
 #include "controller/ports/run_ports.h"
@@ -37,8 +38,8 @@ class NodeTable {
   NodeTable& operator=(const NodeTable&) = delete;
 
   // Returns the state of the node's agent, from its row if it sent no message. `find`: null if never used.
-  KnownAgent& agent(const std::string& node);
-  const KnownAgent* find(const std::string& node) const;
+  KnownAgent& agent(const NodeName& node);
+  const KnownAgent* find(const NodeName& node) const;
   // Records that the agent sent a message now.
   void note_contact(KnownAgent& agent);
   // Returns the time of the last message of any agent, or the start of this process if there was none.
@@ -50,7 +51,7 @@ class NodeTable {
     bool by_the_known_boot = true;  // false: from a boot whose hello has not arrived yet
     bool after_silence = false;
   };
-  Contact contact(const std::string& node, const Presence& present);
+  Contact contact(const NodeName& node, const Presence& present);
   // Handles a hello; adds the row to write to `rows`. True if it is from a different boot than the last one.
   bool hello(const Hello& hello, JournalWriter::Rows& rows);
 
@@ -59,39 +60,39 @@ class NodeTable {
   bool loaded() const { return loaded_; }
   const std::map<std::string, NodeRow>& rows() const { return rows_; }
   // Returns the newest row of a node, including writes that are pending; a default row for an unknown node.
-  NodeRow row(const std::string& node) const;
+  NodeRow row(const NodeName& node) const;
   // Returns the changed row, to be written. Empty while rows cannot be read: then `change` runs later and the
   // row is written then, so `change` must capture by value.
-  JournalWriter::Rows changed(const std::string& node, const Change& change);
+  JournalWriter::Rows changed(const NodeName& node, const Change& change);
   // Returns the row to write in one batch with the intent of this action: it voids earlier findings on the
   // disk or slot that the action writes (NodeRow::disk_written). Empty if the action writes neither, or if
   // the row has that already; while rows cannot be read, works like changed().
-  JournalWriter::Rows begun(const std::string& node, const Action& action, TimeMs time);
+  JournalWriter::Rows begun(const NodeName& node, const Action& action, TimeMs time);
   // Drops the state of a node whose row is being deleted; false while changes wait for the rows.
-  bool forget(const std::string& node);
+  bool forget(const NodeName& node);
   // Returns the node of each known machine, without undeclared ones; null while the store cannot be read.
   std::shared_ptr<const Machines> machines() const;
 
   // How long the node's agent has been silent; nullopt: it never reported, or not since a restored database.
-  std::optional<DurationMs> silent_for(const std::string& node) const;
+  std::optional<DurationMs> silent_for(const NodeName& node) const;
   // Since when the node has been silent, for display; 0: it is not silent, or has been for less than `shown`,
   // or this process has run for less than that.
-  TimeMs silent_since(const std::string& node, DurationMs shown) const;
+  TimeMs silent_since(const NodeName& node, DurationMs shown) const;
   // True if the database was restored from an older copy and the node has not reported since then.
-  bool outdated(const std::string& node) const;
+  bool outdated(const NodeName& node) const;
   // True if something may be running on the node: it was seen, or it is unknown whether it was.
-  bool ever_seen(const std::string& node) const;
+  bool ever_seen(const NodeName& node) const;
   // True if there is no record of the node and it sent no message.
-  bool never_seen(const std::string& node) const;
+  bool never_seen(const NodeName& node) const;
 
   // Converts a wall-clock time of an earlier process, or of a record.
   SteadyMs steady_of(TimeMs wall) const;
   SteadyMs began() const { return began_; }  // start of this process
 
  private:
-  void restore_row(const std::string& node, KnownAgent& agent) const;
+  void restore_row(const NodeName& node, KnownAgent& agent) const;
   bool older_than_restore(const NodeRow& row) const;
-  Write changed_row(const std::string& node, const Change& change);
+  Write changed_row(const NodeName& node, const Change& change);
   void read_later();
 
   Reactor& reactor_;
@@ -103,7 +104,7 @@ class NodeTable {
   mutable std::map<std::string, NodeRow> rows_;
   mutable bool loaded_ = false, complained_ = false;
   bool reading_ = false;
-  std::vector<std::pair<std::string, Change>> held_;  // changes that wait for the rows to be read
+  std::vector<std::pair<NodeName, Change>> held_;     // changes that wait for the rows to be read
   mutable std::shared_ptr<const Machines> machines_;  // derived from rows_; null: must be computed again
   const DurationMs silent_after_;
   SteadyMs last_message_ = {};  // last message of any agent

@@ -76,15 +76,15 @@ void NoPower::refuse(const std::string& node, Done done) {
   reactor_.post([node, done = std::move(done)] { done(nothing_here(node)); });
 }
 
-void NoPower::state(const std::string& node, std::function<void(Result<PowerState>)> done) {
+void NoPower::state(const NodeName& node, std::function<void(Result<PowerState>)> done) {
   reactor_.post([node, done = std::move(done)] { done(nothing_here(node)); });
 }
 
-void NoBoot::arm(const std::string& node, std::function<void(Status)> done) {
+void NoBoot::arm(const NodeName& node, std::function<void(Status)> done) {
   reactor_.post([node, done = std::move(done)] { done(nothing_here(node)); });
 }
 
-void NoBoot::leave_order(const std::string& node, std::function<void(Result<Json>)> done) {
+void NoBoot::leave_order(const NodeName& node, std::function<void(Result<Json>)> done) {
   reactor_.post([node, done = std::move(done)] { done(nothing_here(node)); });
 }
 
@@ -124,9 +124,9 @@ Status AcceptCore::finish() {
       [this](Reactor::Task work, Reactor::Task done) { reactor.offload(std::move(work), std::move(done)); }});
   link.connect(
       {[this](const Hello& hello) { executor.on_hello(hello); },
-       [this](const std::string& node, const wire::Event& event) { executor.on_event(node, event); },
-       [this](const std::string& node, const Presence& present) { executor.on_contact(node, present); },
-       [this](const std::string& node, const std::string& order) { return executor.expects(node, order); }});
+       [this](const NodeName& node, const wire::Event& event) { executor.on_event(node, event); },
+       [this](const NodeName& node, const Presence& present) { executor.on_contact(node, present); },
+       [this](const NodeName& node, const OrderId& order) { return executor.expects(node, order); }});
   end_interrupted();
   return Ok{};
 }

@@ -37,12 +37,12 @@ Status measures_only(const Plan& plan);
 class NoPower : public PowerPort {
  public:
   explicit NoPower(Reactor& reactor) : reactor_(reactor) {}
-  Switcher switcher(const std::string&) const override { return {Switch::agent}; }
-  void netboot(const std::string& node, Done done) override { refuse(node, std::move(done)); }
-  void power_off(const std::string& node, Done done) override { refuse(node, std::move(done)); }
-  void power_on(const std::string& node, Done done) override { refuse(node, std::move(done)); }
-  void forget(const std::string&) override {}
-  void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
+  Switcher switcher(const NodeName&) const override { return {Switch::agent}; }
+  void netboot(const NodeName& node, Done done) override { refuse(node, std::move(done)); }
+  void power_off(const NodeName& node, Done done) override { refuse(node, std::move(done)); }
+  void power_on(const NodeName& node, Done done) override { refuse(node, std::move(done)); }
+  void forget(const NodeName&) override {}
+  void state(const NodeName& node, std::function<void(Result<PowerState>)> done) override;
 
  private:
   void refuse(const std::string& node, Done done);
@@ -53,12 +53,10 @@ class NoPower : public PowerPort {
 class NoBoot : public BootPort {
  public:
   explicit NoBoot(Reactor& reactor) : reactor_(reactor) {}
-  void arm(const std::string& node, std::function<void(Status)> done) override;
-  void rearm(const std::string& node, std::function<void(Status)> done) override {
-    arm(node, std::move(done));
-  }
-  void leave_order(const std::string& node, std::function<void(Result<Json>)> done) override;
-  void disarm(const std::string&) override {}
+  void arm(const NodeName& node, std::function<void(Status)> done) override;
+  void rearm(const NodeName& node, std::function<void(Status)> done) override { arm(node, std::move(done)); }
+  void leave_order(const NodeName& node, std::function<void(Result<Json>)> done) override;
+  void disarm(const NodeName&) override {}
 
  private:
   Reactor& reactor_;

@@ -154,16 +154,16 @@ HostLinks::Events Session::link_events() {
   out.hello = [this](const std::string& host, const HostHello& hello) { on_hello(host, hello); };
   out.looked = [this](const std::string& host, const HostLooked& looked) { on_looked(host, looked); };
   out.gone = [this](const std::string& host, const Error& error) { on_gone(host, error); };
-  out.broken = [this](const std::string& host, const Error&) { core_->link.hang_up(host); };
+  out.broken = [this](const std::string& host, const Error&) { core_->link.hang_up(NodeName(host)); };
   out.poll = [this](const std::string& host, std::set<std::string> have, const Presence& present,
                     std::function<void(wire::PollReply)> answer) {
-    core_->link.poll(host, std::move(have), std::move(answer), present);
+    core_->link.poll(NodeName(host), std::move(have), std::move(answer), present);
     hosts_[host].polled = true;
     if (phase_ == Phase::greeting) greeted(false);
   };
   out.post = [this](const std::string& host, wire::EventBatch batch,
                     std::function<void(Result<uint64_t>)> answer) {
-    core_->link.take(host, std::move(batch), std::move(answer));
+    core_->link.take(NodeName(host), std::move(batch), std::move(answer));
   };
   return out;
 }
@@ -198,7 +198,7 @@ void Session::on_looked(const std::string& name, const HostLooked& looked) {
 }
 
 void Session::on_gone(const std::string& name, const Error& error) {
-  core_->link.hang_up(name);
+  core_->link.hang_up(NodeName(name));
   if (phase_ == Phase::running)
     return fail_in_run(name, "the connection was lost and could not be restored: " + error.message);
   refuse(name, HostVerdict::not_reached, error.message);
@@ -216,9 +216,9 @@ void Session::refuse(const std::string& name, HostVerdict verdict, const std::st
 
 void Session::fail_in_run(const std::string& name, const std::string& reason) {
   links_->leave(name);
-  core_->link.hang_up(name);
+  core_->link.hang_up(NodeName(name));
   if (hosts_[name].out) return;
-  core_->executor.quarantine(name, reason);
+  core_->executor.quarantine(NodeName(name), reason);
 }
 
 std::vector<ReachedHost> Session::present() const {
@@ -297,7 +297,7 @@ void Session::greet() {
   if (phase_ != Phase::greeting) return;
   for (const auto& host : present()) {
     const auto facts = host.text.facts();
-    core_->executor.set_node(host.name,
+    core_->executor.set_node(NodeName(host.name),
                              [text = host.text, now = reactor_.now(), system = facts->system](NodeRow& row) {
                                row.facts = text;
                                row.facts_time = now;
@@ -313,7 +313,7 @@ void Session::greet() {
 void Session::greeted(bool late) {
   if (phase_ != Phase::greeting || greet_timer_ == 0) return;
   for (const auto& name : present_names()) {
-    if (hosts_[name].polled && core_->executor.mode_of(name)) continue;
+    if (hosts_[name].polled && core_->executor.mode_of(NodeName(name))) continue;
     if (!late) return;
     refuse(name, HostVerdict::not_reached,
            "its agent did not report within " + to_human(options_.first_words));

@@ -43,7 +43,7 @@ void Discovery::off() {
   timer_ = 0;
   until_ = 0;
   for (const auto& [name, requested] : requests_)
-    if (!requested.order.empty()) link_.withdraw(name, requested.order);
+    if (!requested.order.empty()) link_.withdraw(NodeName(name), requested.order);
   requests_.clear();
   boot_.discover_unknown(false);
   log::info("discovery of undeclared machines is off");
@@ -60,17 +60,17 @@ void Discovery::on_hello(const Hello& hello) {
 }
 
 // An agent that connected before discovery was switched off and on again sends no second hello.
-void Discovery::on_contact(const std::string& name) {
+void Discovery::on_contact(const NodeName& name) {
   if (active() && !mac_of_unknown(name).empty() && !requests_.count(name)) request(name, "");
 }
 
-void Discovery::request(const std::string& name, const std::string& boot_id) {
+void Discovery::request(const NodeName& name, const std::string& boot_id) {
   Requested& requested = requests_[name];
   if (requested.times >= kMostInventories) return;
   withdraw(name);
   ++requested.times;
   requested.boot_id = boot_id;
-  requested.order = fmt::format("0/{}/inventory#{}", name, requested.times);
+  requested.order = OrderId(fmt::format("0/{}/inventory#{}", name, requested.times));
   wire::WorkOrder order;
   order.id = requested.order;
   order.kind = wire::OrderKind::inventory;
@@ -78,13 +78,13 @@ void Discovery::request(const std::string& name, const std::string& boot_id) {
   link_.offer(name, order);
 }
 
-void Discovery::withdraw(const std::string& name) {
+void Discovery::withdraw(const NodeName& name) {
   Requested& requested = requests_[name];
   if (!requested.order.empty()) link_.withdraw(name, requested.order);
-  requested.order.clear();
+  requested.order = {};
 }
 
-void Discovery::on_event(const std::string& name, const wire::Event& event) {
+void Discovery::on_event(const NodeName& name, const wire::Event& event) {
   const auto requested = requests_.find(name);
   if (event.kind != "finished" || requested == requests_.end() || requested->second.order.empty() ||
       requested->second.order != event.order)
@@ -93,7 +93,7 @@ void Discovery::on_event(const std::string& name, const wire::Event& event) {
   take(name, event);
 }
 
-void Discovery::take(const std::string& name, const wire::Event& finished) {
+void Discovery::take(const NodeName& name, const wire::Event& finished) {
   const Json& data = finished.data;
   const Json result = data.is_object() && data.contains("result") ? data["result"] : Json();
   const Json facts = result.is_object() && result.contains("facts") ? result["facts"] : result;

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/facts.h"
+#include "base/names.h"
 #include "base/wire.h"
 #include "controller/boot/service/boot_service.h"
 #include "controller/ports/run_ports.h"
@@ -24,9 +25,8 @@ namespace muster {
 class Discovery {
  public:
   struct Hooks {
-    std::function<void(const std::string& name, const std::function<void(NodeRow&)>& change)> set_row;
-    std::function<void(const std::string& name, const HardwareFacts& facts)>
-        seen;  // an inventory has arrived
+    std::function<void(const NodeName& name, const std::function<void(NodeRow&)>& change)> set_row;
+    std::function<void(const NodeName& name, const HardwareFacts& facts)> seen;  // an inventory has arrived
   };
   Discovery(Reactor& reactor, BootService& boot, LinkPort& link, Hooks hooks);
   ~Discovery();
@@ -42,16 +42,17 @@ class Discovery {
 
   // Called by the agent link, for undeclared machines only.
   void on_hello(const Hello& hello);
-  void on_event(const std::string& name, const wire::Event& event);
-  void on_contact(const std::string& name);
+  void on_event(const NodeName& name, const wire::Event& event);
+  void on_contact(const NodeName& name);
 
  private:
-  void request(const std::string& name, const std::string& boot_id);
-  void take(const std::string& name, const wire::Event& finished);
-  void withdraw(const std::string& name);
+  void request(const NodeName& name, const std::string& boot_id);
+  void take(const NodeName& name, const wire::Event& finished);
+  void withdraw(const NodeName& name);
 
   struct Requested {
-    std::string order, boot_id;  // the pending order; "" once it is answered
+    OrderId order;  // the pending one; "" once it is answered
+    std::string boot_id;
     int times = 0;
   };
   Reactor& reactor_;

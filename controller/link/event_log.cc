@@ -9,7 +9,7 @@ EventLog::~EventLog() {
   if (timer_) reactor_.cancel(timer_);
 }
 
-void EventLog::add(int64_t run, const std::string& node, const std::string& kind, const Json& data) {
+void EventLog::add(int64_t run, const NodeName& node, const std::string& kind, const Json& data) {
   EventRow row;
   row.time = reactor_.now();
   row.run = run;
@@ -22,7 +22,7 @@ void EventLog::add(int64_t run, const std::string& node, const std::string& kind
   });
 }
 
-void EventLog::subscribe(int64_t after_seq, const std::string& node, Listener listener) {
+void EventLog::subscribe(int64_t after_seq, const NodeName& node, Listener listener) {
   if (after_seq < 0) after_seq = newest_event(store_);
   subscribers_.emplace(next_id_++, Subscriber{after_seq, node, std::move(listener), reactor_.steady()});
   poke();

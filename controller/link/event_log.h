@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "base/names.h"
 #include "controller/ports/store.h"
 #include "sys/reactor.h"
 
@@ -22,9 +23,9 @@ class EventLog {
   EventLog(Reactor& reactor, Store& store) : reactor_(reactor), store_(store) {}
   ~EventLog();
 
-  void add(int64_t run, const std::string& node, const std::string& kind, const Json& data);
+  void add(int64_t run, const NodeName& node, const std::string& kind, const Json& data);
   // Delivers rows after `after_seq`; after_seq < 0: only new rows. `node` empty: rows of all nodes.
-  void subscribe(int64_t after_seq, const std::string& node, Listener listener);
+  void subscribe(int64_t after_seq, const NodeName& node, Listener listener);
   // Called when a different component has written rows: reads them now.
   void poke();
   // Ends all subscriptions.
@@ -37,7 +38,7 @@ class EventLog {
 
   struct Subscriber {
     int64_t after;
-    std::string node;
+    NodeName node;
     Listener listener;
     SteadyMs last_sent;
   };

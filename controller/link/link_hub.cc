@@ -16,11 +16,11 @@ constexpr size_t kStreamsPerNode = 8;
 
 // Returns the part of an event that is kept in the live log. Progress is shown from memory: writing every
 // progress event would make the log mostly noise.
-bool kept(const std::string& node, const wire::Event& event) {
+bool kept(const NodeName& node, const wire::Event& event) {
   return event.kind != "progress" && mac_of_unknown(node).empty();
 }
 
-EventRow row_of(const std::string& node, const wire::Event& event, TimeMs now) {
+EventRow row_of(const NodeName& node, const wire::Event& event, TimeMs now) {
   EventRow row;
   row.time = now;
   row.run = std::strtoll(event.order.c_str(), nullptr, 10);  // order ids start with the run's number
@@ -41,7 +41,7 @@ LinkHub::~LinkHub() {
   for (auto& [node, waiter] : waiters_) reactor_.cancel(waiter.timer);
 }
 
-void LinkHub::offer(const std::string& node, wire::WorkOrder order) {
+void LinkHub::offer(const NodeName& node, wire::WorkOrder order) {
   if (order.kind != wire::OrderKind::inventory && !mac_of_unknown(node).empty())
     return log::error("internal error: an undeclared machine can receive only inventory orders",
                       {{"node", node}, {"order", order.id}});
@@ -52,23 +52,23 @@ void LinkHub::offer(const std::string& node, wire::WorkOrder order) {
   release(node, news(node, waiting->second.have));
 }
 
-bool LinkHub::take_off(const std::string& node, const std::string& order_id) {
+bool LinkHub::take_off(const NodeName& node, const OrderId& order_id) {
   const auto offered = offers_.find(node);
   if (offered == offers_.end() || !offered->second.erase(order_id)) return false;
   if (offered->second.empty()) offers_.erase(offered);
   return true;
 }
 
-void LinkHub::let_go(const std::string& node, const std::string& order_id) { (void)take_off(node, order_id); }
+void LinkHub::let_go(const NodeName& node, const OrderId& order_id) { (void)take_off(node, order_id); }
 
-void LinkHub::withdraw(const std::string& node, const std::string& order_id) {
+void LinkHub::withdraw(const NodeName& node, const OrderId& order_id) {
   if (!take_off(node, order_id)) return;
   if (const auto waiting = waiters_.find(node);
       waiting != waiters_.end() && waiting->second.have.count(order_id))
     release(node, {{}, {order_id}});
 }
 
-void LinkHub::poll(const std::string& node, std::set<std::string> have,
+void LinkHub::poll(const NodeName& node, std::set<std::string> have,
                    std::function<void(wire::PollReply)> answer, const Presence& present) {
   if (sink_.contact) sink_.contact(node, present);
   release(node, {});
@@ -79,12 +79,12 @@ void LinkHub::poll(const std::string& node, std::set<std::string> have,
   waiters_[node] = std::move(waiter);
 }
 
-wire::PollReply LinkHub::news(const std::string& node, const std::set<std::string>& have) {
+wire::PollReply LinkHub::news(const NodeName& node, const std::set<std::string>& have) {
   wire::PollReply reply;
   const auto offered = offers_.find(node);
   for (const auto& id : have)
     if (!(offered != offers_.end() && offered->second.count(id)) &&
-        !(sink_.expected && sink_.expected(node, id)))
+        !(sink_.expected && sink_.expected(node, OrderId(id))))
       reply.withdrawn.push_back(id);
   if (offered == offers_.end()) return reply;
   for (const auto& [id, order] : offered->second) {
@@ -101,7 +101,7 @@ wire::PollReply LinkHub::news(const std::string& node, const std::set<std::strin
 
 // An order whose secrets are missing can never be carried out: this is passed to the executor as the order's
 // result.
-void LinkHub::refuse(const std::string& node, const wire::WorkOrder& order, const Error& error) {
+void LinkHub::refuse(const NodeName& node, const wire::WorkOrder& order, const Error& error) {
   wire::Event finished;
   finished.order = order.id;
   finished.kind = "finished";
@@ -113,7 +113,7 @@ void LinkHub::refuse(const std::string& node, const wire::WorkOrder& order, cons
   });
 }
 
-void LinkHub::release(const std::string& node, wire::PollReply reply) {
+void LinkHub::release(const NodeName& node, wire::PollReply reply) {
   const auto found = waiters_.find(node);
   if (found == waiters_.end()) return;
   const Waiter waiter = std::move(found->second);
@@ -122,7 +122,7 @@ void LinkHub::release(const std::string& node, wire::PollReply reply) {
   waiter.answer(std::move(reply));
 }
 
-LinkHub::Stream& LinkHub::stream_of(const std::string& node, const std::string& boot_id,
+LinkHub::Stream& LinkHub::stream_of(const NodeName& node, const std::string& boot_id,
                                     const std::string& incarnation) {
   auto& streams = streams_[node];
   for (auto& s : streams)
@@ -132,7 +132,7 @@ LinkHub::Stream& LinkHub::stream_of(const std::string& node, const std::string& 
   return streams.back();
 }
 
-void LinkHub::take(const std::string& node, wire::EventBatch batch,
+void LinkHub::take(const NodeName& node, wire::EventBatch batch,
                    std::function<void(Result<uint64_t>)> answer) {
   if (sink_.contact) sink_.contact(node, {batch.boot_id});
   Stream& stream = stream_of(node, batch.boot_id, batch.incarnation);
@@ -165,7 +165,7 @@ void LinkHub::take(const std::string& node, wire::EventBatch batch,
   });
 }
 
-void LinkHub::forward(const std::string& node, const wire::EventBatch& batch, const wire::Event& event) {
+void LinkHub::forward(const NodeName& node, const wire::EventBatch& batch, const wire::Event& event) {
   if (event.kind == "hello" && sink_.hello) {
     Hello hello;
     hello.node = node;
@@ -178,7 +178,7 @@ void LinkHub::forward(const std::string& node, const wire::EventBatch& batch, co
     }
     hello.mode = *mode;
     hello.boot_id = batch.boot_id;
-    hello.image_digest = text_at(event.data, "image_digest");
+    hello.image_digest = Digest(text_at(event.data, "image_digest"));
     hello.slot = slot_of(text_at(event.data, "slot"));
     hello.trial = is_true_at(event.data, "trial");
     log::info("agent connected", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});
@@ -188,7 +188,7 @@ void LinkHub::forward(const std::string& node, const wire::EventBatch& batch, co
 }
 
 void LinkHub::close() {
-  while (!waiters_.empty()) release(waiters_.begin()->first, {});
+  while (!waiters_.empty()) release(NodeName(waiters_.begin()->first), {});
 }
 
 }  // namespace muster

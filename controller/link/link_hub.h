@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/names.h"
 #include "base/wire.h"
 #include "controller/ports/run_ports.h"
 #include "controller/ports/store.h"
@@ -27,11 +28,11 @@ class LinkHub : public LinkPort {
   // Receivers of the agents' messages: the executor and the status board.
   struct Sink {
     std::function<void(const Hello&)> hello;
-    std::function<void(const std::string& node, const wire::Event&)> event;
-    std::function<void(const std::string& node, const Presence& present)> contact;
+    std::function<void(const NodeName& node, const wire::Event&)> event;
+    std::function<void(const NodeName& node, const Presence& present)> contact;
     // True if this order is expected of that node now. If an agent has an order that is neither expected nor
     // on offer, the order was withdrawn, perhaps before a restart of the controller.
-    std::function<bool(const std::string& node, const std::string& order)> expected = {};
+    std::function<bool(const NodeName& node, const OrderId& order)> expected = {};
   };
   using ResolveSecrets = std::function<Result<Json>(const Json& params)>;
 
@@ -39,20 +40,20 @@ class LinkHub : public LinkPort {
   ~LinkHub() override;
   void connect(Sink sink) { sink_ = std::move(sink); }
 
-  void offer(const std::string& node, wire::WorkOrder order) override;
-  void withdraw(const std::string& node, const std::string& order_id) override;
-  void let_go(const std::string& node, const std::string& order_id) override;
+  void offer(const NodeName& node, wire::WorkOrder order) override;
+  void withdraw(const NodeName& node, const OrderId& order_id) override;
+  void let_go(const NodeName& node, const OrderId& order_id) override;
 
   // Answers with the orders on offer that `have` lacks, and those in `have` that were withdrawn: at once if
   // there are any, else as soon as there is one, or with none when the long poll times out. One waiting call
   // per node: a newer call ends the older one.
-  void poll(const std::string& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer,
+  void poll(const NodeName& node, std::set<std::string> have, std::function<void(wire::PollReply)> answer,
             const Presence& present = {});
   // Answers with the highest event number accepted, when it is durable.
-  void take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
+  void take(const NodeName& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
 
   // Answers a waiting request of this node with nothing, because its right to poll has changed.
-  void hang_up(const std::string& node) { release(node, {}); }
+  void hang_up(const NodeName& node) { release(node, {}); }
   // Answers every waiting agent (shutdown).
   void close();
 
@@ -70,12 +71,12 @@ class LinkHub : public LinkPort {
     std::vector<Write> unwritten = {};  // rows of forwarded events whose write failed
   };
 
-  bool take_off(const std::string& node, const std::string& order_id);  // false: it was not on offer
-  wire::PollReply news(const std::string& node, const std::set<std::string>& have);
-  void release(const std::string& node, wire::PollReply reply);
-  void refuse(const std::string& node, const wire::WorkOrder& order, const Error& error);
-  Stream& stream_of(const std::string& node, const std::string& boot_id, const std::string& incarnation);
-  void forward(const std::string& node, const wire::EventBatch& batch, const wire::Event& event);
+  bool take_off(const NodeName& node, const OrderId& order_id);  // false: it was not on offer
+  wire::PollReply news(const NodeName& node, const std::set<std::string>& have);
+  void release(const NodeName& node, wire::PollReply reply);
+  void refuse(const NodeName& node, const wire::WorkOrder& order, const Error& error);
+  Stream& stream_of(const NodeName& node, const std::string& boot_id, const std::string& incarnation);
+  void forward(const NodeName& node, const wire::EventBatch& batch, const wire::Event& event);
 
   Reactor& reactor_;
   Store& store_;

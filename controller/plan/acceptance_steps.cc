@@ -24,9 +24,9 @@ class LinkPartners {
   std::vector<int> of(const NodeSpec& node, const NodeSet& set) {
     auto& measured = measured_[&set];
     if (measured.empty())
-      measured = measured_of([&](const std::string& name) { return set.place_of(name) >= 0; });
+      measured = measured_of([&](const std::string& name) { return set.place_of(NodeName(name)) >= 0; });
     std::vector<int> out;
-    for (const auto& partner : partners(node.name, measured)) out.push_back(set.place_of(partner));
+    for (const auto& partner : partners(node.name, measured)) out.push_back(set.place_of(NodeName(partner)));
     std::sort(out.begin(), out.end());
     return out;
   }
@@ -52,7 +52,7 @@ class LinkPartners {
       if (!d.serves && is_one(d.spec->name)) out.push_back(d.spec->name);
     return out;
   }
-  static Names partners(const std::string& node, const Names& measured) {
+  static Names partners(const NodeName& node, const Names& measured) {
     const auto self = std::find(measured.begin(), measured.end(), node) - measured.begin();
     Names out;
     for (const int i : locate::partners(static_cast<int>(measured.size()), static_cast<int>(self)))

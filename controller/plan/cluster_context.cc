@@ -75,9 +75,9 @@ Json gpu_nodes_of(const Spec& spec, const Json& machines) {
 
 Json name_and_address(const NodeSpec& n) { return {{"name", n.name}, {"address", n.address}}; }
 
-int NodeSet::place_of(const std::string& node) const {
+int NodeSet::place_of(const NodeName& node) const {
   const auto at = std::lower_bound(members.begin(), members.end(), node,
-                                   [](const NodeSpec* n, const std::string& name) { return n->name < name; });
+                                   [](const NodeSpec* n, const NodeName& name) { return n->name < name; });
   return at != members.end() && (*at)->name == node ? static_cast<int>(at - members.begin()) : -1;
 }
 

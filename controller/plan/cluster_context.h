@@ -11,6 +11,7 @@
 
 #include "base/facts.h"
 #include "base/json.h"
+#include "base/names.h"
 #include "controller/plan/interconnect.h"
 #include "controller/plan/rendered_steps.h"
 #include "controller/plan/shared_text.h"
@@ -27,7 +28,7 @@ struct NodeSet {
   TextPtr ring;  // {name, address} of each member, as text
 
   // Returns the index of the node in `members`, or -1.
-  int place_of(const std::string& node) const;
+  int place_of(const NodeName& node) const;
   bool has(const NodeSpec& node) const { return place_of(node.name) >= 0; }
   size_t others_than(const NodeSpec& node) const { return members.size() - (has(node) ? 1 : 0); }
   // Return the JSON text of `nodes` without the given node, or with only the nodes at these indexes.

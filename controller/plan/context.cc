@@ -34,9 +34,8 @@ Json hardware_of(const HardwareSpec& h) {
 // Returns the node after this one; the first follows the last.
 const NodeSpec& next_of(const NodeSet& set, const NodeSpec& node) {
   if (set.members.empty()) return node;
-  const auto next =
-      std::upper_bound(set.members.begin(), set.members.end(), node.name,
-                       [](const std::string& name, const NodeSpec* n) { return name < n->name; });
+  const auto next = std::upper_bound(set.members.begin(), set.members.end(), node.name,
+                                     [](const NodeName& name, const NodeSpec* n) { return name < n->name; });
   return next == set.members.end() ? *set.members.front() : **next;
 }
 

@@ -33,8 +33,7 @@ std::string holds(const DiskFacts& d) {
 }
 
 Destruction destruction(const NodeSpec& node, const std::string& group, const DiskFacts& d, std::string why) {
-  return {node.name, group,    d.serial,       d.wwid,        d.model, static_cast<int64_t>(d.size_bytes),
-          d.name,    holds(d), d.content_hash, std::move(why)};
+  return {d, node.name, group, d.name, holds(d), d.content_hash, std::move(why)};
 }
 
 // Returns the value of a key in a signature line: "raid0" for "level=raid0"; "" if the key is missing.
@@ -77,7 +76,7 @@ constexpr const char* kMember = "linux_raid_member";
 // True if the whole disk is a member of this section's array and nothing else: the agent makes the section's
 // file system only on an array. mdadm does not erase earlier signatures (an ext4 superblock, the start of a
 // GPT). Those are ignored unless they have a label or are reported as remains: such data may still be in use.
-bool is_own_member(const DiskFacts& disk, const std::string& node, const StorageSpec& storage) {
+bool is_own_member(const DiskFacts& disk, const NodeName& node, const StorageSpec& storage) {
   const std::string labelled = std::string(kMember) + " label=";
   size_t members = 0;
   for (const std::string& signature : disk.signatures) {
@@ -317,7 +316,7 @@ bool is_os_layout(const DiskFacts& disk) {
   return labels.size() == 4;
 }
 
-bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node,
+bool is_our_data(const DiskFacts& disk, const std::string& cluster, const NodeName& node,
                  const StorageSpec& storage) {
   const StorageEngine& engine = engine_of(storage);
   if (engine.is_ours) return engine.is_ours(disk, cluster, storage);
@@ -361,7 +360,8 @@ NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFac
   return Chooser(spec, node, facts, use).run();
 }
 
-std::string medium_of(const std::string& serial, const std::string& wwid, const std::string& model) {
+std::string medium_of(const DiskId& disk) {
+  const auto& [serial, wwid, model, size] = disk;
   const std::string number = wwid.substr(std::min(wwid.size(), wwid.find('.') + 1));
   const bool distinct = !number.empty() && !all_same(number);
   if (distinct && (is_assigned(wwid) || names_one_thing(serial))) return "WWID " + wwid;
@@ -371,7 +371,7 @@ std::string medium_of(const std::string& serial, const std::string& wwid, const 
 std::vector<Refusal> refuse_shared(const std::vector<SelectedDisk>& selected) {
   std::map<std::string, std::vector<const SelectedDisk*>> by_medium;
   for (const auto& s : selected)
-    if (const std::string medium = medium_of(s.disk->serial, s.disk->wwid, s.disk->model); !medium.empty()) {
+    if (const std::string medium = medium_of(*s.disk); !medium.empty()) {
       auto& nodes = by_medium[medium];
       if (nodes.empty() || *nodes.back()->node != *s.node)
         nodes.push_back(&s);  // a disk selected twice on one node is refused for that node

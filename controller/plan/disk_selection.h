@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/facts.h"
+#include "base/names.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/planner_input.h"
 #include "controller/spec/disk_match.h"
@@ -28,7 +29,7 @@ namespace muster {
 // True if the disk has a GPT with muster-esp, muster-root-a, muster-root-b and muster-state, of any node.
 bool is_os_layout(const DiskFacts& disk);
 // True if muster made the data for this section on a node of this name. Only some engines record the cluster.
-bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node,
+bool is_our_data(const DiskFacts& disk, const std::string& cluster, const NodeName& node,
                  const StorageSpec& storage);
 
 // True if a disk that the section would use on this node holds data that muster made for the section.
@@ -54,11 +55,11 @@ NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFac
 
 // Returns the identity of a disk, the same on every node that sees it; "" if it has none (for example a
 // serial number that its manufacturer gave to all drives).
-std::string medium_of(const std::string& serial, const std::string& wwid, const std::string& model);
+std::string medium_of(const DiskId& disk);
 
 // A disk that a node's groups select. The pointers refer to the node's name and facts.
 struct SelectedDisk {
-  const std::string* node;
+  const NodeName* node;
   const DiskFacts* disk;
   bool planned;  // the node is in this plan; false: it is only in the spec
 };

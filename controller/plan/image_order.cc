@@ -37,10 +37,7 @@ std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d) {
   job.digest = image->digest;
   job.manifest_path = image->manifest_path;
   job.base_url = boot_url(p.address);
-  job.disk_serial = disk.serial;
-  job.disk_wwid = disk.wwid;
-  job.disk_model = disk.model;
-  job.disk_size_bytes = static_cast<int64_t>(disk.size_bytes);
+  job.disk = {disk};
   job.allow_ours = d.disks.os_is_ours;
   job.content_hash = d.disks.os_is_ours ? "" : disk.content_hash;
   job.cluster = p.spec.cluster;

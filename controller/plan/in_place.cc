@@ -236,7 +236,7 @@ bool may_prefetch(Planning& p, const std::string& name, Draft& d) {
   Slots slots;
   if (!d.disks.refusals.empty() || !why_not_in_place(p, d, slots).empty()) return false;
   d.slot = slots.other;
-  d.slot_digest = p.image_of(d)->digest;
+  d.slot_digest = Digest(p.image_of(d)->digest);
   return true;
 }
 
@@ -262,7 +262,7 @@ void choose_way(Planning& p, Draft& d) {
   } else {
     d.slot = slots.other;
     const auto& held = d.seen->facts->boot.slots;
-    d.slot_digest = p.rolls_back() ? held.at(d.slot).digest : p.image_of(d)->digest;
+    d.slot_digest = Digest(p.rolls_back() ? held.at(d.slot).digest : p.image_of(d)->digest);
     note_way(p, d);
     refuse_short_trial(p, d);
   }
@@ -323,7 +323,7 @@ void write_trials(Planning& p) {
     const std::string ends = ends_a_hang(*d.spec);
     const std::string title =
         fmt::format("boot slot {} once{}{}", d.slot,
-                    p.rolls_back() ? fmt::format(" (image {})", d.slot_digest.substr(0, 19)) : "",
+                    p.rolls_back() ? fmt::format(" (image {})", d.slot_digest.str().substr(0, 19)) : "",
                     ends.empty() ? "; if the node hangs, an operator has to reset it"
                                  : "; if the node hangs, " + ends + " power-cycles it");
     const bool others =

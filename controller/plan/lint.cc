@@ -147,8 +147,9 @@ void check_step_disks(const Action& action, const Json& json, const Destroyed& d
       const auto it = json.find(key);
       return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
     };
-    if (!destroyed.count({action.node, disk_key(text("serial"), text("wwid"))}))
-      problems.push_back(action.id + ": may format disk " + disk_title(text("serial"), text("wwid")) +
+    const DiskId disk{text("serial"), text("wwid")};
+    if (!destroyed.count({action.node, disk_key(disk)}))
+      problems.push_back(action.id + ": may format disk " + disk_title(disk) +
                          ", which is not in the destruction list");
   }
   if (json.is_structured())
@@ -178,15 +179,15 @@ void check_destruction(const Plan& plan, Texts& texts, Problems& problems) {
   std::map<std::string, std::string> node_of;  // disk identity, the same on every node -> node
   for (const auto& d : plan.destroys) {
     if (d.every_disk) continue;
-    const std::string identity = disk_title(d.serial, d.wwid);
+    const std::string identity = disk_title(d);
     if (identity.empty())
       problems.push_back(d.node + ": a disk with neither serial number nor WWID would be destroyed");
     if (d.content_hash.empty())
       problems.push_back(d.node + ": disk " + identity +
                          " would be destroyed, but the destruction list lacks the hash of its content");
-    if (!destroyed.insert({d.node, disk_key(d.serial, d.wwid)}).second)
+    if (!destroyed.insert({d.node, disk_key(d)}).second)
       problems.push_back(d.node + ": disk " + identity + " is in the destruction list twice");
-    const std::string medium = medium_of(d.serial, d.wwid, d.model);
+    const std::string medium = medium_of(d);
     if (const auto [it, fresh] = node_of.emplace(medium, d.node);
         !fresh && !medium.empty() && it->second != d.node)
       problems.push_back(
@@ -199,10 +200,9 @@ void check_destruction(const Plan& plan, Texts& texts, Problems& problems) {
       for (const auto& step : a.params.steps())
         if (texts.says(step, kMarksOfDisks)) check_step_disks(a, json_of(step), destroyed, problems);
     if (a.kind != ActionKind::image || a.params.own().value("allow_ours", false)) continue;
-    const std::string serial = a.params.own().value("disk_serial", ""),
-                      wwid = a.params.own().value("disk_wwid", "");
-    if (!destroyed.count({a.node, disk_key(serial, wwid)}))
-      problems.push_back(a.id + ": writes disk " + disk_title(serial, wwid) +
+    const DiskId disk{a.params.own().value("disk_serial", ""), a.params.own().value("disk_wwid", "")};
+    if (!destroyed.count({a.node, disk_key(disk)}))
+      problems.push_back(a.id + ": writes disk " + disk_title(disk) +
                          ", which is not in the destruction list");
   }
 }

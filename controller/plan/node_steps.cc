@@ -33,7 +33,7 @@ void add_steps(const char* name, const std::vector<PlannedStep>& steps, JsonDige
 
 // Returns the digest of {"image", "steps": {"accept", "accept_cluster", "cluster": {PLAYBOOK: steps},
 // "configure"}}; without "cluster" if there are no such steps.
-std::string digest_of(const std::string& image, const Draft& d) {
+Digest digest_of(const Digest& image, const Draft& d) {
   JsonDigest digest;
   digest.add("{\"image\":" + dump_json(Json(image)) + ",\"steps\":{");
   add_steps("accept", d.accept, digest);
@@ -47,7 +47,7 @@ std::string digest_of(const std::string& image, const Draft& d) {
   digest.add(d.cluster.empty() ? "," : "},");
   add_steps("configure", d.configure, digest);
   digest.add("}}");
-  return digest.finish();
+  return Digest(digest.finish());
 }
 
 // True if the playbook's steps of phase `image` are baked into the node's image. For a node on a different
@@ -111,7 +111,7 @@ std::vector<PlannedStep> steps_of_phase(Planning& p, const Draft& d, const std::
   return steps;
 }
 
-void render(Planning& p, Draft& d, const std::string& image_digest) {
+void render(Planning& p, Draft& d, const Digest& image_digest) {
   const std::string prefix = "acceptance/" + p.profile();
   NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, true,
                        p.in.request.force, p.pausing});

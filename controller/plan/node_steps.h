@@ -15,6 +15,6 @@ bool has_new_module(const PlannedStep& step);
 // Returns the node's steps of the phase, from the playbooks of its role; with `back`, last playbook first.
 std::vector<PlannedStep> steps_of_phase(Planning& p, const Draft& d, const std::string& phase, bool back);
 // Renders the node's steps twice: as sent, and, for the digest, without the disks' current content.
-void render(Planning& p, Draft& d, const std::string& image_digest);
+void render(Planning& p, Draft& d, const Digest& image_digest);
 
 }  // namespace muster

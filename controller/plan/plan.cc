@@ -124,7 +124,7 @@ std::string render_destroys(const Plan& plan) {
   return out.empty() ? "Nothing will be destroyed.\n" : out;
 }
 
-std::string render_node(const Plan& plan, const std::string& node, bool verbose) {
+std::string render_node(const Plan& plan, const NodeName& node, bool verbose) {
   std::string out, line;
   for (const auto& a : plan.actions) {
     if (a.node != node) continue;
@@ -215,21 +215,21 @@ Result<Plan> plan_from_json(const Json& json) {
   return std::move(read.plan);
 }
 
-std::string plan_digest(const Plan& plan) {
+Digest plan_digest(const Plan& plan) {
   JsonDigest digest;
   write_plan(plan, [&](std::string_view piece) { digest.add(piece); });
-  return digest.finish();
+  return Digest(digest.finish());
 }
 
 std::string render_plan(const Plan& plan, bool verbose) {
   std::string out = fmt::format("Plan {}: {} on {} node{} of cluster {} (spec revision {}){}\n",
-                                plan_digest(plan).substr(7, 12), to_string(plan.kind), plan.nodes.size(),
-                                plan.nodes.size() == 1 ? "" : "s", plan.cluster, plan.spec_revision,
-                                plan.simulated ? "  [SIMULATED HARDWARE]" : "");
+                                plan_digest(plan).str().substr(7, 12), to_string(plan.kind),
+                                plan.nodes.size(), plan.nodes.size() == 1 ? "" : "s", plan.cluster,
+                                plan.spec_revision, plan.simulated ? "  [SIMULATED HARDWARE]" : "");
   if (plan.empty()) out += "Nothing to do.\n";
   for (const auto& [name, digest] : plan.images)
     out += fmt::format("  image {}: {}\n", name, digest.substr(0, 19));
-  for (const auto& node : plan.nodes) out += render_node(plan, node, verbose);
+  for (const auto& node : plan.nodes) out += render_node(plan, NodeName(node), verbose);
   if (!plan.unchanged.empty()) out += "  unchanged: " + joined(plan.unchanged) + "\n";
   for (const auto& note : plan.notes) out += "  note: " + note + "\n";
   return plan.empty() ? out : out + render_destroys(plan);

@@ -15,7 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/disk_id.h"
 #include "base/json.h"
+#include "base/names.h"
 #include "base/time.h"
 #include "controller/plan/action_params.h"
 
@@ -79,7 +81,7 @@ struct Dependency {
 
 struct Action {
   std::string id;  // "node01/image"; unique in the plan
-  std::string node;
+  NodeName node;
   ActionKind kind = ActionKind::steps;
   std::string phase;  // shown to operators: discover, power, image, boot, configure, storage, cluster, accept
   std::string title;  // one line, shown to operators
@@ -97,11 +99,9 @@ struct Action {
   bool when_failed = false;
 };
 
-struct Destruction {
-  std::string node;
-  std::string group;  // disk group in the spec: os, fast, ...
-  std::string serial, wwid, model;
-  int64_t size_bytes = 0;
+struct Destruction : DiskId {
+  NodeName node;
+  std::string group;         // disk group in the spec: os, fast, ...
   std::string kernel_name;   // for display only
   std::string content;       // what is on it now, as text; "blank" if nothing was found
   std::string content_hash;  // compared by the agent just before writing; if it differs, nothing is written
@@ -151,7 +151,7 @@ struct Plan {
 
   bool empty() const { return actions.empty(); }
   const Action* find(const std::string& id) const;
-  bool only_serves(const std::string& node) const {
+  bool only_serves(const NodeName& node) const {
     return std::find(serving.begin(), serving.end(), node) != serving.end();
   }
 };
@@ -164,12 +164,13 @@ std::string plan_text(const Plan& plan);
 void write_plan(const Plan& plan, const std::function<void(std::string_view)>& take);
 // Returns the nodes that their provider reinstalls before anything else is done.
 std::vector<std::string> installed_by_provider(const Plan& plan);
-std::string plan_digest(const Plan& plan);                // sha256(dump_ascii(to_json(plan)))
+Digest plan_digest(const Plan& plan);                     // sha256(dump_ascii(to_json(plan)))
 std::string render_plan(const Plan& plan, bool verbose);  // for a terminal
 
 // A safety refusal (exit code 4) or an unmet precondition. A plan with a refusal cannot start.
 struct Refusal {
-  std::string node, rule, message;  // rule: disk-count, disk-foreign, node-swapped, image-missing, ...
+  NodeName node;
+  std::string rule, message;  // rule: disk-count, disk-foreign, node-swapped, image-missing, ...
 };
 
 }  // namespace muster

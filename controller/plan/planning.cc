@@ -78,11 +78,11 @@ std::string ends_a_hang(const NodeSpec& node) {
   return switched_by(node) == Switch::provider ? "its provider" : "its BMC";
 }
 
-std::string image_digest_of(const Planning& p, const Draft& d) {
+Digest image_digest_of(const Planning& p, const Draft& d) {
   if (!d.slot.empty()) return d.slot_digest;
-  if (d.older && !d.imaging) return d.seen->image_digest;
+  if (d.older && !d.imaging) return Digest(d.seen->image_digest);
   const PlannerImage* image = p.image_of(d);
-  return image ? image->digest : "";
+  return image ? Digest(image->digest) : Digest();
 }
 
 // True if the node may have jobs or serve storage. The services of a quarantined node keep running.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/names.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/plan/plan_steps.h"
 #include "controller/plan/planner_input.h"
@@ -26,7 +27,7 @@ struct Draft {
   // It runs a different build of its declared image, and keeps it, since the request does not replace it.
   bool older = false;
   std::string slot;          // the root slot that it boots once, in place ("a", "b"); empty: not in place
-  std::string slot_digest;   // digest of the image in that slot when it boots
+  Digest slot_digest;        // digest of the image in that slot when it boots
   std::string not_in_place;  // why it goes through the RAM system
   std::string unlike;        // how its hardware differs from the declaration; if set, it is not installed
   bool serves = false;       // it only allows other nodes to mount its storage (add_servers)
@@ -36,7 +37,7 @@ struct Draft {
   std::set<std::string> started_for;       // programs that other nodes start on it (order_programs.h)
   bool checked = false;                    // it already has an order of checks
   std::vector<PlannedStep> pause, resume;  // steps before it leaves its system, and after it is accepted
-  std::string digest;                      // configuration digest
+  Digest digest;                           // configuration digest
   std::string last;                        // id of its last action so far
   std::set<std::string> behind;            // leaders' actions that are certain to precede it
 };
@@ -67,7 +68,7 @@ struct Planning {
   const PlannerImage* image_of(const Draft& d) const;
   // Returns the playbooks of the node's role, in order.
   const std::vector<std::string>& playbooks_of(const Draft& d) const;
-  void refuse(const std::string& node, const std::string& rule, const std::string& message) {
+  void refuse(const NodeName& node, const std::string& rule, const std::string& message) {
     refusals.push_back({node, rule, message});
   }
 
@@ -112,7 +113,7 @@ bool has_quorum(const Planning& p, const StorageSpec& s);
 // Returns what can power-cycle the node if it hangs: "its BMC" or "its provider"; "" if only an operator can.
 std::string ends_a_hang(const NodeSpec& node);
 // Returns the digest of the image that the node will run when the plan is carried out, if known.
-std::string image_digest_of(const Planning& p, const Draft& d);
+Digest image_digest_of(const Planning& p, const Draft& d);
 // True if the node may be in service now, accepted or not, and this plan makes it leave its running
 // system.
 bool leaves_work(const Planning& p, const Draft& d);

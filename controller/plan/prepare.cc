@@ -119,7 +119,7 @@ void drop_unlike(Planning& p) {
   std::vector<Draft> rest;
   const auto& named = p.in.request.nodes;
   for (auto& d : p.drafts) {
-    const std::string& name = d.spec->name;
+    const NodeName& name = d.spec->name;
     if (d.unlike.empty()) {
       rest.push_back(std::move(d));
       continue;

@@ -21,13 +21,13 @@ bool refuse_own(Planning& p, const Draft& d) {
   return true;
 }
 
-bool may_plan_installed(Planning& p, const std::string& node) {
+bool may_plan_installed(Planning& p, const NodeName& node) {
   if (p.kind() != RequestKind::adopt) return true;
   p.problems.push_back(fmt::format("{} is declared as a node that muster installs, not with 'adopt'", node));
   return false;
 }
 
-bool out_of_reach(Planning& p, const std::string& name, const std::string& why, bool named) {
+bool out_of_reach(Planning& p, const NodeName& name, const std::string& why, bool named) {
   if (named) {
     p.refuse(name, "not-running", why);
     return false;
@@ -39,7 +39,7 @@ bool out_of_reach(Planning& p, const std::string& name, const std::string& why, 
 
 // An adopted node is reachable only through its own agent, and only `adopt` can restore that agent.
 bool may_plan_adopted(Planning& p, const Draft& d, bool named) {
-  const std::string& name = d.spec->name;
+  const NodeName& name = d.spec->name;
   if (p.kind() == RequestKind::adopt) return true;
   if (p.requests_image()) {
     p.refuse(name, "adopted-node",
@@ -63,7 +63,7 @@ bool may_plan_adopted(Planning& p, const Draft& d, bool named) {
 // The provider could reinstall a silent rented node, but that would destroy a system that muster installed.
 bool may_reach_rented(Planning& p, const Draft& d, bool named) {
   if (p.drains() || asleep(p, d) || provider_installs(d)) return true;
-  const std::string& name = d.spec->name;
+  const NodeName& name = d.spec->name;
   const bool ours = d.seen->doubtful || !d.seen->image_digest.empty();
   return out_of_reach(
       p, name,
@@ -81,7 +81,7 @@ bool may_reach(Planning& p, const Draft& d, bool named) {
   const Switch by = switched_by(*d.spec);
   if (can_netboot(by) || in_ram(d) || in_installed(d)) return true;
   if (by == Switch::provider) return may_reach_rented(p, d, named);
-  const std::string& name = d.spec->name;
+  const NodeName& name = d.spec->name;
   return out_of_reach(
       p, name,
       d.seen->mode.has_value()
@@ -105,7 +105,7 @@ bool may_roll_back(Planning& p, const Draft& d) {
   return why.empty();
 }
 
-void hold(Planning& p, const std::string& node, const std::string& reason, bool named) {
+void hold(Planning& p, const NodeName& node, const std::string& reason, bool named) {
   if (named)
     return p.refuse(node, "node-held",
                     fmt::format("quarantined {}; to release it, run `muster node quarantine {} --release`",
@@ -116,7 +116,7 @@ void hold(Planning& p, const std::string& node, const std::string& reason, bool 
 
 // A node on trial is left out, because changes to its system are lost if it rolls back.
 void leave_on_trial(Planning& p, const Draft& d, bool named) {
-  const std::string& name = d.spec->name;
+  const NodeName& name = d.spec->name;
   const std::string why = fmt::format(
       "runs {} on trial and rolls back by itself unless the system is committed; run `muster up` after the "
       "trial",

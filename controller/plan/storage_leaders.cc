@@ -91,7 +91,7 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
   d.older = runs_older_build(p, d);
   render(p, d, image_digest_of(p, d));
   if (d.digest == seen.config_digest) return;
-  d.digest = seen.config_digest;  // other changes to it are left to a plan that includes it
+  d.digest = Digest(seen.config_digest);  // other changes to it are left to a plan that includes it
   d.configure.clear();
   d.accept.clear();
   d.accept_cluster.clear();
@@ -134,7 +134,7 @@ void check_storage_leaders(Planning& p) {
     // A leader that was added only to let others mount (add_servers) does not become the master.
     if (leader == p.drafts.end() || leader->serves) keep_former_master(p, s);
     if (leader == p.drafts.end() || !lacks_metadata(p, s, *leader)) continue;
-    const std::string& name = leader->spec->name;
+    const NodeName& name = leader->spec->name;
     const std::string what = fmt::format("it leads storage '{}' but has no {}, although {} of this storage",
                                          s.name, engine_of(s).metadata_word, data_on(p, s));
     const auto& named = p.in.request.nodes;

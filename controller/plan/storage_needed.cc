@@ -29,7 +29,7 @@ bool others_use(const Planning& p, const StorageSpec& s, const NodeSpec& but) {
 }
 
 // True if the node, for any reason, does not serve its storage now or may restart at any time.
-bool is_away(const Planning& p, const std::string& node) {
+bool is_away(const Planning& p, const NodeName& node) {
   const auto seen = p.in.nodes.find(node);
   return seen == p.in.nodes.end() || !seen->second.online || seen->second.mode == wire::Mode::ram ||
          seen->second.on_trial;
@@ -43,14 +43,14 @@ std::string shown(const Planning& p, const std::string& away) {
 }
 
 // `up` has no --force, so the text also suggests leaving the node out.
-std::string way_out(const Planning& p, const std::string& node) {
+std::string way_out(const Planning& p, const NodeName& node) {
   const bool up = p.kind() == RequestKind::up;
   return fmt::format("{}override this with `{}--force {}`, which kills its jobs",
                      up ? "exclude it with --limit, or " : "",
                      up ? fmt::format("muster reimage {} ", node) : "", node);
 }
 
-void say(Planning& p, const std::string& node, const std::string& why) {
+void say(Planning& p, const NodeName& node, const std::string& why) {
   if (p.in.request.force.count(node))
     p.plan.notes.push_back(
         fmt::format("{} is taken out of service because of --force, although {}", node, why));
@@ -61,7 +61,8 @@ void say(Planning& p, const std::string& node, const std::string& why) {
 // `few`: the members to count, for instance the monitors.
 void refuse_too_many(Planning& p, const StorageSpec& s, const std::vector<const NodeSpec*>& few, int most,
                      const std::string& what) {
-  std::vector<std::string> taken, away;
+  std::vector<NodeName> taken;
+  std::vector<std::string> away;
   for (const NodeSpec* node : few)
     if (p.leaving.count(node->name))
       taken.push_back(node->name);

@@ -18,6 +18,7 @@
 
 #include "base/json.h"
 #include "base/machine_uuid.h"
+#include "base/names.h"
 #include "base/result.h"
 #include "base/time.h"
 
@@ -30,7 +31,7 @@ enum class PowerState { on, off, unknown };  // unknown: in transition or unread
 std::string_view to_string(PowerState state);
 
 struct PowerTarget {
-  std::string node;
+  NodeName node;
   std::string address;         // "10.20.1.11" or "10.20.1.11:8443"
   std::string user, password;  // resolved secret; never logged
   // Pinned identity of the BMC. redfish: its certificate ("sha256:..."), ipmi: its GUID ("guid:..."),

@@ -19,6 +19,7 @@
 #include "base/facts_text.h"
 #include "base/json.h"
 #include "base/long_text.h"
+#include "base/names.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "controller/nodes/held_by.h"
@@ -49,14 +50,14 @@ struct JournalRow {
   int64_t seq = 0;  // assigned by the store, grows
   int64_t run = 0;
   std::string action;  // "" for rows about the run or a whole node
-  std::string node;
+  NodeName node;
   int attempt = 0;
   std::string event;  // intent | started | succeeded | failed | unknown | quarantined | step | ...
   TimeMs time = 0;
   Json data = Json::object();
 };
 struct NodeRow {
-  std::string name;
+  NodeName name;
   NodeState state = NodeState::unknown;
   std::string reason;
   std::string image_digest, config_digest;
@@ -71,14 +72,18 @@ struct NodeRow {
   // facts about that disk or slot are outdated. Written together with the intent.
   std::map<std::string, TimeMs> disk_written = {};
 };
-struct TokenRow {                     // one-time join tokens: only the digest is stored
-  std::string digest, node, purpose;  // purpose: join | adopt | discover
+struct TokenRow {  // one-time join tokens: only the digest is stored
+  std::string digest;
+  NodeName node;
+  std::string purpose;  // join | adopt | discover
   TimeMs expires = 0;
   std::string public_key;   // fingerprint of the key that used it; "" while unused
   std::string certificate;  // the certificate issued for it, so that the response can be repeated
 };
 struct CertificateRow {
-  std::string serial, node, fingerprint;
+  std::string serial;
+  NodeName node;
+  std::string fingerprint;
   TimeMs issued = 0;
   bool revoked = false;
   bool contested = false;  // two machines joined with its token: valid, but its holder gets no orders or data
@@ -92,7 +97,8 @@ struct EventRow {
   int64_t seq = 0;
   TimeMs time = 0;
   int64_t run = 0;
-  std::string node, kind;
+  NodeName node;
+  std::string kind;
   std::string json;
 };  // live log
 
@@ -117,16 +123,16 @@ struct DeleteSecret {
   std::string name;
 };
 struct DeleteNode {
-  std::string name;
+  NodeName name;
 };  // deletes the node and its tokens; revokes its certificates
 struct RevokeCertificates {
-  std::string node;
+  NodeName node;
 };  // revokes all certificates of the node that were written before this row
 struct PurgeTokens {
   TimeMs expired = 0;
 };  // deletes tokens that expired before that time
 struct DeleteJoinTokens {
-  std::string node;
+  NodeName node;
 };  // deletes the node's join tokens, used or not; written when a power-on of the node begins
 using Write =
     std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
@@ -195,10 +201,10 @@ class Store : public RunArchive {
     for (const NodeRow& row : rows) names.push_back(row.name);
     return names;
   }
-  virtual Result<NodeRow> node(const std::string& name) = 0;
+  virtual Result<NodeRow> node(const NodeName& name) = 0;
   virtual Result<TokenRow> token(const std::string& digest) = 0;
   // Returns the node's tokens of purpose "join", sorted by expiry, earliest first.
-  virtual Result<std::vector<TokenRow>> join_tokens(const std::string& node) = 0;
+  virtual Result<std::vector<TokenRow>> join_tokens(const NodeName& node) = 0;
   virtual Result<CertificateRow> certificate(const std::string& serial) = 0;
   virtual Result<std::vector<SecretRow>> secrets() = 0;
   // Returns one of secrets(), without reading the others.
@@ -208,7 +214,7 @@ class Store : public RunArchive {
       if (row.name == name) return std::move(row);
     return fail(Code::not_found, "no secret " + name);
   }
-  virtual Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) = 0;
+  virtual Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const NodeName& node) = 0;
   virtual Result<RolloutRow> rollout(int64_t id) = 0;      // 0: the newest; not_found when none
   virtual Result<std::vector<RolloutRow>> rollouts() = 0;  // oldest first, without text
   // Returns when the database was last found to be an older copy of itself, or lost, so that newer rows are

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/disk_id.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -80,10 +81,8 @@ struct PhaseRecord {
   std::string outcome = "done";  // done | failed | running
 };
 
-struct DiskRecord {
+struct DiskRecord : DiskId {
   std::string group = {};  // in the spec; "" if no group contains the disk
-  std::string serial = {}, wwid = {}, model = {};
-  uint64_t size_bytes = 0;
 };
 
 // degraded: every mandatory check ran and none failed, but a part, which the report names, is slower than it
@@ -124,9 +123,8 @@ struct LinkRecord {                 // one direction of one pair
   Verdict verdict = Verdict::skipped;
 };
 
-struct DestroyedRecord {  // a disk that the approved plan named, and what was on it
-  std::string node = {}, group = {}, serial = {}, wwid = {}, model = {};
-  int64_t size_bytes = 0;
+struct DestroyedRecord : DiskId {  // a disk that the approved plan named, and what was on it
+  std::string node = {}, group = {};
   std::string content = {}, why = {};
 };
 

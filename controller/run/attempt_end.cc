@@ -47,8 +47,9 @@ void NodeTurn::advance_to_next() {
   const Action& action = s.action();
   add(effect::Succeeded{action.id});
   for (const auto& [other, why] : std::exchange(s.verdicts.without, {}))
-    add(effect::Quarantine{other, fmt::format("{} failed on {} with this node, and succeeded without it: {}",
-                                              action.title, s.name, why)});
+    add(effect::Quarantine{NodeName(other),
+                           fmt::format("{} failed on {} with this node, and succeeded without it: {}",
+                                       action.title, s.name, why)});
   s.verdicts.excused.clear();
   s.verdicts.results.clear();
   s.verdicts.follow = nullptr;

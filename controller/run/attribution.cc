@@ -48,12 +48,12 @@ FailedProbe NodeTurn::failed_probe(const Json& result) const {
   const std::set<std::string> bad = bad_steps(result);
   const RingsOfOrder rings = w.rings.of(s.action().params);
   const auto declared = neighbours_in(params, rings);
-  const auto about = involved(params, rings, s.name, [&](const std::string& name) {
+  const auto about = involved(params, rings, s.name, [&](const NodeName& name) {
     return s.verdicts.without.count(name) > 0 ||
            (w.others.gone(name) && !w.others.gone_since(name, s.latest.started)) ||
            (declared.count(name) && w.others.never_seen(name));
   });
-  std::set<std::string> names;
+  std::set<NodeName> names;
   for (const Json& step : params["steps"]) {
     if (!step.value("mandatory", true) || !bad.count(step.value("id", ""))) continue;
     const auto found = about.find(step.value("id", ""));
@@ -65,7 +65,7 @@ FailedProbe NodeTurn::failed_probe(const Json& result) const {
   }
   for (const auto& name : names)
     if (w.others.known(name)) probe.others.push_back({name, false, {}, {}});
-  if (names.size() != 1) probe.next.clear();
+  if (names.size() != 1) probe.next = {};
   return probe;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/names.h"
 #include "controller/plan/plan.h"
 #include "controller/run/node_run.h"
 #include "controller/run/step_log.h"
@@ -20,7 +21,7 @@ namespace muster {
 class Gate {
  public:
   // Returns the state of a node in the run; null if the run does not include it.
-  using StateOf = std::function<const NodeRun*(const std::string& node)>;
+  using StateOf = std::function<const NodeRun*(const NodeName& node)>;
 
   Gate() = default;
   explicit Gate(const Plan& plan);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/names.h"
 #include "base/result.h"
 #include "base/steady.h"
 #include "controller/plan/plan.h"
@@ -22,14 +23,15 @@ namespace muster {
 struct RunEvent {
   TimeMs time = 0;
   int64_t run = 0;
-  std::string node, kind;
+  NodeName node;
+  std::string kind;
   Json data = Json::object();
 };
 
 // Verdicts that need the results of all nodes, when a run ends.
 struct Conclusion {
   struct Node {
-    std::string name;
+    NodeName name;
     bool quarantine = false;  // false: degraded, that is, it works, but a part is slow
     std::string reason;
   };
@@ -60,7 +62,7 @@ struct ExecutorHooks {
   using Concluded = std::function<void(Conclusion)>;
   std::function<void(const RunRow&, Concluded)> conclude = {};
   // Returns the kernel panic on a node's console since that time; "" if there was none.
-  std::function<std::string(const std::string& node, SteadyMs since)> panic = {};
+  std::function<std::string(const NodeName& node, SteadyMs since)> panic = {};
   std::function<void(const RunEvent&)> observe = {};
   std::function<void(const RunRow&)> ended = {};  // the run's last row is durable
 };

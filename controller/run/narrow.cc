@@ -5,16 +5,17 @@
 namespace muster {
 namespace {
 
-using Gone = std::function<bool(const std::string&)>;
+using Gone = std::function<bool(const NodeName&)>;
 
 struct Neighbour {
-  std::string name, address;
+  NodeName name;
+  std::string address;
 };
 
-std::string name_of(const Json& item) {
-  if (item.is_string()) return item.get<std::string>();
+NodeName name_of(const Json& item) {
+  if (item.is_string()) return item.get<NodeName>();
   if (item.is_object() && item.contains("name") && item["name"].is_string())
-    return item["name"].get<std::string>();
+    return item["name"].get<NodeName>();
   return "";
 }
 
@@ -58,7 +59,7 @@ Neighbour neighbour(const Json& node) {
 }
 
 // Planned and live successor of `self` in the ring; the live one has no name if there is no other node.
-std::pair<Neighbour, Neighbour> successors(const Json& ring, const std::string& self, const Gone& gone) {
+std::pair<Neighbour, Neighbour> successors(const Json& ring, const NodeName& self, const Gone& gone) {
   std::pair<Neighbour, Neighbour> out;
   size_t place = 0;
   for (size_t i = 0; i < ring.size(); ++i)
@@ -88,7 +89,7 @@ const Json& ring_of(const RingsOfOrder& rings, const Json& step) {
   return rings.ring ? *rings.ring : kNothing;
 }
 
-void add_named(const Json& list, std::set<std::string>& names) {
+void add_named(const Json& list, std::set<NodeName>& names) {
   if (!list.is_array()) return;
   for (const Json& item : list)
     if (item.is_object() && !name_of(item).empty()) names.insert(name_of(item));
@@ -96,8 +97,8 @@ void add_named(const Json& list, std::set<std::string>& names) {
 
 }  // namespace
 
-std::set<std::string> neighbours_in(const Json& params, const RingsOfOrder& rings) {
-  std::set<std::string> names;
+std::set<NodeName> neighbours_in(const Json& params, const RingsOfOrder& rings) {
+  std::set<NodeName> names;
   if (rings.ring) add_named(*rings.ring, names);
   if (rings.rings)
     for (const Json& ring : *rings.rings) add_named(ring, names);
@@ -109,8 +110,8 @@ std::set<std::string> neighbours_in(const Json& params, const RingsOfOrder& ring
   return names;
 }
 
-std::map<std::string, Involved> involved(const Json& params, const RingsOfOrder& rings,
-                                         const std::string& self, const Gone& gone) {
+std::map<std::string, Involved> involved(const Json& params, const RingsOfOrder& rings, const NodeName& self,
+                                         const Gone& gone) {
   std::map<std::string, Involved> out;
   if (!params.is_object() || !params.contains("steps") || !params["steps"].is_array()) return out;
   for (const Json& step : params["steps"]) {
@@ -121,15 +122,14 @@ std::map<std::string, Involved> involved(const Json& params, const RingsOfOrder&
       for (const auto& [key, value] : own.items()) {
         if (!value.is_array()) continue;
         for (const auto& item : value)
-          if (const std::string name = name_of(item); !name.empty() && name != self && !gone(name))
+          if (const NodeName name = name_of(item); !name.empty() && name != self && !gone(name))
             found.names.insert(name);
       }
     const Json& ring = own.value("next_live", false) ? ring_of(rings, step) : kNothing;
     if (ring.size() > 1) {
       found.next = successors(ring, self, gone).second.name;
-      found.after_next = successors(ring, self, [&](const std::string& n) {
-                           return n == found.next || gone(n);
-                         }).second.name;
+      found.after_next =
+          successors(ring, self, [&](const NodeName& n) { return n == found.next || gone(n); }).second.name;
       if (!found.next.empty()) found.names.insert(found.next);
     }
     if (!found.names.empty()) out[step.value("id", "")] = std::move(found);
@@ -149,7 +149,7 @@ RingsOfOrder take_rings(Json& params) {
   return {take("ring"), take("rings")};
 }
 
-std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const std::string& self,
+std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const NodeName& self,
                                       const Gone& gone) {
   std::vector<std::string> left_out;
   if (!params.is_object() || !params.contains("steps") || !params["steps"].is_array()) return left_out;

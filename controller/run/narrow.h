@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/names.h"
 #include "controller/run/rings.h"
 
 namespace muster {
@@ -28,21 +29,20 @@ RingsOfOrder take_rings(Json& params);
 // Applies the rules above to `params` (as planned, without the order's rings; the same in the functions
 // below) and returns the ids of removed steps. `gone`: true for the name of a node that does not take part
 // now; false for names that are not nodes.
-std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const std::string& self,
-                                      const std::function<bool(const std::string&)>& gone);
+std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const NodeName& self,
+                                      const std::function<bool(const NodeName&)>& gone);
 
 // The other nodes that a step of the order is about.
 struct Involved {
-  std::set<std::string> names;
+  std::set<NodeName> names;
   // of a "next_live" step: the node it is about, and its replacement (empty: none)
-  std::string next, after_next;
+  NodeName next, after_next;
 };
 // Returns the nodes that may be missing when the order is sent: those of its rings, and the named objects in
 // lists of steps with "peers_live". All of them are declared nodes, whether seen or not.
-std::set<std::string> neighbours_in(const Json& params, const RingsOfOrder& rings);
+std::set<NodeName> neighbours_in(const Json& params, const RingsOfOrder& rings);
 // Returns the involved nodes by step id, for the steps that have one of the two keys.
-std::map<std::string, Involved> involved(const Json& params, const RingsOfOrder& rings,
-                                         const std::string& self,
-                                         const std::function<bool(const std::string&)>& gone);
+std::map<std::string, Involved> involved(const Json& params, const RingsOfOrder& rings, const NodeName& self,
+                                         const std::function<bool(const NodeName&)>& gone);
 
 }  // namespace muster

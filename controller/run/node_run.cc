@@ -56,19 +56,20 @@ Turn take(NodeRun state, Input input, const Around& around) {
   return {std::move(turn.s), std::move(turn.effects), false};
 }
 
-std::string order_id(const RunRow& run, const std::string& action, int attempt) {
-  return fmt::format("{}-{:x}/{}#{}", run.id, run.started, action, attempt);
+OrderId order_id(const RunRow& run, const std::string& action, int attempt) {
+  return OrderId(fmt::format("{}-{:x}/{}#{}", run.id, run.started, action, attempt));
 }
 
-bool expects(const NodeRun& node, const RunRow& run, const std::string& order) {
+bool expects(const NodeRun& node, const RunRow& run, const OrderId& order) {
   if (node.over() || !node.acts()) return false;
-  const std::string own = order_id(run, node.action().id, node.latest.number);
+  const OrderId own = order_id(run, node.action().id, node.latest.number);
   return order == own || (node.attempt.awaiting_ram && node.control.hands_over() && order == own + "-kexec");
 }
 
 std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power) {
   std::map<std::string, NodeRun> nodes;
-  for (const auto& name : plan.nodes) {
+  for (const auto& each : plan.nodes) {
+    const NodeName name(each);
     NodeRun& node = nodes[name];
     node.name = name;
     node.control = {power.switcher(name)};
@@ -379,7 +380,7 @@ void NodeTurn::consider() {
   set_timer(until - w.now);
 }
 
-std::string NodeTurn::own_order() const { return order_id(w.run, s.action().id, s.latest.number); }
+OrderId NodeTurn::own_order() const { return order_id(w.run, s.action().id, s.latest.number); }
 
 wire::WorkOrder NodeTurn::order_for() const {
   const Action& action = s.action();
@@ -402,14 +403,14 @@ void NodeTurn::offer() {
   const bool planned = s.verdicts.follow.is_null();
   RingsOfOrder rings = take_rings(order.params);
   if (planned) rings = w.rings.of(s.action().params);
-  std::optional<std::set<std::string>> declared;  // a long list, not needed if all nodes have been seen
-  const auto never_seen = [&](const std::string& name) {
+  std::optional<std::set<NodeName>> declared;  // a long list, not needed if all nodes have been seen
+  const auto never_seen = [&](const NodeName& name) {
     if (name.empty() || !w.others.never_seen(name)) return false;
     if (!declared)
       declared = neighbours_in(planned ? s.action().params.without_shared() : s.verdicts.follow, rings);
     return declared->count(name) > 0;
   };
-  for (const auto& step : narrow_order(order.params, rings, s.name, [&](const std::string& name) {
+  for (const auto& step : narrow_order(order.params, rings, s.name, [&](const NodeName& name) {
          return (w.others.gone(name) && name != s.name) || s.verdicts.without.count(name) > 0 ||
                 never_seen(name);
        }))

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/names.h"
 #include "base/result.h"
 #include "base/wire.h"
 #include "controller/plan/plan.h"
@@ -169,7 +170,7 @@ struct NodeRun {
   using Next = std::variant<std::monostate, AfterRow, AfterPause>;
 
   // From the plan and the spec.
-  std::string name;
+  NodeName name;
   std::vector<const Action*> actions;
   // The actions that replace the remaining ones after one failed for good: they return it to its old system.
   std::vector<const Action*> rescue;
@@ -296,10 +297,10 @@ struct Offer {
   wire::WorkOrder order;
 };
 struct Withdraw {
-  std::string order;
+  OrderId order;
 };
 struct LetGo {
-  std::string order;
+  OrderId order;
 };
 struct SetTimer {
   DurationMs delay = 0;
@@ -323,10 +324,11 @@ struct Took {
   DurationMs time;
 };
 struct Quarantine {  // quarantines another node, because of what this one reported
-  std::string node, reason;
+  NodeName node;
+  std::string reason;
 };
 struct Absent {  // marks another node as absent from now on
-  std::string node;
+  NodeName node;
 };
 struct Committed {};  // the system that it runs is no longer a trial boot, whatever its agent reported before
 struct GoOn {};       // feed input::Timer to the node right after the preceding effects
@@ -344,19 +346,19 @@ using Effect =
 class Others {
  public:
   virtual ~Others() = default;
-  virtual KnownAgent agent_of(const std::string& node) const = 0;
-  virtual NodeRow row_of(const std::string& node) const = 0;
+  virtual KnownAgent agent_of(const NodeName& node) const = 0;
+  virtual NodeRow row_of(const NodeName& node) const = 0;
   // True if something may be running on the node: it was seen, or it is unknown whether it was.
-  virtual bool ever_seen(const std::string& node) const = 0;
+  virtual bool ever_seen(const NodeName& node) const = 0;
   // True for a declared node that was in no run yet, and for a name that is not a node's.
-  virtual bool never_seen(const std::string& node) const = 0;
+  virtual bool never_seen(const NodeName& node) const = 0;
   // True for a node with any known state.
-  virtual bool known(const std::string& node) const = 0;
+  virtual bool known(const NodeName& node) const = 0;
   // True if the node does not take part now: quarantined in this run or returning to its old system; or
   // outside the run and not accepted, or on trial; or found absent and silent since then. `gone_since`: and
   // it left at `time` or later.
-  virtual bool gone(const std::string& node) const = 0;
-  virtual bool gone_since(const std::string& node, SteadyMs time) const = 0;
+  virtual bool gone(const NodeName& node) const = 0;
+  virtual bool gone_since(const NodeName& node, SteadyMs time) const = 0;
   // Since when all agents have been silent, though several should report; none: some agent reports.
   virtual SteadyMs alone_since() const = 0;
 };
@@ -384,9 +386,9 @@ Turn take(NodeRun state, Input input, const Around& around);
 // Returns the id of an attempt for the agent that carries it out, which keeps its result for good. It
 // contains the time of the run's start, because a new database, or one restored from a backup, uses the
 // numbers of old runs again.
-std::string order_id(const RunRow& run, const std::string& action, int attempt);
+OrderId order_id(const RunRow& run, const std::string& action, int attempt);
 // True if this is the node's current order: it is on offer, or will be.
-bool expects(const NodeRun& node, const RunRow& run, const std::string& order);
+bool expects(const NodeRun& node, const RunRow& run, const OrderId& order);
 
 // Returns the initial state of each node of the plan, by name. The states point into the plan.
 std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power);

@@ -51,7 +51,7 @@ struct NodeTurn {
   void wait_alone(SteadyMs since, AfterPause next);
   std::string switched_by() const { return switcher_name(s.control.by); }
   wire::WorkOrder order_for() const;
-  std::string own_order() const;
+  OrderId own_order() const;
   DurationMs time_for(const Action& action) const;
 
   // agent_messages.cc: its agent's messages

@@ -84,7 +84,7 @@ bool NodeTurn::should_stop() const {
 
 wire::WorkOrder NodeTurn::stop_order() const {
   wire::WorkOrder order;
-  order.id = own_order() + "-stop";
+  order.id = OrderId(own_order() + "-stop");
   order.kind = wire::OrderKind::power_off;
   order.params = Json::object();
   order.deadline = w.timing.stop_wait;
@@ -123,7 +123,7 @@ void NodeTurn::withdraw_stop() {
 
 wire::WorkOrder NodeTurn::leave_order() const {
   wire::WorkOrder order;
-  order.id = own_order() + "-kexec";
+  order.id = OrderId(own_order() + "-kexec");
   order.kind = wire::OrderKind::kexec;
   order.deadline = w.timing.leave_ready;
   return order;

@@ -19,12 +19,13 @@
 #include <string>
 #include <vector>
 
+#include "base/names.h"
 #include "controller/run/node_state.h"
 
 namespace muster {
 
 struct Neighbour {
-  std::string name;
+  NodeName name;
   bool gone = false;       // left the run, or not part of the cluster any more
   SteadyMs contact = {};   // last contact
   SteadyMs returned = {};  // when it last came back from silence or from a boot
@@ -36,7 +37,7 @@ struct FailedProbe {
   SteadyMs watched = {};  // absences are known from then on: the controller was down before
   bool tries_left = true;
   std::vector<Neighbour> others;  // the nodes that the failed steps are about
-  std::string next;       // the only one of `others`, if another live node could replace it; else empty
+  NodeName next;          // the only one of `others`, if another live node could replace it; else empty
   SteadyMs listens = {};  // when nodes began to report again after all were silent; none: never
 };
 
@@ -49,7 +50,8 @@ struct ProbeVerdict {
     stands,      // the failure counts
   };
   What what = What::stands;
-  std::string node, reason;
+  NodeName node;
+  std::string reason;
   SteadyMs until = {};
 };
 

@@ -16,7 +16,7 @@ bool Limits::may_begin(Lane lane) const {
   return static_cast<int>(in_flight(lane)) < std::max(most, 1);
 }
 
-void Limits::begin(Lane lane, const std::string& node) {
+void Limits::begin(Lane lane, const NodeName& node) {
   if (lane == Lane::imaging) imaging_.insert(node);
   if (lane == Lane::netboot) netboot_.insert(node);
 }
@@ -31,12 +31,12 @@ SteadyMs Limits::reserve_power_on(SteadyMs now) {
   return last_power_on_;
 }
 
-void Limits::end(Lane lane, const std::string& node) {
+void Limits::end(Lane lane, const NodeName& node) {
   if (lane == Lane::imaging) imaging_.erase(node);
   if (lane == Lane::netboot) netboot_.erase(node);
 }
 
-bool Limits::holds(Lane lane, const std::string& node) const {
+bool Limits::holds(Lane lane, const NodeName& node) const {
   return lane == Lane::free || (lane == Lane::imaging ? imaging_ : netboot_).count(node) > 0;
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "base/names.h"
 #include "base/steady.h"
 #include "controller/plan/plan.h"
 
@@ -18,9 +19,9 @@ class Limits {
   static Lane lane_of(ActionKind kind);
 
   bool may_begin(Lane lane) const;
-  void begin(Lane lane, const std::string& node);
-  void end(Lane lane, const std::string& node);
-  bool holds(Lane lane, const std::string& node) const;
+  void begin(Lane lane, const NodeName& node);
+  void end(Lane lane, const NodeName& node);
+  bool holds(Lane lane, const NodeName& node) const;
   size_t in_flight(Lane lane) const;
   // Returns when the next power-on may happen: `now` or later. reserve_power_on() also reserves that time, so
   // that two power-ons are never closer together than the stagger.

@@ -130,7 +130,8 @@ bool NodeTurn::trial_over() {
   const bool ram = *agent.mode == wire::Mode::ram, has_slot = ram || !agent.slot.empty();
   if (!ram && (same || agent.slot == slot)) return false;
   if (!has_slot) return false;  // restarted; the slot is reported with its next request for orders
-  const Hello found{s.name, *agent.mode, agent.boot_id, w.others.row_of(s.name).image_digest, agent.slot};
+  const Hello found{s.name, *agent.mode, agent.boot_id, Digest(w.others.row_of(s.name).image_digest),
+                    agent.slot};
   const std::string panic = w.hooks.panic ? w.hooks.panic(s.name, s.latest.started) : "";
   const std::string what =
       s.returning
@@ -183,7 +184,7 @@ bool NodeTurn::slot_reached() {
   const bool reachable = agent.contact && w.now - agent.contact < w.timing.silent_after;
   if (!reachable || !agent.greeted || !agent.mode || a.slot.cutting) return false;
   const Action& action = s.action();
-  const Hello known{s.name,     *agent.mode, agent.boot_id, w.others.row_of(s.name).image_digest,
+  const Hello known{s.name,     *agent.mode, agent.boot_id, Digest(w.others.row_of(s.name).image_digest),
                     agent.slot, agent.trial};
   if (answer_counts() && agent.boot_id != s.latest.boot_before && agent.spoke > a.power.answered &&
       reports_system(known)) {

@@ -69,8 +69,9 @@ std::string declared_variable(const Spec& spec, const NodeSpec* node, const std:
 
 const NodeSpec* Spec::node(const std::string& name) const {
   // The nodes of a parsed spec are sorted by name; those of any other spec are searched linearly.
-  const auto ordered = std::lower_bound(nodes.begin(), nodes.end(), name,
-                                        [](const NodeSpec& n, const std::string& to) { return n.name < to; });
+  const auto ordered =
+      std::lower_bound(nodes.begin(), nodes.end(), name,
+                       [](const NodeSpec& n, const std::string& to) { return n.name.str() < to; });
   if (ordered != nodes.end() && ordered->name == name) return &*ordered;
   const auto found =
       std::find_if(nodes.begin(), nodes.end(), [&](const NodeSpec& n) { return n.name == name; });

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/names.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "controller/power/describe/driver_description.h"
@@ -136,7 +137,8 @@ struct PortSpec {
   bool declared() const { return !address.empty(); }
 };
 struct NodeSpec {
-  std::string name, role, image;
+  NodeName name;
+  std::string role, image;
   std::string mac;              // lower case
   std::string address;          // on the provisioning network, without prefix
   bool address_chosen = false;  // not declared: muster assigned the next free address, in the order of names

@@ -287,7 +287,7 @@ Result<SecretRow> read_secret(Connection& db, const std::string& name) {
   return one<SecretRow>(db, "WHERE name = ?", {name}, "no secret " + name);
 }
 Result<std::vector<EventRow>> read_events(Connection& db, int64_t after_seq, size_t limit,
-                                          const std::string& node) {
+                                          const NodeName& node) {
   const auto most = static_cast<int64_t>(std::min<size_t>(limit, INT32_MAX));
   if (node.empty()) return all<EventRow>(db, "WHERE seq > ? ORDER BY seq LIMIT ?", {after_seq, most});
   return all<EventRow>(db, "WHERE node = ? AND seq > ? ORDER BY seq LIMIT ?", {node, after_seq, most});

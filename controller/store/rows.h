@@ -20,14 +20,14 @@ Result<std::vector<JournalRow>> read_journal_times(sqlite::Connection& db, int64
 Result<std::vector<JournalRow>> read_journal_turns(sqlite::Connection& db, int64_t run, int64_t after);
 Result<std::vector<NodeRow>> read_nodes(sqlite::Connection& db);
 Result<std::vector<std::string>> read_node_names(sqlite::Connection& db);
-Result<NodeRow> read_node(sqlite::Connection& db, const std::string& name);
+Result<NodeRow> read_node(sqlite::Connection& db, const NodeName& name);
 Result<TokenRow> read_token(sqlite::Connection& db, const std::string& digest);
-Result<std::vector<TokenRow>> read_join_tokens(sqlite::Connection& db, const std::string& node);
+Result<std::vector<TokenRow>> read_join_tokens(sqlite::Connection& db, const NodeName& node);
 Result<CertificateRow> read_certificate(sqlite::Connection& db, const std::string& serial);
 Result<std::vector<SecretRow>> read_secrets(sqlite::Connection& db);
 Result<SecretRow> read_secret(sqlite::Connection& db, const std::string& name);
 Result<std::vector<EventRow>> read_events(sqlite::Connection& db, int64_t after_seq, size_t limit,
-                                          const std::string& node);
+                                          const NodeName& node);
 
 Result<RolloutRow> read_rollout(sqlite::Connection& db, int64_t id);
 Result<std::vector<RolloutRow>> read_rollouts(sqlite::Connection& db);

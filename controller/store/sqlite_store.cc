@@ -167,9 +167,9 @@ class SqliteStore : public Store {
   }
   Result<std::vector<NodeRow>> nodes() override { return read_nodes(reader_); }
   Result<std::vector<std::string>> node_names() override { return read_node_names(reader_); }
-  Result<NodeRow> node(const std::string& name) override { return read_node(reader_, name); }
+  Result<NodeRow> node(const NodeName& name) override { return read_node(reader_, name); }
   Result<TokenRow> token(const std::string& digest) override { return read_token(reader_, digest); }
-  Result<std::vector<TokenRow>> join_tokens(const std::string& node) override {
+  Result<std::vector<TokenRow>> join_tokens(const NodeName& node) override {
     return read_join_tokens(reader_, node);
   }
   Result<CertificateRow> certificate(const std::string& serial) override {
@@ -177,7 +177,7 @@ class SqliteStore : public Store {
   }
   Result<std::vector<SecretRow>> secrets() override { return read_secrets(reader_); }
   Result<SecretRow> secret(const std::string& name) override { return read_secret(reader_, name); }
-  Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) override {
+  Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const NodeName& node) override {
     return read_events(reader_, after_seq, limit, node);
   }
   Result<ReportRow> report(int64_t run) override { return read_report(reader_, run); }

@@ -51,7 +51,7 @@ PlanRow plan_row(const std::string& digits) {
 
 NodeRow node_row(std::string name) {
   NodeRow row;
-  row.name = std::move(name);
+  row.name = NodeName(std::move(name));
   row.state = NodeState::accepted;
   row.reason = "it's fine";
   row.image_digest = "sha256:01";
@@ -237,7 +237,7 @@ void done_comes_later_and_in_order(StoreHarness& h) {
     h.store().write({node_row("gpu" + std::to_string(i))}, [&, i](const Status& status) {
       CHECK_FALSE(inside);
       CHECK(status.ok());
-      CHECK(h.store().node("gpu" + std::to_string(i)).ok());  // a finished write is visible
+      CHECK(h.store().node(NodeName("gpu" + std::to_string(i))).ok());  // a finished write is visible
       order.push_back(i);
     });
   inside = false;

@@ -193,13 +193,13 @@ Result<std::vector<NodeRow>> MemStore::nodes() {
   if (read_failures_ > 0 && read_failures_--) return read_failure_;
   return values(tables_.nodes);
 }
-Result<NodeRow> MemStore::node(const std::string& name) {
+Result<NodeRow> MemStore::node(const NodeName& name) {
   return lookup(tables_.nodes, name, "no node " + name);
 }
 Result<TokenRow> MemStore::token(const std::string& digest) {
   return lookup(tables_.tokens, digest, "no such token");
 }
-Result<std::vector<TokenRow>> MemStore::join_tokens(const std::string& node) {
+Result<std::vector<TokenRow>> MemStore::join_tokens(const NodeName& node) {
   std::vector<TokenRow> found;
   for (const auto& [digest, row] : tables_.tokens)
     if (row.node == node && row.purpose == "join") found.push_back(row);
@@ -212,7 +212,7 @@ Result<CertificateRow> MemStore::certificate(const std::string& serial) {
 }
 Result<std::vector<SecretRow>> MemStore::secrets() { return values(tables_.secrets); }
 
-Result<std::vector<EventRow>> MemStore::events(int64_t after_seq, size_t limit, const std::string& node) {
+Result<std::vector<EventRow>> MemStore::events(int64_t after_seq, size_t limit, const NodeName& node) {
   std::vector<EventRow> out;
   for (auto it = tables_.events.upper_bound(after_seq); it != tables_.events.end() && out.size() < limit;
        ++it)

@@ -46,12 +46,12 @@ class MemStore : public Store {
   Result<RunRow> run(int64_t id) override;
   Result<std::vector<JournalRow>> journal(int64_t run) override;
   Result<std::vector<NodeRow>> nodes() override;
-  Result<NodeRow> node(const std::string& name) override;
+  Result<NodeRow> node(const NodeName& name) override;
   Result<TokenRow> token(const std::string& digest) override;
-  Result<std::vector<TokenRow>> join_tokens(const std::string& node) override;
+  Result<std::vector<TokenRow>> join_tokens(const NodeName& node) override;
   Result<CertificateRow> certificate(const std::string& serial) override;
   Result<std::vector<SecretRow>> secrets() override;
-  Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) override;
+  Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const NodeName& node) override;
   Result<ReportRow> report(int64_t run) override;
   Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override;
   Result<RolloutRow> rollout(int64_t id) override;

@@ -70,7 +70,7 @@ class PhyBench {
   }
   PowerTarget target(size_t index = 0) {
     PowerTarget out;
-    out.node = "gpu0" + std::to_string(index + 1);
+    out.node = NodeName("gpu0" + std::to_string(index + 1));
     out.address = ids[index];
     out.user = kToken;
     out.password = kSecret;

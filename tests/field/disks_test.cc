@@ -71,7 +71,7 @@ FIELD_CASE("raid-controller-one-serial") {
     CHECK(found->name == d.name);
   }
   // Without a WWID nothing tells them apart.
-  CHECK(find_disk(seen, "RAID77", 48 << 20, "", "").error().code == Code::conflict);
+  CHECK(find_disk(seen, {"RAID77", "", "", 48 << 20}).error().code == Code::conflict);
   check_array_over(made, {"sdb", "sdc"}, "sda");
 }
 

@@ -257,11 +257,11 @@ FIELD_CASE("serial-never-written") {
   for (const auto& serial : lines_of("serial-never-written", "serials.txt")) {
     CAPTURE(serial);
     CHECK_FALSE(names_one_thing(serial));
-    CHECK(medium_of(serial, "", "Model X").empty());
+    CHECK(medium_of({serial, "", "Model X"}).empty());
   }
   for (const char* real : {"S6CKNX0T123456", "7C2Z1X3", "PHLJ0123456789ABCD"}) {
     CHECK(names_one_thing(real));
-    CHECK_FALSE(medium_of(real, "", "Model X").empty());
+    CHECK_FALSE(medium_of({real, "", "Model X"}).empty());
   }
 }
 

@@ -133,7 +133,7 @@ void Checkers::on_disk_write(const std::string& node, const std::string& serial,
     if (!bound)
       world_.violated(
           "S1", node + ": disk " + serial + " is written although it holds something else than approved");
-    const auto row = store_.node(node);
+    const auto row = store_.node(NodeName(node));
     const auto marks = row.ok() ? row->disk_written : std::map<std::string, TimeMs>();
     const auto mark = marks.find("");
     if (mark == marks.end() || mark->second < durable_.log().of(a->id).intent_time)
@@ -243,7 +243,7 @@ void Checkers::at_run_end(const Executor& executor, const RunRow& run) {
     bool all = true;
     for (const Action* a : actions_of(node)) all = all && durable.of(a->id).state == ActionState::succeeded;
     good += all;
-    const auto row = store_.node(node);
+    const auto row = store_.node(NodeName(node));
     const bool accepted =
         row.ok() && (row->state == NodeState::accepted || row->state == NodeState::discovered);
     if (accepted != all)

@@ -36,7 +36,7 @@ Spec make_spec(const Options& o) {
   spec.limits.power_stagger = o.stagger;
   for (int i = 0; i < o.nodes; ++i) {
     NodeSpec node;
-    node.name = fmt::format("n{:03}", i + 1);
+    node.name = NodeName(fmt::format("n{:03}", i + 1));
     node.role = "cpu";
     node.image = "cpu";
     node.address = fmt::format("10.20.{}.{}", (i + 11) / 250, (i + 11) % 250);
@@ -112,7 +112,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   }
 
   // LinkPort
-  void offer(const std::string& node, wire::WorkOrder order) override {
+  void offer(const NodeName& node, wire::WorkOrder order) override {
     if (order.kind == wire::OrderKind::power_off && home.world_.options.plant == "hard") return;
     home.checkers_.on_offer(node, order);
     if (home.maybe_die_at_effect()) return;
@@ -120,18 +120,19 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
     const auto it = waiters.find(node);
     if (it != waiters.end() && !it->second.have.count(order.id)) release(node);
   }
-  void withdraw(const std::string& node, const std::string& id) override {
+  void withdraw(const NodeName& node, const OrderId& id) override {
     if (!offers[node].erase(id)) return;
     const auto it = waiters.find(node);
     if (it != waiters.end() && it->second.have.count(id)) release(node, {{}, {id}});
   }
-  void let_go(const std::string& node, const std::string& id) override { offers[node].erase(id); }
+  void let_go(const NodeName& node, const OrderId& id) override { offers[node].erase(id); }
   wire::PollReply news(const std::string& node, const std::set<std::string>& have) {
     wire::PollReply out;
     for (const auto& [id, order] : offers[node])
       if (!have.count(id)) out.orders.push_back(order);
     for (const auto& id : have)
-      if (!offers[node].count(id) && !executor->expects(node, id)) out.withdrawn.push_back(id);
+      if (!offers[node].count(id) && !executor->expects(NodeName(node), OrderId(id)))
+        out.withdrawn.push_back(id);
     return out;
   }
   void release(const std::string& node) {
@@ -148,21 +149,19 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   }
 
   // BootPort
-  void arm(const std::string& node, std::function<void(Status)> done) override {
+  void arm(const NodeName& node, std::function<void(Status)> done) override {
     world().reactor.after(world().random.range(1, 50), [this, life = alive, node, done] {
       if (!*life) return;
       armed.insert(node);
       done(Ok{});
     });
   }
-  void rearm(const std::string& node, std::function<void(Status)> done) override {
-    arm(node, std::move(done));
-  }
+  void rearm(const NodeName& node, std::function<void(Status)> done) override { arm(node, std::move(done)); }
   // Every machine of the simulation has a BMC.
-  void leave_order(const std::string& node, std::function<void(Result<Json>)> done) override {
+  void leave_order(const NodeName& node, std::function<void(Result<Json>)> done) override {
     world().reactor.post([node, done] { done(fail(Code::invalid, node + " has a BMC")); });
   }
-  void disarm(const std::string& node) override { armed.erase(node); }
+  void disarm(const NodeName& node) override { armed.erase(node); }
 
   void hear(const std::string& node) {
     const TimeMs now = world().now();
@@ -185,26 +184,26 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
       if (*life) done(std::move(value));
     };
   }
-  void netboot(const std::string& node, PowerPort::Done done) override {
+  void netboot(const NodeName& node, PowerPort::Done done) override {
     home.checkers_.on_power(node, *executor);
     home.checkers_.on_cycle(node, *executor, runs(node));
     if (home.maybe_die_at_effect()) return;
     home.node(node).netboot(mine<Status>(std::move(done)));
     if (home.world_.options.plant == "outside" && node != "n001") home.checkers_.on_power("n999", *executor);
   }
-  void forget(const std::string&) override {}  // here every call reaches its BMC at once
-  void power_off(const std::string& node, PowerPort::Done done) override {
+  void forget(const NodeName&) override {}  // here every call reaches its BMC at once
+  void power_off(const NodeName& node, PowerPort::Done done) override {
     if (home.world_.options.in_place) {
       home.checkers_.on_cut(node, *executor, runs(node));
       return home.node(node).power_off(mine<Status>(std::move(done)));
     }
     world().reactor.after(10, [done = mine<Status>(std::move(done))] { done(Ok{}); });
   }
-  void power_on(const std::string& node, PowerPort::Done done) override {
+  void power_on(const NodeName& node, PowerPort::Done done) override {
     home.checkers_.on_wake(node, *executor);
     home.node(node).power_on(mine<Status>(std::move(done)));
   }
-  void state(const std::string& node, std::function<void(Result<PowerState>)> done) override {
+  void state(const NodeName& node, std::function<void(Result<PowerState>)> done) override {
     home.node(node).power_state(mine<Result<PowerState>>(std::move(done)));
   }
 
@@ -387,7 +386,7 @@ void SimController::calm() {
 void SimController::check_end() {
   if (world_.options.in_place) return check_in_place();
   for (auto& [name, node] : nodes_) {
-    const NodeRow row = life_->executor->node_row(name);
+    const NodeRow row = life_->executor->node_row(NodeName(name));
     if (row.state == NodeState::accepted) {
       if (!node->runs_installed(image_))
         world_.violated("L1", name + " is accepted, but does not run its image");
@@ -411,7 +410,7 @@ void SimController::request(const std::string& node, std::vector<std::string> ha
                             ControllerLink::Orders answer) {
   Life& life = *life_;
   life.hear(node);
-  life.executor->on_contact(node, present);
+  life.executor->on_contact(NodeName(node), present);
   life.release(node);
   std::set<std::string> known(have.begin(), have.end());
   auto reply = life.news(node, known);
@@ -424,7 +423,7 @@ void SimController::request(const std::string& node, std::vector<std::string> ha
 void SimController::take(const std::string& node, wire::EventBatch batch, ControllerLink::Acked answer) {
   Life& life = *life_;
   life.hear(node);
-  life.executor->on_contact(node);
+  life.executor->on_contact(NodeName(node));
   auto& streams = life.streams[node];
   auto stream = std::find_if(streams.begin(), streams.end(), [&](const Life::Stream& s) {
     return s.boot == batch.boot_id && s.incarnation == batch.incarnation;
@@ -435,18 +434,18 @@ void SimController::take(const std::string& node, wire::EventBatch batch, Contro
     if (event.seq <= stream->taken) continue;
     stream->taken = event.seq;
     if (event.kind == "hello")
-      life.executor->on_hello({node,
+      life.executor->on_hello({NodeName(node),
                                wire::mode_from_string(event.data.value("mode", "")).value_or(wire::Mode::ram),
-                               batch.boot_id, event.data.value("image_digest", ""),
+                               batch.boot_id, Digest(event.data.value("image_digest", "")),
                                event.data.value("slot", ""), event.data.value("trial", false)});
     if (world_.options.plant == "blind" && event.kind == "finished" && event.data.value("ok", false) == false)
       event.data.erase("result");
     if (world_.options.plant == "stale" && !life.offers[node].empty())
-      event.order = life.offers[node].begin()->first;
-    life.executor->on_event(node, event);
+      event.order = OrderId(life.offers[node].begin()->first);
+    life.executor->on_event(NodeName(node), event);
   }
   const uint64_t up_to = stream->taken;
-  store_.write({EventRow{0, world_.reactor.now(), 0, node, "contact", "{}"}},
+  store_.write({EventRow{0, world_.reactor.now(), 0, NodeName(node), "contact", "{}"}},
                [answer, up_to, alive = life.alive](Status written) {
                  if (!*alive) return;
                  if (written.ok())

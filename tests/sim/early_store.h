@@ -29,9 +29,9 @@ class StoreInFront : public Store {
   }
   Result<std::vector<std::string>> node_names() override { return store_.node_names(); }
   Result<std::vector<NodeRow>> nodes() override { return store_.nodes(); }
-  Result<NodeRow> node(const std::string& name) override { return store_.node(name); }
+  Result<NodeRow> node(const NodeName& name) override { return store_.node(name); }
   Result<TokenRow> token(const std::string& digest) override { return store_.token(digest); }
-  Result<std::vector<TokenRow>> join_tokens(const std::string& node) override {
+  Result<std::vector<TokenRow>> join_tokens(const NodeName& node) override {
     return store_.join_tokens(node);
   }
   Result<CertificateRow> certificate(const std::string& serial) override {
@@ -39,7 +39,7 @@ class StoreInFront : public Store {
   }
   Result<std::vector<SecretRow>> secrets() override { return store_.secrets(); }
   Result<SecretRow> secret(const std::string& name) override { return store_.secret(name); }
-  Result<std::vector<EventRow>> events(int64_t after, size_t limit, const std::string& node) override {
+  Result<std::vector<EventRow>> events(int64_t after, size_t limit, const NodeName& node) override {
     return store_.events(after, limit, node);
   }
   Result<ReportRow> report(int64_t run) override { return store_.report(run); }

@@ -22,7 +22,7 @@ Action action_of(const std::string& node, const std::string& name, ActionKind ki
                  Json params, DurationMs timeout) {
   Action a;
   a.id = node + "/" + name;
-  a.node = node;
+  a.node = NodeName(node);
   a.kind = kind;
   a.phase = phase;
   a.title = name;
@@ -87,7 +87,7 @@ void SimController::begin_in_place() {
     for (const auto& [name, node] : nodes_)
       wanted_[name] = kImages[world_.random.range(0, static_cast<int64_t>(std::size(kImages)) - 1)];
   for (const auto& [name, node] : nodes_)
-    executor()->set_node(name, [](NodeRow& row) {
+    executor()->set_node(NodeName(name), [](NodeRow& row) {
       row.state = NodeState::accepted;
       row.config_digest = "sha256:conf-old";
     });
@@ -100,7 +100,7 @@ void SimController::begin_in_place() {
 // Each node runs, or would run when it is switched on, what its row says.
 void SimController::check_in_place() {
   for (auto& [name, node] : nodes_) {
-    const NodeRow row = executor()->node_row(name);
+    const NodeRow row = executor()->node_row(NodeName(name));
     const bool fresh = row.accepted_run != 0;
     const std::string& stands = node->slot(node->standing());
     if (fresh && (stands != wanted_[name] || fate_of(stands) != "good"))
@@ -155,7 +155,7 @@ void Checkers::ends_in_place(const StepLog& durable, const RunRow& run) {
     const bool returned = back.count(node) > 0;
     good += all;
     works += all || returned;
-    const NodeRow row = store_.node(node).value_or({});
+    const NodeRow row = store_.node(NodeName(node)).value_or({});
     if (all && returned) world_.violated("S6", node + " came through and went back");
     if ((row.state == NodeState::accepted) != (all || returned))
       world_.violated("S6", fmt::format("{} is {}, its journal says otherwise", node, to_string(row.state)));

@@ -73,10 +73,10 @@ class SimRunner : public WorkRunner {
       const bool resumes = !node_.writing_.empty() && node_.approved_ == job->content_hash;
       const bool allowed =
           content == job->content_hash || resumes || (job->allow_ours && node_.ours_) || node_.ours_;
-      if (job->disk_serial != node_.facts().disks[0].serial || !allowed)
+      if (job->disk.serial != node_.facts().disks[0].serial || !allowed)
         return end(fail(Code::conflict, "the disk changed"), Json::object());
       if (!resumes) {
-        node_.checkers_.on_disk_write(node_.name_, job->disk_serial,
+        node_.checkers_.on_disk_write(node_.name_, job->disk.serial,
                                       node_.ours_ ? job->content_hash : content);
         node_.slices_ = 0;
       }
@@ -238,7 +238,7 @@ class SimLink : public ControllerLink {
       : world_(world),
         uplink_(uplink),
         node_(std::move(node)),
-        present_{who.boot_id, who.mode, who.image_digest, {}, who.slot},
+        present_{who.boot_id, who.mode, Digest(who.image_digest), {}, who.slot},
         on_trial_(who.on_trial),
         cut_until_(cut_until),
         alive_(std::move(alive)) {}

@@ -61,7 +61,7 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
   std::vector<DiskFacts> out;
   std::set<std::string> names;
   for (const auto& want : wanted) {
-    TRY(auto disk, find_disk(present, want.serial, want.size_bytes, want.wwid, want.model));
+    TRY(auto disk, find_disk(present, want));
     if (disk.name.empty()) return fail(Code::not_found, "disk " + title_of(want) + " has no block device");
     if (disk.is_os_ancestor)
       return fail(Code::denied,
@@ -78,7 +78,7 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
 
 std::string device_path(const std::string& kernel_name) { return "/dev/" + kernel_name; }
 
-std::string key_of(const WantedDisk& disk) { return disk_key(disk.serial, disk.wwid); }
+std::string key_of(const WantedDisk& disk) { return disk_key(disk); }
 
 std::string title_of(const WantedDisk& disk) { return disk.serial.empty() ? disk.wwid : disk.serial; }
 

@@ -11,7 +11,6 @@
 // Thread safety: stateless functions, which block.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,10 +22,9 @@
 
 namespace muster::steps {
 
-struct WantedDisk {
-  std::string serial, wwid, model, content_hash;
+struct WantedDisk : DiskId {
+  std::string content_hash;
   std::string policy;  // keep | format-if-blank | format
-  uint64_t size_bytes = 0;
 };
 // Parses [{serial, wwid, model, size_bytes, content_hash, policy}]; invalid for an empty list, a disk without
 // a size or without both serial and WWID, or a disk that is listed twice.

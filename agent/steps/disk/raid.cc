@@ -61,8 +61,7 @@ constexpr const char* kReplace = "see docs/storage.md for how to replace a drive
 
 std::string called(const WantedRaid& want, const DiskFacts& disk) {
   for (const auto& one : want.disks)
-    if (key_of(one) == disk_key(disk.serial, disk.wwid))
-      return fmt::format("disk {} ({})", title_of(one), disk.name);
+    if (key_of(one) == disk_key(disk)) return fmt::format("disk {} ({})", title_of(one), disk.name);
   return disk.name;
 }
 

@@ -52,14 +52,14 @@ BootService::PowerOn& BootService::begin(const std::string& node) {
   return place;
 }
 
-void BootService::arm(const std::string& node, std::function<void(Status)> done) {
+void BootService::arm(const NodeName& node, std::function<void(Status)> done) {
   begin(node);
   store_.write({DeleteJoinTokens{node}}, std::move(done));
 }
 
 // After a crash no node is armed; the executor continues from its journal. A machine that joined before, but
 // has not sent its hello, remains the node: a join with a token issued from now on is a second machine's.
-void BootService::rearm(const std::string& node, std::function<void(Status)> done) {
+void BootService::rearm(const NodeName& node, std::function<void(Status)> done) {
   const auto tokens = store_.join_tokens(node);
   if (!tokens.ok()) return reactor_.post([done = std::move(done), why = tokens.error()] { done(why); });
   PowerOn& power_on = begin(node);
@@ -77,7 +77,7 @@ void BootService::rearm(const std::string& node, std::function<void(Status)> don
 
 // Each order has its own token, which becomes void after the power-on: if an order is repeated after a crash
 // of the controller, the token of the first order is still valid.
-void BootService::leave_order(const std::string& node, std::function<void(Result<Json>)> done) {
+void BootService::leave_order(const NodeName& node, std::function<void(Result<Json>)> done) {
   if (!armed(node))
     return reactor_.post([done = std::move(done), node] {
       done(fail(Code::unavailable, "no power-on of " + node + " is pending"));
@@ -92,7 +92,7 @@ void BootService::leave_order(const std::string& node, std::function<void(Result
 }
 
 // Called once when the RAM system runs, and again when the machine leaves it.
-void BootService::disarm(const std::string& node) {
+void BootService::disarm(const NodeName& node) {
   const auto found = power_ons_.find(node);
   if (found == power_ons_.end()) return;
   if (!std::exchange(found->second.armed, false)) found->second.left = true;
@@ -113,7 +113,7 @@ void BootService::mint(const std::string& node, const std::string& purpose,
   const std::string token = random_hex(24);
   TokenRow row;
   row.digest = sha256(token);
-  row.node = node;
+  row.node = NodeName(node);
   row.purpose = purpose;
   const DurationMs life = purpose == "join" ? join_token_life() : kTokenLife;
   row.expires = reactor_.now() + life;
@@ -304,7 +304,7 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
 }
 
 Status BootService::check_machine(const wire::JoinRequest& request) const {
-  const auto row = store_.node(request.node);
+  const auto row = store_.node(NodeName(request.node));
   if (!row.ok() && row.error().code != Code::not_found) return row.error();
   const std::string bound = row.ok() ? machine_of(row->product_uuid) : "";
   if (bound.empty() || bound == request.product_uuid) return Ok{};
@@ -366,7 +366,7 @@ void BootService::second_join(const std::string& node, const std::string& serial
   // Once the installed system has reported, its power-on is over and the node's identity is settled: a
   // machine with the used token must not be able to stop a working node.
   const auto on = power_ons_.find(node);
-  const auto known = store_.node(node);
+  const auto known = store_.node(NodeName(node));
   if ((on == power_ons_.end() || !on->second.armed) && known.ok() &&
       known->mode != wire::to_string(wire::Mode::ram) && !known->mode.empty()) {
     publish(node, "join",
@@ -402,7 +402,7 @@ void BootService::saw_revoked(const std::string& node, const std::string& serial
            {"remote", remote}});
 }
 
-CertificateRow BootService::row_of(const std::string& node, const Authority::AgentCertificate& made) const {
+CertificateRow BootService::row_of(const NodeName& node, const Authority::AgentCertificate& made) const {
   CertificateRow row;
   row.serial = made.serial;
   row.node = node;
@@ -418,7 +418,7 @@ void BootService::renew(const std::string& node, const std::string& csr_pem, Tim
   const auto made = authority_.sign_agent(node, csr_pem);
   if (!made.ok()) return answer(made.error());
   const wire::JoinReply reply{node, made->pem, authority_.ca_pem()};
-  store_.write({row_of(node, *made)}, [reply, answer = std::move(answer)](Status written) {
+  store_.write({row_of(NodeName(node), *made)}, [reply, answer = std::move(answer)](Status written) {
     if (!written.ok()) return answer(std::move(written).error());
     log::info("agent's certificate renewed", {{"node", reply.node}});
     answer(reply);
@@ -433,7 +433,7 @@ void BootService::first_use(const wire::JoinRequest& request, TokenRow token, co
   if (!made.ok()) return answer(made.error());
   token.public_key = public_key;
   token.certificate = made->pem;
-  const CertificateRow certificate = row_of(request.node, *made);
+  const CertificateRow certificate = row_of(NodeName(request.node), *made);
   const std::string digest = token.digest;
   const bool supersedes = token.purpose != "discover";
   uint64_t power_on = 0;
@@ -444,7 +444,7 @@ void BootService::first_use(const wire::JoinRequest& request, TokenRow token, co
   }
   in_flight_.insert(digest);
   std::vector<Write> rows;
-  if (supersedes) rows.push_back(RevokeCertificates{request.node});
+  if (supersedes) rows.push_back(RevokeCertificates{NodeName(request.node)});
   rows.insert(rows.end(), {token, certificate});
   const wire::JoinReply reply{request.node, made->pem, authority_.ca_pem()};
   store_.write(rows, [this, digest, reply, supersedes, power_on, serial = certificate.serial, remote,

@@ -58,10 +58,10 @@ class BootService : public BootPort {
   };
   BootService(Reactor& reactor, Store& store, const Authority& authority, Hooks hooks);
 
-  void arm(const std::string& node, std::function<void(Status)> done) override;
-  void rearm(const std::string& node, std::function<void(Status)> done) override;
-  void leave_order(const std::string& node, std::function<void(Result<Json>)> done) override;
-  void disarm(const std::string& node) override;
+  void arm(const NodeName& node, std::function<void(Status)> done) override;
+  void rearm(const NodeName& node, std::function<void(Status)> done) override;
+  void leave_order(const NodeName& node, std::function<void(Result<Json>)> done) override;
+  void disarm(const NodeName& node) override;
   bool armed(const std::string& node) const;
   // Undeclared machines get a discovery-only RAM system while this is on.
   void discover_unknown(bool on);
@@ -123,7 +123,7 @@ class BootService : public BootPort {
   Result<wire::JoinReply> answer_known(const wire::JoinRequest& request, const TokenRow& token) const;
   Status check(const wire::JoinRequest& request, const TokenRow& token) const;
   Status check_machine(const wire::JoinRequest& request) const;
-  CertificateRow row_of(const std::string& node, const Authority::AgentCertificate& made) const;
+  CertificateRow row_of(const NodeName& node, const Authority::AgentCertificate& made) const;
   void consider(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
                 const std::string& remote);
   void first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,

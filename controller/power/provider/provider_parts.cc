@@ -43,10 +43,10 @@ std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts)
     reactor.offload(std::move(work), std::move(done));
   };
   hooks.power_on = [&power](const std::string& node, ProviderInstall::Done done) {
-    power.power_on(node, std::move(done));
+    power.power_on(NodeName(node), std::move(done));
   };
   hooks.leave_order = [&boot](const std::string& node, std::function<void(Result<Json>)> done) {
-    boot.leave_order(node, std::move(done));
+    boot.leave_order(NodeName(node), std::move(done));
   };
   hooks.note = parts.note;
   hooks.make_key = make_ssh_key;

@@ -43,13 +43,13 @@ void PowerService::wait_by(const Waiter& waiter) {
   logins_ = std::make_shared<Logins>(waiter.now);
 }
 
-Switcher PowerService::switcher(const std::string& node) const {
+Switcher PowerService::switcher(const NodeName& node) const {
   const auto where = lookup_(node);
   if (!where.ok()) return {};
   return {description_of(where->driver).by, {where->target.address, where->within}};
 }
 
-bool PowerService::request_manual(const std::string& node, ByHand::Task task, const Done& done) {
+bool PowerService::request_manual(const NodeName& node, ByHand::Task task, const Done& done) {
   if (switcher(node).by != Switch::person) return false;
   if (const Status may = task == ByHand::Task::on ? Status(Ok{}) : may_switch_(node); may.ok())
     manual_tasks_.request(node, task, done);
@@ -58,13 +58,13 @@ bool PowerService::request_manual(const std::string& node, ByHand::Task task, co
   return true;
 }
 
-void PowerService::netboot(const std::string& node, Done done) {
+void PowerService::netboot(const NodeName& node, Done done) {
   if (request_manual(node, ByHand::Task::netboot, done)) return;
   netboots_[node] = submit<Ok>(
       node, [call = times_.call](Power& p) { return boot_from_network(p, call); }, std::move(done), true);
 }
 
-void PowerService::forget(const std::string& node) {
+void PowerService::forget(const NodeName& node) {
   if (forget_install_) forget_install_(node);
   manual_tasks_.forget(node);
   const auto newest = netboots_.find(node);
@@ -73,7 +73,7 @@ void PowerService::forget(const std::string& node) {
   netboots_.erase(newest);
 }
 
-void PowerService::power_off(const std::string& node, Done done) {
+void PowerService::power_off(const NodeName& node, Done done) {
   if (request_manual(node, ByHand::Task::off, done)) return;
   submit<Ok>(
       node, [call = times_.call](Power& p) { return p.off(call, false); }, std::move(done), true);
@@ -84,13 +84,13 @@ void PowerService::shut_down(const std::string& node, Done done) {
       node, [call = times_.call](Power& p) { return p.off(call, true); }, std::move(done), true);
 }
 
-void PowerService::power_on(const std::string& node, Done done) {
+void PowerService::power_on(const NodeName& node, Done done) {
   if (request_manual(node, ByHand::Task::on, done)) return;
   submit<Ok>(
       node, [call = times_.call](Power& p) { return p.on(call); }, std::move(done));
 }
 
-void PowerService::reinstall(const std::string& node, const Json& order, Done done) {
+void PowerService::reinstall(const NodeName& node, const Json& order, Done done) {
   Status may = may_switch_(node);
   if (may.ok() && install_) return install_(node, order, std::move(done));
   if (may.ok()) may = fail(Code::invalid, node + ": its power driver cannot reinstall machines");
@@ -116,7 +116,7 @@ Result<std::function<Result<std::unique_ptr<Reinstall>>()>> PowerService::provid
       [driver, target] { return driver->reinstall(target); });
 }
 
-void PowerService::state(const std::string& node, std::function<void(Result<PowerState>)> done) {
+void PowerService::state(const NodeName& node, std::function<void(Result<PowerState>)> done) {
   submit<PowerState>(
       node, [call = times_.call](Power& p) { return p.state(call); }, std::move(done));
 }

@@ -60,14 +60,14 @@ class PowerService : public PowerPort {
     forget_install_ = std::move(forget);
   }
 
-  void netboot(const std::string& node, Done done) override;
-  void power_off(const std::string& node, Done done) override;
-  void forget(const std::string& node) override;
-  void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
-  void power_on(const std::string& node, Done done) override;
+  void netboot(const NodeName& node, Done done) override;
+  void power_off(const NodeName& node, Done done) override;
+  void forget(const NodeName& node) override;
+  void state(const NodeName& node, std::function<void(Result<PowerState>)> done) override;
+  void power_on(const NodeName& node, Done done) override;
   // A BMC if this is unknown: the call then reports the error.
-  Switcher switcher(const std::string& node) const override;
-  void reinstall(const std::string& node, const Json& order, Done done) override;
+  Switcher switcher(const NodeName& node) const override;
+  void reinstall(const NodeName& node, const Json& order, Done done) override;
   // The manual tasks. The guard is called first, as for a BMC.
   ByHand& manual_tasks() { return manual_tasks_; }
   // Only for operators' requests.
@@ -104,7 +104,7 @@ class PowerService : public PowerPort {
   void next(const std::string& address);
   void start(const std::string& address, Job job);
   void give_up(const std::string& address, const Job& job, Error error);
-  bool request_manual(const std::string& node, ByHand::Task task, const Done& done);
+  bool request_manual(const NodeName& node, ByHand::Task task, const Done& done);
   void learn_pin(const std::string& node, const std::string& fingerprint);
   void add_known(const std::string& node, PowerTarget& target) const;
 

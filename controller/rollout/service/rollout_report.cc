@@ -38,7 +38,7 @@ std::map<std::string, PhaseTimes> times_before(RunArchive& archive, int64_t firs
     if (!records.ok()) continue;
     for (const auto& name : run->plan->nodes) {
       const bool whole = records->node(name).reason.empty() && !records->node(name).back;
-      if (!whole || run->plan->only_serves(name) || nodes.erase(name) == 0) continue;
+      if (!whole || run->plan->only_serves(NodeName(name)) || nodes.erase(name) == 0) continue;
       out[name] = times_of(*records, name);
     }
   }

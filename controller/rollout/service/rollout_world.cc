@@ -66,7 +66,7 @@ Result<rollout::RunEnd> end_of(const RunSources& run, const std::map<std::string
   out.run = run.row.id;
   out.cancelled = run.row.state == RunState::cancelled;
   for (const auto& name : run.plan->nodes) {
-    if (run.plan->only_serves(name)) continue;
+    if (run.plan->only_serves(NodeName(name))) continue;
     const auto row = nodes.find(name);
     out.nodes[name] = end_of_node(run.row, records, name, row == nodes.end() ? NodeRow{} : row->second);
   }
@@ -133,7 +133,7 @@ Result<SeenCluster> RolloutWorld::look() {
   const Serving& served = serving(current);
   out.view.groups = served.groups;
   const auto silent = [&](const std::string& name) {
-    const auto since = executor.silent_for(name);
+    const auto since = executor.silent_for(NodeName(name));
     return !since || *since >= kMinute;
   };
   const auto healthy = healthy_sections(parts_.reported.status(spec, silent));

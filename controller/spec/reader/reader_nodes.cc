@@ -47,7 +47,7 @@ void SpecReader::expand_node(const YamlNode& entry, const std::string& path, con
   if (spec_.nodes.size() + range->size() > 4096) return error(*name, path + ".name", "more than 4096 nodes");
   for (size_t i = 0; i < range->size(); ++i) {
     NodeSpec node = common;
-    node.name = (*range)[i].name;
+    node.name = NodeName((*range)[i].name);
     number_node(entry, path, {(*range)[i].number, i, range->size()}, node);
     if (node.adopt.declared()) check_adopted(entry, path, range->size(), node);
     spec_.nodes.push_back(std::move(node));

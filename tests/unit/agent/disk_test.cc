@@ -132,8 +132,8 @@ TEST_CASE("an NVMe drive with native multipath is one disk, found by its serial,
   CHECK(disks[0].pcie_address == "0000:41:00.0");
   CHECK(disks[0].bus_speed == "16.0 GT/s x4");
   CHECK(disks[0].blank);
-  CHECK(find_disk(disks, "S64HNE0R600149", 16 * kMiB, "eui.36344830526001490025384500000001",
-                  "SAMSUNG MZQL27T6HBLA-00A07"));
+  CHECK(find_disk(disks, {"S64HNE0R600149", "eui.36344830526001490025384500000001",
+                          "SAMSUNG MZQL27T6HBLA-00A07", 16 * kMiB}));
 }
 
 TEST_CASE("a disk is found by serial, and only when all else fits") {
@@ -143,15 +143,15 @@ TEST_CASE("a disk is found by serial, and only when all else fits") {
   a.wwid = "eui.1";
   a.model = "M";
   std::vector<DiskFacts> disks = {a};
-  CHECK(find_disk(disks, "S1", 100, "eui.1", "M"));
-  CHECK(find_disk(disks, "S1", 100, "", ""));
-  CHECK(find_disk(disks, "S2", 100, "", "").error().code == Code::not_found);
-  CHECK(find_disk(disks, "", 100, "", "").error().code == Code::invalid);
-  CHECK(find_disk(disks, "S1", 101, "", "").error().code == Code::conflict);
-  CHECK(find_disk(disks, "S1", 100, "eui.2", "").error().code == Code::conflict);
-  CHECK(find_disk(disks, "S1", 100, "", "N").error().code == Code::conflict);
+  CHECK(find_disk(disks, {"S1", "eui.1", "M", 100}));
+  CHECK(find_disk(disks, {"S1", "", "", 100}));
+  CHECK(find_disk(disks, {"S2", "", "", 100}).error().code == Code::not_found);
+  CHECK(find_disk(disks, {"", "", "", 100}).error().code == Code::invalid);
+  CHECK(find_disk(disks, {"S1", "", "", 101}).error().code == Code::conflict);
+  CHECK(find_disk(disks, {"S1", "eui.2", "", 100}).error().code == Code::conflict);
+  CHECK(find_disk(disks, {"S1", "", "N", 100}).error().code == Code::conflict);
   disks.push_back(a);
-  CHECK(find_disk(disks, "S1", 100, "", "").error().code == Code::conflict);
+  CHECK(find_disk(disks, {"S1", "", "", 100}).error().code == Code::conflict);
 }
 
 TEST_CASE("an empty disk is blank; anything at all on it is not") {

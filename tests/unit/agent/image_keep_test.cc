@@ -105,9 +105,9 @@ struct TwoSlots {
     job.digest = image.manifest.digest;
     job.manifest_path = "/images/tiny/manifest.json";
     job.base_url = "http://10.20.0.1:7480";
-    job.disk_serial = facts.serial;
-    job.disk_model = facts.model;
-    job.disk_size_bytes = kSlotDisk;
+    job.disk.serial = facts.serial;
+    job.disk.model = facts.model;
+    job.disk.size_bytes = kSlotDisk;
     job.content_hash = approved;
     job.allow_ours = approved.empty();
     job.cluster = "gaggle";

@@ -149,9 +149,9 @@ class Bench {
     j.digest = i.manifest.digest;
     j.manifest_path = "/images/tiny/manifest.json";
     j.base_url = c.url();
-    j.disk_serial = "OS0001";
-    j.disk_model = "MUSTER LAB OS";
-    j.disk_size_bytes = kDiskSize;
+    j.disk.serial = "OS0001";
+    j.disk.model = "MUSTER LAB OS";
+    j.disk.size_bytes = kDiskSize;
     j.content_hash = content_hash();
     j.cluster = "gaggle";
     j.authority = "sha256:ca-of-gaggle";

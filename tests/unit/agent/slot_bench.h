@@ -184,9 +184,9 @@ class SlotBench {
     j.digest = fresh.manifest.digest;
     j.manifest_path = "/images/tiny/manifest.json";
     j.base_url = "http://10.20.0.1:7480";
-    j.disk_serial = "OS0001";
-    j.disk_model = "MUSTER LAB OS";
-    j.disk_size_bytes = kSlotDisk;
+    j.disk.serial = "OS0001";
+    j.disk.model = "MUSTER LAB OS";
+    j.disk.size_bytes = kSlotDisk;
     j.cluster = "gaggle";
     j.authority = "sha256:ca";
     j.hostname = "node01";

@@ -88,7 +88,7 @@ struct Cluster : Controller {
     REQUIRE(order.size() == 1);
     REQUIRE(order[0]["kind"] == "inventory");
     const Json data = {{"ok", true}, {"code", ""}, {"message", ""}, {"result", facts}};
-    REQUIRE(send(who, {{0, 0, order[0]["id"].get<std::string>(), "finished", data}}).status == 200);
+    REQUIRE(send(who, {{0, 0, order[0]["id"].get<OrderId>(), "finished", data}}).status == 200);
     settle();
     return who;
   }

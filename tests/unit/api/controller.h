@@ -106,7 +106,7 @@ class Controller {
   std::string token_for(const std::string& node) {
     std::promise<std::string> promise;
     reactor_->post([&] {
-      services().boot.arm(node, [](Status) {});
+      services().boot.arm(NodeName(node), [](Status) {});
       services().boot.mint(node, "join",
                            [&](Result<std::string> token) { promise.set_value(token.value_or("")); });
     });
@@ -122,7 +122,7 @@ class Controller {
       plan.nodes = {node};
       Action look;
       look.id = node + "/inventory";
-      look.node = node;
+      look.node = NodeName(node);
       look.kind = ActionKind::inventory;
       plan.actions = {look};
       services().bringup.executor().start(plan, "test",
@@ -132,7 +132,7 @@ class Controller {
   }
   NodeObservation observed(const std::string& node) {
     std::promise<NodeObservation> seen;
-    reactor_->post([&] { seen.set_value(services().bringup.observe(node)); });
+    reactor_->post([&] { seen.set_value(services().bringup.observe(NodeName(node))); });
     return seen.get_future().get();
   }
 

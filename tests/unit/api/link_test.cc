@@ -46,7 +46,7 @@ struct Hub {
   // The acknowledgement, once it was given.
   std::optional<uint64_t> take(wire::EventBatch b, const std::string& node = "node01") {
     std::optional<uint64_t> ack;
-    hub.take(node, std::move(b), [&](Result<uint64_t> r) { ack = *r; });
+    hub.take(NodeName(node), std::move(b), [&](Result<uint64_t> r) { ack = *r; });
     reactor.advance(100);
     return ack;
   }
@@ -54,7 +54,7 @@ struct Hub {
 
 wire::WorkOrder order(const std::string& id, const std::string& key = "") {
   wire::WorkOrder o;
-  o.id = id;
+  o.id = OrderId(id);
   o.kind = wire::OrderKind::steps;
   o.params = {{"key", key}};
   return o;
@@ -292,10 +292,10 @@ TEST_CASE("an undeclared machine is offered its inventory and nothing else, and 
   const std::string unknown = "unknown-52:54:00:00:00:09";
   wire::WorkOrder look = order("0/a#1");
   look.kind = wire::OrderKind::inventory;
-  h.hub.offer(unknown, order("1/a#1"));  // "steps"
-  h.hub.offer(unknown, look);
+  h.hub.offer(NodeName(unknown), order("1/a#1"));  // "steps"
+  h.hub.offer(NodeName(unknown), look);
   std::vector<std::string> ids;
-  h.hub.poll(unknown, {}, [&](const wire::PollReply& reply) {
+  h.hub.poll(NodeName(unknown), {}, [&](const wire::PollReply& reply) {
     for (const auto& o : reply.orders) ids.push_back(o.id);
   });
   CHECK(ids == std::vector<std::string>{"0/a#1"});

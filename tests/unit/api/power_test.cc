@@ -41,7 +41,8 @@ TEST_CASE("an address that leads to another node's machine switches nothing for 
   REQUIRE(c.call(Listener::local, "PUT", "/v1/secrets/bmc", "admin:pw:with:colons").status == 200);
   const auto bind = [&](const std::string& node, const std::string& uuid) {
     c.on_reactor([&] {
-      c.services().bringup.executor().set_node(node, [&](NodeRow& row) { row.product_uuid = uuid; });
+      c.services().bringup.executor().set_node(NodeName(node),
+                                               [&](NodeRow& row) { row.product_uuid = uuid; });
     });
   };
   bind("node01", BmcBench::kUuid);
@@ -117,7 +118,8 @@ TEST_CASE("the controller's own machine is not switched off or rebooted, by what
   // It is another node by now, whose BMC this address leads to.
   const auto bind = [&](const std::string& node, const std::string& uuid) {
     c.on_reactor([&] {
-      c.services().bringup.executor().set_node(node, [&](NodeRow& row) { row.product_uuid = uuid; });
+      c.services().bringup.executor().set_node(NodeName(node),
+                                               [&](NodeRow& row) { row.product_uuid = uuid; });
     });
   };
   bind("head01", BmcBench::kUuid);
@@ -216,8 +218,8 @@ roles: { cpu: { playbooks: [ base ] } }
     CHECK(services.power.switcher("node01").person.within == 2 * 60 * kMinute);
     CHECK(services.power.switcher("node03").by == Switch::bmc);
     for (const char* node : {"node01", "node02"}) {
-      services.boot.arm(node, [](Status) {});
-      services.power.netboot(node, [&](Status how) { ended += how.ok() ? 1 : 100; });
+      services.boot.arm(NodeName(node), [](Status) {});
+      services.power.netboot(NodeName(node), [&](Status how) { ended += how.ok() ? 1 : 100; });
     }
   });
   CHECK(ended == 0);

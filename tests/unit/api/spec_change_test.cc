@@ -13,7 +13,7 @@ namespace {
 void installed(Controller& controller, const std::string& node) {
   std::promise<void> written;
   controller.on_reactor([&] {
-    controller.services().bringup.executor().set_node(node,
+    controller.services().bringup.executor().set_node(NodeName(node),
                                                       [](NodeRow& row) { row.image_digest = "sha256:x"; });
     controller.services().store.write({EventRow{}}, [&](Status) { written.set_value(); });
   });

@@ -13,7 +13,7 @@ Spec spec() {
   Spec out;
   for (const char* name : {"node01", "node02"}) {
     NodeSpec node;
-    node.name = name;
+    node.name = NodeName(name);
     node.role = "cpu";
     node.disks["fast"] = {};
     out.nodes.push_back(node);

@@ -46,14 +46,14 @@ struct Bench {
     for (const auto& [node, took] : nodes) {
       Action action;
       action.id = node + "/configure";
-      action.node = node;
+      action.node = NodeName(node);
       plan.nodes.push_back(node);
       plan.actions.push_back(action);
       for (const auto& [event, time] : {std::pair{"intent", TimeMs{10}}, std::pair{"succeeded", 10 + took}}) {
         JournalRow row;
         row.run = id;
         row.action = action.id;
-        row.node = node;
+        row.node = NodeName(node);
         row.event = event;
         row.time = time;
         rows.push_back(row);

@@ -89,7 +89,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
     reactor.advance(100);
     live();
     for (const auto& name : names)
-      executor->set_node(name, [&](NodeRow& row) {
+      executor->set_node(NodeName(name), [&](NodeRow& row) {
         row.state = NodeState::accepted;
         row.facts = to_json(facts_of(name)).dump();
         row.image_digest = "sha256:image";
@@ -112,31 +112,29 @@ struct Bench : PowerPort, BootPort, LinkPort {
     };
     executor = std::make_unique<Executor>(reactor, ExecutorPorts{store, *this, *this, *this}, hooks);
   }
-  void netboot(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
-  void power_off(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
-  void power_on(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
-  void forget(const std::string&) override {}
-  void state(const std::string&, std::function<void(Result<PowerState>)> done) override {
+  void netboot(const NodeName&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
+  void power_off(const NodeName&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
+  void power_on(const NodeName&, PowerPort::Done) override { FAIL("acceptance touches no power"); }
+  void forget(const NodeName&) override {}
+  void state(const NodeName&, std::function<void(Result<PowerState>)> done) override {
     reactor.post([done] { done(PowerState::on); });
   }
-  void arm(const std::string&, std::function<void(Status)> done) override {
+  void arm(const NodeName&, std::function<void(Status)> done) override {
     reactor.post([done] { done(Ok{}); });
   }
-  void rearm(const std::string& node, std::function<void(Status)> done) override {
-    arm(node, std::move(done));
-  }
-  void leave_order(const std::string&, std::function<void(Result<Json>)>) override {
+  void rearm(const NodeName& node, std::function<void(Status)> done) override { arm(node, std::move(done)); }
+  void leave_order(const NodeName&, std::function<void(Result<Json>)>) override {
     FAIL("acceptance boots nothing");
   }
-  void disarm(const std::string&) override {}
-  void offer(const std::string& node, wire::WorkOrder order) override { offers[node][order.id] = order; }
-  void withdraw(const std::string& node, const std::string& id) override { offers[node].erase(id); }
-  void let_go(const std::string& node, const std::string& id) override { offers[node].erase(id); }
+  void disarm(const NodeName&) override {}
+  void offer(const NodeName& node, wire::WorkOrder order) override { offers[node][order.id] = order; }
+  void withdraw(const NodeName& node, const OrderId& id) override { offers[node].erase(id); }
+  void let_go(const NodeName& node, const OrderId& id) override { offers[node].erase(id); }
 
   Action& check(const std::string& node, Json steps, const std::string& name = "accept") {
     Action a;
     a.id = node + "/" + name;
-    a.node = node;
+    a.node = NodeName(node);
     a.kind = ActionKind::check;
     a.phase = "accept";
     a.title = "acceptance";
@@ -173,12 +171,12 @@ struct Bench : PowerPort, BootPort, LinkPort {
     e.order = offers.at(node).begin()->second.id;
     e.kind = kind;
     e.data = std::move(data);
-    executor->on_event(node, e);
+    executor->on_event(NodeName(node), e);
     reactor.advance(100);
   }
   // Agents carry out what is on offer, one order after the other, until nothing is.
   bool work_once() {
-    for (const auto& name : names) executor->on_contact(name);  // agents ask for work all the time
+    for (const auto& name : names) executor->on_contact(NodeName(name));  // agents ask for work all the time
     for (auto& [node, orders_of] : offers) {
       if (orders_of.empty()) continue;
       const wire::WorkOrder order = orders_of.begin()->second;
@@ -196,7 +194,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
       e.order = order.id;
       e.kind = "finished";
       e.data = {{"ok", true}, {"code", ""}, {"message", ""}, {"result", {{"steps", steps}}}};
-      executor->on_event(node, e);
+      executor->on_event(NodeName(node), e);
       reactor.advance(100);
       return true;
     }
@@ -204,7 +202,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   }
   void hello() {
     for (const auto& name : names)
-      executor->on_hello({name, wire::Mode::installed, "boot-" + name, "sha256:image"});
+      executor->on_hello({NodeName(name), wire::Mode::installed, "boot-" + name, "sha256:image"});
     reactor.advance(100);
   }
   void start() {
@@ -220,7 +218,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
     for (int i = 0; i < 1000 && (work_once() || executor->active()); ++i) reactor.advance(kSecond);
     REQUIRE_FALSE(executor->active());
   }
-  NodeState state_of(const std::string& node) { return store.node(node).value().state; }
+  NodeState state_of(const std::string& node) { return store.node(NodeName(node)).value().state; }
   Report report() { return report_of(store, known_of(*executor, store.run(0).value())).value(); }
   std::set<std::string> in_state(NodeState state) {
     std::set<std::string> out;
@@ -312,10 +310,20 @@ Json step_told(const std::string& id, const std::string& status, Json result) {
 TEST_CASE("the report names every disk that the plan destroys, with what was on it", "[acceptance]") {
   Bench b;
   b.plan.kind = PlanKind::install;
-  b.plan.destroys = {{"node01", "os", "OSnode01", "eui.node01", "FAST DRIVE", int64_t{8} << 30, "nvme0n1",
-                      "ext4 'old'", "sha256:x", "operating system image cpu"},
-                     {"node02", "os", "OSnode02", "eui.node02", "FAST DRIVE", int64_t{8} << 30, "nvme0n1",
-                      "blank", "sha256:y", "operating system image cpu"}};
+  b.plan.destroys = {{{"OSnode01", "eui.node01", "FAST DRIVE", 8ull << 30},
+                      "node01",
+                      "os",
+                      "nvme0n1",
+                      "ext4 'old'",
+                      "sha256:x",
+                      "operating system image cpu"},
+                     {{"OSnode02", "eui.node02", "FAST DRIVE", 8ull << 30},
+                      "node02",
+                      "os",
+                      "nvme0n1",
+                      "blank",
+                      "sha256:y",
+                      "operating system image cpu"}};
   b.all_nodes("node01");
   b.measure = cluster_with("", {});
   b.run();
@@ -450,7 +458,7 @@ TEST_CASE("an all-reduce that fails quarantines the node the pairs convict, not 
   b.run();
   CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{bad});
   CHECK(b.in_state(NodeState::accepted).size() == 3);
-  CHECK(b.store.node(bad).value().reason.find("all-reduce/located") != std::string::npos);
+  CHECK(b.store.node(NodeName(bad)).value().reason.find("all-reduce/located") != std::string::npos);
   CHECK(b.store.run(0)->state == RunState::partial);
 }
 
@@ -767,7 +775,7 @@ TEST_CASE("what a lab plays of GPUs is not applicable; outside a lab it is no GP
       facts.gpus.resize(2);
       // Of node04 one is real: its GPUs are measured like any others.
       for (auto& gpu : facts.gpus) gpu.simulated = name != "node04" || &gpu == &facts.gpus.front();
-      b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+      b.executor->set_node(NodeName(name), [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
       b.check(name,
               {Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 10}}}}),
                Bench::step("acceptance/gpu memory", "accept", {{"kernel", "gpu-memory"}},
@@ -799,7 +807,7 @@ TEST_CASE("a node that is out for one of its GPUs says which, and that a lab sta
   for (const auto& name : b.names) {
     HardwareFacts facts = facts_of(name);
     facts.gpus = standin_facts({2}, name);
-    b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+    b.executor->set_node(NodeName(name), [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
     b.check(name, {Bench::step("acceptance/counters", "accept", {{"kernel", "counters"}},
                                {{"gpu_xids", {{"max", 0}}}})});
   }
@@ -831,7 +839,7 @@ void with_gpus(Bench& b, const std::set<std::string>& stand_ins = {}) {
     HardwareFacts facts = facts_of(name);
     facts.gpus.resize(2);
     for (auto& gpu : facts.gpus) gpu.simulated = stand_ins.count(name) > 0, gpu.model = "H100";
-    b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+    b.executor->set_node(NodeName(name), [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
     Json steps = {
         Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 10}}}})};
     for (const char* kernel : {"gpu-gemm", "gpu-sdc", "gpu-nccl", "gpu-training"})
@@ -934,7 +942,7 @@ void set_gpus(Bench& b, const std::string& node, size_t count) {
   HardwareFacts facts = facts_of(node);
   facts.gpus.resize(count);
   for (auto& gpu : facts.gpus) gpu.model = "H100";
-  b.executor->set_node(node, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+  b.executor->set_node(NodeName(node), [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
 }
 // A test over the GPUs of these nodes, as the shipped profiles have it, behind what `leader` has to do.
 void with_nccl(Bench& b, const std::string& leader, const std::vector<std::string>& over,
@@ -1057,7 +1065,7 @@ TEST_CASE("a node that was adopted is not told to be re-imaged for a GPU check t
   CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node04", "node05"});
   const auto says = [&](const std::string& node, const std::string& what) {
     return check_of(b.report(), node, "gpu-sdc/data").reason.find(what) != std::string::npos &&
-           b.store.node(node).value().reason.find(what) != std::string::npos;
+           b.store.node(NodeName(node)).value().reason.find(what) != std::string::npos;
   };
   CHECK(says("node04", "`muster reimage node04`"));
   CHECK_FALSE(says("node05", "muster reimage"));
@@ -1074,7 +1082,7 @@ TEST_CASE("RDMA from the memory of a stand-in is never counted as measured", "[a
       HardwareFacts facts = facts_of(name);
       facts.gpus.resize(1);
       facts.gpus.front().simulated = true;
-      b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+      b.executor->set_node(NodeName(name), [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
       b.check(name, {Bench::step("acceptance/rdma", "accept_rdma", {{"peers", Json::array()}},
                                  {{"gdr_ratio", {{"min", 0.1}}}}),
                      Bench::step("acceptance/rdma from gpu memory", "accept_rdma",
@@ -1190,7 +1198,7 @@ TEST_CASE("an acceptance says what differs among like nodes, and holds it agains
     HardwareFacts facts = facts_of(name);
     facts.kernel = name == "node03" ? "6.1.0-18" : "6.1.0-25";
     if (name == "node02") facts.share = {32, 128, "cpuset", {"32 of 128 cores (cpuset)"}};
-    b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+    b.executor->set_node(NodeName(name), [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
     b.check(name,
             {Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 1}}}})});
   }

@@ -31,7 +31,7 @@ struct Runs {
       for (const char* phase : {"image", "boot"}) {
         Action one;
         one.id = node + "/" + phase;
-        one.node = node;
+        one.node = NodeName(node);
         one.phase = phase;
         plan.actions.push_back(one);
       }
@@ -43,7 +43,7 @@ struct Runs {
                Json data = Json::object()) {
     JournalRow row;
     row.run = run;
-    row.node = node;
+    row.node = NodeName(node);
     row.action = phase.empty() ? "" : node + "/" + phase;
     row.attempt = phase.empty() ? 0 : 1;
     row.event = event;

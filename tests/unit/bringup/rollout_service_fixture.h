@@ -65,17 +65,17 @@ class FakeCluster : public RolloutPort {
   PlannedBatch made(const BatchOrder& order) {
     std::vector<Refusal> refusals;
     for (const auto& name : order.nodes)
-      if (refuse.count(name)) refusals.push_back({name, "storage-needed", "as the test says"});
+      if (refuse.count(name)) refusals.push_back({NodeName(name), "storage-needed", "as the test says"});
     Plan plan;
     plan.kind = PlanKind::reimage;
     plan.spec_revision = now.spec_revision;
     plan.images["gpu"] = now.images.at("gpu").digest;
     plan.nodes = order.nodes;
     for (const auto& name : order.nodes)
-      plan.actions.push_back({name + "/write", name, ActionKind::write_slot, "image", "write"});
+      plan.actions.push_back({name + "/write", NodeName(name), ActionKind::write_slot, "image", "write"});
     if (destroys) {
       plan.destroys.emplace_back();
-      plan.destroys.back().node = order.nodes.front();
+      plan.destroys.back().node = NodeName(order.nodes.front());
     }
     planned = order.nodes;
     return {"plan" + std::to_string(orders.size()), std::make_shared<const Plan>(std::move(plan)), refusals};

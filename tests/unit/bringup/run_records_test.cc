@@ -9,7 +9,7 @@ namespace {
 Action action(const std::string& node, const std::string& name, const std::string& phase) {
   Action a;
   a.id = node + "/" + name;
-  a.node = node;
+  a.node = NodeName(node);
   a.phase = phase;
   return a;
 }
@@ -17,7 +17,7 @@ Action action(const std::string& node, const std::string& name, const std::strin
 JournalRow row(const std::string& node, const std::string& name, const std::string& event, TimeMs time,
                Json data = Json::object()) {
   JournalRow out;
-  out.node = node;
+  out.node = NodeName(node);
   out.action = name.empty() ? "" : node + "/" + name;
   out.event = event;
   out.attempt = name.empty() ? 0 : 1;

@@ -12,7 +12,7 @@ namespace {
 Action action(const std::string& node, const std::string& name) {
   Action a;
   a.id = node + "/" + name;
-  a.node = node;
+  a.node = NodeName(node);
   a.phase = name;
   return a;
 }
@@ -46,7 +46,7 @@ struct Bench {
                Json data = Json::object()) {
     JournalRow row;
     row.run = run.id;
-    row.node = node;
+    row.node = NodeName(node);
     row.action = name.empty() ? "" : node + "/" + name;
     row.event = event;
     row.attempt = name.empty() ? 0 : 1;

@@ -20,7 +20,7 @@ Json step(const std::string& kernel, bool mandatory = true) {
 Action check(const std::string& node, const Json& steps, TextPool* pool = nullptr) {
   Action a;
   a.id = node + "/accept";
-  a.node = node;
+  a.node = NodeName(node);
   a.kind = ActionKind::check;
   const Json params = {{"steps", steps}};
   a.params = pool ? ActionParams::with_texts(params, *pool) : ActionParams(params);

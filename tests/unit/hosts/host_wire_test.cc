@@ -8,7 +8,7 @@ using namespace muster;
 namespace {
 
 wire::WorkOrder order_of(const std::string& id, wire::OrderKind kind, Json params = Json::object()) {
-  return {id, kind, std::move(params), kMinute};
+  return {OrderId(id), kind, std::move(params), kMinute};
 }
 Json check_params() {
   return {{"mode", "check"},

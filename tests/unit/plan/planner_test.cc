@@ -323,7 +323,7 @@ TEST_CASE("of many nodes each is measured with some, and they with it", "[plan]"
   PlannerInput in = with_nodes(installed);
   for (int i = 10; i < 30; ++i) {
     NodeSpec node = in.spec.nodes.front();
-    node.name = "more" + std::to_string(i);
+    node.name = NodeName("more" + std::to_string(i));
     node.address = "10.20.0." + std::to_string(100 + i);
     node.mac = "52:54:00:20:01:" + std::to_string(i);
     in.spec.nodes.push_back(node);
@@ -453,25 +453,25 @@ TEST_CASE(
     "what makes a disk the same one on two nodes: its WWID, else model and serial, and no number that all "
     "disks have",
     "[plan]") {
-  CHECK(medium_of("S1", "eui.0001", "M") == medium_of("S2", "eui.0001", "N"));
-  CHECK(medium_of("S1", "eui.0001", "M") != medium_of("S1", "eui.0002", "M"));
-  CHECK(medium_of("S1", "", "M") == medium_of("S1", "naa.0000000000000000", "M"));
-  CHECK(medium_of("S1", "", "M") != medium_of("S1", "", "N"));
-  CHECK(medium_of("S1", "nvme.1b36-5331-4d-00000001", "M") !=
-        medium_of("S1", "nvme.1b36-5331-4d-00000002", "M"));  // two namespaces
+  CHECK(medium_of({"S1", "eui.0001", "M"}) == medium_of({"S2", "eui.0001", "N"}));
+  CHECK(medium_of({"S1", "eui.0001", "M"}) != medium_of({"S1", "eui.0002", "M"}));
+  CHECK(medium_of({"S1", "", "M"}) == medium_of({"S1", "naa.0000000000000000", "M"}));
+  CHECK(medium_of({"S1", "", "M"}) != medium_of({"S1", "", "N"}));
+  CHECK(medium_of({"S1", "nvme.1b36-5331-4d-00000001", "M"}) !=
+        medium_of({"S1", "nvme.1b36-5331-4d-00000002", "M"}));  // two namespaces
   for (const char* serial :
        {"", "0000000000000000", "0123456789", "1234567890", "0123456789ABCDEF", "QM00003", "drive-scsi0"}) {
     INFO(serial);
-    CHECK(medium_of(serial, "", "M").empty());
-    CHECK(medium_of(serial, std::string("t10.ATA     M ") + serial, "M").empty());
-    CHECK_FALSE(medium_of(serial, "naa.5002538e40000001", "M").empty());
+    CHECK(medium_of({serial, "", "M"}).empty());
+    CHECK(medium_of({serial, std::string("t10.ATA     M ") + serial, "M"}).empty());
+    CHECK_FALSE(medium_of({serial, "naa.5002538e40000001", "M"}).empty());
   }
 }
 
 TEST_CASE("a disk that very many nodes select is refused once", "[plan]") {
-  std::vector<std::string> names;
+  std::vector<NodeName> names;
   std::vector<DiskFacts> disks;
-  for (int i = 0; i < 2000; ++i) names.push_back(fmt::format("node{:04}", i));
+  for (int i = 0; i < 2000; ++i) names.emplace_back(fmt::format("node{:04}", i));
   for (int i = 0; i < 10; ++i) disks.push_back(disk(fmt::format("S{}", i), 1ull << 40));
   std::vector<SelectedDisk> selected;
   for (const auto& name : names)

@@ -18,7 +18,7 @@ const std::string kHard = "a\"\\\n\x7f\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\xff\x
 std::vector<NodeSpec> named(int count) {
   std::vector<NodeSpec> out(static_cast<size_t>(count));
   for (size_t i = 0; i < out.size(); ++i) {
-    out[i].name = "node" + std::to_string(i);
+    out[i].name = NodeName("node" + std::to_string(i));
     out[i].address = "10.20.0." + std::to_string(i + 11);
   }
   return out;

@@ -34,7 +34,7 @@ inline PlannerInput five_at_work() {
   PlannerInput in = at_work();
   for (const std::string number : {"4", "5"}) {
     NodeSpec node = in.spec.nodes.back();
-    node.name = "node0" + number;
+    node.name = NodeName("node0" + number);
     node.mac = "52:54:00:20:00:0" + number;
     node.address = "10.20.0.20" + number;
     node.power.address = "10.20.1.1" + number;

@@ -16,7 +16,7 @@ inline Json measured(const std::string& check, std::map<std::string, std::pair<d
 
 inline NodeSpec node_spec(const std::string& name) {
   NodeSpec out;
-  out.name = name;
+  out.name = NodeName(name);
   out.role = "cpu";
   out.hardware.cpus = 1;
   out.hardware.memory_bytes_min = int64_t{1} << 30;
@@ -172,9 +172,7 @@ inline Report full() {
     n.checks = judge_hardware(node_spec(n.name), &f);
     for (const auto& check : judged.at(n.name)) n.checks.push_back(check);
     const char* const groups[] = {"bulk", "fast", "fast", "os"};
-    for (size_t d = 0; d < f.disks.size(); ++d)
-      n.disks.push_back(
-          {groups[d], f.disks[d].serial, f.disks[d].wwid, f.disks[d].model, f.disks[d].size_bytes});
+    for (size_t d = 0; d < f.disks.size(); ++d) n.disks.push_back({f.disks[d], groups[d]});
     TimeMs at = r.started + 4000 * i;
     const std::vector<std::pair<const char*, DurationMs>> phases = {
         {"power", 2100},      {"discover", 38400}, {"image", 61300},   {"boot", 44800},
@@ -189,10 +187,16 @@ inline Report full() {
                {"gpu/driver", "node", "not_applicable", "no GPU declared", 0},
                {"storage/raid", "node", "applied", "/dev/md/scratch, 2 disks", 5210}};
     r.nodes.push_back(n);
-    r.destroyed.push_back({n.name, "os", n.name + "-os", "nvme.1b36-os", "MUSTER LAB OS", 8589934592, "blank",
+    r.destroyed.push_back({{n.name + "-os", "nvme.1b36-os", "MUSTER LAB OS", 8589934592},
+                           n.name,
+                           "os",
+                           "blank",
                            "operating system image debian-12"});
-    r.destroyed.push_back({n.name, "fast", n.name + "-fast0", "nvme.1b36-fast0", "MUSTER LAB FAST",
-                           2147483648, "GPT, 1 partition: ext4 \"old-data\"", "RAID0 for /scratch"});
+    r.destroyed.push_back({{n.name + "-fast0", "nvme.1b36-fast0", "MUSTER LAB FAST", 2147483648},
+                           n.name,
+                           "fast",
+                           "GPT, 1 partition: ext4 \"old-data\"",
+                           "RAID0 for /scratch"});
   }
   r.nodes[1].checks.push_back([] {
     Check c;

@@ -28,7 +28,7 @@ Plan plan_of(const std::string& node, ActionKind kind) {
   plan.spec_revision = 3;
   plan.images["gpu"] = "sha256:new";
   plan.nodes = {node};
-  plan.actions.push_back({node + "/x", node, kind, "image", "x"});
+  plan.actions.push_back({node + "/x", NodeName(node), kind, "image", "x"});
   return plan;
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("serving: groups and special nodes of a spec", "[rollout][serving]") {
   Spec spec;
   for (const char* name : {"a", "b", "c", "head"}) {
     NodeSpec node;
-    node.name = name;
+    node.name = NodeName(name);
     node.role = std::string(name) == "head" ? "head" : "gpu";
     if (node.role == "gpu") node.disks["fast"] = {};
     spec.nodes.push_back(node);

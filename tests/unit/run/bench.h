@@ -19,7 +19,7 @@ inline Action action(const std::string& node, const std::string& name, ActionKin
                      Json params = Json::object()) {
   Action a;
   a.id = node + "/" + name;
-  a.node = node;
+  a.node = NodeName(node);
   a.kind = kind;
   a.phase = name;
   a.title = name;
@@ -70,7 +70,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     hooks.ended = [this](const RunRow& run) { ended.push_back(run); };
     executor = std::make_unique<Executor>(reactor, ExecutorPorts{store, *this, *this, *this}, hooks);
   }
-  void netboot(const std::string& node, PowerPort::Done done) override {
+  void netboot(const NodeName& node, PowerPort::Done done) override {
     powered.push_back(node);
     if (persons.count(node)) return request("netboot " + node, std::move(done));
     if (node == faulty) throw std::runtime_error("meant to be");
@@ -82,12 +82,12 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     }
     reactor.post([done, answer] { done(answer); });
   }
-  void forget(const std::string& node) override {
+  void forget(const NodeName& node) override {
     forgotten.push_back(node);
     for (const char* verb : {"netboot ", "off ", "on "})
       answer(verb + node, fail(Code::cancelled, "forgotten"));
   }
-  Switcher switcher(const std::string& node) const override {
+  Switcher switcher(const NodeName& node) const override {
     if (const auto found = persons.find(node); found != persons.end()) return {Switch::person, found->second};
     return {without_bmc.count(node) ? Switch::agent : rented.count(node) ? Switch::provider : Switch::bmc};
   }
@@ -100,7 +100,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     requested.erase(found);
     return true;
   }
-  void power_off(const std::string& node, PowerPort::Done done) override {
+  void power_off(const NodeName& node, PowerPort::Done done) override {
     if (persons.count(node)) return request("off " + node, std::move(done));
     switched_off.push_back(node);
     Status answer = Ok{};
@@ -110,20 +110,20 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     }
     reactor.post([done, answer] { done(answer); });
   }
-  void power_on(const std::string& node, PowerPort::Done done) override {
+  void power_on(const NodeName& node, PowerPort::Done done) override {
     if (persons.count(node)) return request("on " + node, std::move(done));
     switched_on.push_back(node);
     reactor.post([done] { done(Ok{}); });
   }
-  void state(const std::string&, std::function<void(Result<PowerState>)> done) override {
+  void state(const NodeName&, std::function<void(Result<PowerState>)> done) override {
     ++looks;
     reactor.post([this, done] { done(power_state); });
   }
-  void arm(const std::string& node, std::function<void(Status)> done) override {
+  void arm(const NodeName& node, std::function<void(Status)> done) override {
     armed.insert(node);
     reactor.post([done] { done(Ok{}); });
   }
-  void rearm(const std::string& node, std::function<void(Status)> done) override {
+  void rearm(const NodeName& node, std::function<void(Status)> done) override {
     rearmed.push_back(node);
     if (rearm_answers.empty()) return arm(node, std::move(done));
     const Status answer = rearm_answers.front();
@@ -131,7 +131,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     reactor.post([done, answer] { done(answer); });
   }
   // As the controller does it: with another token each time.
-  void leave_order(const std::string& node, std::function<void(Result<Json>)> done) override {
+  void leave_order(const NodeName& node, std::function<void(Result<Json>)> done) override {
     Result<Json> answer = Json{{"arguments", "muster.token=" + std::to_string(++tokens)}};
     if (!armed.count(node)) answer = fail(Code::unavailable, "not armed");
     if (!leave_answers.empty()) {
@@ -144,16 +144,16 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     reinstalls.push_back(order);
     reinstalled = std::move(done);
   }
-  void disarm(const std::string& node) override {
+  void disarm(const NodeName& node) override {
     if (node == jammed) throw std::runtime_error("meant to be");
     armed.erase(node);
   }
-  void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }
-  void withdraw(const std::string& node, const std::string& id) override {
+  void offer(const NodeName& node, wire::WorkOrder order) override { offers[node] = order; }
+  void withdraw(const NodeName& node, const OrderId& id) override {
     let_go(node, id);
     withdrawn.push_back(id);
   }
-  void let_go(const std::string& node, const std::string& id) override {
+  void let_go(const NodeName& node, const OrderId& id) override {
     if (offers.count(node) && offers[node].id == id) offers.erase(node);
   }
 
@@ -177,7 +177,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   }
   void hello(const std::string& node, wire::Mode mode, const std::string& boot, const std::string& image = "",
              const std::string& slot = "", bool trial = false) {
-    executor->on_hello({node, mode, boot, image, slot, trial});
+    executor->on_hello({NodeName(node), mode, boot, Digest(image), slot, trial});
     reactor.advance(100);
   }
   void finish(const std::string& node, bool ok = true, const std::string& code = "failed",
@@ -185,19 +185,19 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     REQUIRE(offers.count(node));
     finish_order(node, offers[node].id, ok, code, std::move(result));
   }
-  void finish_order(const std::string& node, const std::string& id, bool ok, const std::string& code,
+  void finish_order(const std::string& node, const OrderId& id, bool ok, const std::string& code,
                     Json result) {
     wire::Event e;
     e.order = id;
     e.kind = "finished";
     e.data = {
         {"ok", ok}, {"code", ok ? "" : code}, {"message", ok ? "" : "broken"}, {"result", std::move(result)}};
-    executor->on_event(node, e);
+    executor->on_event(NodeName(node), e);
     reactor.advance(100);
   }
-  std::string id(const std::string& action, int attempt) { return order_id(*store.run(1), action, attempt); }
-  std::string offered(const std::string& node) { return offers.count(node) ? offers[node].id : ""; }
-  NodeRow row(const std::string& node) { return store.node(node).value_or({}); }
+  OrderId id(const std::string& action, int attempt) { return order_id(*store.run(1), action, attempt); }
+  OrderId offered(const std::string& node) { return offers.count(node) ? offers[node].id : OrderId(); }
+  NodeRow row(const std::string& node) { return store.node(NodeName(node)).value_or({}); }
 };
 
 }  // namespace muster::testing

@@ -33,7 +33,7 @@ struct Ending : testing::RunBench {
 
 Conclusion degraded(const std::string& node) {
   Conclusion out;
-  out.nodes = {{node, false, "slow"}};
+  out.nodes = {{NodeName(node), false, "slow"}};
   return out;
 }
 

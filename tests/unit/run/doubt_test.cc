@@ -25,7 +25,7 @@ void start_imaging(Bench& b) {
 
 void heard_for(Bench& b, DurationMs time, const std::vector<std::string>& nodes) {
   for (DurationMs passed = 0; passed < time; passed += 20 * kSecond) {
-    for (const auto& node : nodes) b.executor->on_contact(node, {"boot-" + node, wire::Mode::ram});
+    for (const auto& node : nodes) b.executor->on_contact(NodeName(node), {"boot-" + node, wire::Mode::ram});
     b.reactor.advance(20 * kSecond);
   }
 }
@@ -103,7 +103,7 @@ struct Ring : Bench {
   }
   void pass(DurationMs span, const std::vector<std::string>& alive) {
     for (DurationMs at = 0; at < span; at += 10 * kSecond) {
-      for (const auto& node : alive) executor->on_contact(node);
+      for (const auto& node : alive) executor->on_contact(NodeName(node));
       reactor.advance(10 * kSecond);
     }
   }

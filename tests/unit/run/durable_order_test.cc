@@ -22,7 +22,7 @@ struct Waiting {
   std::vector<int> seen;
 
   void write(int number) {
-    journal->write(fmt::format("n{}", number), {}, [this, number] { seen.push_back(number); });
+    journal->write(NodeName(fmt::format("n{}", number)), {}, [this, number] { seen.push_back(number); });
   }
   void write_all() {
     for (int i = 0; i < kMany; ++i) write(i);

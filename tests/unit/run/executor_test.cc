@@ -709,7 +709,7 @@ struct Ring : Bench {
   // Time goes by; these nodes are heard every 10 s, as their agents would be.
   void pass(DurationMs span, const std::vector<std::string>& alive) {
     for (DurationMs at = 0; at < span; at += 10 * kSecond) {
-      for (const auto& n : alive) executor->on_contact(n);
+      for (const auto& n : alive) executor->on_contact(NodeName(n));
       reactor.advance(std::min<DurationMs>(10 * kSecond, span - at));
     }
   }

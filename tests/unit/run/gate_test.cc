@@ -21,7 +21,7 @@ struct Plans {
     for (const char* node : {"n1", "n2"}) {
       plan.nodes.push_back(node);
       plan.actions.push_back(action(node, "first", ActionKind::steps));
-      nodes[node].name = node;
+      nodes[node].name = NodeName(node);
     }
     plan.actions.push_back(action("n1", "second", ActionKind::steps));
   }

@@ -29,7 +29,7 @@ void begin(Bench& b) {
   b.reactor.advance(200);
 }
 
-std::string kexec_id(Bench& b, int attempt) { return b.id("n1/netboot", attempt) + "-kexec"; }
+OrderId kexec_id(Bench& b, int attempt) { return OrderId(b.id("n1/netboot", attempt) + "-kexec"); }
 std::string token(const Bench& b) { return b.offers.at("n1").params["arguments"].get<std::string>(); }
 
 // Its agent is ready, says so, and is gone.
@@ -165,7 +165,7 @@ TEST_CASE("a reply that is lost with the controller is requested again under the
           "[run][kexec]") {
   Bench b;
   begin(b);
-  const std::string order = b.offered("n1");
+  const OrderId order = b.offered("n1");
   // Killed before, or after, the agent's word was taken.
   if (GENERATE(true, false)) hands_over(b);
   b.restart();

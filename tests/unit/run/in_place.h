@@ -8,8 +8,8 @@
 
 namespace muster::testing {
 
-constexpr const char* kOldImage = "sha256:old";
-constexpr const char* kNewImage = "sha256:new";
+constexpr char kOldImage[] = "sha256:old";
+constexpr char kNewImage[] = "sha256:new";
 
 struct InPlace : RunBench {
   // The plan's actions of a node, in order, and what is done instead when one fails.
@@ -22,7 +22,7 @@ struct InPlace : RunBench {
     for (const auto& node : nodes) add_node(node, state);
     live();
     for (const auto& node : nodes) {
-      executor->set_node(node, [state](NodeRow& row) {
+      executor->set_node(NodeName(node), [state](NodeRow& row) {
         row.state = node_state_from_string(state).value();
         row.accepted_run = 7;
         row.config_digest = "sha256:conf-old";
@@ -80,10 +80,10 @@ struct InPlace : RunBench {
     Presence present;
     present.boot_id = node + "-" + boot;
     present.mode = wire::Mode::installed;
-    present.image_digest = fresh ? kNewImage : kOldImage;
+    present.image_digest = Digest(fresh ? kNewImage : kOldImage);
     present.slot = fresh ? "b" : "a";
     present.trial = trial;
-    executor->on_contact(node, present);
+    executor->on_contact(NodeName(node), present);
     reactor.advance(100);
   }
   // Everything before this action went well; it is on offer now.
@@ -97,10 +97,12 @@ struct InPlace : RunBench {
   }
   void fails(const std::string& node) { finish(node, false, "denied"); }
   bool on_offer(const std::string& action, wire::OrderKind kind) {
-    const std::string node = action.substr(0, action.find('/'));
+    const NodeName node(action.substr(0, action.find('/')));
     return offered(node) == id(action, 1) && offers[node].kind == kind;
   }
-  std::string shown(const std::string& node) { return executor->why(node)["state"].get<std::string>(); }
+  std::string shown(const std::string& node) {
+    return executor->why(NodeName(node))["state"].get<std::string>();
+  }
   bool says(const std::string& node, const std::string& what) {
     return row(node).reason.find(what) != std::string::npos;
   }

@@ -30,9 +30,9 @@ struct Writer {
   void write(const std::string& node, const std::string& name) {
     JournalRow row;
     row.run = 1;
-    row.node = node;
+    row.node = NodeName(node);
     row.event = name;
-    journal.write(node, {row}, [this, name] { durable.push_back(name); });
+    journal.write(NodeName(node), {row}, [this, name] { durable.push_back(name); });
   }
   void refuse(const std::string& name) {
     store.refuse(

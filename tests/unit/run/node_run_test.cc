@@ -38,14 +38,14 @@ struct World : Others {
     plan.kind = PlanKind::install;
     plan.nodes = {"n1"};
   }
-  KnownAgent agent_of(const std::string&) const override { return agent; }
-  NodeRow row_of(const std::string&) const override { return row; }
-  bool ever_seen(const std::string&) const override { return seen; }
-  bool never_seen(const std::string&) const override { return false; }
+  KnownAgent agent_of(const NodeName&) const override { return agent; }
+  NodeRow row_of(const NodeName&) const override { return row; }
+  bool ever_seen(const NodeName&) const override { return seen; }
+  bool never_seen(const NodeName&) const override { return false; }
   SteadyMs alone_since() const override { return alone; }
-  bool known(const std::string&) const override { return true; }
-  bool gone(const std::string& name) const override { return out.count(name) > 0; }
-  bool gone_since(const std::string& name, SteadyMs) const override { return out.count(name) > 0; }
+  bool known(const NodeName&) const override { return true; }
+  bool gone(const NodeName& name) const override { return out.count(name) > 0; }
+  bool gone_since(const NodeName& name, SteadyMs) const override { return out.count(name) > 0; }
 
   Around around() const {
     return {now, now - kMinute, 1'700'000'000'000, run, plan, log, limits, timing, hooks, *this, rings};

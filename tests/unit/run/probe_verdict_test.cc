@@ -83,7 +83,7 @@ TEST_CASE("before a prober is given up another node repeats the probe", "[run]")
   p.tries_left = false;
   CHECK(judge_probe(p, kTiming).what == What::repeat);
   CHECK(judge_probe(p, kTiming).node == "n2");
-  p.next.clear();  // there is no other, or it repeated it already
+  p.next = {};  // there is no other, or it repeated it already
   CHECK(judge_probe(p, kTiming).what == What::stands);
 }
 
@@ -100,14 +100,14 @@ TEST_CASE("which nodes a step is about follows from its params", "[run]") {
   const RingsOfOrder rings = take_rings(params);
   auto about = involved(params, rings, "n1", [](const std::string&) { return false; });
   REQUIRE(about.size() == 2);
-  CHECK(about["probe"].names == std::set<std::string>{"n2"});
+  CHECK(about["probe"].names == std::set<NodeName>{"n2"});
   CHECK(about["probe"].next == "n2");
   CHECK(about["probe"].after_next == "n3");
-  CHECK(about["links"].names == std::set<std::string>{"n2", "n3"});
+  CHECK(about["links"].names == std::set<NodeName>{"n2", "n3"});
   about = involved(params, rings, "n1", [](const std::string& n) { return n == "n2"; });
   CHECK(about["probe"].next == "n3");
   CHECK(about["probe"].after_next.empty());
-  CHECK(about["links"].names == std::set<std::string>{"n3"});
+  CHECK(about["links"].names == std::set<NodeName>{"n3"});
   CHECK(involved(Json("odd"), rings, "n1", [](const std::string&) { return false; }).empty());
 }
 

@@ -11,7 +11,7 @@ namespace {
 const ExecutorTiming kTiming;
 
 void set_row(Bench& b, const std::string& node, const std::function<void(NodeRow&)>& change) {
-  b.executor->set_node(node, change);
+  b.executor->set_node(NodeName(node), change);
   b.reactor.advance(100);
 }
 
@@ -32,7 +32,7 @@ bool stop_is_asked(const Bench& b) {
 }
 
 Presence present(wire::Mode mode, const std::string& boot, const std::string& image = "") {
-  return {boot, mode, image};
+  return {boot, mode, Digest(image)};
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ TEST_CASE("a node is re-imaged in place, and nothing of its way back is done", "
   b.reaches("n1", "boot");
   CHECK(b.on_offer("n1/boot", OrderKind::boot_slot));
   CHECK(b.offers["n1"].params["slot"] == "b");
-  const std::string order = b.offered("n1");
+  const OrderId order = b.offered("n1");
   b.finish("n1");
   CHECK(b.offered("n1") == "");
   CHECK(std::count(b.withdrawn.begin(), b.withdrawn.end(), order) == 0);  // withdrawn it would stay

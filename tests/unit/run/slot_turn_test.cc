@@ -42,14 +42,14 @@ struct Turns : Others {
     agent.greeted = true;
     speaks();
   }
-  KnownAgent agent_of(const std::string&) const override { return agent; }
-  NodeRow row_of(const std::string&) const override { return row; }
-  bool ever_seen(const std::string&) const override { return true; }
-  bool never_seen(const std::string&) const override { return false; }
+  KnownAgent agent_of(const NodeName&) const override { return agent; }
+  NodeRow row_of(const NodeName&) const override { return row; }
+  bool ever_seen(const NodeName&) const override { return true; }
+  bool never_seen(const NodeName&) const override { return false; }
   SteadyMs alone_since() const override { return {}; }
-  bool known(const std::string&) const override { return true; }
-  bool gone(const std::string&) const override { return false; }
-  bool gone_since(const std::string&, SteadyMs) const override { return false; }
+  bool known(const NodeName&) const override { return true; }
+  bool gone(const NodeName&) const override { return false; }
+  bool gone_since(const NodeName&, SteadyMs) const override { return false; }
 
   void speaks() { agent.contact = agent.silent_since = agent.spoke = now; }
   void turn(Input input) {

@@ -34,9 +34,11 @@ struct Bench : testing::RunBench {
   bool does(const std::string& node, const std::string& name) {
     return offered(node) == id(node + "/" + name, 1);
   }
-  std::string state(const std::string& node) { return executor->why(node)["state"].get<std::string>(); }
+  std::string state(const std::string& node) {
+    return executor->why(NodeName(node))["state"].get<std::string>();
+  }
   std::string waits(const std::string& node, const char* what) {
-    return executor->why(node)["wait"][what].get<std::string>();
+    return executor->why(NodeName(node))["wait"][what].get<std::string>();
   }
   // In the order in which they became durable.
   std::vector<std::string> begun() {
@@ -369,7 +371,7 @@ TEST_CASE("a smaller run begins behind one that was cancelled in the middle of a
   for (int i = 0; i < 100 && b.executor->log().all().empty(); ++i) REQUIRE(b.reactor.step());
   REQUIRE(b.executor->log().all().size() < 200);
   for (const char* node : {"n000", "n001"})
-    b.executor->on_hello({node, wire::Mode::installed, node, "", "", false});
+    b.executor->on_hello({NodeName(node), wire::Mode::installed, node, "", "", false});
   b.executor->cancel("enough");
   b.reactor.advance(100);
   REQUIRE(b.ended.size() == 1);

@@ -52,20 +52,20 @@ std::vector<Write> running(int64_t id, const std::string& node) {
   run.started = 500;
   JournalRow intent;
   intent.run = id;
-  intent.node = node;
+  intent.node = NodeName(node);
   intent.action = node + "/netboot";
   intent.attempt = 1;
   intent.event = "intent";
   intent.time = 600;
   NodeRow row;
-  row.name = node;
+  row.name = NodeName(node);
   row.state = NodeState::installing;
   return {run, intent, row};
 }
 
 std::vector<Write> a_node(const std::string& name) {
   NodeRow row;
-  row.name = name;
+  row.name = NodeName(name);
   return {row};
 }
 
