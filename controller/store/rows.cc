@@ -78,7 +78,7 @@ Value stored(const T& value) {
     return std::string(to_string(value));
   else if constexpr (requires { value.text(); })
     return value.text();
-  else if constexpr (std::is_same_v<T, std::string>)
+  else if constexpr (std::is_convertible_v<const T&, const std::string&>)
     return value;
   else  // dump_json() replaces bytes that are not UTF-8: text from hardware and programs may contain some
     return dump_json(Json(value));

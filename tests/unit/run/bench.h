@@ -140,7 +140,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     }
     reactor.post([done, answer] { done(answer); });
   }
-  void reinstall(const std::string&, const Json& order, PowerPort::Done done) override {
+  void reinstall(const NodeName&, const Json& order, PowerPort::Done done) override {
     reinstalls.push_back(order);
     reinstalled = std::move(done);
   }
