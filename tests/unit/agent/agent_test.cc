@@ -106,7 +106,7 @@ struct Bench {
   }
   void offer(const std::string& id, wire::OrderKind kind = wire::OrderKind::steps,
              DurationMs deadline = kMinute) {
-    link.offered[id] = {id, kind, Json::object(), deadline};
+    link.offered[id] = {OrderId(id), kind, Json::object(), deadline};
   }
 };
 

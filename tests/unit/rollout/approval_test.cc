@@ -28,7 +28,7 @@ Plan plan_of(const std::string& node, ActionKind kind) {
   plan.spec_revision = 3;
   plan.images["gpu"] = "sha256:new";
   plan.nodes = {node};
-  plan.actions.push_back({node + "/x", node, kind, "image", "x"});
+  plan.actions.push_back({node + "/x", NodeName(node), kind, "image", "x"});
   return plan;
 }
 

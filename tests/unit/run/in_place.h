@@ -8,8 +8,8 @@
 
 namespace muster::testing {
 
-constexpr const char* kOldImage = "sha256:old";
-constexpr const char* kNewImage = "sha256:new";
+constexpr char kOldImage[] = "sha256:old";
+constexpr char kNewImage[] = "sha256:new";
 
 struct InPlace : RunBench {
   // The plan's actions of a node, in order, and what is done instead when one fails.

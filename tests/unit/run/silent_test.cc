@@ -32,7 +32,7 @@ bool stop_is_asked(const Bench& b) {
 }
 
 Presence present(wire::Mode mode, const std::string& boot, const std::string& image = "") {
-  return {boot, mode, image};
+  return {boot, mode, Digest(image)};
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ TEST_CASE("a commit that was ordered and not carried out is no commit", "[run][s
     b.reaches("n1", "accept");
     b.asks("n1", "new", true, false);
     b.verdict = fail(Code::denied, "dgemm: broken");
-    for (int tries = 0; tries < 3 && b.offered("n1").find("/accept") != std::string::npos; ++tries) {
+    for (int tries = 0; tries < 3 && b.offered("n1").str().find("/accept") != std::string::npos; ++tries) {
       b.finish("n1");
       b.reactor.advance(6 * kSecond);
     }

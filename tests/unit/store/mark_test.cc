@@ -52,7 +52,7 @@ std::vector<Write> running(int64_t id, const std::string& node) {
   run.started = 500;
   JournalRow intent;
   intent.run = id;
-  intent.node = node;
+  intent.node = NodeName(node);
   intent.action = node + "/netboot";
   intent.attempt = 1;
   intent.event = "intent";
