@@ -82,9 +82,7 @@ struct Core {
          events.add(executor.active() ? executor.run_id() : 0, NodeName(node), kind, data);
        },
        [this](const std::string& node) { link.hang_up(NodeName(node)), provider_install->joined(node); },
-       [this](const std::string& node, const std::string& reason) {
-         executor.quarantine(NodeName(node), reason);
-       },
+       [this](const std::string& node, const std::string& why) { executor.quarantine(NodeName(node), why); },
        [this](const std::string& node, const std::string& token) { return leave_order(node, token); },
        [this](const std::string& node) { power.manual_tasks().saw_netboot(node); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
@@ -297,8 +295,7 @@ Status Core::may_take_down(const std::string& name) {
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
   OwnMachine known = own;
   known.addresses.insert({address(), controller_address(current->spec)});
-  const std::string sign =
-      sign_of_own_machine(known, *node, executor.node_row(node->name).product_uuid, nullptr);
+  const auto sign = sign_of_own_machine(known, *node, executor.node_row(node->name).product_uuid, nullptr);
   if (sign.empty()) return Ok{};
   return fail(
       Code::denied,

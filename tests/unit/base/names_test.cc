@@ -25,7 +25,7 @@ constexpr bool kNoneBecomes = (!std::is_convertible_v<From, To> && ...);
 static_assert(kNoneBecomes<NodeName, OrderId, Digest, std::string, std::string_view>);
 static_assert(kNoneBecomes<OrderId, NodeName, Digest, std::string, std::string_view>);
 static_assert(kNoneBecomes<Digest, NodeName, OrderId, std::string, std::string_view>);
-// Nor does one that is asked for by name.
+// Nor is one made from another by its constructor.
 static_assert(!std::is_constructible_v<NodeName, OrderId> && !std::is_constructible_v<NodeName, Digest> &&
               !std::is_constructible_v<OrderId, NodeName> && !std::is_constructible_v<OrderId, Digest> &&
               !std::is_constructible_v<Digest, NodeName> && !std::is_constructible_v<Digest, OrderId>);

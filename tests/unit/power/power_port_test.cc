@@ -25,7 +25,7 @@ struct Queue {
     const auto where = [port = bmc->port()](const std::string& node) -> Result<PowerService::Where> {
       PowerService::Where at;
       at.driver = "redfish";
-      at.target.node = node;
+      at.target.node = NodeName(node);
       at.target.address = "127.0.0.1:" + std::to_string(port);
       return at;
     };
