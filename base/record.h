@@ -178,6 +178,8 @@ void read_all(const Json& json, const Place& at, Problems& problems, T& out) {
 
 template <typename T>
 void read_leaf(const Json& json, const Place& at, Problems& problems, T& out) {
+  if constexpr (std::is_unsigned_v<T>)  // a conversion would make a huge number of it
+    if (json.is_number() && json.get<double>() < 0) return problems.wrong_type(at, json);
   try {
     json.get_to(out);
   } catch (const Json::exception&) {

@@ -270,13 +270,13 @@ Result<std::vector<std::string>> read_node_names(Connection& db) {
                 [&](const Row& row) { names.push_back(row.text(0)); }));
   return names;
 }
-Result<NodeRow> read_node(Connection& db, const std::string& name) {
+Result<NodeRow> read_node(Connection& db, const NodeName& name) {
   return one<NodeRow>(db, "WHERE name = ?", {name}, "no node " + name);
 }
 Result<TokenRow> read_token(Connection& db, const std::string& digest) {
   return one<TokenRow>(db, "WHERE digest = ?", {digest}, "no such token");
 }
-Result<std::vector<TokenRow>> read_join_tokens(Connection& db, const std::string& node) {
+Result<std::vector<TokenRow>> read_join_tokens(Connection& db, const NodeName& node) {
   return all<TokenRow>(db, "WHERE node = ? AND purpose = 'join' ORDER BY expires, digest", {node});
 }
 Result<CertificateRow> read_certificate(Connection& db, const std::string& serial) {

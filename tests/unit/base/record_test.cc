@@ -50,6 +50,11 @@ struct Message {
 };
 MUSTER_RECORD(Message, lenient, version, opt(text))
 
+struct Disk {
+  uint64_t bytes = 0;
+};
+MUSTER_RECORD(Disk, bytes)
+
 struct Envelope {
   int version = 0;
   Cart cart;
@@ -136,6 +141,8 @@ TEST_CASE("reading a record reports all of its problems with their paths", "[bas
         "cart.counts.nuts: wrong type (string); cart.steering: expected an object, got number; "
         "cart.blame: missing; cart.tags: wrong type (object); cart.width: wrong type (string)");
   CHECK(problems<Cart>(Json::array()).find("cart: expected an object, got array") == 0);
+  CHECK(read_record<Disk>(json_of(R"({"bytes": -1})"), "disk").error().message ==
+        "disk.bytes: wrong type (number)");
 }
 
 TEST_CASE("an unknown key is an error in a strict record only", "[base]") {
