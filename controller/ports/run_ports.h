@@ -35,8 +35,8 @@ class PowerPort {
   virtual void power_off(const NodeName& node, Done done) = 0;
   // Returns what switches this node. If it cannot be booted from the network, its own agent is ordered to
   // hand over to the RAM system (`kexec`, with BootPort::leave_order), and calls that it cannot carry out
-  // fail. If a person switches it, netboot, power_off and power_on create a manual task: `done` is called when
-  // the effect was seen or reported, perhaps hours later, or never; and state() is unknown.
+  // fail. If a person switches it, netboot, power_off and power_on create a manual task: `done` is called
+  // when the effect was seen or reported, perhaps hours later, or never; and state() is unknown.
   virtual Switcher switcher(const NodeName&) const { return {}; }
   // The node's provider installs a system of its own, from which the RAM system is started; the data on the
   // node's disks may be lost. `order`: from the approved plan ("reinstall" of a netboot's params), plus

@@ -1,6 +1,6 @@
 // Power drivers: one description per driver of everything in which drivers differ for the rest of the
 // controller. Code outside controller/power/ names no driver: the spec's reader, the planner and a run use
-// the descriptions. The drivers themselves: controller/all_drivers.cc. How to add one: docs/adding.md. No I/O.
+// the descriptions. The drivers: controller/all_drivers.cc. How to add one: docs/adding.md. No I/O.
 #pragma once
 
 #include <algorithm>
