@@ -11,7 +11,7 @@ export MUSTER_LAB_DIR=${MUSTER_LAB_DIR:-${XDG_STATE_HOME:-${HOME:-/root}/.local/
 export MUSTER_SOCKET=$MUSTER_LAB_DIR/musterd.sock
 unset MUSTER_URL
 # Measured on two cores without KVM (docs/benchmarks.md). Compiling uses all cores; for the lab more cores, or KVM, were not measured.
-build_processor_min=50
+build_processor_min=7
 lab_min=7
 
 stop() { echo "quickstart: $*" >&2; exit 2; }

@@ -87,7 +87,7 @@ measure() {  # measure SIDE WHAT
   cpu[$1/test]=$((${cpu[$1/test]} + ${cpu[$1/quickstart]:-0}))
 }
 slowest() {  # of the last column of .ninja_log's objects, in wall seconds, beside others
-  cat "$work/$1"-*/.ninja_log | awk '$4 ~ /\.o$/ { at[$4] = $2 - $1 } END { for (o in at) printf "%7.1f s  %s\n", at[o] / 1000, o }' | sort -rn | head -n 10
+  cat "$work/$1"-*/.ninja_log | awk '$4 ~ /\.o$/ { at[$4] = $2 - $1 } END { for (o in at) printf "%7.1f s  %s\n", at[o] / 1000, o }' | sort -rn | awk 'NR <= 10'  # reads all: sort must not end by SIGPIPE
 }
 
 ln -s "$PWD" "$work/this"
