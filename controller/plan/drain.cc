@@ -1,4 +1,4 @@
-#include "controller/plan/drain.h"
+#include "controller/plan/passes.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 
 #include "controller/engines/engine.h"
 #include "controller/engines/sections.h"
-#include "controller/plan/node_steps.h"
 
 namespace muster {
 namespace {
