@@ -13,7 +13,6 @@
 #include "controller/spec/module_list.h"
 #include "controller/spec/reader/parse_playbook.h"
 #include "controller/spec/reader/parse_spec.h"
-#include "controller/spec/reader/shipped_names.h"
 #include "controller/spec/yaml.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/fakes/temp_dir.h"
