@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
 
 namespace muster {
 namespace {

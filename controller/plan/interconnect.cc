@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/rail_choice.h"
-#include "controller/engines/sections.h"
+#include "controller/engines/engine.h"
 
 namespace muster {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "base/machine_uuid.h"
 #include "controller/plan/label_lines.h"
-#include "controller/spec/disk_match.h"
 #include "controller/spec/hardware.h"
 
 namespace muster {

@@ -4,7 +4,6 @@
 
 #include "base/disk_source.h"
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
 #include "controller/plan/interconnect.h"
 
 namespace muster {

@@ -7,7 +7,6 @@
 #include <iterator>
 
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
 
 namespace muster {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/alive.h"
-#include "controller/ports/prefix.h"
+#include "controller/ports/store.h"
 #include "controller/store/mark.h"
 #include "controller/store/rows.h"
 #include "sys/contain.h"

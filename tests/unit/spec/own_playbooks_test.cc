@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "cli/spec_file.h"
 #include "controller/spec/carry.h"
-#include "controller/spec/module_list.h"
+#include "controller/spec/playbook.h"
 #include "controller/spec/reader/parse_playbook.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/yaml.h"
