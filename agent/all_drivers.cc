@@ -5,7 +5,6 @@
 #include "agent/core/step.h"
 #include "agent/steps/files/file_modules.h"
 #include "agent/steps/services/service_module.h"
-#include "agent/steps/stack_modules.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster {

@@ -9,7 +9,6 @@
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/spec/lab_only.h"
 #include "controller/spec/reader/parse_spec.h"
-#include "controller/spec/reader/shipped_names.h"
 #include "controller/spec/spec.h"
 #include "sys/os.h"
 

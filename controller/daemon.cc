@@ -34,7 +34,6 @@
 #include "controller/power/service/power_service.h"
 #include "controller/rollout/service/rollout_service.h"
 #include "controller/rollout/service/rollout_world.h"
-#include "controller/store/certificate_reader.h"
 #include "controller/store/sqlite_store.h"
 #include "controller/trust/authority.h"
 #include "controller/trust/vault.h"

@@ -1,4 +1,4 @@
-#include "agent/disk/mbr.h"
+#include "agent/disk/disk_probe.h"
 
 #include <algorithm>
 #include <array>

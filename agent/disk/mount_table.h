@@ -18,7 +18,7 @@ std::map<std::string, MountEntry> all_mounts(const Files& files);
 // Returns the topmost mount on exactly this path.
 std::optional<MountEntry> find_mount(const Files& files, const std::string& target);
 // Returns the kernel name of a source: "/dev/md/scratch" -> "md127", "UUID=..." through /dev/disk/by-uuid;
-// otherwise the source itself. Only for sources that are mounted or compared; selected_device.h finds a
+// otherwise the source itself. Only for sources that are mounted or compared; mounts.h finds a
 // device that is to be mounted.
 std::string kernel_name(const Files& files, const std::string& source);
 // True if `entry` is a mount of that device: by the device number, or by name if the file system has a number

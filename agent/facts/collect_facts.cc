@@ -74,7 +74,7 @@ SystemFacts system_facts(const Files& files) {
 std::string os_name(const Files& files) {
   const auto text = files.read("/etc/os-release");
   if (!text.ok()) return "";
-  for (const auto& line : steps::lines_of(*text)) {
+  for (const auto& line : split_lines(*text)) {
     if (!line.starts_with("PRETTY_NAME=")) continue;
     std::string value = line.substr(12);
     if (value.size() >= 2 && value.front() == '"') value = value.substr(1, value.size() - 2);
@@ -104,7 +104,7 @@ CpuFacts cpu_facts(const Files& files) {
   const auto text = files.read("/proc/cpuinfo");
   if (!text.ok()) return out;
   std::set<std::string> sockets;
-  for (const auto& line : steps::lines_of(*text)) {
+  for (const auto& line : split_lines(*text)) {
     const auto colon = line.find(':');
     if (colon == std::string::npos) continue;
     const std::string key = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
@@ -120,7 +120,7 @@ CpuFacts cpu_facts(const Files& files) {
 uint64_t usable_memory(const Files& files) {
   const auto text = files.read("/proc/meminfo");
   if (text.ok())
-    for (const auto& line : steps::lines_of(*text))
+    for (const auto& line : split_lines(*text))
       if (line.starts_with("MemTotal:"))
         return static_cast<uint64_t>(number(line.substr(line.find_first_of("0123456789")))) * 1024;
   return 0;
@@ -179,7 +179,7 @@ std::vector<GpuFacts> gpu_facts(const Files& files) {
     gpu.model = "10de:" + files.read_line(folder + "/device").substr(2);
     const auto text = files.read("/proc/driver/nvidia/gpus/" + address + "/information");
     if (text.ok()) {
-      for (const auto& line : steps::lines_of(*text)) {
+      for (const auto& line : split_lines(*text)) {
         const auto colon = line.find(':');
         if (colon == std::string::npos) continue;
         const auto begin = line.find_first_not_of(" \t", colon + 1);

@@ -37,7 +37,7 @@ std::optional<std::vector<std::string>> find_line(const Files& files, const std:
                                                   const std::string& name) {
   const auto text = files.read(path);
   if (!text.ok()) return {};
-  for (const auto& line : lines_of(*text))
+  for (const auto& line : split_lines(*text))
     if (line.starts_with(name + ":")) return fields(line);
   return {};
 }

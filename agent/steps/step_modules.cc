@@ -1,18 +1,11 @@
 #include "agent/steps/step_modules.h"
 
 #include <chrono>
-#include <sstream>
 #include <thread>
 
 #include "base/json_dump.h"
 
 namespace muster::steps {
-
-Json parameter(const char* name, const char* type, bool required, const char* help, Json default_value) {
-  Json out = {{"name", name}, {"type", type}, {"required", required}, {"help", help}};
-  if (!default_value.is_null()) out["default"] = std::move(default_value);
-  return out;
-}
 
 std::string text_of(const Json& params, const char* key, const std::string& fallback) {
   const auto it = params.find(key);
@@ -25,21 +18,6 @@ int64_t int_of(const Json& params, const char* key, int64_t fallback) {
   return it != params.end() && it->is_number_integer() ? it->get<int64_t>() : fallback;
 }
 
-bool bool_of(const Json& params, const char* key, bool fallback) {
-  const auto it = params.find(key);
-  return it != params.end() && it->is_boolean() ? it->get<bool>() : fallback;
-}
-
-std::vector<std::string> list_of(const Json& params, const char* key) {
-  std::vector<std::string> out;
-  const auto it = params.find(key);
-  if (it == params.end()) return out;
-  if (it->is_string()) return {it->get<std::string>()};
-  for (const auto& element : *it)
-    if (element.is_string()) out.push_back(element.get<std::string>());
-  return out;
-}
-
 const Json& object_of(const Json& params, const char* key) {
   static const Json none = Json::object();
   const auto it = params.find(key);
@@ -49,13 +27,6 @@ const Json& object_of(const Json& params, const char* key) {
 std::string join(const std::vector<std::string>& words, const std::string& separator) {
   std::string out;
   for (const auto& word : words) out += (out.empty() ? "" : separator) + word;
-  return out;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) out.push_back(line);
   return out;
 }
 

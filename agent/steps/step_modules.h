@@ -61,23 +61,36 @@ StepModule moosefs_policy_module();
 StepModule moosefs_members_module();
 StepModule shared_write_module();
 StepModule shared_read_module();
+// Slurm and Prometheus, through their own programs
+StepModule slurm_node_module();
+StepModule slurm_nodes_module();
+StepModule slurm_mpi_module();
+StepModule prometheus_targets_module();
+// agent/storage
+StepModule ceph_mon_module();
+StepModule ceph_daemons_module();
+StepModule ceph_osds_module();
+StepModule ceph_mount_module();
+StepModule ceph_fs_module();
+StepModule ceph_members_module();
+StepModule ceph_left_module();
+StepModule ceph_drain_module();
+StepModule ceph_noout_module();
+StepModule moosefs_drain_module();
+StepModule moosefs_maintenance_module();
+StepModule moosefs_heir_module();
+StepModule moosefs_retired_module();
+StepModule nfs_server_module();
+StepModule external_mount_module();
 
 // ---- writing a module ----
 
-// Returns an entry of StepModule::parameters. type: string | int | bool | list | object.
-Json parameter(const char* name, const char* type, bool required, const char* help,
-               Json default_value = Json());
-
-// Read a parameter that check_parameters() has accepted; `fallback` if it is absent or an empty text.
+// Read a member; `fallback` if it is absent or an empty text.
 std::string text_of(const Json& params, const char* key, const std::string& fallback = "");
 int64_t int_of(const Json& params, const char* key, int64_t fallback);
-bool bool_of(const Json& params, const char* key, bool fallback);
-// Reads a list of strings; a single string counts as a list of one.
-std::vector<std::string> list_of(const Json& params, const char* key);
 // Returns an object parameter by reference into `params`, so it may be iterated over; empty if absent.
 const Json& object_of(const Json& params, const char* key);
 std::string join(const std::vector<std::string>& words, const std::string& separator);
-std::vector<std::string> lines_of(const std::string& text);
 
 inline CheckResult holds() { return {Holds::yes, ""}; }
 inline CheckResult differs(std::string diff) { return {Holds::no, std::move(diff)}; }

@@ -3,7 +3,7 @@
 // putting them back into use.
 //
 // The monitors' state is authoritative. Nothing is removed unless they report that no data is lost.
-#include "agent/storage/ceph.h"
+#include "agent/storage/ceph_node.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include <map>
 #include <set>
 
-#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/storage/health.h"
 #include "agent/storage/parts.h"
 

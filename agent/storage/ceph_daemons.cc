@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

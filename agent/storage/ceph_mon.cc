@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/storage/metadata.h"
 
 namespace muster::steps {

@@ -5,7 +5,7 @@
 
 #include "agent/steps/accounts.h"
 #include "agent/steps/disk/mounts.h"
-#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

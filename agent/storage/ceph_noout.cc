@@ -4,8 +4,8 @@
 // yet.
 #include <fmt/format.h>
 
-#include "agent/steps/stack_modules.h"
-#include "agent/storage/ceph.h"
+#include "agent/steps/step_modules.h"
+#include "agent/storage/ceph_node.h"
 #include "agent/storage/parts.h"
 
 namespace muster::steps {

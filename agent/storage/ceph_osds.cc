@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/disk/mounts.h"
-#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/json_dump.h"
 
 namespace muster::steps {

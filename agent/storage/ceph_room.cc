@@ -3,7 +3,7 @@
 //
 // The estimate follows Ceph's placement rules: data is placed by weight, and no host has two replicas of the
 // same data. If in doubt, the answer is no.
-#include "agent/storage/ceph.h"
+#include "agent/storage/ceph_node.h"
 
 #include <fmt/format.h>
 

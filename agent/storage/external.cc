@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "agent/steps/disk/mounts.h"
-#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/storage/parts.h"
 
 namespace muster::steps {
@@ -124,7 +124,7 @@ Result<bool> is_enabled(StepContext& context, const ExternalMount& want) {
 }
 
 std::string last_line(const std::string& text) {
-  const auto lines = lines_of(text);
+  const auto lines = split_lines(text);
   return lines.empty() ? "" : lines.back();
 }
 
@@ -166,7 +166,7 @@ std::string mounts_words(StepContext& context, const ExternalMount& want) {
       kServerAnswer);
   std::string found;
   if (out.ok())
-    for (const auto& line : lines_of(*out))
+    for (const auto& line : split_lines(*out))
       if (line.starts_with("mount")) found = line;
   return found;
 }

@@ -40,7 +40,7 @@ Result<std::string> ceph_answer(const std::string& out) {
 Result<std::string> moosefs_wrong(const std::string& out) {
   steps::Diff diff;
   size_t classes = 0;
-  for (const auto& line : steps::lines_of(out)) {
+  for (const auto& line : split_lines(out)) {
     const auto f = split(line, '|');
     if (f.size() < 3 || f[0] != "all chunks matrix:") continue;
     for (const std::string bad : {"missing", "endangered", "undergoal"})

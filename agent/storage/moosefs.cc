@@ -13,12 +13,11 @@
 #include <set>
 #include <thread>
 
-#include "agent/storage/moosefs.h"
 #include "agent/steps/disk/data_disks.h"
-#include "agent/steps/stack_modules.h"
 #include "agent/steps/step_modules.h"
 #include "agent/storage/health.h"
 #include "agent/storage/metadata.h"
+#include "agent/storage/moosefs.h"
 
 namespace muster::steps {
 
@@ -136,7 +135,7 @@ Result<std::string> members_missing(StepContext& context, const WantedServers& w
   // Address -> states of the bad disks there. A drained node's disks do not count.
   std::map<std::string, std::string> bad_disks;
   Diff diff;
-  for (const auto& line : lines_of(out)) {
+  for (const auto& line : split_lines(out)) {
     const auto fields = split(line, '|');
     if (fields.size() > 4 && fields[0] == "chunk servers:") servers.insert(fields[1]);
     if (fields.size() > 4 && fields[0] == "disks:" && fields[4] != "ok")
@@ -192,7 +191,7 @@ Result<MoosefsVolume> look_at_volume(StepContext& context, const WantedMooseFsDr
   const std::string& own = want.address;
   MoosefsVolume now;
   size_t disks = 0;
-  for (const auto& line : lines_of(out)) {
+  for (const auto& line : split_lines(out)) {
     const auto f = split(line, '|');
     if (f.size() > 10 && f[0] == "chunk servers:" && f[1] != own)
       ++now.others, now.others_free += number(f[10]) - number(f[9]);

@@ -3,7 +3,7 @@
 // one.
 #include <algorithm>
 
-#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/storage/health.h"
 #include "agent/storage/moosefs.h"
 
@@ -30,7 +30,7 @@ MUSTER_PARAMETERS(WantedMaintenance, required(master, "address of the master"),
 // for a minute after a server disconnects), "-" if this master is not the leader.
 Result<std::string> mode_of(StepContext& context, const WantedMaintenance& want) {
   TRY(const std::string out, mfscli(context, want.master, {"-SCS"}));
-  for (const auto& line : lines_of(out)) {
+  for (const auto& line : split_lines(out)) {
     const auto fields = split(line, '|');
     if (fields.size() > 7 && fields[0] == "chunk servers:" && fields[1] == want.address) return fields[7];
   }

@@ -14,7 +14,7 @@
 #include "agent/steps/accounts.h"
 #include "agent/steps/disk/data_disks.h"
 #include "agent/steps/services/service_module.h"
-#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/storage/metadata.h"
 #include "agent/storage/moosefs.h"
 

@@ -9,7 +9,6 @@
 
 #include "agent/steps/accounts.h"
 #include "agent/steps/disk/mounts.h"
-#include "agent/steps/stack_modules.h"
 #include "agent/steps/step_modules.h"
 #include "agent/storage/metadata.h"
 #include "agent/storage/moosefs.h"
@@ -74,7 +73,7 @@ Answer query(StepContext& context, const SharedMount& want) {
   command.env["LC_ALL"] = "C";
   const auto out = context.process.run(command);
   if (out.ok() && out->ok()) return {};
-  const auto lines = lines_of(out.ok() ? out->err : out.error().message);
+  const auto lines = split_lines(out.ok() ? out->err : out.error().message);
   const std::string said = lines.empty() ? "" : lines.back();
   return {fmt::format("{} is mounted, but does not answer: {}", want.target, said),
           said.find("Transport endpoint is not connected") != std::string::npos};

@@ -13,7 +13,7 @@
 #include <set>
 
 #include "agent/steps/disk/mounts.h"
-#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/storage/parts.h"
 
 namespace muster::steps {
@@ -63,7 +63,7 @@ struct Entry {
 
 std::vector<Entry> table_of(const std::string& text) {
   std::vector<Entry> out;
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     const auto words = split(line, ' ');
     const size_t open = words.size() < 2 ? std::string::npos : words[1].find('(');
     if (open == std::string::npos) continue;

@@ -14,7 +14,7 @@
 #include "controller/bringup/run_view.h"
 #include "controller/executor/executor.h"
 #include "controller/nodes/states.h"
-#include "controller/plan/json_pieces.h"
+#include "controller/plan/shared_text.h"
 #include "sys/http/http.h"
 #include "sys/reactor.h"
 

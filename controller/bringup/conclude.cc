@@ -15,8 +15,8 @@
 #include "controller/report/link_faults.h"
 #include "controller/report/signature.h"
 #include "controller/report/verdict.h"
-#include "controller/spec/disk_match.h"
 #include "controller/spec/drive_models.h"
+#include "controller/spec/hardware.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "sys/log.h"
 

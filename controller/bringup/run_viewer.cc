@@ -5,7 +5,7 @@
 
 #include "base/json_dump.h"
 #include "controller/bringup/run_view.h"
-#include "controller/plan/json_pieces.h"
+#include "controller/plan/shared_text.h"
 
 namespace muster {
 

@@ -2,7 +2,6 @@
 #include <cctype>
 
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
 
 namespace muster {
 namespace {

@@ -59,7 +59,6 @@
 #include "controller/run/ready_queue.h"
 #include "controller/run/run_limits.h"
 #include "controller/run/step_log.h"
-#include "controller/run/tally.h"
 #include "sys/reactor.h"
 
 namespace muster {

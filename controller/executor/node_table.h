@@ -22,7 +22,7 @@
 #include "controller/plan/plan.h"
 #include "controller/ports/run_ports.h"
 #include "controller/ports/store.h"
-#include "controller/run/known_agent.h"
+#include "controller/run/node_run.h"
 #include "sys/reactor.h"
 
 namespace muster {

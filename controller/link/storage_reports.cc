@@ -9,7 +9,6 @@
 #include "base/disk_source.h"
 #include "base/json_at.h"
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
 #include "controller/plan/interconnect.h"
 
 namespace muster {

@@ -1,15 +1,11 @@
-#include "controller/plan/actions.h"
+#include "controller/plan/passes.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "controller/engines/engine.h"
-#include "controller/plan/acceptance_steps.h"
-#include "controller/plan/image_order.h"
-#include "controller/plan/in_place.h"
-#include "controller/plan/rails_seen.h"
-#include "controller/plan/stages.h"
+#include "controller/plan/interconnect.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,6 @@
 #include "base/json_dump.h"
 #include "base/standin.h"
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/plan/gpu_type.h"
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/facts.h"
 #include "base/json.h"
 #include "base/names.h"
+#include "controller/plan/disk_selection.h"
 #include "controller/plan/interconnect.h"
 #include "controller/plan/rendered_steps.h"
 #include "controller/plan/shared_text.h"
@@ -92,5 +94,22 @@ class ClusterContext {
 
 // Returns {name, address} of the node.
 Json name_and_address(const NodeSpec& node);
+
+// The inputs from which the values of a playbook's names are built, for one node. Plain data only.
+
+struct ContextInput {
+  const Spec& spec;
+  const NodeSpec& node;
+  const NodeDisks& disks;
+  std::string controller_address;
+  const std::map<std::string, std::string>& public_values;
+  ClusterContext& cluster;
+  bool with_content = true;  // false: omit the current content of the disks (for configuration digests)
+  const std::set<std::string>& forced = kNobody;  // PlanRequest::force
+  // The nodes that the plan takes out of service until they are accepted again.
+  const std::set<std::string>& pausing = kNobody;
+
+  static inline const std::set<std::string> kNobody = {};
+};
 
 }  // namespace muster

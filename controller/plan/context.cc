@@ -4,7 +4,6 @@
 
 #include "base/ports.h"
 #include "base/split.h"
-#include "controller/plan/closed_port.h"
 #include "controller/plan/interconnect.h"
 #include "controller/plan/label_lines.h"
 #include "controller/plan/network_services.h"

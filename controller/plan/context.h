@@ -8,7 +8,6 @@
 
 #include "base/json.h"
 #include "controller/plan/cluster_context.h"
-#include "controller/plan/context_input.h"
 #include "controller/spec/spec.h"
 
 namespace muster {

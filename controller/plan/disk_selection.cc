@@ -9,8 +9,7 @@
 #include "base/disk_identity.h"
 #include "base/placeholders.h"
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
-#include "controller/spec/disk_match.h"
+#include "controller/spec/hardware.h"
 
 namespace muster {
 namespace {

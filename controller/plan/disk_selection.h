@@ -21,7 +21,7 @@
 #include "base/names.h"
 #include "controller/plan/plan.h"
 #include "controller/plan/planner_input.h"
-#include "controller/spec/disk_match.h"
+#include "controller/spec/hardware.h"
 #include "controller/spec/spec.h"
 
 namespace muster {

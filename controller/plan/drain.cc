@@ -1,12 +1,10 @@
-#include "controller/plan/drain.h"
+#include "controller/plan/passes.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
-#include "controller/plan/node_steps.h"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "controller/plan/image_order.h"
+#include "controller/plan/passes.h"
 
 #include "base/ports.h"
 

@@ -1,12 +1,10 @@
-#include "controller/plan/in_place.h"
+#include "controller/plan/passes.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/machine_uuid.h"
-#include "controller/plan/image_order.h"
-#include "controller/plan/node_steps.h"
 
 namespace muster {
 namespace {

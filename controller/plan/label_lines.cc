@@ -5,9 +5,8 @@
 #include <algorithm>
 
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
 #include "controller/plan/disk_selection.h"
-#include "controller/spec/disk_match.h"
+#include "controller/spec/hardware.h"
 
 namespace muster {
 namespace {

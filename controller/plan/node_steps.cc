@@ -1,4 +1,4 @@
-#include "controller/plan/node_steps.h"
+#include "controller/plan/passes.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/json_dump.h"
 #include "controller/plan/gpu_policy.h"
-#include "controller/plan/json_pieces.h"
+#include "controller/plan/shared_text.h"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "controller/plan/order_programs.h"
+#include "controller/plan/passes.h"
 
 #include "base/json_at.h"
 #include "base/ports.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/record.h"
-#include "controller/plan/json_pieces.h"
+#include "controller/plan/shared_text.h"
 
 namespace muster {
 namespace {

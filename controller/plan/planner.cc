@@ -4,15 +4,9 @@
 
 #include <algorithm>
 
-#include "controller/plan/actions.h"
-#include "controller/plan/drain.h"
 #include "controller/plan/lint.h"
+#include "controller/plan/passes.h"
 #include "controller/plan/planning.h"
-#include "controller/plan/prepare.h"
-#include "controller/plan/scope.h"
-#include "controller/plan/storage_leaders.h"
-#include "controller/plan/storage_needed.h"
-#include "controller/plan/unseen.h"
 #include "controller/spec/lab_only.h"
 
 namespace muster {

@@ -26,10 +26,10 @@
 // leader's step gets a parameter that forbids it, and if the leader certainly has no metadata, a plan that
 // does not name it is refused (storage-leader). A node is unchanged if it is online and accepted, and its
 // image and configuration digests are those of this plan. An accepted or degraded node with a different build
-// of its image keeps it until an operator replaces it (older_image.h), and is configured as declared. The
-// machine that the controller runs on can be an adopted node; anything else is refused (own-machine), and so
-// is formatting a disk on it that is not blank. A machine without the declared hardware is not installed: it
-// is left out (hardware-unlike), or refused if it is named, unless it is forced.
+// of its image keeps it until an operator replaces it (note_older_builds()), and is configured as declared.
+// The machine that the controller runs on can be an adopted node; anything else is refused (own-machine),
+// and so is formatting a disk on it that is not blank. A machine without the declared hardware is not
+// installed: it is left out (hardware-unlike), or refused if it is named, unless it is forced.
 //
 // Order: all node-phase steps of a node's playbooks, and image-phase steps that are not baked into its image,
 // are one `steps` action. Then the cluster stages, in playbook order: all nodes finish a stage before any

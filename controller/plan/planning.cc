@@ -7,7 +7,6 @@
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
 #include "controller/power/describe/driver_description.h"
 
 namespace muster {

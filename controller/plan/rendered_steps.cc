@@ -5,8 +5,8 @@
 #include "base/json_dump.h"
 #include "base/split.h"
 #include "base/standin.h"
-#include "controller/plan/json_pieces.h"
 #include "controller/plan/network_services.h"
+#include "controller/plan/shared_text.h"
 
 namespace muster {
 namespace {

@@ -1,5 +1,11 @@
 #include "controller/plan/shared_text.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json_dump.h"
+
 namespace muster {
 
 void SharedText::add(TextPtr whole) {
@@ -45,6 +51,75 @@ TextPtr TextPool::of(std::string text) {
   auto made = std::make_shared<const std::string>(std::move(text));
   texts_.emplace(std::pair<size_t, std::string_view>(made->size(), *made), made);
   return made;
+}
+
+namespace {
+
+constexpr size_t kAtOnce = 16 << 10;
+
+// True if dump_ascii() would escape no character of the text.
+bool is_plain(std::string_view text) {
+  unsigned char highest = 0;
+  for (const char c : text) highest = std::max(highest, static_cast<unsigned char>(c));
+  return highest < 0x7f;
+}
+
+// Returns the code point of the first character of the text (UTF-8, as dump_json() writes it), and its length
+// in bytes.
+std::pair<uint32_t, size_t> first_character(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  uint32_t code = length == 1 ? lead : lead & (0x7fu >> length);
+  for (size_t i = 1; i < length && i < text.size(); ++i)
+    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3fu);
+  return {code, length};
+}
+
+}  // namespace
+
+TextAround text_around(const Json& others, const std::string& key) {
+  TextAround out{"{", ""};
+  for (const auto& [name, value] : others.items()) {
+    const std::string member = dump_json(Json(name)) + ":" + dump_json(value);
+    if (name < key)
+      out.before += member + ",";
+    else
+      out.after += "," + member;
+  }
+  out.before += dump_json(Json(key)) + ":";
+  out.after += "}";
+  return out;
+}
+
+void JsonDigest::add(std::string_view text) {
+  if (!is_plain(text)) return add_escaped(text);
+  if (text.size() + waiting_.size() > kAtOnce) {
+    sha_.update(waiting_);
+    waiting_.clear();
+  }
+  if (text.size() > kAtOnce)
+    sha_.update(text);
+  else
+    waiting_ += text;
+}
+
+void JsonDigest::add_escaped(std::string_view text) {
+  while (!text.empty()) {
+    const auto [code, length] = first_character(text);
+    if (code < 0x7f)
+      waiting_ += static_cast<char>(code);
+    else if (code < 0x10000)
+      waiting_ += fmt::format("\\u{:04x}", code);
+    else
+      waiting_ += fmt::format("\\u{:04x}\\u{:04x}", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+    text.remove_prefix(std::min(length, text.size()));
+  }
+}
+
+std::string JsonDigest::finish() {
+  sha_.update(waiting_);
+  waiting_.clear();
+  return sha_.finish();
 }
 
 }  // namespace muster

@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/digest.h"
+#include "base/json.h"
+
 namespace muster {
 
 using TextPtr = std::shared_ptr<const std::string>;
@@ -50,6 +53,27 @@ class TextPool {
 
  private:
   std::map<std::pair<size_t, std::string_view>, TextPtr> texts_;  // by length first: most differ in length
+};
+
+// JSON text assembled from parts: dump_json() writes a value the same way alone and inside another.
+
+// The text of an object before and after the value of one member, which is inserted as text.
+struct TextAround {
+  std::string before, after;
+};
+TextAround text_around(const Json& others, const std::string& key);
+
+// Computes sha256(dump_ascii(json)) from pieces of the JSON text. No piece may end inside a character.
+class JsonDigest {
+ public:
+  void add(std::string_view text);
+  std::string finish();
+
+ private:
+  void add_escaped(std::string_view text);
+
+  std::string waiting_;  // small pieces, collected to be digested together
+  Sha256 sha_;
 };
 
 }  // namespace muster

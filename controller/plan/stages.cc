@@ -1,11 +1,9 @@
-#include "controller/plan/stages.h"
+#include "controller/plan/passes.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
-
-#include "controller/plan/order_programs.h"
 
 namespace muster {
 namespace {

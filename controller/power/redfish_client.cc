@@ -7,7 +7,7 @@
 
 #include "base/json_dump.h"
 #include "base/lower.h"
-#include "controller/power/redfish_refusal.h"
+#include "controller/power/bmc_json.h"
 
 namespace muster {
 

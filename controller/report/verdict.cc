@@ -11,7 +11,6 @@
 #include "controller/report/drive_floors.h"
 #include "controller/report/expected.h"
 #include "controller/report/measured.h"
-#include "controller/spec/disk_match.h"
 #include "controller/spec/hardware.h"
 
 namespace muster {

@@ -43,7 +43,7 @@ struct Group {
   bool healed = true;
 };
 
-// How a node gets its image (controller/plan/in_place.h).
+// How a node gets its image (controller/plan/passes.h).
 enum class Way { in_place, through_ram, none };
 
 // Nodes without which a part of the cluster stops working. They are updated alone, last, in this order.

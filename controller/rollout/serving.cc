@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
 
 namespace muster::rollout {
 namespace {

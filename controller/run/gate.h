@@ -39,7 +39,7 @@ class Gate {
     std::optional<size_t> barrier = {};
   };
   // Returns whether the action may begin. The answer stays the same until an action that it names succeeds or
-  // the node of that action changes (controller/run/tally.h).
+  // the node of that action changes (controller/run/progress.h).
   Answer check(const Action& action, const StepLog& log, const StateOf& state_of);
   // True if check() would make it wait; computed without the cached barriers and without changing them.
   bool waits(const Action& action, const StateOf& state_of) const;

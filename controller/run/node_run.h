@@ -23,13 +23,14 @@
 #include "base/json.h"
 #include "base/names.h"
 #include "base/result.h"
+#include "base/steady.h"
+#include "base/time.h"
 #include "base/wire.h"
 #include "controller/plan/plan.h"
 #include "controller/ports/run_ports.h"
 #include "controller/ports/store.h"
 #include "controller/power/describe/driver_description.h"
 #include "controller/run/hooks.h"
-#include "controller/run/known_agent.h"
 #include "controller/run/node_state.h"
 #include "controller/run/probe_verdict.h"
 #include "controller/run/rings.h"
@@ -37,6 +38,22 @@
 #include "controller/run/step_log.h"
 
 namespace muster {
+
+// The known state of a node's agent, which outlives runs. Thread safety: plain value type.
+
+struct KnownAgent {
+  std::optional<wire::Mode> mode;
+  std::string boot_id;
+  std::string slot;       // root slot it runs from (Hello::slot); "": none, or not known yet
+  bool trial = false;     // a trial boot (Hello::trial), from its last report
+  bool greeted = false;   // it sent a hello to this process; else only its row is known
+  SteadyMs contact = {};  // last message from it in this process
+  SteadyMs spoke = {};    // last message from the boot that sent the hello; a later boot may send messages
+                          // before its hello was handled
+  TimeMs seen = 0;        // `contact` as wall time, for display
+  SteadyMs silent_since = {};  // its last contact; later if it could not report
+  SteadyMs returned = {};      // when it last reported again after silence or a boot
+};
 
 // A failure that is being judged: another node may be at fault, but that is not known yet.
 struct Weighing {

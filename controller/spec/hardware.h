@@ -25,4 +25,10 @@ double least_memory(int64_t declared);
 std::vector<std::string> unlike_hardware(const HardwareSpec& declared, const HardwareFacts& found,
                                          bool simulated);
 
+// Which disks a selector of the spec means; no other code decides this. Pure function, no I/O.
+
+// True if the disk is in the machine itself and has every property that the selector names. A selector that
+// names none selects no disk.
+bool disk_matches(const DiskMatch& match, const DiskFacts& disk);
+
 }  // namespace muster

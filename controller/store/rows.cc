@@ -5,7 +5,7 @@
 
 #include "base/json_dump.h"
 #include "base/record.h"
-#include "controller/ports/prefix.h"
+#include "controller/ports/store.h"
 
 namespace muster {
 

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/alive.h"
-#include "controller/ports/prefix.h"
+#include "controller/ports/store.h"
 #include "controller/store/mark.h"
 #include "controller/store/rows.h"
 #include "sys/contain.h"
@@ -18,7 +18,6 @@
 #include "sys/log.h"
 
 namespace muster {
-
 namespace {
 
 using sqlite::Connection;
@@ -311,6 +310,17 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path,
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Reactor& reactor) {
   return open_sqlite_store(
       path, [&reactor](Reactor::Task task) { reactor.post(std::move(task)); }, reactor.now());
+}
+
+Result<std::unique_ptr<CertificateReader>> CertificateReader::open(const std::string& path) {
+  TRY(sqlite::Connection db, sqlite::Connection::open(path, sqlite::Mode::read_write));
+  TRY_(db.script("PRAGMA query_only = ON"));
+  return std::unique_ptr<CertificateReader>(new CertificateReader(std::move(db)));
+}
+
+Result<CertificateRow> CertificateReader::find(const std::string& serial) {
+  const std::lock_guard hold(mutex_);
+  return read_certificate(db_, serial);
 }
 
 }  // namespace muster

@@ -683,7 +683,7 @@ TEST_CASE("steps: no module chooses a device by a label, in what it calls and in
     std::set<std::string> before;  // lines of the host's own
     for (const auto& [path, digest] : machine.snapshot())
       if (path.starts_with("/etc/") || path.starts_with("/boot/"))
-        for (const auto& line : steps::lines_of(machine.get(path))) before.insert(line);
+        for (const auto& line : split_lines(machine.get(path))) before.insert(line);
     machine.calls.clear();
     StepContext context = machine.context();
     const StepModule* module = find_step_module(name);
@@ -695,7 +695,7 @@ TEST_CASE("steps: no module chooses a device by a label, in what it calls and in
     }
     for (const auto& [path, digest] : machine.snapshot()) {
       if (!path.starts_with("/etc/") && !path.starts_with("/boot/")) continue;
-      for (const auto& line : steps::lines_of(machine.get(path))) {
+      for (const auto& line : split_lines(machine.get(path))) {
         INFO(path << ": " << line);
         CHECK((before.count(line) > 0 || !chooses_by_label(line)));
       }

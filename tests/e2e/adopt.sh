@@ -2,7 +2,7 @@
 # a running host is adopted: the preview writes nothing, its system, boot and data stay as they are; then two at once, one a stock Debian; each is measured
 # stands on: agent/* agent/image/boot_network* agent/steps/* agent/steps/{disk,files,network,packages,services,system} agent/storage/storage_state*
 # stands on: agent/{boot,checks,core,disk,facts,joining,link,measuring,work} base cli controller/* controller/engines/local_engine*
-# stands on: controller/hosts/hosts_spec* controller/image/programs* controller/options controller/ports/{prefix,run_ports,store}* controller/power/redfish*
+# stands on: controller/hosts/hosts_spec* controller/image/programs* controller/options controller/ports/{run_ports,store}* controller/power/redfish*
 # stands on: controller/rollout/service controller/{api,bringup,current,executor,link,nodes,plan,run,spec,ssh,store,trust} host
 # stands on: playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml sys
 source "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # CephFS on three machines (Debian 13) over a storage network: cross-node checksum, node loss with a verified read, drain without a degraded group, removal
 # stands on: agent/steps/network/{networks,port_choice}* agent/storage/{ceph,health,metadata,parts,shared}*
-# stands on: controller/engines/{ceph_engine,engine,local_engine,sections}* controller/link/storage_reports*
+# stands on: controller/engines/{ceph_engine,engine,local_engine}* controller/link/storage_reports*
 # stands on: controller/plan/{drain,interconnect,storage_context,storage_leaders}* controller/power/redfish* images/debian-13.yaml
 # stands on: playbooks/acceptance/lab.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml playbooks/networks.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-ceph.yaml playbooks/storage-local.yaml

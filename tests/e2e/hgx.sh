@@ -2,8 +2,8 @@
 # the reference cluster in small, five machines in four roles, SIMULATED GPUs: quick, then standard, accepted; then one rail, one drive, one GPU: each named
 # stands on: agent/* agent/storage/{health,metadata,moosefs,nfs,parts,shared,storage_state}*
 # stands on: agent/{boot,checks,core,facts,image,joining,link,measuring,steps,work} base cli controller/*
-# stands on: controller/engines/{engine,local_engine,moosefs_engine,nfs_engine,sections}* controller/hosts/hosts_spec*
-# stands on: controller/options controller/ports/{power,prefix,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
+# stands on: controller/engines/{engine,local_engine,moosefs_engine,nfs_engine}* controller/hosts/hosts_spec*
+# stands on: controller/options controller/ports/{power,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
 # stands on: controller/rollout/service controller/{api,boot,bringup,current,executor,image,link,locate,nodes,plan,report,run,spec,store,trust}
 # stands on: docs/first-cluster.md hardware host images/debian-13.yaml kernels/* kernels/{common,counters,cpu,drives,link,rdma,together,training} lab
 # stands on: lab/* lab/stub-gpu playbooks/acceptance/quick.yaml playbooks/acceptance/standard.yaml playbooks/apptainer.yaml playbooks/base.yaml

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # a node is re-imaged in place while its job runs: one reboot, no network boot, data as it was; rolled back; re-imaged through RAM; `up` leaves it alone
-# stands on: agent/* agent/steps/{accounts,command,group,not_applicable,stack_modules,step_modules,two_phase,wait_for}*
+# stands on: agent/* agent/steps/{accounts,command,group,not_applicable,step_modules,two_phase,wait_for}*
 # stands on: agent/steps/{disk,services,system} agent/storage/{nfs,storage_state}* agent/{boot,core,disk,facts,image,joining,link,measuring,work} base
-# stands on: cli controller/* controller/engines/{engine,local_engine,nfs_engine,sections}* controller/hosts/hosts_spec*
-# stands on: controller/options controller/ports/{power,prefix,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
+# stands on: cli controller/* controller/engines/{engine,local_engine,nfs_engine}* controller/hosts/hosts_spec*
+# stands on: controller/options controller/ports/{power,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
 # stands on: controller/rollout/service controller/{api,boot,bringup,current,executor,image,link,nodes,plan,run,spec,store} host
 # stands on: playbooks/accounting.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml playbooks/scheduler.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-local.yaml playbooks/storage-nfs.yaml sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # strangers on the provisioning network: thieves early and late, polling, no UUID, an impostor, floods, shared files, images: each an event
 # stands on: agent/core/{agent,identity}* agent/link/http_link* agent/steps/disk/mount_flags* agent/storage/{nfs,parts}* controller/*
-# stands on: controller/engines/{local_engine,nfs_engine}* controller/image/service/image_service* controller/options controller/ports/{prefix,run_ports,store}*
+# stands on: controller/engines/{local_engine,nfs_engine}* controller/image/service/image_service* controller/options controller/ports/{run_ports,store}*
 # stands on: controller/power/redfish* controller/{api,boot,executor,link,nodes,run,store,trust} playbooks/base.yaml playbooks/firewall.yaml
 # stands on: playbooks/ssh.yaml playbooks/storage-local.yaml playbooks/storage-nfs.yaml
 source "$(dirname "$0")/lib.sh"

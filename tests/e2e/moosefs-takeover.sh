@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # MooseFS: the master's machine dies, the spec names another: the files are there; the old one comes back, begins nothing, and follows
-# stands on: agent/storage/{health,metadata,moosefs,parts,shared}* controller/engines/{engine,moosefs_engine,sections}*
+# stands on: agent/storage/{health,metadata,moosefs,parts,shared}* controller/engines/{engine,moosefs_engine}*
 # stands on: controller/plan/storage_leaders* controller/power/redfish* playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-shared.yaml
 source "$(dirname "$0")/lib.sh"

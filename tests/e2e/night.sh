@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # a rollout over a cluster at work: canary, then batches; no job is killed, storage serves all the time, each node boots once, data as it was
-# stands on: agent/* agent/steps/{accounts,command,group,not_applicable,stack_modules,step_modules,two_phase,wait_for}*
+# stands on: agent/* agent/steps/{accounts,command,group,not_applicable,step_modules,two_phase,wait_for}*
 # stands on: agent/steps/{disk,services,system} agent/storage/{moosefs,storage_state}* agent/{boot,core,disk,facts,image,joining,link,measuring,work}
-# stands on: base cli controller/* controller/engines/{engine,local_engine,moosefs_engine,sections}* controller/hosts/hosts_spec*
-# stands on: controller/options controller/ports/{power,prefix,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
+# stands on: base cli controller/* controller/engines/{engine,local_engine,moosefs_engine}* controller/hosts/hosts_spec*
+# stands on: controller/options controller/ports/{power,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
 # stands on: controller/{api,bringup,current,executor,image,link,nodes,plan,rollout,run,spec,store} host playbooks/accounting.yaml playbooks/base.yaml
 # stands on: playbooks/firewall.yaml playbooks/mpi.yaml playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 # stands on: playbooks/storage-shared.yaml sys

@@ -2,7 +2,7 @@
 # the .deb packages under a real systemd: in a guest, whose own controller brings up another machine; upgraded, removed
 # stands on: CMakeLists.txt agent/* agent/image/boot_network* agent/storage/storage_state* agent/{boot,core,facts,joining,link,measuring,work} cli
 # stands on: cmake/package.cmake cmake/version.cmake controller/* controller/image/service/image_service* controller/image/{image,transfer}*
-# stands on: controller/options controller/ports/{prefix,run_ports,store}* controller/power/redfish* controller/rollout/service
+# stands on: controller/options controller/ports/{run_ports,store}* controller/power/redfish* controller/rollout/service
 # stands on: controller/{api,boot,bringup,current,executor,link,nodes,run,store,trust} docs/first-cluster.md playbooks/base.yaml playbooks/ssh.yaml
 # stands on: schema scripts/package-lib.sh scripts/package.sh systemd
 source "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # quick, standard and burn as they are shipped, with the lab's limits, on machines that mount MooseFS, NFS and Ceph
 # stands on: agent/checks agent/storage/{ceph,moosefs,nfs,parts,shared}*
-# stands on: controller/engines/{ceph_engine,engine,local_engine,moosefs_engine,nfs_engine,sections}* controller/plan/{acceptance_steps,simulated}*
+# stands on: controller/engines/{ceph_engine,engine,local_engine,moosefs_engine,nfs_engine}* controller/plan/{acceptance_steps,simulated}*
 # stands on: controller/power/redfish* controller/report controller/spec/drive_models* controller/spec/reader/{reader_acceptance,reader_lab}* hardware
 # stands on: images/debian-13.yaml kernels/* kernels/{common,counters,cpu,drives,link,rdma,together,training} playbooks/acceptance/burn.yaml
 # stands on: playbooks/acceptance/quick.yaml playbooks/acceptance/standard.yaml playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml

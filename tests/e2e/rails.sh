@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # two machines with two rails (lab: rails): addresses, MTU, routes by source, firewall; what is changed by hand is put right, a port that is gone is named
 # stands on: agent/steps/network agent/steps/system/{kernel_command_line,sys_values}* agent/steps/tcp* controller/engines/local_engine*
-# stands on: controller/plan/{interconnect,rails_seen}* controller/power/redfish* controller/spec/reader/reader_rails* lab/{lab_spec,qemu_args}*
+# stands on: controller/plan/interconnect* controller/power/redfish* controller/spec/reader/reader_rails* lab/{lab_spec,qemu_args}*
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/networks.yaml playbooks/ssh.yaml playbooks/storage-local.yaml playbooks/tuning.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 2 's/firewall, storage-local \]/firewall, networks, storage-local, tuning ]/' 's/^users:/  rails: { count: 2, cidr: "10.100.{rail}.0\/24", mtu: 9000 }\nfirewall:\n  - { from: 192.0.2.0\/24, port: 4711, comment: portal }\nusers:/' 's/^lab:/lab:\n  rails: 2/' >"$work/cluster.yaml"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # a database copy from the middle of the bring-up under the working cluster: nothing is powered or written, and `up` re-images no node
 # stands on: agent/core/agent* controller/* controller/api/services* controller/engines/local_engine*
-# stands on: controller/options controller/ports/{prefix,run_ports,store}* controller/power/redfish* controller/rollout/service
+# stands on: controller/options controller/ports/{run_ports,store}* controller/power/redfish* controller/rollout/service
 # stands on: controller/{bringup,current,executor,link,nodes,run,store} playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-local.yaml schema
 source "$(dirname "$0")/lib.sh"

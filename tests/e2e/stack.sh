@@ -2,8 +2,8 @@
 # the software stack on four machines: Slurm with PMIx, monitoring, NFS and MooseFS with node loss, drain and removal, firewall
 # stands on: agent/* agent/image/boot_network* agent/steps/* agent/steps/{disk,files,network,packages,services,system}
 # stands on: agent/storage/{health,metadata,moosefs,nfs,parts,shared,storage_state}* agent/{boot,core,facts,joining,link,measuring,work} base
-# stands on: cli controller/* controller/engines/{engine,local_engine,moosefs_engine,nfs_engine,sections}* controller/hosts/hosts_spec*
-# stands on: controller/options controller/ports/{power,prefix,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
+# stands on: cli controller/* controller/engines/{engine,local_engine,moosefs_engine,nfs_engine}* controller/hosts/hosts_spec*
+# stands on: controller/options controller/ports/{power,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
 # stands on: controller/rollout/service controller/{api,bringup,current,executor,link,nodes,plan,report,run,spec,store} host kernels/*
 # stands on: kernels/{common,counters,cpu,drives,link,rdma,together,training} playbooks/base.yaml playbooks/firewall.yaml playbooks/hpc.yaml
 # stands on: playbooks/monitoring.yaml playbooks/mpi.yaml playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml

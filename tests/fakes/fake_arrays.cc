@@ -141,7 +141,7 @@ Output FakeMachine::site(const Command& command) {
   }
   if (argv[0] == "cat") return good(get(argv.back()));
   if (files().exists("/site/gone")) return bad("Job failed because a timeout was exceeded.");
-  for (const auto& line : steps::lines_of(argv[1])) {
+  for (const auto& line : split_lines(argv[1])) {
     if (!line.starts_with("ExecStart=")) continue;
     const auto words = split(line.substr(10), ' ');
     std::string flags = "rw";

@@ -193,7 +193,7 @@ Output FakeMachine::ceph(const Command& command) {
             {{{"name", files().exists("/ceph/degraded") ? "active+undersized+degraded" : "active+clean"},
               {"num", 80}}}}}}});
   Json checks = Json::object();
-  for (const auto& line : steps::lines_of(get("/ceph/health")))
+  for (const auto& line : split_lines(get("/ceph/health")))
     if (const auto found = split(line, ' '); found.size() == 2)
       checks[found[0]] = {{"severity", found[1]}, {"summary", {{"message", "something about it"}}}};
   return json({{"checks", checks}});

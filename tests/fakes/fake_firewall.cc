@@ -18,7 +18,7 @@ const std::vector<std::pair<std::string, std::string>> kWays = {
 std::string FakeFirewall::restore(const std::string& text, bool keep) {
   FakeFirewall next = *this;
   bool filter = true;
-  for (const auto& line : steps::lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     const auto words = split(line, ' ');
     if (words.empty() || line[0] == '#' || words[0] == "COMMIT") continue;
     if (line[0] == '*') {

@@ -286,7 +286,7 @@ Output FakeMachine::read_sources(const std::vector<std::string>& argv) const {
     if (word.starts_with("Dir::Etc::sourceparts=")) folder = word.substr(22);
   for (const auto& name : files().list(folder)) {
     std::string uri;
-    for (const auto& line : steps::lines_of(get(folder + name))) {
+    for (const auto& line : split_lines(get(folder + name))) {
       if (line.starts_with("URIs: ")) uri = line.substr(6);
       if (!line.starts_with("Signed-By: ")) continue;
       const auto [known, added] = keys.emplace(uri, line.substr(11));
@@ -347,7 +347,7 @@ Output FakeMachine::system(const std::vector<std::string>& argv) {
   }
   if (argv[0] == "umount") {
     std::string rest;
-    for (const auto& line : steps::lines_of(get("/proc/self/mountinfo")))
+    for (const auto& line : split_lines(get("/proc/self/mountinfo")))
       if (line.find(" " + argv.back() + " ") == std::string::npos) rest += line + "\n";
     return put("/proc/self/mountinfo", rest), good();
   }
@@ -445,7 +445,7 @@ void FakeMachine::mount_moosefs(const std::string& unit, bool there) {
     if (words[i] == "-H") master = words[i + 1];
     if (words[i].find("ExecStart=/usr/bin/mfsmount") != std::string::npos) target = words[i + 1];
   }
-  for (const auto& line : steps::lines_of(get("/proc/self/mountinfo")))
+  for (const auto& line : split_lines(get("/proc/self/mountinfo")))
     if (there || line.find(" " + target + " ") == std::string::npos) rest += line + "\n";
   // A mount whose process is gone stays in the kernel's list; a process that starts above it is refused.
   if (there && files().exists("/mfs/dead") &&
@@ -462,7 +462,7 @@ void FakeMachine::mount_moosefs(const std::string& unit, bool there) {
 void FakeMachine::reexec() {
   manager_.clear();
   for (const auto& name : files().list("/etc/systemd/system.conf.d"))
-    for (const auto& line : steps::lines_of(get("/etc/systemd/system.conf.d/" + name)))
+    for (const auto& line : split_lines(get("/etc/systemd/system.conf.d/" + name)))
       if (const size_t equals = line.find('='); equals != std::string::npos)
         manager_[line.substr(0, equals)] = line.substr(equals + 1);
 }
@@ -501,7 +501,7 @@ Output FakeMachine::accounts(const std::vector<std::string>& argv) {
   if (argv[0] == "usermod") {
     if (after(argv, "-p").empty() && !has(argv, "-L")) return good();
     std::string text;
-    for (const auto& line : steps::lines_of(get("/etc/shadow"))) {
+    for (const auto& line : split_lines(get("/etc/shadow"))) {
       const size_t begin = name.size() + 1, end = line.find(':', begin);
       const bool own = line.starts_with(name + ":");
       const std::string field = !own ? "" : line.substr(begin, end - begin);
@@ -557,7 +557,7 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
   }
   if (argv[0] == "mount" && argv[2].starts_with("remount,")) {
     std::string all;
-    for (const auto& line : steps::lines_of(get("/proc/self/mountinfo"))) {
+    for (const auto& line : split_lines(get("/proc/self/mountinfo"))) {
       auto words = split(line, ' ');
       if (words.size() > 5 && words[4] == argv.back()) words[5] += "," + argv[2].substr(8);
       for (size_t i = 0; i < words.size(); ++i) all += (i ? " " : "") + words[i];
@@ -591,7 +591,7 @@ Output FakeMachine::exportfs(const std::vector<std::string>& argv) {
   exports_.clear();
   std::string all = get("/etc/exports");
   for (const auto& name : files().list("/etc/exports.d")) all += get("/etc/exports.d/" + name);
-  for (const auto& line : steps::lines_of(all)) {
+  for (const auto& line : split_lines(all)) {
     const auto words = split(line, ' ');
     for (size_t i = 1; i < words.size() && words[0][0] == '/'; ++i)
       exports_ += words[0] + "  " + words[i].substr(0, words[i].size() - 1) +
@@ -703,7 +703,7 @@ Output FakeMachine::network(const std::vector<std::string>& argv, const Command&
   if (!has(argv, "-T")) return good();
   if (!sshd_in_effect.empty()) return good(sshd_in_effect);
   std::string out;
-  for (const auto& line : steps::lines_of(get("/etc/ssh/sshd_config.d/00-muster.conf")))
+  for (const auto& line : split_lines(get("/etc/ssh/sshd_config.d/00-muster.conf")))
     out += lower(line) + "\n";
   return good(out);
 }

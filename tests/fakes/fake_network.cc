@@ -16,7 +16,7 @@ using Section = std::pair<std::string, std::map<std::string, std::string>>;
 
 std::vector<Section> sections_of(const std::string& text) {
   std::vector<Section> out;
-  for (const auto& line : steps::lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     if (line.empty() || line[0] == '#') continue;
     if (line[0] == '[')
       out.push_back({line.substr(1, line.size() - 2), {}});

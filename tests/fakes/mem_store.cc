@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "controller/ports/prefix.h"
+#include "controller/ports/store.h"
 
 namespace muster {
 

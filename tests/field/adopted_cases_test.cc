@@ -23,7 +23,7 @@ struct Host {
     return found->holds;
   }
   std::string shadow(const std::string& name) const {
-    for (const auto& line : steps::lines_of(machine.get("/etc/shadow")))
+    for (const auto& line : split_lines(machine.get("/etc/shadow")))
       if (line.starts_with(name + ":"))
         return line.substr(name.size() + 1, line.find(':', name.size() + 1) - name.size() - 1);
     return "no line";

@@ -10,7 +10,7 @@
 #include "base/json_dump.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/plan/lint.h"
-#include "controller/spec/disk_match.h"
+#include "controller/spec/hardware.h"
 #include "host/disks_under.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/field/machines.h"

@@ -417,7 +417,7 @@ FIELD_CASE("own-chain-drops-the-rest: which refusals are of what is declared") {
 FIELD_CASE("accept-with-a-memory") {
   Host host;
   auto& table = host.machine.firewall["iptables"];
-  for (const auto& line : steps::lines_of(field_input("accept-with-a-memory", "lines.txt")))
+  for (const auto& line : split_lines(field_input("accept-with-a-memory", "lines.txt")))
     table.put_first(line);
   CHECK_FALSE(host.holds());
   REQUIRE(host.apply().ok());

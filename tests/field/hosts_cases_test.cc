@@ -172,7 +172,7 @@ constexpr const char* kSources = "/etc/chrony/sources.d/muster.sources";
 std::vector<std::string> other_servers(const Host& host) {
   std::vector<std::string> out;
   const auto read = [&](const std::string& path) {
-    for (const auto& line : steps::lines_of(host.get(path))) {
+    for (const auto& line : split_lines(host.get(path))) {
       const size_t begin = line.find_first_not_of(" \t");
       const std::string word = lower(
           begin == std::string::npos ? "" : line.substr(begin, line.find_first_of(" \t", begin) - begin));
@@ -190,7 +190,7 @@ std::vector<std::string> other_servers(const Host& host) {
 // The source folders that chrony.conf names.
 std::vector<std::string> source_folders(const Host& host) {
   std::vector<std::string> out;
-  for (const auto& line : steps::lines_of(host.get("/etc/chrony/chrony.conf")))
+  for (const auto& line : split_lines(host.get("/etc/chrony/chrony.conf")))
     if (line.starts_with("sourcedir "))
       for (const auto& folder : split(line.substr(10), ' ')) out.push_back(folder);
   return out;
@@ -406,7 +406,7 @@ FIELD_CASE("grub-two-consoles") {
 
 // Each line of a case's table: the kernel has one value and another is declared.
 void try_values(const std::string& name) {
-  for (const auto& line : steps::lines_of(field_input(name, "values"))) {
+  for (const auto& line : split_lines(field_input(name, "values"))) {
     if (line.empty() || line[0] == '#') continue;
     INFO(line);
     std::vector<std::string> f(1);
@@ -450,7 +450,7 @@ FIELD_CASE("sysctl-normalised-values: a dot in an interface's name") {
 std::string at_boot(const Host& host, const std::string& key) {
   std::string out;
   for (const auto& name : host.files().list("/etc/sysctl.d"))
-    for (const auto& line : steps::lines_of(host.get("/etc/sysctl.d/" + name)))
+    for (const auto& line : split_lines(host.get("/etc/sysctl.d/" + name)))
       if (line.starts_with(key + " = ")) out = line.substr(key.size() + 3);
   return out;
 }

@@ -12,7 +12,7 @@
 #include "agent/steps/accounts.h"
 #include "agent/steps/disk/mounts.h"
 #include "agent/steps/step_modules.h"
-#include "controller/engines/sections.h"
+#include "controller/engines/engine.h"
 #include "controller/image/customize.h"
 #include "controller/image/ram.h"
 #include "sys/os.h"
@@ -43,7 +43,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 std::vector<std::string> lines_for(const FakeMachine& m, const std::string& target) {
   std::vector<std::string> out;
-  for (const auto& line : steps::lines_of(m.get("/etc/fstab"))) {
+  for (const auto& line : split_lines(m.get("/etc/fstab"))) {
     const auto words = split(line, ' ');
     if (words.size() > 1 && plain_path(words[1]) == target) out.push_back(line);
   }
@@ -113,7 +113,7 @@ FIELD_CASE("mount-label-twice: the line that an earlier version wrote is taken o
 
 FIELD_CASE("mount-label-alone") {
   FakeMachine machine;
-  for (const auto& source : steps::lines_of(field_input("mount-label-alone", "sources.txt"))) {
+  for (const auto& source : split_lines(field_input("mount-label-alone", "sources.txt"))) {
     INFO(source);
     CHECK(apply(machine, "mount", {{"source", source}, {"target", "/backup"}}).error().code == Code::invalid);
   }
@@ -357,7 +357,7 @@ FIELD_CASE("host-own-labels") {
 }
 
 FIELD_CASE("fstab-same-target") {
-  const auto others = steps::lines_of(field_input("fstab-same-target", "others.txt"));
+  const auto others = split_lines(field_input("fstab-same-target", "others.txt"));
   REQUIRE(others.size() == 4);
   for (const auto& other : others)
     for (const bool ours_first : {false, true}) {
@@ -388,7 +388,7 @@ FIELD_CASE("fstab-last-line-open") {
   REQUIRE(before.back() != '\n');
   two.machine.put("/etc/fstab", before);
   REQUIRE(apply(two.machine, "mount", two.params).ok());
-  const auto lines = steps::lines_of(two.machine.get("/etc/fstab"));
+  const auto lines = split_lines(two.machine.get("/etc/fstab"));
   REQUIRE(lines.size() == 3);
   CHECK(lines[0] + "\n" + lines[1] == before);
   CHECK(lines[2].starts_with("UUID="));

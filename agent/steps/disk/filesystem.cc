@@ -9,7 +9,7 @@
 #include "agent/core/parameters.h"
 #include "agent/disk/disk_probe.h"
 #include "agent/steps/disk/data_disks.h"
-#include "agent/steps/disk/selected_device.h"
+#include "agent/steps/disk/mounts.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {

@@ -1,6 +1,6 @@
 // mount: mounts a file system of the given type at a mount point, now and at every boot.
 //
-// If disks are listed, they determine the device (selected_device.h), and the UUID read from it now is
+// If disks are listed, they determine the device (mounts.h), and the UUID read from it now is
 // mounted and written to /etc/fstab. A label selects nothing: it is only compared. If a second device has the
 // UUID, the step fails before anything is mounted and names it. Other lines of fstab for the same mount
 // point, however its path is written, are removed: systemd uses the first one.
@@ -13,7 +13,6 @@
 #include "agent/disk/bearers.h"
 #include "agent/steps/accounts.h"
 #include "agent/steps/disk/mounts.h"
-#include "agent/steps/disk/selected_device.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
@@ -135,7 +134,7 @@ std::vector<std::string> fstab_lines(const Files& files, const std::string& targ
   std::vector<std::string> out;
   const auto text = files.read(kFstab);
   if (!text.ok()) return out;
-  for (const auto& line : lines_of(*text))
+  for (const auto& line : split_lines(*text))
     if (is_for(line, target)) out.push_back(line);
   return out;
 }
@@ -185,7 +184,7 @@ Status write_fstab(StepContext& context, const WantedMount& want, const Place& p
   const auto have = context.files.read(kFstab);
   std::string text;
   if (have.ok())
-    for (const auto& line : lines_of(*have))
+    for (const auto& line : split_lines(*have))
       if (!is_for(line, want.target)) text += line + "\n";
   return context.files.write(kFstab, text + fstab_line(want, place) + "\n");
 }

@@ -65,7 +65,7 @@ std::string edited_lines(const WantedConfig& want, const std::string& text) {
   std::vector<std::string> placed;
   bool inside = want.section.empty();
   size_t end = want.section.empty() ? 0 : std::string::npos;  // where new keys go
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     const std::string bare = trimmed(line);
     if (!want.section.empty() && !bare.empty() && bare[0] == '[') inside = bare == "[" + want.section + "]";
     const std::string key = inside ? key_of(want, line) : "";

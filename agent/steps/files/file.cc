@@ -20,7 +20,7 @@ constexpr const char* kList = "cloud_init_modules:";
 std::optional<std::vector<std::string>> items_of(const std::string& text) {
   std::optional<std::vector<std::string>> out;
   bool inside = false;
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     const size_t first = line.find_first_not_of(" \t");
     if (line.starts_with(kList)) {
       inside = line.find_first_not_of(" \t\r", std::string(kList).size()) == std::string::npos;

@@ -35,7 +35,7 @@ bool matches(const WantedLine& want, const std::string& line) {
 std::string edited(const WantedLine& want, const std::string& text) {
   std::string out;
   bool placed = want.absent;
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     if (!matches(want, line)) {
       out += line + "\n";
     } else if (!placed) {

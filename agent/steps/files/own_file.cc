@@ -20,7 +20,7 @@ constexpr const char* kDebts = "/run/muster/owed/";
 }  // namespace
 
 std::string first_difference(const std::string& have, const std::string& want) {
-  const auto before = lines_of(have), after = lines_of(want);
+  const auto before = split_lines(have), after = split_lines(want);
   size_t i = 0;
   while (i < before.size() && i < after.size() && before[i] == after[i]) ++i;
   return fmt::format("line {}: '{}' -> '{}'", i + 1, i < before.size() ? before[i] : "",

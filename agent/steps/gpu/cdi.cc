@@ -54,7 +54,7 @@ std::vector<std::string> plain_values_of(const std::string& text, const std::str
   const auto of_a_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
   };
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     if (const size_t first = line.find_first_not_of(" \t"); first == std::string::npos || line[first] == '#')
       continue;
     for (size_t at = 0; (at = line.find(key, at)) != std::string::npos;) {
@@ -164,7 +164,7 @@ bool is_the_drivers(const std::string& library) {
 Result<std::map<std::string, std::string>> driver_libraries(StepContext& context) {
   TRY(const std::string known, run_tool(context, {"ldconfig", "-p"}));
   std::map<std::string, std::string> out;
-  for (const auto& line : lines_of(known)) {
+  for (const auto& line : split_lines(known)) {
     const size_t begin = line.find_first_not_of(" \t"), space = line.find(' ', begin),
                  arrow = line.find(" => ");
     if (begin == std::string::npos || space == std::string::npos || arrow == std::string::npos) continue;

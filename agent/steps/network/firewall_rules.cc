@@ -153,7 +153,7 @@ bool has_line(const FilterTable& table, const std::string& line) {
 std::string filter_block(const std::string& text) {
   std::string out;
   bool inside = false;
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     if (!line.empty() && line[0] == '*') inside = line == "*filter";
     if (!inside || line.empty() || line[0] == '#' || line[0] == '*' || line == "COMMIT") continue;
     const Words words = words_of(line);
@@ -346,7 +346,7 @@ std::string ufw_chain(Family family, const std::string& name) {
 FilterTable filter_table(const std::string& text) {
   FilterTable out;
   bool inside = true;
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     Words words = words_of(line);
     if (words.empty() || words[0][0] == '#') continue;
     if (words[0][0] == '*') inside = words[0] == "*filter";
@@ -393,7 +393,7 @@ std::string without_undeclared(const std::string& text, Family family) {
   if (accepts.empty()) return text;
   std::string out;
   bool inside = true;
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     if (!line.empty() && line[0] == '*') inside = line == "*filter";
     const bool taken = inside && std::find(accepts.begin(), accepts.end(), line) != accepts.end();
     out += (taken ? "# not declared, removed by muster: " : "") + line + "\n";

@@ -110,7 +110,7 @@ Status verify_nccl_conf(StepContext& context, const Json& params) {
   if (seen.holds == Holds::no) return fail(Code::failed, seen.diff);
   if (seen.holds == Holds::not_applicable) return Ok{};
   TRY(const std::string text, context.files.read(kFile));
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     const size_t equals = line.find("==");
     if (equals == std::string::npos) continue;
     for (const auto& name : split(line.substr(equals + 2), ',')) {

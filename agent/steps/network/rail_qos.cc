@@ -76,7 +76,7 @@ Status complete_rail_qos(const StepContext&, WantedRailQos& want) {
 // Parses what dcb prints for a table, on one or more lines: "prio-pfc 0:off 1:on" -> {0: off, 1: on}.
 Values table(const std::string& text, const std::string& name) {
   Values out;
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     const auto words = split(line, ' ');
     if (words.empty() || words[0] != name) continue;
     for (size_t i = 1; i < words.size(); ++i)

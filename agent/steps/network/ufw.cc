@@ -142,7 +142,7 @@ std::string with_settings(const std::string& text,
                           const std::vector<std::pair<std::string, std::string>>& settings) {
   std::string out;
   std::vector<bool> placed(settings.size());
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     size_t match = settings.size();
     for (size_t i = 0; i < settings.size(); ++i)
       if (line.starts_with(settings[i].first + "=")) match = i;

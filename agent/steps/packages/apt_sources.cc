@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/lower.h"
+#include "base/split.h"
 
 namespace muster::steps {
 namespace {
@@ -14,13 +15,6 @@ using Words = std::vector<std::string>;
 constexpr const char* kList = "/etc/apt/sources.list";
 constexpr const char* kParts = "/etc/apt/sources.list.d/";
 constexpr const char* kTrial = "/var/lib/muster/apt/parts/";
-
-Words words_of(const std::string& text) {
-  Words out;
-  std::istringstream in(text);
-  for (std::string word; in >> word;) out.push_back(word);
-  return out;
-}
 
 bool has(const Words& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -35,15 +29,14 @@ struct Source {
 
 // Returns the value of an option between [ and ] in a line, such as "arch=amd64 signed-by=/k".
 std::string option_of(const std::string& options, const std::string& name) {
-  for (const auto& word : words_of(options))
+  for (const auto& word : split_words(options))
     if (word.starts_with(name + "=")) return word.substr(name.size() + 1);
   return "";
 }
 
 // deb [options] URI SUITE COMPONENT...
 void read_lines(const std::string& file, const std::string& text, std::vector<Source>& out) {
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
+  for (auto line : split_lines(text)) {
     line = line.substr(0, line.find('#'));
     std::string options;
     if (const auto open = line.find('['), close = line.find(']');
@@ -51,7 +44,7 @@ void read_lines(const std::string& file, const std::string& text, std::vector<So
       options = line.substr(open + 1, close - open - 1);
       line.erase(open, close - open + 1);
     }
-    const Words words = words_of(line);
+    const Words words = split_words(line);
     if (words.size() > 2)
       out.push_back({file,
                      {words[0]},
@@ -71,22 +64,21 @@ void read_stanzas(const std::string& file, const std::string& text, std::vector<
   std::map<std::string, std::string> fields;
   std::string last;
   const auto close = [&] {
-    const auto words = [&](const char* name) { return words_of(fields[name]); };
+    const auto words = [&](const char* name) { return split_words(fields[name]); };
     if (!is_off(fields["enabled"]) && !words("uris").empty())
       out.push_back(
           {file, words("types"), words("uris"), words("suites"), words("components"), fields["signed-by"]});
     fields.clear();
   };
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
+  for (auto line : split_lines(text)) {
     if (!line.empty() && line[0] == '#') continue;
     const auto colon = line.find(':');
-    if (words_of(line).empty())
+    if (split_words(line).empty())
       close();
     else if (line[0] == ' ' || line[0] == '\t')
       fields[last] += " " + line;
     else if (colon != std::string::npos) {
-      const Words values = words_of(line.substr(colon + 1));
+      const Words values = split_words(line.substr(colon + 1));
       last = lower(line.substr(0, colon));
       fields[last] = "";
       for (const auto& value : values) fields[last] += (fields[last].empty() ? "" : " ") + value;

@@ -108,7 +108,7 @@ std::string without_architecture(const std::string& name) { return name.substr(0
 std::map<std::string, std::string> after_simulation(std::map<std::string, std::string> installed,
                                                     const std::string& simulation) {
   // "Inst NAME[:ARCH] [old version] (new version archive... [arch])", "Remv NAME [version]"
-  for (const auto& line : lines_of(simulation)) {
+  for (const auto& line : split_lines(simulation)) {
     std::istringstream words(line);
     std::string verb, name;
     words >> verb >> name;
@@ -241,7 +241,7 @@ Status finish_interrupted_run(StepContext& context) {
 // apt may remove packages to resolve conflicts; only those in `removes` may be removed.
 Status check_removals(const std::string& simulation, const std::vector<std::string>& allowed) {
   std::vector<std::string> others;
-  for (const auto& line : lines_of(simulation)) {
+  for (const auto& line : split_lines(simulation)) {
     if (!line.starts_with("Remv ")) continue;
     const std::string name = line.substr(5, line.find(' ', 5) - 5);
     if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) others.push_back(name);

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "agent/core/parameters.h"
-#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

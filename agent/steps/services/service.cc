@@ -27,7 +27,7 @@ Result<std::map<std::string, Properties>> show(StepContext& context, const std::
   argv.insert(argv.end(), units.begin(), units.end());
   TRY(const std::string out, run_tool(context, argv));
   std::vector<Properties> blocks(1);
-  for (const auto& line : lines_of(out)) {
+  for (const auto& line : split_lines(out)) {
     if (line.empty())
       blocks.emplace_back();
     else if (const auto equals = line.find('='); equals != std::string::npos)

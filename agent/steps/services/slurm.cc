@@ -13,7 +13,7 @@
 #include <set>
 
 #include "agent/core/parameters.h"
-#include "agent/steps/stack_modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/json_dump.h"
 #include "base/lower.h"
 
@@ -66,7 +66,7 @@ constexpr const char* kNoRdma = "^openib,uct,ofi,usnic";
 Result<std::map<std::string, NodeState>> states(StepContext& context) {
   TRY(const std::string out, run_tool(context, {"sinfo", "-h", "-N", "-o", "%N|%T|%E"}));
   std::map<std::string, NodeState> all;
-  for (const auto& line : lines_of(out))
+  for (const auto& line : split_lines(out))
     if (const auto words = split(line, '|'); words.size() >= 2)
       all[words[0]] = {words[1], words.size() > 2 ? words[2] : ""};
   return all;
@@ -188,7 +188,7 @@ Result<NodeState> first_look(StepContext& context, const WantedNode& want) {
 Result<std::string> suspended_on(StepContext& context, const std::string& node) {
   TRY(const std::string out, run_tool(context, {"squeue", "-h", "-w", node, "-t", "suspended", "-o", "%i"}));
   std::string ids;
-  for (const auto& line : lines_of(out)) ids += (ids.empty() ? "" : ",") + line;
+  for (const auto& line : split_lines(out)) ids += (ids.empty() ? "" : ",") + line;
   return ids;
 }
 

@@ -58,7 +58,7 @@ class Survey {
     const auto text = files_.read(path);
     if (path == keep_ || depth > kDeepest || !text.ok()) return;
     std::string out;
-    for (const auto& line : lines_of(*text)) out += edited(line, depth) + "\n";
+    for (const auto& line : split_lines(*text)) out += edited(line, depth) + "\n";
     if (out != *text && out != *text + "\n") edits_[path] = out;
   }
 

@@ -80,14 +80,14 @@ std::vector<std::string> edited(const WantedKernelCommandLine& want, const std::
 
 // "options ..." of a boot entry.
 std::string entry_options(const std::string& entry) {
-  for (const auto& line : lines_of(entry))
+  for (const auto& line : split_lines(entry))
     if (line.starts_with("options ")) return line.substr(8);
   return "";
 }
 
 std::string with_options(const std::string& entry, const std::vector<std::string>& options) {
   std::string out;
-  for (const auto& line : lines_of(entry))
+  for (const auto& line : split_lines(entry))
     out += (line.starts_with("options ") ? "options " + join(options, " ") : line) + "\n";
   return out;
 }
@@ -149,7 +149,7 @@ OwnFile earlier_grub_file(const WantedKernelCommandLine& want) {
 // Describes how the first entry of GRUB's menu differs; "" if it does not or there is no menu.
 std::string menu_diff(const Files& files, const WantedKernelCommandLine& want) {
   bool linux = false;
-  for (const auto& line : lines_of(files.read("/boot/grub/grub.cfg").value_or(""))) {
+  for (const auto& line : split_lines(files.read("/boot/grub/grub.cfg").value_or(""))) {
     linux = linux || line.starts_with("### BEGIN /etc/grub.d/10_linux");
     auto now = split(line, " \t");
     if (!linux || now.size() < 2 || !now[0].starts_with("linux")) continue;

@@ -70,7 +70,7 @@ bool is_built_in(const Files& files, const std::string& module) {
   const auto text =
       files.read("/lib/modules/" + files.read_line("/proc/sys/kernel/osrelease") + "/modules.builtin");
   if (!text.ok()) return false;
-  for (const auto& line : lines_of(*text)) {
+  for (const auto& line : split_lines(*text)) {
     const std::string file = underscored(line.substr(line.rfind('/') + 1));
     if (file == underscored(module) + ".ko") return true;
   }

@@ -64,7 +64,7 @@ Status manager_diff(StepContext& context, const WantedLimits& want, Diff& diff) 
   for (const auto& [item, value] : want.services) {
     const std::string line = manager_key(item) + "=" + manager_value(value);
     bool found = false;
-    for (const auto& have : lines_of(text)) found = found || have == line;
+    for (const auto& have : split_lines(text)) found = found || have == line;
     if (!found) diff.add("the running systemd does not have " + line);
   }
   return Ok{};

@@ -43,7 +43,7 @@ Result<std::string> right_fstab(const Files& files) {
   const std::string text = files.read(kFstab).value_or("");
   std::string out;
   bool any = false;
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     const auto words = fstab_words(line);
     const bool by_label = words.size() >= 2 && is_by_label(words[0]) && plain_path(words[1]) == kEspFolder;
     if (!by_label) {
@@ -62,7 +62,7 @@ Result<std::string> right_fstab(const Files& files) {
 Result<std::string> right_entry(const Files& files, const std::string& entry) {
   std::string out;
   bool any = false;
-  for (const auto& line : lines_of(entry)) {
+  for (const auto& line : split_lines(entry)) {
     auto words = split(line, ' ');
     for (auto& word : words) {
       if (words.front() != "options" || !word.starts_with("root=") || !is_by_label(word.substr(5))) continue;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/disk/bearers.h"
+#include "agent/steps/disk/data_disks.h"
 #include "agent/steps/disk/mounts.h"
 #include "base/kernel_line.h"
 
@@ -14,12 +15,10 @@ namespace {
 constexpr const char* kBlock = "/sys/class/block/";
 constexpr const char* kName = "muster-esp";
 
-std::string device_path(const std::string& kernel_name) { return "/dev/" + kernel_name; }
-
 // True if the partition has the name of an ESP, according to the kernel.
 bool is_called_esp(const Files& files, const std::string& part) {
   const auto text = files.read(kBlock + part + "/uevent");
-  for (const auto& line : lines_of(text.ok() ? *text : ""))
+  for (const auto& line : split_lines(text.ok() ? *text : ""))
     if (line == std::string("PARTNAME=") + kName) return true;
   return false;
 }

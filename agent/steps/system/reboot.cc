@@ -36,7 +36,7 @@ Json reasons(const Files& files, const WantedReboot& want) {
   Json out = Json::object();
   for (const auto& who : files.list(kNotes)) out[who] = files.read_line(std::string(kNotes) + "/" + who);
   if (want.packages && files.exists("/run/reboot-required"))
-    out["packages"] = join(lines_of(files.read("/run/reboot-required.pkgs").value_or("")), " ");
+    out["packages"] = join(split_lines(files.read("/run/reboot-required.pkgs").value_or("")), " ");
   return out;
 }
 

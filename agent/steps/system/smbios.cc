@@ -16,7 +16,7 @@ bool has_hypervisor(const Files& files) {
   const auto text = files.read("/proc/cpuinfo");
   if (!text.ok()) return false;
   bool seen = false;
-  for (const auto& line : steps::lines_of(*text)) {
+  for (const auto& line : split_lines(*text)) {
     if (!line.starts_with("flags")) continue;
     seen = true;
     if ((line + " ").find(" hypervisor ") == std::string::npos) return false;

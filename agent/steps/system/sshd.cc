@@ -91,7 +91,7 @@ std::vector<std::string> included(const Files& files, std::string pattern) {
 Result<std::vector<std::string>> read_before(const StepContext& context) {
   TRY(const std::string text, context.files.read(kMain));
   std::vector<std::string> out;
-  for (const auto& line : lines_of(text)) {
+  for (const auto& line : split_lines(text)) {
     const auto words = sshd_words(line);
     if (words.empty()) continue;
     if (lower(words[0]) != "include") break;
@@ -111,7 +111,7 @@ using Settings = std::map<std::string, std::string>;
 Result<Settings> in_effect(StepContext& context) {
   TRY(const std::string out, run_tool(context, {"/usr/sbin/sshd", "-T"}));
   Settings have;
-  for (const auto& line : lines_of(out))
+  for (const auto& line : split_lines(out))
     if (const auto space = line.find(' '); space != std::string::npos)
       have.emplace(line.substr(0, space), line.substr(space + 1));
   return have;
@@ -146,7 +146,7 @@ Status keeps_logins(StepContext& context, const WantedSshd& want) {
   const auto now = in_effect(context);
   if (now.ok() && now->count("usepam") > 0 && now->at("usepam") == "no") return Ok{};
   std::vector<std::string> shut;
-  for (const auto& line : lines_of(context.files.read("/etc/passwd").value_or(""))) {
+  for (const auto& line : split_lines(context.files.read("/etc/passwd").value_or(""))) {
     const auto user = find_user(context.files, line.substr(0, line.find(':')));
     if (!user || context.files.read(user->home + "/.ssh/authorized_keys").value_or("").empty()) continue;
     if (password_field(context.files, user->name).starts_with('!')) shut.push_back(user->name);

@@ -4,7 +4,7 @@
 // The provider allows an account 300 requests an hour for all its servers together. So a server's lock is
 // read from the list of servers, which takes one request and is reused within `max_age`; kBurst requests
 // may be sent at once and kPerMinute after that, which is fewer than 300 in any hour, even across restarts of
-// the controller (controller/power/sakura/phy_budget.h). The last of them are reserved for orders, so that
+// the controller. The last of them are reserved for orders, so that
 // reads never use up the requests needed to act. After a 429 nothing is sent for the time that it specifies.
 // A rejected token is not sent again for ten minutes. The API cannot distinguish a call from its repetition:
 // a POST without a response is Code::timeout and is never repeated by this class. Other codes: `unavailable`
@@ -25,11 +25,50 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "controller/power/sakura/phy_budget.h"
+#include "base/time.h"
 #include "controller/power/waiter.h"
 #include "sys/http/http.h"
 
 namespace muster {
+
+// PhyBudget: how many requests an account of the provider may still send; the count survives restarts of the
+// controller.
+//
+// A token bucket of kBurst requests, refilled at kPerMinute: fewer than 300 in any hour. The last kForOrders
+// are reserved for orders. The remainder is written to the file `name` before a request is sent, and so is
+// the provider's refusal (429), so that repeated restarts of the controller do not lead to more requests. No
+// file means that this controller never used the account. If the file cannot be read, past use is unknown:
+// then only the share for orders is available, and reads wait. A clock set back refills nothing; one set
+// ahead refills at most the bucket. Thread: one at a time; blocks while a small file is written.
+
+class PhyBudget {
+ public:
+  static constexpr int kBurst = 60, kPerMinute = 4, kForOrders = 20;
+  static constexpr DurationMs kLongestBlock = 2 * 60 * kMinute;
+
+  struct Options {
+    std::string folder, name;        // folder "": not kept
+    std::function<TimeMs()> now;     // monotonic
+    std::function<TimeMs()> of_day;  // wall clock, comparable across restarts
+  };
+  explicit PhyBudget(Options options);
+
+  // Takes one request and returns 0; or returns the time until one is available for this purpose.
+  DurationMs take(bool for_order);
+  // Records that the provider accepts no requests for this time; see blocked().
+  void block(DurationMs span);
+  DurationMs blocked() const;
+
+ private:
+  void fill();
+  void load();
+  void keep();
+
+  const Options options_;
+  double left_ = kBurst;
+  TimeMs filled_ = 0, blocked_until_ = 0;
+  bool complained_ = false;  // logged that the file cannot be written
+};
 
 // One server, from the list.
 struct PhyServer {

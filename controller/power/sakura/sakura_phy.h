@@ -10,6 +10,7 @@
 #pragma once
 
 #include "controller/ports/power.h"
+#include "controller/ports/reinstall.h"
 #include "controller/power/sakura/phy_account.h"
 
 namespace muster {
@@ -21,5 +22,9 @@ PowerDriver sakura_phy_driver();
 // Returns the entry of the list for the target's server, after checking that it is the pinned one and not
 // another node's. Sets the pin.
 Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, const PhyQuery& request);
+
+// Reinstallation through the API of the driver `sakura-phy`: implements controller/ports/reinstall.h.
+
+std::unique_ptr<Reinstall> make_phy_install(PowerTarget target, std::shared_ptr<PhyAccount> account);
 
 }  // namespace muster

@@ -7,18 +7,40 @@
 // restart and come up. Thread: the reactor's.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/alive.h"
-#include "controller/power/service/token_mask.h"
 #include "controller/power/sol.h"
 #include "sys/reactor.h"
 
 namespace muster {
+
+// TokenMask: removes one-time tokens from console output before it is kept.
+//
+// A kernel prints its command line, which contains a join token, and so do some firmwares and boot loaders.
+// Text after "muster.token=" is removed even if it arrives in pieces: a terminal may wrap it and insert
+// control sequences. In doubt it removes too much rather than too little. Thread: its owner's; no I/O.
+
+// One per console: it keeps state between pieces of output.
+class TokenMask {
+ public:
+  std::string pass(std::string_view bytes);
+
+ private:
+  enum class Escape { none, begun, sequence };
+  bool is_control(char c);
+
+  size_t matched_ = 0;  // of the words before a token
+  bool hiding_ = false;
+  size_t hidden_ = 0;
+  Escape escape_ = Escape::none;
+};
 
 // Returns "Kernel panic - not syncing: ..." from a line of a console; "" if there is none. The line that ends
 // a panic's output does not count.

@@ -7,12 +7,12 @@
 #include <iterator>
 
 #include "base/digest.h"
+#include "base/split.h"
 #include "controller/spec/reader/own_playbooks.h"
 #include "controller/spec/reader/reader.h"
 #include "controller/spec/schema.h"
 
 namespace muster {
-
 namespace {
 
 // A time below `least` is probably a wrong unit; one above `most` would have no effect.
@@ -311,6 +311,20 @@ void SpecReader::read_rate(const YamlNode* limits, const char* key, int64_t& out
   if (*parsed != 0 && *parsed < kSlowest)
     return error(*at, path, fmt::format("'{}' is less than 1 MB/s; use 0 for no limit", at->text));
   out = *parsed;
+}
+
+namespace {
+
+std::vector<std::string> sorted_words(const char* text) {
+  auto out = split_words(text);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
+SpecNames shipped_names() {
+  return {sorted_words(embedded::playbook_names), sorted_words(embedded::profile_names), {}};
 }
 
 }  // namespace muster

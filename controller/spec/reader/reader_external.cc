@@ -5,7 +5,6 @@
 
 #include "base/scan.h"
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
 #include "controller/spec/reader/reader.h"
 
 namespace muster {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "controller/spec/module_list.h"
 #include "controller/spec/playbook.h"
 #include "controller/spec/reader/own_playbooks.h"
 #include "controller/spec/reader/parse_playbook.h"

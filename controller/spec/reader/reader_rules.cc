@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "controller/engines/engine.h"
-#include "controller/engines/sections.h"
 #include "controller/power/describe/driver_description.h"
 #include "controller/spec/reader/reader.h"
 

@@ -709,7 +709,7 @@ TEST_CASE("moosefs: the declared nodes may mount and no others, and root is root
        {{{"name", "node02"}, {"address", "10.20.0.12"}}, {{"name", "node03"}, {"address", "10.20.0.13"}}}}};
   REQUIRE(master->apply(context, params).ok());
   std::map<std::string, std::string> lines;
-  for (const auto& line : steps::lines_of(machine.get("/etc/mfs/mfsexports.cfg")))
+  for (const auto& line : split_lines(machine.get("/etc/mfs/mfsexports.cfg")))
     if (line[0] != '#') lines[line.substr(0, line.find(' '))] = line;
   REQUIRE(lines.size() == 3);
   CHECK(lines["10.20.0.11"].find("maproot=0:0") != std::string::npos);

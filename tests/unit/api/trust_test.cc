@@ -3,7 +3,7 @@
 #include "base/digest.h"
 #include "base/wire.h"
 #include "controller/api/trust.h"
-#include "controller/store/certificate_reader.h"
+#include "controller/store/sqlite_store.h"
 #include "sys/pki.h"
 #include "tests/unit/api/controller.h"
 

@@ -1,6 +1,6 @@
 // Playbook firewall's proof that a neighbour is closed, against the rules that the neighbour gets from the
 // same spec: what they let in from a node is never expected to be filtered from there.
-#include "controller/plan/closed_port.h"
+#include "controller/plan/network_services.h"
 
 #include <algorithm>
 

@@ -6,7 +6,6 @@
 
 #include "controller/report/verdict.h"
 #include "controller/spec/reader/parse_spec.h"
-#include "controller/spec/reader/shipped_names.h"
 #include "tests/catch.h"
 
 using namespace muster;

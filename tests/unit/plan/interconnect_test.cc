@@ -5,7 +5,6 @@
 #include "agent/core/step.h"
 #include "controller/plan/interconnect.h"
 #include "controller/plan/plan_steps.h"
-#include "controller/plan/rails_seen.h"
 #include "controller/spec/reader/parse_playbook.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/source_dir.h"

@@ -1,5 +1,5 @@
 // A rebuilt image re-images no node by itself.
-#include "controller/plan/older_image.h"
+#include "controller/plan/passes.h"
 
 #include <fmt/format.h>
 

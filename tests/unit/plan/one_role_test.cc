@@ -60,7 +60,7 @@ constexpr const char* kStorage =
     "  scratch: { engine: local, disks: fast, level: raid0, fs: xfs, mount: /scratch }\n"
     "  shared: { engine: moosefs, disks: bulk, copies: 2, mount: /shared }\n"
     "  home: { engine: nfs, server: node02, disks: home, mount: /home/shared }\n";
-constexpr const char* kCeph =
+constexpr const char* kCephRole =
     "storage:\n  shared: { engine: ceph, disks: bulk, copies: 2, mount: /shared }\n";
 
 std::string short_digest(const Json& value) { return sha256(dump_ascii(value)).substr(7, 16); }
@@ -100,7 +100,7 @@ TEST_CASE("clusters of one role: every rendered step is what it was", "[plan][ro
   const std::string gpus = ", gpus: 8";
   std::string now = lines_of("quickstart", with_key);
   now += lines_of("stack", spec_text(3, kAll, kStorage, "standard", ""));
-  now += lines_of("ceph", spec_text(4, "base, ssh, firewall, storage-ceph, mpi", kCeph, "quick", ""));
+  now += lines_of("ceph", spec_text(4, "base, ssh, firewall, storage-ceph, mpi", kCephRole, "quick", ""));
   now += lines_of(
       "gpu", spec_text(3, "base, ssh, firewall, mpi, interconnect, scheduler, monitoring", "", "burn", gpus));
   now += lines_of("one", spec_text(1, "base, ssh, firewall, mpi, scheduler, monitoring", "", "standard", ""));

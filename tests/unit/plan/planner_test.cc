@@ -9,7 +9,7 @@
 
 #include "controller/plan/disk_selection.h"
 #include "controller/plan/lint.h"
-#include "controller/spec/disk_match.h"
+#include "controller/spec/hardware.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/fixture.h"
 

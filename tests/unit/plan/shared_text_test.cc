@@ -4,7 +4,6 @@
 #include "base/json_dump.h"
 #include "controller/plan/action_params.h"
 #include "controller/plan/cluster_context.h"
-#include "controller/plan/json_pieces.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -2,7 +2,7 @@
 #include "controller/power/manual.h"
 
 #include "controller/power/describe/driver_description.h"
-#include "controller/power/service/by_hand.h"
+#include "controller/power/service/power_service.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 

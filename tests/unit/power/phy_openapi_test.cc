@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "base/json_dump.h"
-#include "controller/power/sakura/phy_install.h"
+#include "controller/power/sakura/sakura_phy.h"
 #include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/openapi.h"

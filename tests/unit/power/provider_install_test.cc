@@ -3,7 +3,7 @@
 #include "controller/power/provider/provider_install.h"
 
 #include "base/digest.h"
-#include "controller/power/sakura/phy_install.h"
+#include "controller/power/sakura/sakura_phy.h"
 #include "controller/trust/vault.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 
-#include "controller/power/sakura/phy_install.h"
 #include "tests/catch.h"
 #include "tests/fakes/phy_bench.h"
 

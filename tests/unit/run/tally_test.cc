@@ -1,4 +1,4 @@
-#include "controller/run/tally.h"
+#include "controller/run/progress.h"
 
 #include "tests/catch.h"
 

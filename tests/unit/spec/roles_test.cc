@@ -1,7 +1,7 @@
 // Roles of a spec: who leads what, and what a role must have for it.
 #include <fmt/format.h>
 
-#include "controller/engines/sections.h"
+#include "controller/engines/engine.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "tests/catch.h"

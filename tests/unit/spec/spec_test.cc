@@ -1,4 +1,4 @@
-#include "controller/engines/sections.h"
+#include "controller/engines/engine.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 

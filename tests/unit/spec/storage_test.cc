@@ -1,5 +1,5 @@
 // The spec's storage sections: levels of arrays, and what the site serves.
-#include "controller/engines/sections.h"
+#include "controller/engines/engine.h"
 #include "controller/spec/reader/parse_spec.h"
 #include "controller/spec/spec.h"
 #include "tests/catch.h"
@@ -50,7 +50,7 @@ bool says(const std::string& errors, const std::string& what) {
   return errors.find(what) != std::string::npos;
 }
 
-const std::string kNfs = "engine: external, fstype: nfs4, source: \"10.0.0.5:/export\", mount: /data";
+const std::string kNfsHome = "engine: external, fstype: nfs4, source: \"10.0.0.5:/export\", mount: /data";
 
 }  // namespace
 
@@ -88,7 +88,7 @@ TEST_CASE("each level of an array has its fewest drives, said at the level", "[s
 }
 
 TEST_CASE("storage of the site is read, and mounted by those with its playbook", "[spec]") {
-  const ParsedSpec parsed = parse_spec(spec(kNfs + ", options: \"nconnect=8,ro\", nodes: { role: gpu }"));
+  const ParsedSpec parsed = parse_spec(spec(kNfsHome + ", options: \"nconnect=8,ro\", nodes: { role: gpu }"));
   for (const auto& error : parsed.errors) FAIL_CHECK(to_string(error, "f"));
   REQUIRE(parsed.spec.storage.size() == 1);
   const StorageSpec& data = parsed.spec.storage.front();
@@ -101,7 +101,7 @@ TEST_CASE("storage of the site is read, and mounted by those with its playbook",
     CHECK_FALSE(holds_data(data, node));
     CHECK_FALSE(is_member(data, node));
   }
-  CHECK(parse_spec(spec(kNfs + ", writable: true")).spec.storage.front().writable);
+  CHECK(parse_spec(spec(kNfsHome + ", writable: true")).spec.storage.front().writable);
   for (const char* good :
        {"fstype: nfs4, source: \"[fd00::1]:/e\"", "fstype: nfs4, source: \"nas.site.org:/\"",
         "fstype: lustre, source: \"10.0.0.1@o2ib:10.0.0.2@o2ib:/scratch/sub\"",
@@ -115,10 +115,10 @@ TEST_CASE("storage of the site: what it needs, what it has not, and where that s
       says(errors_of(spec("engine: external, mount: /data")), "f:22:9: storage.data: missing key 'fstype'"));
   CHECK(
       says(errors_of(spec("engine: external, mount: /data")), "f:22:9: storage.data: missing key 'source'"));
-  CHECK_FALSE(says(errors_of(spec(kNfs)), "missing key"));
+  CHECK_FALSE(says(errors_of(spec(kNfsHome)), "missing key"));
   CHECK(says(errors_of(spec("engine: local, mount: /data")), "f:22:9: storage.data: missing key 'disks'"));
   for (const std::string key : {"disks: fast", "server: gpu01", "level: raid0", "fs: xfs", "copies: 2"})
-    CHECK(says(errors_of(spec(kNfs + ", " + key)),
+    CHECK(says(errors_of(spec(kNfsHome + ", " + key)),
                key.substr(0, key.find(':')) + ": has no effect for engine 'external'"));
   for (const std::string key : {"fstype: nfs4", "source: x", "options: ro", "writable: true"})
     CHECK(says(errors_of(spec("engine: local, disks: fast, mount: /data, " + key)),
@@ -162,17 +162,17 @@ TEST_CASE("storage of the site: each file system has its form of source, to the 
 TEST_CASE("storage of the site: options that cannot be meant", "[spec]") {
   for (const std::string bad :
        {"secret=AQ==", "ro,secret=AQ==", "bg", "rw noatime", "ro;x", "bind", "noauto,ro"})
-    CHECK(says(errors_of(spec(kNfs + ", options: \"" + bad + "\"")), "storage.data.options"));
-  CHECK(says(errors_of(spec(kNfs + ", options: ro, writable: true")), "storage.data.options"));
-  CHECK(errors_of(spec(kNfs + ", options: \"soft,timeo=100\", writable: true")) == "");
+    CHECK(says(errors_of(spec(kNfsHome + ", options: \"" + bad + "\"")), "storage.data.options"));
+  CHECK(says(errors_of(spec(kNfsHome + ", options: ro, writable: true")), "storage.data.options"));
+  CHECK(errors_of(spec(kNfsHome + ", options: \"soft,timeo=100\", writable: true")) == "");
 }
 
 TEST_CASE("storage of the site that no node would mount is an error at its role", "[spec]") {
-  CHECK(says(errors_of(spec(kNfs + ", nodes: { role: login }")),
+  CHECK(says(errors_of(spec(kNfsHome + ", nodes: { role: login }")),
              "no node would mount this storage: role 'login' does not have the playbook 'storage-external'"));
-  CHECK(says(errors_of(spec(kNfs + ", nodes: { role: gpus }")), "did you mean 'gpu'?"));
+  CHECK(says(errors_of(spec(kNfsHome + ", nodes: { role: gpus }")), "did you mean 'gpu'?"));
   CHECK(says(errors_of(spec("engine: external, fstype: nfs4, source: \"a:/b\", mount: /home")),
              "storage.data.mount"));
   // A playbook of the user's own may mount it.
-  CHECK(errors_of(spec(kNfs + ", nodes: { role: login }", 3, "")) == "");
+  CHECK(errors_of(spec(kNfsHome + ", nodes: { role: login }", 3, "")) == "");
 }

@@ -1,4 +1,4 @@
-#include "controller/spec/module_list.h"
+#include "controller/spec/playbook.h"
 
 #include <fmt/format.h>
 
