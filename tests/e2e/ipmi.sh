@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # two machines behind IPMI BMCs (ipmi_sim): blank to accepted, a panic at first boot seen over SOL; power verbs; wrong password, another GUID and a BMC that is gone are distinguished
 # stands on: cli/{power_test,power_verb}* controller/engines/local_engine* controller/executor/answers* controller/ports/power*
-# stands on: controller/power/service/{consoles,power_service}* controller/power/{ipmi,logins,sol,waiter,wrap}* controller/run/power_cycle*
+# stands on: controller/power/service/{consoles,power_service}* controller/power/{ipmi,logins,sol,waiter,wrap}* controller/power/describe controller/run/power_cycle*
 # stands on: lab/{boot_faults,ipmi_bmc}* playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 for tool in ipmitool pgrep; do command -v "$tool" >/dev/null || die "$tool is missing: scripts/deps.sh lab"; done

@@ -2,7 +2,7 @@
 # a machine without a BMC is re-installed through the system it runs, by kexec or one boot of its loader; what cannot be is refused, or comes back as it was
 # stands on: agent/boot/{boot_once,kexec,ram_init}* agent/core/agent* agent/image/{boot_network,efi_variables}*
 # stands on: agent/joining/adopt* cli/{adopt_host,adopt_verb}* controller/boot/service/{boot_service,kexec_order}*
-# stands on: controller/engines/local_engine* controller/ports/run_ports* controller/power/{in_band,redfish}* controller/{executor,run,ssh}
+# stands on: controller/engines/local_engine* controller/ports/run_ports* controller/power/{in_band,redfish}* controller/power/describe controller/{executor,run,ssh}
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 2 >"$work/cluster.yaml"

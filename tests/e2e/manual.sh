@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # a machine that only a person can switch: asked for with a deadline, over a controller that is killed, holding up no other node; goes on when it netboots
 # stands on: cli/{power_test,power_verb}* controller/boot/service/boot_service* controller/engines/local_engine* controller/ports/{power,run_ports}*
-# stands on: controller/power/service/power_service* controller/power/{manual,redfish}* controller/{executor,run} playbooks/base.yaml
+# stands on: controller/power/service/power_service* controller/power/{manual,redfish}* controller/power/describe controller/{executor,run} playbooks/base.yaml
 # stands on: playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 1 's/^limits:.*/limits: { netboot: 8 min, boot: 10 min }/' >"$work/one.yaml"

@@ -3,7 +3,7 @@
 # stands on: agent/boot/{kexec,ram_init}* agent/image/boot_network* cli/{power_test,power_verb}*
 # stands on: controller/boot/service/{boot_service,kexec_order}* controller/engines/local_engine*
 # stands on: controller/ports/{power,reinstall,run_ports}* controller/power/service/power_service* controller/power/{in_band,logins,waiter,wrap}*
-# stands on: controller/power/{provider,sakura} controller/spec/address* controller/spec/reader/reader_nodes* controller/trust/vault*
+# stands on: controller/power/{describe,provider,sakura} controller/spec/address* controller/spec/reader/reader_nodes* controller/trust/vault*
 # stands on: controller/{executor,run,ssh} lab/{phy_api,rack_provider}* playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml
 # stands on: playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"

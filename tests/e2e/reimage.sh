@@ -4,7 +4,7 @@
 # stands on: agent/storage/{health,metadata,moosefs,parts,shared,storage_state}* agent/{boot,core,disk,facts,image,joining,link,measuring,work}
 # stands on: base cli controller/* controller/engines/{engine,local_engine,moosefs_engine}* controller/hosts/hosts_spec*
 # stands on: controller/options controller/ports/{power,run_ports,store}* controller/power/service/power_service*
-# stands on: controller/power/{bmc_json,logins,redfish,waiter,wrap}* controller/rollout/service
+# stands on: controller/power/{bmc_json,logins,redfish,waiter,wrap}* controller/power/describe controller/rollout/service
 # stands on: controller/{api,boot,bringup,current,executor,image,link,nodes,plan,run,spec,store,trust} host images/debian-12.yaml lab lab/*
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 # stands on: playbooks/storage-shared.yaml schema sys

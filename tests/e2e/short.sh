@@ -5,7 +5,7 @@
 # stands on: agent/{boot,checks,core,disk,facts,image,joining,link,measuring,work} base cli controller/*
 # stands on: controller/engines/{engine,local_engine,moosefs_engine}* controller/hosts/hosts_spec*
 # stands on: controller/options controller/ports/{power,run_ports,store}* controller/power/service/power_service*
-# stands on: controller/power/{bmc_json,logins,redfish,waiter,wrap}* controller/rollout/service
+# stands on: controller/power/{bmc_json,logins,redfish,waiter,wrap}* controller/power/describe controller/rollout/service
 # stands on: controller/{api,boot,bringup,current,executor,image,link,locate,nodes,plan,report,run,spec,store,trust} hardware host
 # stands on: images/debian-12.yaml kernels/* kernels/{common,counters,cpu,drives,link,rdma,together,training} lab lab/* playbooks/acceptance/lab.yaml
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/mpi.yaml playbooks/ssh.yaml playbooks/storage-local.yaml

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # firmware tests of 12 minutes (at a twentieth of the time) are waited for; a machine that never ends them is quarantined, the others accepted
 # stands on: controller/engines/local_engine* controller/ports/{power,run_ports}* controller/power/service/power_service*
-# stands on: controller/power/{bmc_json,logins,redfish,waiter,wrap}* controller/{executor,run} lab/{boot_faults,fault,lab_spec,outages,rack}*
+# stands on: controller/power/{bmc_json,logins,redfish,waiter,wrap}* controller/power/describe controller/{executor,run} lab/{boot_faults,fault,lab_spec,outages,rack}*
 # stands on: playbooks/base.yaml playbooks/firewall.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 source "$(dirname "$0")/lib.sh"
 # A twentieth of real time: tests of 12 min take 36 s. A controller that gave a netboot 6 min, 18 s here, would have cut them short for ever.
