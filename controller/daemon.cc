@@ -225,8 +225,7 @@ ExecutorHooks Core::hooks() {
   return made;
 }
 
-// Agents' messages are in the live log already (controller/link/link_hub.cc); these are the executor's
-// events.
+// The executor's events; agents' messages are in the live log already (controller/link/link_hub.cc).
 void Core::observe(const RunEvent& event) {
   if (event.kind == "step" || event.kind == "progress" || event.kind == "log") return;
   events.add(event.run, event.node, event.kind, event.data);
@@ -332,8 +331,7 @@ Result<std::string> Core::boot_script(const std::string& name, const std::string
     decision.ip = fmt::format("{}/{}", node->address, prefix);
   else
     decision.dhcp_prefix = prefix;
-  // Fail here: otherwise the machine would boot from its disk, and the run would wait in vain for the RAM
-  // system.
+  // Fail here: otherwise the machine boots from its disk, and the run waits in vain for the RAM system.
   if (const std::string wrong = wrong_ram_arguments(decision); !wrong.empty())
     return fail(Code::invalid, name + ": " + wrong);
   return ipxe_script(decision);

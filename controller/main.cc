@@ -74,8 +74,7 @@ int main(int argc, char** argv) {
   app.add_version(std::string("musterd ") + muster::kProgramVersion);
   if (const auto parsed = muster::parse_command_line(app, argc, argv); parsed.ended) return parsed.status;
 
-  // In the lab's network namespace, packages are fetched through the lab's proxy; apt and mmdebstrap read its
-  // address from the environment.
+  // The lab's proxy for packages in its network namespace: apt and mmdebstrap read it from the environment.
   if (const char* proxy = std::getenv("MUSTER_APT_PROXY")) ::setenv("http_proxy", proxy, 1);
   const auto reactor = muster::make_reactor(kWorkers);
   auto daemon = muster::Daemon::create(*reactor, muster::with_defaults(options, argv[0]));

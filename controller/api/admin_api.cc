@@ -1,5 +1,4 @@
-// The controller itself: version, backup, certificates; and secrets: values can be stored but never read
-// back.
+// The controller itself: version, backup, certificates; and secrets, which are stored but never returned.
 #include "base/version.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
@@ -27,8 +26,7 @@ void get_version(const CallPtr& call) {
             {"ca_fingerprint", call->services.authority.ca_fingerprint()}});
 }
 
-// The path is on the controller host, so only clients of the Unix socket may give it; musterd writes the file
-// as root.
+// The path is on the controller host, written by musterd as root: only for clients of the Unix socket.
 void make_backup(const CallPtr& call) {
   if (call->listener != Listener::local)
     return call->error(fail(

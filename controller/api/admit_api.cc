@@ -109,8 +109,7 @@ NodeObservation observation_of(const HardwareFacts& facts) {
   return seen;
 }
 
-// Copies the machine's inventory to the node's record: the install plan is made from it, and its BMC is
-// compared with it.
+// Copies the inventory to the node's record: the plan is made from it, and the BMC is compared with it.
 void inherit(Executor& executor, const NodeName& name, const NodeRow& machine, const std::string& uuid) {
   executor.set_node(name, discovered({machine.facts, machine.facts_time, machine.last_seen, machine_of(uuid),
                                       machine.system_serial}));
@@ -245,8 +244,7 @@ void set_discovery(const CallPtr& call) {
   });
 }
 
-// Nothing is stored unless a plan for the new node is possible: a spec without a possible plan would block
-// all other nodes.
+// Stores nothing unless the new node can be planned: otherwise the spec would block all other nodes.
 void admit_machine(const CallPtr& call) {
   Services& services = call->services;
   auto admission = admission_from(call->request.body);

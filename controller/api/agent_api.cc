@@ -20,8 +20,7 @@
 namespace muster::api {
 namespace {
 
-// Rejects an undeclared machine while discovery is off. After ten minutes of rejections its RAM system
-// reboots from disk.
+// Applies while discovery is off. After ten minutes of rejections a RAM system reboots from disk.
 bool refuse_undeclared(const CallPtr& call) {
   if (mac_of_unknown(call->agent).empty() || call->services.discovery.active()) return false;
   call->error(fail(Code::denied, "this machine is not declared, and discovery is off"));
@@ -91,8 +90,7 @@ void agent_events(const CallPtr& call) {
                            });
 }
 
-// Sends the binaries that agents install on nodes, by name; agents fetch all other files from the boot port
-// and check their digests.
+// Only binaries that agents install, by name; all other files come from the boot port, checked by digest.
 void agent_files(const CallPtr& call) {
   if (!mac_of_unknown(call->agent).empty())
     return call->error(fail(Code::denied, "this machine is not declared"));

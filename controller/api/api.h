@@ -64,7 +64,6 @@ void dispatch(Services& services, Listener listener, HttpRequest request, Respon
 // True if `path` matches `pattern`; fills in `args`.
 bool match(const std::string& pattern, const std::string& path, std::map<std::string, std::string>& args);
 int http_status(Code code);
-// Returns the response body for this JSON.
 std::string body_of(const Json& json);
 Json error_json(const Error& error);
 

@@ -15,8 +15,7 @@
 
 namespace muster::api {
 
-// Makes one response at a time: for a large cluster each takes a worker several seconds and a gigabyte of
-// memory. Thread: the reactor's.
+// One response at a time, as each can take seconds of a worker and a gigabyte. Thread: the reactor's.
 class ArchiveAnswers {
  public:
   static constexpr size_t kMostWaiting = 16;

@@ -1,5 +1,4 @@
-// The handlers of the routes in controller/api/routes.cc, by topic. The input and response of each are
-// described there.
+// The handlers of the routes in controller/api/routes.cc, which describes input and response, by topic.
 #pragma once
 
 #include "controller/api/api.h"
@@ -7,12 +6,10 @@
 
 namespace muster::api {
 
-// spec_api.cc
 void put_spec(const CallPtr&);
 void get_spec(const CallPtr&);
 void list_specs(const CallPtr&);
 void diff_spec(const CallPtr&);
-// plan_api.cc
 void make_plan(const CallPtr&);
 void get_plan(const CallPtr&);
 void approve_plan(const CallPtr&);
@@ -25,7 +22,6 @@ std::string body_with_plan(const Json& others, const Plan& plan);
 Json refusals_json(const std::vector<Refusal>& refusals);  // the body of a 403
 // Returns who sent the request: the body's `by`, and the client's address.
 std::string requested_by(const Call& call);
-// rollout_api.cc
 void get_rollout(const CallPtr&);
 void plan_rollout(const CallPtr&);
 void approve_rollout(const CallPtr&);
@@ -33,15 +29,12 @@ void start_rollout(const CallPtr&);
 void pause_rollout(const CallPtr&);
 void resume_rollout(const CallPtr&);
 void report_rollout(const CallPtr&);
-// admit_api.cc
 void set_discovery(const CallPtr&);
 void admit_machine(const CallPtr&);
 Json undeclared_machines(Services& services);
-// adopt_api.cc
 void adoption_of(const CallPtr&);
 void adopt_hosts(const CallPtr&);
 void get_agent(const CallPtr&);
-// nodes_api.cc
 void get_status(const CallPtr&);
 void list_nodes(const CallPtr&);
 void get_node(const CallPtr&);
@@ -50,15 +43,12 @@ void node_logs(const CallPtr&);
 void quarantine_node(const CallPtr&);
 void remove_node(const CallPtr&);
 void follow_events(const CallPtr&);
-// report_api.cc
 void get_report(const CallPtr&);
 void get_report_key(const CallPtr&);
-// images_api.cc
 void list_images(const CallPtr&);
 void build_image(const CallPtr&);
 void import_image(const CallPtr&);
 void export_image(const CallPtr&);
-// power_api.cc
 void power_state(const CallPtr&);
 void power_on(const CallPtr&);
 void power_off(const CallPtr&);
@@ -67,14 +57,12 @@ void power_cycle(const CallPtr&);
 void power_network_once(const CallPtr&);
 void power_done(const CallPtr&);
 void power_describe(const CallPtr&);
-// admin_api.cc
 void get_version(const CallPtr&);
 void make_backup(const CallPtr&);
 void revoke_certificate(const CallPtr&);
 void list_secrets(const CallPtr&);
 void put_secret(const CallPtr&);
 void delete_secret(const CallPtr&);
-// agent_api.cc
 void agent_join(const CallPtr&);
 void agent_renew(const CallPtr&);
 void agent_orders(const CallPtr&);
@@ -89,7 +77,6 @@ void boot_program(const CallPtr&);
 void send_file(const CallPtr& call, const std::string& path);
 // Sends `name` below `folder`; 404 if it is not a regular file, contains "..", or is a link to the outside.
 void send_below(const CallPtr& call, const std::string& folder, const std::string& name);
-// diff.cc
 // Line diff of two texts in the format of `diff -u`; "" if they are equal.
 std::string unified_diff(const std::string& from, const std::string& to, const std::string& from_name,
                          const std::string& to_name);

@@ -80,8 +80,7 @@ void build_image(const CallPtr& call) {
       return call->error(fail(Code::invalid, "not a valid image or recipe name: '" + name + "'"));
   if (order.name.empty()) return call->error(fail(Code::invalid, "an image name is required"));
   const auto spec = call->services.spec.get();
-  // `muster up` builds before it plans. For a spec that this controller cannot plan, building would waste
-  // minutes.
+  // `muster up` builds before it plans: for a spec that cannot be planned, building would waste minutes.
   if (spec.ok() && (*spec)->spec.images.count(order.name) && !call->services.options.lab)
     if (const auto fine = refuse_lab_only((*spec)->spec, (*spec)->revision, (*spec)->spec.acceptance_profile);
         !fine.ok())

@@ -55,8 +55,7 @@ Result<RunSources> read_whole(RunArchive& archive, const RunRow& row,
   return now.state == row.state ? std::move(run) : read_run(archive, now, RunRows::turns, plan);
 }
 
-// Adds the final verdicts from the report: only the report shows that a node is degraded, and which floors
-// count.
+// Only the report shows that a node is degraded and which floors count: its final verdicts are added.
 Result<std::string> body_of_run(RunArchive& archive, const RunRow& row,
                                 const std::shared_ptr<const Plan>& plan) {
   TRY(const auto run, read_whole(archive, row, plan));

@@ -61,8 +61,7 @@ Status keeps_addresses(const Spec& before, const Spec& after, const Executor& ex
                   moved));
 }
 
-// Rejects playbooks named by path: the controller cannot read the operator's files, so the spec must contain
-// their texts.
+// The controller cannot read the operator's files: the spec must contain the playbooks' texts.
 Result<std::vector<SpecError>> refused_playbooks(const Call& call, const Spec& spec) {
   if (!spec.playbook_paths.empty())
     return fail(Code::invalid,

@@ -13,7 +13,6 @@
 
 namespace muster::api {
 
-// True if the request's header contains the operator's token.
 bool shows_token(const HttpRequest& request, const std::string& token);
 
 // Checks that the request's certificate is valid for the node that it names; else denied, with the reason.

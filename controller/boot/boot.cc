@@ -138,8 +138,7 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
     out += "dhcp-option=option:dns-server\n";
   }
   out += range_lines(network, net);
-  // iPXE waits up to 16 s for IPv6 unless it gets a router advertisement; this one declares that it is no
-  // default router (lifetime 0).
+  // iPXE waits up to 16 s for IPv6 without a router advertisement; lifetime 0: not a default router.
   out += fmt::format("enable-ra\ndhcp-range={},ra-stateless,64\nra-param={},high,10,0\n", kRaPrefix,
                      network.interface);
   out +=
@@ -151,8 +150,7 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   return out + hosts;
 }
 
-// Format of a line: expiry, MAC, address, name, client id. IPv6 leases have a number instead of the MAC, or
-// begin with "duid".
+// Format: expiry, MAC, address, name, client id. IPv6 leases have a number as MAC, or begin with "duid".
 std::string leases_kept(const std::string& leases, const BootNetwork& network) {
   std::set<std::string> taken(network.taken.begin(), network.taken.end());
   taken.erase("");  // a node without a BMC

@@ -1,5 +1,4 @@
-// Network boot: generates the configuration of dnsmasq (DHCP, TFTP, router advertisements) and the iPXE
-// scripts. Pure functions, no I/O.
+// Network boot: dnsmasq's configuration (DHCP, TFTP, router advertisements) and iPXE scripts. No I/O.
 //
 // Boot sequence of a machine: firmware PXE -> DHCP -> TFTP snponly.efi (only when the NIC has no iPXE of its
 // own) -> DHCP again as iPXE -> http://CTRL:7480/boot.ipxe -> boot/MAC.ipxe -> RAM system, or "exit 1" to the
@@ -38,12 +37,10 @@ struct BootNetwork {
   std::string run_dir;                  // leases, pid, log and the TFTP root live here
   std::string user = "root";            // the user that dnsmasq switches to after start
 };
-// Network announced by router advertisements, only because iPXE would otherwise wait 16 s for IPv6. Machines
-// do not use it.
+// Router advertisements announce it, since iPXE would otherwise wait 16 s for IPv6; machines do not use it.
 inline constexpr const char* kRaPrefix = "fd6d:7573:7465:7200::";
 
-// Returns the text for dnsmasq's --conf-file. Code::invalid: an address is outside the network, or a name,
-// MAC or address is malformed.
+// For dnsmasq's --conf-file. Code::invalid: an address outside the network, or a malformed value.
 Result<std::string> dnsmasq_config(const BootNetwork& network);
 
 // Returns `leases` (dnsmasq's lease file) without the leases that contradict a declaration: a lease on a
@@ -71,8 +68,7 @@ struct BootDecision {
   DurationMs give_up = 0;
   std::string extra = {};  // more kernel arguments, separated by spaces; `panic=` among them replaces ours
 };
-// Returns why a command line or script cannot be made, because a value could end it or start a new argument;
-// "" if all values are valid.
+// Why a value is invalid (it would end the line or script, or start an argument); "" if all are valid.
 std::string wrong_ram_arguments(const BootDecision& decision);
 // Returns the RAM system's kernel command line; "" if a value is invalid. Without `ip` and `mac`, which a
 // node that runs a system adds itself, it contains no network settings.

@@ -30,8 +30,7 @@ void pause_ms(long ms) {
 
 std::string tail(const std::string& text) { return std::string(last_bytes(text, 600)); }
 
-// Returns the user for dnsmasq, which drops root after start. That works only if its files are readable for
-// all users.
+// dnsmasq drops root after start, which works only if its files are readable for all users.
 std::string pick_user(const std::string& folder) {
   namespace fs = std::filesystem;
   if (::geteuid() != 0) return "";

@@ -70,8 +70,6 @@ Status measures_only(const Plan& plan) {
   return Ok{};
 }
 
-// ---- the ports that do nothing ----
-
 void NoPower::refuse(const std::string& node, Done done) {
   reactor_.post([node, done = std::move(done)] { done(nothing_here(node)); });
 }
@@ -87,8 +85,6 @@ void NoBoot::arm(const NodeName& node, std::function<void(Status)> done) {
 void NoBoot::leave_order(const NodeName& node, std::function<void(Result<Json>)> done) {
   reactor_.post([node, done = std::move(done)] { done(nothing_here(node)); });
 }
-
-// ---- the core ----
 
 Result<std::unique_ptr<AcceptCore>> AcceptCore::open(RealReactor& reactor, const DaemonOptions& given,
                                                      const std::string& keys, Owner owner) {
@@ -131,8 +127,7 @@ Status AcceptCore::finish() {
   return Ok{};
 }
 
-// A killed command leaves its run marked as running, although nothing of it continues: agents end with their
-// command.
+// A killed command leaves its run marked as running, although its agents ended with it.
 void AcceptCore::end_interrupted() {
   const auto newest = store->run(0);
   if (!newest.ok() || newest->state != RunState::running) return;

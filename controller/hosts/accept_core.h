@@ -33,7 +33,6 @@ namespace muster {
 // wrong in a spec, a profile or the planner, a host that muster does not manage is not changed.
 Status measures_only(const Plan& plan);
 
-// The power port of a run that cannot switch machines.
 class NoPower : public PowerPort {
  public:
   explicit NoPower(Reactor& reactor) : reactor_(reactor) {}
@@ -49,7 +48,6 @@ class NoPower : public PowerPort {
   Reactor& reactor_;
 };
 
-// The boot port of a run that cannot boot machines from the network.
 class NoBoot : public BootPort {
  public:
   explicit NoBoot(Reactor& reactor) : reactor_(reactor) {}

@@ -59,8 +59,7 @@ std::string bootstrap_script(const BootstrapOptions& options) {
   const std::string inside = "umask 077\ncd /\nnode=" + shell_word(options.host) +
                              " nvml=" + shell_word(options.nvml) +
                              replaced(replaced(kInside, "$SIZE", size), "$PACKED", packed);
-  // The shell reads a group to its end before it runs any of it; a login shell's own settings do not apply in
-  // /bin/sh.
+  // A group is read to its end before any of it runs; a login shell's own settings do not apply in /bin/sh.
   return "{ umask 077\nLC_ALL=C PATH=$PATH:/usr/sbin:/usr/bin:/sbin:/bin\nexport LC_ALL PATH\nsudo=" +
          std::string(options.as_user ? "" : "yes") + "\ninside=" + shell_word(inside) +
          std::string(kOutside) + "}\n";

@@ -29,7 +29,6 @@ std::string bootstrap_script(const BootstrapOptions& options);
 
 inline constexpr std::string_view kGoLine = "MUSTERGO", kNoLine = "MUSTERNO ", kHelloLine = "MUSTER1 ";
 
-// Returns `text` quoted as one word for a POSIX shell.
 std::string shell_word(const std::string& text);
 
 }  // namespace muster

@@ -32,7 +32,6 @@
 
 namespace muster {
 
-// The host's identification, sent before any inspection.
 struct HostHello {
   int version = 1;
   std::string boot_id, incarnation;
@@ -72,8 +71,7 @@ struct HostWireEvents {
   std::function<void(wire::EventBatch, std::function<void(Result<uint64_t>)> answer)> post;
   // The wire is down; called once. denied: login or host key refused (do not retry); not_found: unknown host;
   // unavailable: the connection was lost, or never established; invalid: the host does not use the protocol;
-  // failed: no folder on the host from which a program may run, or the wrong machine type. The message has
-  // the details.
+  // failed: no folder on the host from which a program may run, or the wrong machine type.
   std::function<void(Error)> lost;
 };
 

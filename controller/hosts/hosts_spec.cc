@@ -50,8 +50,7 @@ struct Group {
   Hosts hosts;                // by name
 };
 
-// Returns the groups, sorted by name. Names from users are reserved first, so that generated names differ
-// from them.
+// Sorted by name. Names from users are reserved first, so that generated names differ from them.
 std::vector<Group> make_groups(const std::vector<AcceptHost>& hosts) {
   std::map<std::string, Hosts> named, made;
   std::set<std::string> taken;
@@ -146,8 +145,7 @@ Seen seen_of(const Hosts& hosts) {
   return out;
 }
 
-// Returns "{ gpus: 8, memory: \">= 1031798 MiB\" }", and adds to `without` the names of values without a
-// majority.
+// "{ gpus: 8, memory: \">= 1031798 MiB\" }"; names of values without a majority are added to `without`.
 std::string hardware_text(const Seen& seen, std::vector<std::string>& without) {
   std::vector<std::string> keys;
   const auto count = [&](const char* key, const char* what, const std::vector<int>& values, int most) {
@@ -198,8 +196,7 @@ std::string hardware_of(const Group& group, std::vector<std::string>& notes) {
 
 // ---- the parts of the spec
 
-// True if at least half of the hosts have an active RDMA port: a host without one then stands out in the
-// results.
+// At least half of the hosts have an active RDMA port: a host without one stands out in the results.
 bool has_rdma(const Group& group) {
   size_t known = 0, active = 0;
   for (const AcceptHost* host : group.hosts) {

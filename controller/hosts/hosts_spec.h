@@ -45,8 +45,7 @@ Result<HostsSpec> hosts_spec(const std::string& cluster, const std::string& prof
 // the same product, else one group per product: "hosts-1", "hosts-2", in the order of product names.
 std::map<std::string, std::string> groups_of(const std::vector<AcceptHost>& hosts);
 
-// Derives a cluster name from a file name: "lists/GPU hosts.txt" -> "gpu-hosts"; "hosts" if no usable
-// character is left.
+// From a file name: "lists/GPU hosts.txt" -> "gpu-hosts"; "hosts" if no usable character is left.
 std::string cluster_name_of(const std::string& file);
 
 }  // namespace muster

@@ -24,8 +24,7 @@ HostVerdict verdict_of(const NodeReport& node, bool cancelled) {
   const bool bad = std::any_of(node.checks.begin(), node.checks.end(),
                                [](const Check& check) { return check.verdict == Verdict::fail; });
   if (cancelled && !bad) return HostVerdict::cancelled;
-  // A host that restarted, died or was replaced by a different machine has failed, even if none of its checks
-  // was judged.
+  // A host that restarted, died or was replaced has failed, even if none of its checks was judged.
   const bool stopped = std::any_of(node.phases.begin(), node.phases.end(),
                                    [](const PhaseRecord& phase) { return phase.outcome == "failed"; });
   return only_unrun(node) && !stopped ? HostVerdict::not_accepted : HostVerdict::failed;

@@ -17,8 +17,7 @@
 namespace muster {
 namespace {
 
-// A plan is rejected if nodes stopped responding after they were reached; then a new plan is made without
-// them.
+// A plan is rejected, and made again without them, if nodes stopped responding after they were reached.
 constexpr int kMostPlans = 5;
 
 // Read by the wires on threads of the pool.
@@ -291,8 +290,7 @@ void Session::write_spec() {
   }));
 }
 
-// Their inventories become the nodes', and the first poll of each agent is awaited: a plan is made only for
-// agents that respond.
+// The hosts' inventories become the nodes'. A plan is made only for agents whose first poll has come.
 void Session::greet() {
   if (phase_ != Phase::greeting) return;
   for (const auto& host : present()) {

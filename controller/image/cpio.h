@@ -18,7 +18,6 @@ class CpioWriter {
   void device(const std::string& path, unsigned mode, unsigned major, unsigned minor);  // character device
   // Adds the content of a folder, sorted by path: folders, files and links; permission bits are kept.
   Status tree(const std::string& folder);
-  // Ends the archive and returns it.
   std::string finish();
 
  private:

@@ -10,9 +10,8 @@
 namespace muster {
 namespace {
 
-// Mounts /state without waiting for udev: under emulation, and on machines with many disks, the device unit
-// of a partition takes seconds to appear, and the agent and sshd wait for it. Shell built-ins only, apart
-// from mount.
+// Mounts /state without waiting for udev: under emulation, and with many disks, a partition's device unit
+// takes seconds to appear, and the agent and sshd wait for it. Shell built-ins only, but for mount.
 constexpr const char* kMountState = R"sh(#!/bin/sh
 # Mounts the one partition named muster-state of the disk that holds / (another disk may carry the same name).
 set -eu
@@ -193,9 +192,8 @@ std::string resolver(const ImageRecipe& recipe) {
          "  ln -s ../run/systemd/resolve/stub-resolv.conf \"$1\"/etc/resolv.conf\nfi\n";
 }
 
-// Files that must be unique to a machine: made on the node, never part of an image, which in addition is
-// served over plain HTTP. The comment names the package whose installation creates the file, and what creates
-// it on the node.
+// Files that must be unique to a machine: made on the node, never part of an image, which is served over
+// plain HTTP. The comment names the package that creates the file, and what creates it on the node.
 constexpr const char* kOwnOfMachine[] = {
     "etc/ssh/ssh_host_*",       // openssh-server; muster-ssh-host-key.service
     "etc/hostname",             // mmdebstrap, the build host's; seeding
@@ -231,7 +229,6 @@ std::string removing_identity() {
          "  echo GenerateName=yes > \"$1\"/etc/iscsi/initiatorname.iscsi\nfi\n";
 }
 
-// Returns the final commands for every tree.
 std::string cleaning(const ImageRecipe& recipe) {
   return resolver(recipe) + "chroot \"$1\" passwd -q -l root\n" + removing_identity() +
          "rm -f \"$1\"/boot/System.map-* \"$1\"/boot/initrd* \"$1\"/initrd.img* \"$1\"/vmlinuz*\n"
@@ -240,8 +237,7 @@ std::string cleaning(const ImageRecipe& recipe) {
          "touch \"$1\"/etc/.updated \"$1\"/var/.updated\n";
 }
 
-// Disables only units that exist and are enabled: a recipe also lists units of packages that only some
-// playbooks install.
+// Only units that exist and are enabled: a recipe also lists units of packages that only some playbooks have.
 std::string disabling(const ImageRecipe& recipe) {
   if (recipe.disable.empty()) return "";
   std::string s = "for unit in";

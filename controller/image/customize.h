@@ -1,6 +1,5 @@
-// What muster itself adds to a fresh Debian tree: units for the first boot, and the script that configures
-// the tree. Pure functions, no I/O. The script runs inside mmdebstrap, as (fake) root, with the tree as its
-// only argument.
+// What muster adds to a fresh Debian tree: units for the first boot, and the script that configures the tree,
+// run inside mmdebstrap as (fake) root with the tree as its only argument. Pure functions, no I/O.
 #pragma once
 
 #include <string>

@@ -9,8 +9,7 @@
 
 namespace muster {
 
-// True for letters, digits and . _ -, not starting with . or -: the name becomes a folder name and a program
-// argument.
+// Letters, digits and . _ -, not starting with . or -: becomes a folder name and a program argument.
 bool valid_image_name(const std::string& name);
 
 // Takes the lock that is held while an image is built or imported; it is released when the process ends.

@@ -44,8 +44,7 @@ void report(const Build& b, const std::string& what, double fraction) {
   if (b.progress) b.progress(what, fraction);
 }
 
-// Returns the command with which `argv` can work on a tree with other owners: root runs it as it is, others
-// in mmdebstrap's user namespace.
+// Makes `argv` work on a tree of other owners: root runs it as it is, others in mmdebstrap's user namespace.
 std::vector<std::string> as_root(std::vector<std::string> argv) {
   if (::geteuid() == 0) return argv;
   argv.insert(argv.begin(), {"mmdebstrap", "--unshare-helper"});
@@ -90,8 +89,7 @@ Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
   return recipe;
 }
 
-// Key for the shared cache. Includes the name, which is in the manifest, and the mirrors, which may have
-// different versions of packages.
+// The shared cache's key: includes the name (in the manifest) and the mirrors (versions of packages differ).
 std::string cache_key(const Build& b) {
   return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources}}));
 }
@@ -280,8 +278,7 @@ void remove_tree(const Build& b, const std::string& path) {
   (void)b.process.run({.argv = as_root({"rm", "-rf", "--one-file-system", path}), .deadline = 5 * kMinute});
 }
 
-// Makes the tree of an image with layers, mounted at b.tree(): reuses the kept layers and builds the missing
-// ones above them.
+// Reuses the kept layers and builds the missing ones above them; the tree is mounted at b.tree().
 Status stack_layers(const Build& b, const Layers& layers, const std::vector<std::string>& keys) {
   if (!layers.kept(keys[0])) {
     report(b, "packages", 0.05);

@@ -17,8 +17,7 @@
 
 namespace muster {
 
-// The layer of one playbook. `steps`: as in a work order (wire::Step); `units`: systemctl's argument vectors,
-// run when all layers are complete.
+// A playbook's layer. `steps`: as in wire::Step; `units`: systemctl's arguments, run after all layers.
 struct ImageLayer {
   std::string name;
   Json steps = Json::array();
@@ -39,7 +38,6 @@ class Layers {
       : folder_(std::move(folder)), stage_(std::move(stage)), process_(process) {}
 
   bool kept(const std::string& key) const;
-  // Returns the path of a kept layer's tree.
   std::string tree(const std::string& key) const { return folder_ + "/.layers/" + key + "/tree"; }
   // Stores a finished tree and its log (may be "") under that key.
   Status keep(const std::string& key, const std::string& tree, const std::string& log) const;

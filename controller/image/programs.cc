@@ -8,8 +8,7 @@ namespace {
 
 constexpr const char* kAgentOnNode = "/usr/sbin/muster-agent";
 constexpr const char* kAcceptOnNode = "/usr/lib/muster/muster-accept";
-// Optional, in the folder of muster-accept: built with MPI, with NVML, with CUDA. Linked dynamically, so only
-// installed systems can run them.
+// Optional, beside muster-accept: with MPI, NVML, CUDA. Dynamically linked: only for installed systems.
 constexpr const char* kBeside[] = {"muster-mpi-check", "muster-accept-nvml", "muster-accept-gpu"};
 
 struct Source {

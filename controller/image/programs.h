@@ -20,7 +20,6 @@ struct ProgramPaths {
   const std::string& accept;
 };
 
-// Returns the acceptance programs as payload of the RAM system.
 std::vector<RamPayload> acceptance_programs(const std::string& accept);
 
 class Programs {

@@ -63,7 +63,6 @@ Names network_modules(const ModuleIndex& index) {
   return out;
 }
 
-// All modules of the RAM system.
 Names ram_system_modules(const ModuleIndex& index) {
   Names out = modules_at_start();
   append(out, storage_modules(index));
@@ -239,7 +238,6 @@ std::string payload_key(const RamRequest& request, const std::string& agent_sha,
   return sha256(dump_json(Json{{"files", files}, {"level", request.level}, {"version", ram_tree_version()}}));
 }
 
-// Returns which of the recorded files have changed.
 std::string changed_files(const Json& record, const Json& now) {
   std::string out;
   const Json before = record.value("payload", Json::array());
@@ -252,8 +250,7 @@ std::string changed_files(const Json& record, const Json& now) {
   return out.empty() ? "this version of muster packs it differently" : out + " changed";
 }
 
-// Returns the RAM system that is already packed. Code::conflict: it cannot be used; the message gives the
-// reason.
+// The RAM system that is already packed. Code::conflict: it cannot be used, for the reason in the message.
 Result<RamInfo> present(const RamRequest& request, const std::string& key, const Json& payload) {
   TRY(const std::string text, Files("/").read(request.image_folder + "/ram.json"));
   const auto record = parse_json(text);

@@ -21,7 +21,6 @@ class ModuleIndex {
   std::vector<std::string> closure(const std::vector<std::string>& names) const;
   // Returns the names of the modules whose path begins with `folder`, in order of path.
   std::vector<std::string> below(const std::string& folder) const;
-  // Returns the lines of modules.dep for these paths.
   std::string dep_lines(const std::vector<std::string>& paths) const;
   // Returns the lines of modules.softdep, such as "softdep r8169 pre: realtek", for these paths. Modules that
   // are not among the paths are left out.

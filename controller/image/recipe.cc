@@ -89,8 +89,7 @@ bool has_pockets(const std::string& suite) {
   return suite != "sid" && suite != "unstable" && suite != "experimental";
 }
 
-// An image without the release's security updates must not be made by accident: their location is derived
-// from the mirror, or must be given.
+// Security updates must not be left out by accident: their location is derived from the mirror or given.
 void read_mirror(const YamlNode& root, ImageRecipe& out, Errors& errors) {
   const YamlNode* mirror = root.find("mirror");
   if (mirror) out.mirror = without_slash(mirror->text);
@@ -213,8 +212,7 @@ std::string canonical(const ImageRecipe& recipe) {
             {"enable", recipe.enable},
             {"files", files},
             {"run", recipe.run}};
-  // Only for recipes with a mirror, so that the text of all other recipes, and with it the key of their
-  // images, is unchanged.
+  // Only with a mirror, so that the text, and with it the image's key, of all other recipes is unchanged.
   if (!recipe.mirror.empty())
     j["pockets"] = {{"updates", recipe.updates}, {"security", recipe.security_mirror}};
   if (!recipe.firmware.empty()) j["firmware"] = recipe.firmware;

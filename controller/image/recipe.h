@@ -63,14 +63,12 @@ inline constexpr const char* kIndexTargetsFormat = "$(REPO_URI)|$(RELEASE)|$(COM
 std::vector<AptSource> parse_index_targets(const std::string& text);
 // Replaces the recipe's mirror by the one that the cluster's spec declares, if it declares one.
 void use_mirror(ImageRecipe& recipe, const AptMirror& declared);
-// Returns sources.list for a recipe with a mirror: its release, and the release's updates and security
-// pockets.
+// sources.list for a recipe with a mirror: its release, and that release's updates and security pockets.
 std::string sources_of_mirror(const ImageRecipe& recipe, const std::string& keyring);
 // Returns the lines of sources.list with `component` added to each line that does not have it.
 std::string with_component(const std::string& sources, const std::string& component);
-// Returns sources.list for `suite`, from the host's own mirrors of `host_suite` and its -updates and
-// -security (other repositories of the host are left out). Code::not_found if the host has no Debian
-// repository.
+// sources.list for `suite` from the host's own mirrors of `host_suite`, its -updates and -security; others
+// are left out. Code::not_found if the host has no Debian repository.
 Result<std::string> sources_for(const std::vector<AptSource>& host, const std::string& host_suite,
                                 const std::string& suite, const std::string& keyring);
 

@@ -78,8 +78,7 @@ Status keep_build(const std::string& cache, const std::string& key, const std::s
   const std::string to = place(cache, key);
   const Files files("/");
   if (files.exists(to) && !replace) return Ok{};
-  // A random name: controllers in different containers may have the same process id, and would remove each
-  // other's folders.
+  // Random: controllers in containers may share a process id, and would remove each other's folders.
   const std::string stage = to + "." + random_hex(8);
   TRY_(files.make_directories(fs::path(to).parent_path(), 0700));
   std::error_code ec;

@@ -226,8 +226,7 @@ Status check_room(const std::string& path, const std::string& folder) {
                                              space.available >> 20, need >> 20));
 }
 
-// Rejects files that the image does not name, since files below STATE/images are served to machines that
-// boot.
+// Files below STATE/images are served to machines that boot: the image must name each of them.
 Status check_names(const std::string& stage, const ImageManifest& m) {
   std::set<std::string> known = {kHead, kManifest, kFrames, "ram"};
   for (const auto& file : m.files) known.insert(file.name);

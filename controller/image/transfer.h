@@ -24,12 +24,11 @@ constexpr int kTransferFormat = 1;
 Result<ImageInfo> export_image(const std::string& state_dir, const std::string& name, const std::string& path,
                                Process& process, const ImageProgress& progress);
 
-// Imports the image in `path` (absolute: an exported file, or a folder it was unpacked into) and makes
-// it the current version of its name. Every frame and file is first compared with its digest. `reused`
-// if this version already exists and is complete: then only the link `current` is changed.
-// Code::invalid: not such an archive, or of a different version; Code::corrupt: it, or the existing
-// version, is damaged; Code::unavailable: not enough disk space. On failure the images are as they were
-// before.
+// Imports the image in `path` (absolute: an exported file, or a folder it was unpacked into) and makes it the
+// current version of its name. Every frame and file is first compared with its digest. `reused` if this
+// version is already complete: then only the link `current` changes. Code::invalid: not such an archive, or
+// of another version; Code::corrupt: it, or the existing version, is damaged; Code::unavailable: not enough
+// disk space. On failure the images are as before.
 Result<ImageInfo> import_image(const std::string& state_dir, const std::string& path, Process& process,
                                const ImageProgress& progress);
 

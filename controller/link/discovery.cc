@@ -108,8 +108,7 @@ void Discovery::take(const NodeName& name, const wire::Event& finished) {
     row.mode = std::string(wire::to_string(wire::Mode::ram));
     row.last_seen = row.facts_time = now;
     row.facts = text;
-    // A machine that later appears with this MAC must be the same one, because the operator admits the
-    // machine that was shown.
+    // The operator admits the machine that was shown: one that later has this MAC must be the same.
     if (machine_of(row.product_uuid).empty()) row.product_uuid = machine_of(system.uuid);
     row.system_serial = names_one_thing(system.serial) ? system.serial : "";
   });

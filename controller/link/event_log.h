@@ -28,7 +28,6 @@ class EventLog {
   void subscribe(int64_t after_seq, const NodeName& node, Listener listener);
   // Called when a different component has written rows: reads them now.
   void poke();
-  // Ends all subscriptions.
   void close() { subscribers_.clear(); }
 
  private:

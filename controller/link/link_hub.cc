@@ -99,8 +99,7 @@ wire::PollReply LinkHub::news(const NodeName& node, const std::set<std::string>&
   return reply;
 }
 
-// An order whose secrets are missing can never be carried out: this is passed to the executor as the order's
-// result.
+// An order whose secrets are missing can never be carried out: the executor gets this as its result.
 void LinkHub::refuse(const NodeName& node, const wire::WorkOrder& order, const Error& error) {
   wire::Event finished;
   finished.order = order.id;
@@ -150,8 +149,7 @@ void LinkHub::take(const NodeName& node, wire::EventBatch batch,
     if (settled) stream.durable = stream.taken;
     return answer(stream.durable);
   }
-  // Writes become durable in the order in which they were submitted: when this write is durable, so is what
-  // the executor wrote in forward().
+  // Writes become durable in order: once this one is, so is what the executor wrote in forward().
   store_.write(rows, [this, node, boot = batch.boot_id, incarnation = batch.incarnation, rows,
                       up_to = stream.taken, answer = std::move(answer)](Status written) {
     Stream& s = stream_of(node, boot, incarnation);

@@ -89,8 +89,6 @@ class Ipmi : public Power {
   BootFlags flags_;              // as last read
 };
 
-// ---- identity
-
 // Sends commands, preceded by a request for the GUID, so that every access to a BMC checks its identity.
 Result<std::vector<IpmiBytes>> Ipmi::query_with_guid(std::vector<IpmiBytes> commands) {
   if (!no_guid_) {
@@ -146,8 +144,6 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
   return Ok{};
 }
 
-// ---- power
-
 Result<PowerState> Ipmi::look() {
   auto answers = query_with_guid({kChassisStatus});
   // A query changes nothing, so it may be retried after an unknown outcome.
@@ -193,8 +189,6 @@ Status Ipmi::wait_for(PowerState wanted, DurationMs reserve) {
                           target_.address, to_string(wanted), last));
 }
 
-// ---- boot
-
 Status Ipmi::arm() {
   const auto kept = tool_.request({kKeepBootFlags});
   // Some BMCs reject this; power-on must then follow within a minute, which on() checks.
@@ -222,8 +216,6 @@ Status Ipmi::keep_armed() {
   if (flags_.network() && (flags_.valid() || !shows_validity_)) return Ok{};
   return arm();
 }
-
-// ---- describe
 
 Result<Json> Ipmi::describe(DurationMs deadline) {
   tool_.begin(deadline);

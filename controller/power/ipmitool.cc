@@ -29,13 +29,11 @@ bool has_any(const std::string& text, std::initializer_list<const char*> parts) 
   return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return has(text, part); });
 }
 
-// True for a failure that is unrelated to the suite: a full session table, or a response to a different
-// request.
+// True for a failure unrelated to the suite: a full session table, or a response to another request.
 bool passes(const std::string& complaint) {
   return has_any(lower(complaint), {"insufficient resources", "unexpected open session response"});
 }
 
-// Returns the last non-empty line, for messages.
 std::string last_line(const std::string& text) {
   size_t end = text.find_last_not_of(" \t\r\n");
   if (end == std::string::npos) return "no reason given";

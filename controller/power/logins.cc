@@ -31,8 +31,7 @@ const Logins::Tried* Logins::tried(const PowerTarget& target) const {
   return found == account->second.end() ? nullptr : &found->second;
 }
 
-// The BMC counts failed logins per account, whatever the password: a new password after two failures gets one
-// try.
+// BMCs count failed logins per account, not per password: a new password after two failures gets one try.
 int Logins::failures(const PowerTarget& target) const {
   if (const Tried* own = tried(target); own && (own->failed > 0 || own->let_in))
     return lately(own->at) ? own->failed : 0;

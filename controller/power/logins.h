@@ -26,7 +26,6 @@ class Logins {
   explicit Logins(std::function<TimeMs()> monotonic) : now_(std::move(monotonic)) {}
 
   void let_in(const PowerTarget& target);
-  // Records one failed login.
   void failed(const PowerTarget& target);
   // To be called before a login: waits with `pause` if one has just failed. An Error: do not log in now.
   Status may_log_in(const PowerTarget& target, DurationMs left,
@@ -47,8 +46,7 @@ class Logins {
   // Records that Basic authentication is disabled on this BMC, so that it needs a session.
   void wants_session(const PowerTarget& target);
   bool has_session(const PowerTarget& target) const;
-  // IPMI: record that this BMC needs more than a second per message, and which cipher suite it accepts (0:
-  // unknown).
+  // IPMI: this BMC needs more than a second per message; the cipher suite it accepts (0: unknown).
   void wants_time(const PowerTarget& target);
   bool needs_time(const PowerTarget& target) const;
   void has_suite(const PowerTarget& target, int suite);

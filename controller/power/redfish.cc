@@ -34,7 +34,6 @@ bool is_listed(const std::vector<std::string>& list, const std::string& one) {
   return std::find(list.begin(), list.end(), one) != list.end();
 }
 
-// A ComputerSystem resource as read.
 struct System {
   std::string path;
   Json body;
@@ -48,7 +47,6 @@ struct System {
   }
 };
 
-// Results of reading the collection of systems so far.
 struct Seen {
   struct Unread {
     std::string path;
@@ -114,8 +112,6 @@ class Redfish : public Power {
   std::string system_path_, vendor_, product_, version_;
 };
 
-// ---- discovery ----
-
 Result<std::string> Redfish::find_system() {
   TRY(const RedfishAnswer root, client_.get("/redfish/v1/"));
   vendor_ = json_text(root.body, "Vendor");
@@ -172,10 +168,9 @@ Status Redfish::look_at(const std::vector<std::string>& paths, Seen& seen) {
   return Ok{};
 }
 
-// A system that cannot be read may be the node's machine or a different one. The remaining system is used
-// only if nothing contradicts it: it can be reset, it does not show a different machine's UUID, and the BMC
-// reported twice that the others cannot be read. This is the case for a DGX that is off: its baseboard loses
-// power with the host.
+// A system that cannot be read may be the node's machine or another. The remaining system is used only if
+// nothing contradicts it: it can be reset, shows no other machine's UUID, and the BMC reported twice that the
+// others cannot be read, as for a DGX that is off: its baseboard loses power with the host.
 Result<std::string> Redfish::choose(const Seen& seen, size_t members) const {
   const bool bound = !expected_uuid_.empty();
   if (seen.matched) return seen.able.front().path;
@@ -224,8 +219,7 @@ Result<System> Redfish::read_system() {
   return system;
 }
 
-// Returns the supported reset types; empty: not reported. Some BMCs link to a list that does not exist; they
-// refuse unsupported types anyway.
+// Empty: not reported. Some BMCs link to a list that does not exist; they refuse unsupported types anyway.
 Result<std::vector<std::string>> Redfish::reset_types(const System& system) {
   auto types = texts(json_at(system.reset(), {"ResetType@Redfish.AllowableValues"}));
   const std::string info = json_text(system.reset(), "@Redfish.ActionInfo");
@@ -238,8 +232,6 @@ Result<std::vector<std::string>> Redfish::reset_types(const System& system) {
     if (json_text(parameter, "Name") == "ResetType") types = texts(json_at(parameter, {"AllowableValues"}));
   return types;
 }
-
-// ---- power ----
 
 Status Redfish::order(const System& system, const std::string& type) {
   TRY_(client_.post(json_text(system.reset(), "target"), {{"ResetType", type}}));
@@ -279,8 +271,7 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
   }
 }
 
-// True if the system shows the state within this time. An Error: a different machine or certificate, or a
-// rejected password.
+// Whether the state shows within this time. An Error: another machine or certificate, or a rejected password.
 Result<bool> Redfish::shows(PowerState wanted, DurationMs span, System& system) {
   for (const DurationMs until = client_.left() - span; client_.left() > std::max<DurationMs>(until, 0);) {
     client_.pause(std::min(kRedfishPoll, client_.left() - until));
@@ -292,9 +283,8 @@ Result<bool> Redfish::shows(PowerState wanted, DurationMs span, System& system) 
   return false;
 }
 
-// Waits for the order's effect. BMCs rebuild their resource tree around power changes and return unusual
-// errors meanwhile, so all errors are retried except a refusal (different machine or certificate, rejected
-// password).
+// BMCs rebuild their resource tree around power changes and return unusual errors meanwhile: all are retried
+// except a different machine or certificate, or a rejected password.
 Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
   std::string last = "unknown";
   for (DurationMs poll = kFirstPoll; client_.left() > reserve; poll = std::min(2 * poll, kRedfishPoll)) {
@@ -313,10 +303,7 @@ Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
                           to_string(wanted), last.empty() ? "unknown" : last));
 }
 
-// ---- boot ----
-
-// Returns the resource to which the override is written: the settings object if that has the property, else
-// the system.
+// The override goes to the settings object if that has the property, else to the system.
 Result<System> Redfish::boot_resource(const System& system) {
   const std::string settings =
       json_text(json_at(system.body, {"@Redfish.Settings", "SettingsObject"}), "@odata.id");
@@ -398,8 +385,7 @@ Status Redfish::boot_once_network(DurationMs deadline) {
   TRY(System resource, boot_resource(system));
   TRY_(offers_network(system, resource));
   Status written = write_boot(resource);
-  // AMI: the override is in a different resource, which the refusal names. It must be below the system, so
-  // that it belongs to this machine.
+  // AMI: the refusal names a different resource. It must be below the system, so that it is this machine's.
   if (const std::string moved = client_.moved_to();
       !written.ok() && moved != resource.path && moved.starts_with(system.path + "/")) {
     TRY(RedfishAnswer answer, client_.get(moved));
@@ -410,15 +396,12 @@ Status Redfish::boot_once_network(DurationMs deadline) {
   // 409: not possible yet.
   if (!written.ok() && written.error().code == Code::conflict)
     return fail(Code::unavailable, written.error().message);
-  // Some BMCs refuse the override but set it nevertheless (Dell), others accept it but do not set it: only
-  // what is read back counts.
+  // Some BMCs refuse the override but set it (Dell), or accept but do not set it: what is read back counts.
   if (!written.ok() && written.error().code != Code::invalid && written.error().code != Code::timeout)
     return written;
   const Status confirmed = confirm_boot(system, resource);
   return confirmed.ok() || written.ok() ? confirmed : written;
 }
-
-// ---- describe ----
 
 Result<Json> Redfish::describe(DurationMs deadline) {
   client_.begin(deadline);

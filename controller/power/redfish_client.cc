@@ -136,7 +136,6 @@ Result<RedfishAnswer> RedfishClient::exchange(const std::string& method, const s
   return answer;
 }
 
-// Returns the path of the sessions collection.
 Result<std::string> RedfishClient::sessions_path() {
   if (!sessions_.empty()) return sessions_;
   TRY(const RedfishAnswer root, exchange("GET", kRoot, nullptr, {}));
@@ -343,8 +342,7 @@ Result<RedfishAnswer> RedfishClient::patch(const std::string& path, const Json& 
   moved_to_.clear();
   TRY(const RedfishAnswer before, get(path));
   const std::string tag = etag_of(before);
-  // Tried in this order: the resource's ETag; a weak ETag as a strong one; any; none. Vendors differ in which
-  // of them their BMCs accept.
+  // In order: the resource's ETag; a weak ETag as a strong one; any; none. BMCs differ in what they accept.
   std::vector<std::string> tries;
   if (!tag.empty()) tries.push_back(tag);
   if (tag.starts_with("W/")) tries.push_back(tag.substr(2));

@@ -35,7 +35,6 @@ class RedfishClient {
   // Starts the clock of one public call.
   void begin(DurationMs deadline) { end_ = waiter_.now() + deadline; }
   DurationMs left() const { return end_ - waiter_.now(); }
-  // Extends the deadline to at least `span` from now.
   void at_least(DurationMs span) { end_ = std::max(end_, waiter_.now() + span); }
   void pause(DurationMs span);
 

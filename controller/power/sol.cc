@@ -22,8 +22,7 @@ constexpr int kLookMs = 1000;  // ms
 constexpr DurationMs kHangUp = 2 * kSecond;
 constexpr size_t kComplaint = 4 << 10;
 constexpr const char* kOperational = "[SOL Session operational";
-// ipmitool's escape sequence to end the session, recognized if nothing was typed before; it is not sent to
-// the console.
+// ipmitool's escape to end the session, recognized if nothing was typed before; the console does not get it.
 constexpr std::string_view kEscape = "~.";
 
 TimeMs now_ms() { return real_waiter().now(); }
@@ -70,8 +69,7 @@ int open_terminal(std::string& slave) {
   return -1;
 }
 
-// Starts the program as leader of a new session that the terminal belongs to, so that closing the master ends
-// it.
+// The program leads a new session that the terminal belongs to: closing the master ends it.
 pid_t spawn_on(const std::string& slave, const std::vector<std::string>& words, const std::string& password) {
   std::vector<std::string> env = {"LC_ALL=C", "HOME=/", "IPMITOOL_PASSWORD=" + password};
   const char* path = std::getenv("PATH");

@@ -29,8 +29,7 @@ class Retrying : public Power {
     return change(deadline, PowerState::off,
                   [this, graceful](DurationMs left) { return driver_->off(left, graceful); });
   }
-  // Setting the same value twice is harmless, and drivers read it back: an unknown outcome may be
-  // retried.
+  // Setting the same value twice is harmless, and drivers read it back: an unknown outcome may be retried.
   Status can_boot_network(DurationMs deadline) override {
     return read<Ok>(deadline, [this](DurationMs left) { return driver_->can_boot_network(left); });
   }

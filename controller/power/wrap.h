@@ -12,7 +12,6 @@ namespace muster {
 
 // Wraps `driver`. `seed` determines the jitter: nodes that fail together should not retry together.
 std::unique_ptr<Power> with_retries(std::unique_ptr<Power> driver, Waiter waiter, uint64_t seed);
-// Wraps every Power that `driver` makes.
 PowerDriver with_retries(PowerDriver driver);
 
 }  // namespace muster

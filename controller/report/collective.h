@@ -1,12 +1,9 @@
-// Isolates the faulty node when a test of many nodes together (an all-reduce) fails. Any of them
-// may be at fault; the node that started the test is no more likely to be than the others. The
-// test is repeated in pairs, round by round, pairing candidates with nodes that passed
-// (controller/locate/search.h), until the failures identify a node or cannot be narrowed down
-// further. A pair fails if its data was wrong, it was aborted, or it missed the limits that
-// apply to the whole test (bus bandwidth is defined so that it does not depend on the number of
-// nodes). All pairs are started by the same node. If that node's own network is the fault, the
-// failures look like any others: no pair passes, and no node is named. Thread safety: stateless
-// functions.
+// Isolates the faulty node when a test of many nodes together (an all-reduce) fails. The node that started
+// the test is no more likely to be at fault than the others. The test is repeated in pairs, round by round,
+// pairing candidates with nodes that passed (controller/locate/search.h), until the failures identify a node
+// or cannot be narrowed down. A pair fails if its data was wrong, it was aborted, or it missed the limits of
+// the whole test (bus bandwidth does not depend on the number of nodes). One node starts all pairs: if its
+// own network is the fault, no pair passes, and no node is named. Thread safety: stateless functions.
 #pragma once
 
 #include <map>
@@ -24,8 +21,7 @@ namespace muster {
 // inventories that derived limits are computed from, by node.
 using FactsByNode = std::map<std::string, const HardwareFacts*>;
 bool collective_passed(const MeasuredStep& step, const FactsByNode& facts = {});
-// True if the step could not be run at all (a program or library is missing): no node was tested, so there is
-// nothing to repeat or to locate.
+// It could not be run at all (a program or library is missing): no node was tested, nothing to locate.
 bool could_not_run(const MeasuredStep& step);
 
 // Returns the next pairs of nodes to test, all at the same time; empty: enough is known, or nothing more can

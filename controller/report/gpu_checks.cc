@@ -48,8 +48,7 @@ bool is_test(const Json& result) {
   return outcome == "measured" || outcome == "corrupt";
 }
 
-// The test runs over all GPUs of its members, or over pairs: a failure is a measurement only if it could have
-// passed.
+// Over all GPUs of its members, or over pairs: a failure is a measurement only if it could have passed.
 bool ran_somewhere(const MeasuredStep& step) {
   if (is_test(step.result)) return true;
   for (const Json& parts : step.rounds)
@@ -71,8 +70,7 @@ std::map<std::string, const Json*> reasons_of(const MeasuredStep& step) {
   return out;
 }
 
-// A member whose GPUs were not tested: the reason is its own `answer`, or, if that is null, the members in
-// `because`.
+// A member whose GPUs were not tested: because of its own `answer`, or, if null, the members in `because`.
 Check unrun_check(const MeasuredStep& step, const std::string& name, const Json* answer,
                   const std::string& because) {
   Check out;

@@ -34,8 +34,7 @@ void mark_gpu_steps(const std::vector<wire::Step>& planned, const GpuHosts& host
 // True if one of these planned steps is a check of its node's own GPUs and counts (see above).
 bool checks_own_gpus(const Json& planned);
 
-// True for a test over the GPUs of other nodes: if it did not run, the node that started it is not
-// quarantined for that.
+// A test over other nodes' GPUs: if it did not run, the node that started it is not quarantined for that.
 bool only_starts(const MeasuredStep& step);
 
 // True if the node is not accepted unless this step has measured something.
@@ -45,17 +44,16 @@ bool has_run(const MeasuredStep& step);
 // Returns why this kind of GPU cannot run this test at all (fp8 before Ada); "" if it can.
 std::string unsupported(const MeasuredStep& step);
 
-// Returns what the operator must do to make the step run next time, with commands in backquotes. Derived from
-// `detail.missing` of its result (a program or library by name, or "driver") and `detail.found` (the library
-// of a different version that is installed instead).
+// What the operator must do to make the step run next time, with commands in backquotes; from
+// `detail.missing` (a program or library by name, or "driver") and `detail.found` (the library's other
+// version).
 std::string remedy(const MeasuredStep& step, const std::string& node);
 
-// Handles a test over the GPUs of several nodes that had to run and did not, not even in pairs, because it
-// could not be started or always failed (mpirun, ssh, a deadline). The members that are the reason
-// (`detail.nodes`; if none is named, the node that started it) are not accepted; the other members are
-// degraded, since they were not tested but are not proven faulty. A node that starts the test without being a
+// A test over the GPUs of several nodes that had to run and did not, not even in pairs (mpirun, ssh, a
+// deadline). The members that are the reason (`detail.nodes`; if none, the node that started it) are not
+// accepted; the other members are degraded: not tested, but not proven faulty. A starting node that is no
 // member is degraded if no member is named, else unchanged. `checks`, by node: as judge_measurements() left
-// them. Returns false if this step is not such a test.
+// them. Returns false for any other step.
 bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const MeasuredStep& step,
                 const std::map<std::string, const HardwareFacts*>& facts);
 

@@ -34,8 +34,7 @@ struct History {
 
 // Returns the text that is stored with a report.
 std::string measured_text(const Report& report);
-// Adds the content of an earlier run's text; call it for the newest run first. Code::corrupt if the text
-// cannot be read.
+// Adds an earlier run's text; call it for the newest run first. Code::corrupt if the text cannot be read.
 Status add_history(History& history, int64_t run, const std::string& text);
 
 // Drops what was measured up to run `last`, when a different machine had the node's name.

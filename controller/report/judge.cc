@@ -1,5 +1,4 @@
-// The verdict on measurements: the worst of absolute limits, derived values, the fleet, and the part's own
-// history.
+// The verdict on measurements: the worst of absolute limits, derived values, the fleet and own history.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -101,7 +100,6 @@ bool stops(const MeasuredStep& step, const char* aspect) {
   return step.mandatory || std::find(step.blocks.begin(), step.blocks.end(), aspect) != step.blocks.end();
 }
 
-// Judges whether the step ran and its data was right.
 Check judge_data(const MeasuredStep& step) {
   Check check = begin_check(step, "data");
   check.derivation = "every result must be right";
@@ -146,8 +144,7 @@ class Bounds {
     say(words);
     raise(verdict == Verdict::fail ? fail_below_ : degraded_below_, value);
   }
-  // A floor that other parts of the same model were proven to reach: a part below it is faulty, even if every
-  // part in this run is below it.
+  // Other parts of the model were proven to reach it: one below is faulty, even if all in this run are.
   void proven_floor(double value, const std::string& words) {
     floor(Verdict::fail, value, words);
     raise(proven_, value);
@@ -356,7 +353,6 @@ std::vector<std::string> parts_behind(const MeasuredStep& step, const std::strin
   return out;
 }
 
-// Returns the reason as reported by the program that could not measure the metric.
 std::string why_not_measured(const MeasuredStep& step, const std::string& metric) {
   const Json& detail = field(step.result, "detail");
   for (const auto& entry : field(detail, "absent"))
@@ -390,8 +386,7 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   }
   const auto value = metric_value(step.result, metric);
   const bool ran = text_of(field(step.result, "outcome")) == "measured", measured = value && ran;
-  // An error counter that was not read is not proven to be 0. The data check decides whether it had to run at
-  // all.
+  // An error counter that was not read is not proven to be 0. The data check decides whether it had to run.
   const bool only_ceiling = number(expectation, "max") && !number(expectation, "min");
   if (ran && only_ceiling) check.mandatory = stops(step, "ceilings");
   if (measured) {

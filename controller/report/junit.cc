@@ -44,7 +44,6 @@ std::string case_body(const Check& check, Counts& counts) {
   return "";
 }
 
-// Returns the properties that identify what the result is about.
 std::string properties(const Report& report, const NodeReport& node) {
   std::string out = "  <properties>\n";
   const auto add = [&](const char* name, const std::string& value) {

@@ -100,8 +100,7 @@ std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks,
   return out;
 }
 
-// A result that shows nothing about a link counts against no node. But a node without any measured link of
-// that kind is not proven good.
+// Inconclusive results count against no node; one without any measured link of a kind is not proven good.
 void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks,
                          const std::vector<MeasuredStep>& steps) {
   std::set<std::pair<std::string, std::string>> proven;  // group, node
@@ -121,8 +120,7 @@ void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks,
   }
 }
 
-// Returns the name of a node's port for messages: its device if a link was measured by device, else from
-// `nic_of`.
+// Ports' names for messages: the device if a link was measured by device, else from `nic_of`.
 class Ports {
  public:
   Ports(const std::vector<MeasuredStep>& steps,
@@ -290,8 +288,7 @@ std::string joined(const std::set<std::string>& names) {
   return out;
 }
 
-// Finds the measurement of the same link by the node at its other end; null if there is none, or its data was
-// wrong.
+// The measurement of the same link by the node at its other end; null if none, or if its data was wrong.
 class OtherEnds {
  public:
   explicit OtherEnds(const std::vector<MeasuredStep>& steps) {
@@ -405,8 +402,7 @@ std::map<std::string, locate::LinkFindings> find_links(
   std::map<std::string, locate::LinkRule> rules;
   const OtherEnds ends(steps);
   for (const auto& step : steps) {
-    // There is nothing to search for if it is known which end was missing, or if the result shows nothing
-    // about the link.
+    // No search if it is known which end was missing, or if the result shows nothing about the link.
     if (!is_link(step) || step.subject.empty() || !end_at_fault(step).empty() || is_inconclusive(step))
       continue;
     const bool right = text_of(field(step.result, "outcome")) == "measured";

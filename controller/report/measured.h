@@ -1,5 +1,4 @@
-// Reads measurements: the fields of kernels' results, none of which is trusted to be well formed. Internal to
-// controller/report. Thread safety: stateless functions.
+// Reads kernels' results, which are untrusted. Internal to controller/report. Thread safety: stateless.
 #pragma once
 
 #include <map>
@@ -22,8 +21,7 @@ std::string text_of(const Json& json);
 std::optional<double> metric_value(const Json& result, const std::string& metric);
 // Splits steps that measured several things ("parts") into one step per part; without parts: not applicable.
 std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps);
-// True if the result was measured between two nodes (by TCP, or by RDMA on one rail), so that either end may
-// be at fault.
+// Measured between two nodes (by TCP, or by RDMA on one rail): either end may be at fault.
 bool is_link(const MeasuredStep& step);
 // The key of the links that a link is compared with: same check, same rail (each rail is its own network).
 std::string link_group(const MeasuredStep& step);
@@ -33,11 +31,9 @@ std::string subject_of(const MeasuredStep& step);
 bool is_sending(const std::string& metric);
 bool is_receiving(const std::string& metric);
 std::optional<double> rate_of(const MeasuredStep& step, bool sending);
-// Returns the name of the node whose end prevented the link from being measured, if that was determined; else
-// "".
+// The node whose end is known to have prevented the measurement of the link; else "".
 std::string end_at_fault(const MeasuredStep& step);
-// True if a link was not measured for a reason that says nothing about it: other work was using it, or the
-// partner was lost.
+// Not measured for a reason that says nothing about the link: other work used it, or the partner was lost.
 bool is_inconclusive(const MeasuredStep& step);
 // True if all nodes measured it together, so that the node it is recorded for is not necessarily at fault.
 bool is_collective(const MeasuredStep& step);

@@ -1,5 +1,4 @@
-// The plots of the HTML report: SVG for the shapes, HTML for the text, so that the text keeps its size on a
-// narrow screen.
+// The plots of the HTML report: shapes in SVG; text in HTML, so that it keeps its size on narrow screens.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -199,8 +198,7 @@ std::string curve_shapes(const ScalingCurve& curve, const Axes& axes, size_t col
     out += fmt::format("<path class=\"fit ln{}\" d=\"", colour);
     constexpr int kSteps = 48;
     for (int i = 0; i <= kSteps; ++i) {
-      // The model's formula holds for whole nodes only: between them it is drawn by interpolating efficiency
-      // over doublings.
+      // The model holds for whole nodes only: between them, efficiency is interpolated over doublings.
       const double doublings = axes.doublings * i / kSteps, nodes = std::exp2(doublings);
       const int low = static_cast<int>(nodes + 1e-9), high = low + 1;
       const double share = std::clamp(nodes - low, 0.0, 1.0);

@@ -1,5 +1,4 @@
-// Report: what a run did to a cluster and what was proven about it. A pure function of the journal and the
-// measurements.
+// What a run did to a cluster and what was proven about it: a pure function of journal and measurements.
 //
 // The reader of the journal (controller) creates the value, controller/report/verdict.h judges it, it is
 // stored as JSON (schema/report.schema.json), and the functions below render it: HTML for people, JUnit for
@@ -43,7 +42,6 @@ struct HistoryPoint {
   double value = 0;
 };
 
-// One acceptance check of one node.
 struct Check {
   std::string name = {};     // "hardware/gpus", "dgemm/gflops"; the same on every node, for comparison
   std::string title = {};    // for people
@@ -152,8 +150,7 @@ struct Report {
 // above 0 lines, at fault: GPU 0000:3b:00". Names the first three parts at fault and counts the others; parts
 // that the clause contains anyway are not named again.
 std::string reason_of(const Check& check);
-// Returns why this node may not be called accepted: failed or skipped mandatory checks, or no check at all,
-// each as in reason_of(); "" if it may.
+// Failed or skipped mandatory checks as in reason_of(), or that there are none; "" if it may be accepted.
 std::string obstacle(const NodeReport& node);
 // Returns the mandatory checks that are degraded, with the parts at fault; "" if there are none.
 std::string shortfall(const NodeReport& node);
@@ -161,8 +158,7 @@ std::string shortfall(const NodeReport& node);
 // into `degraded`, and a failed optional check into `degraded`.
 void settle(Report& report);
 
-// True for a node that is not accepted although nothing was found wrong with it: some checks could not run,
-// for example because a GPU program could not be loaded.
+// Not accepted, but nothing was found wrong: some checks could not run (a GPU program was not loaded).
 bool only_unrun(const NodeReport& node);
 
 struct Totals {
@@ -180,8 +176,7 @@ Json to_json(const Report& report);
 std::string to_json_text(const Report& report);
 Result<Report> report_from_json(const Json& json);
 
-// Renders one flat JSON object per node and line: identity, verdict, every measured value by name, and
-// "failures": the checks that did not pass.
+// One flat JSON object per node and line: identity, verdict, measured values by name, failed checks.
 std::string render_flat(const Report& report);
 
 std::string render_html(const Report& report);                        // one self-contained page

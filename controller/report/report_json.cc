@@ -1,5 +1,4 @@
-// The JSON form of a Report: schema/report.schema.json. Reading is strict; optional numbers are null when
-// absent.
+// The JSON form of a Report (schema/report.schema.json). Strict reading; absent optional numbers are null.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

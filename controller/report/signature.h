@@ -1,5 +1,4 @@
-// The text form of a report's signature: its position and which bytes it covers. The cryptography is in
-// sys/pki.h.
+// The text form of a report's signature: where it is and which bytes it covers. Cryptography: sys/pki.h.
 //
 // A signed report is the report's JSON text with one more key at the end:
 //   ,

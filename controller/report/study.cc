@@ -19,8 +19,7 @@ Row terms(Scaling kind, int nodes) {
   return {kind == Scaling::strong ? 1 / n : 1, std::log2(n), (n - 1) / n};
 }
 
-// Least squares of relative errors over the chosen terms, by normal equations; empty if the terms cannot be
-// separated.
+// Least squares of relative errors over the chosen terms; empty if the terms cannot be separated.
 std::vector<double> solve(Scaling kind, const std::vector<ScalingPoint>& points,
                           const std::vector<size_t>& chosen) {
   const size_t k = chosen.size();

@@ -31,8 +31,7 @@ struct ScalingFit {
   double efficiency(int nodes) const;  // strong: T(1) / (N T(N)); weak: T(1) / T(N)
 };
 
-// Code::invalid if there are fewer than three numbers of nodes, no time for one node, or a time that is not
-// positive.
+// Code::invalid: fewer than three numbers of nodes, no time for one node, or a time that is not positive.
 Result<ScalingFit> fit_scaling(Scaling kind, const std::vector<ScalingPoint>& points);
 
 // Returns the knee: the largest power of two up to `most` at which every node still does at least `least`
@@ -62,8 +61,7 @@ struct ScalingStudy {
   std::vector<ScalingCurve> curves = {};
 };
 
-// Reads the studies from the evidence of the report's checks. What a node wrote is not trusted: implausible
-// points are left out.
+// From the evidence of the report's checks, which is not trusted: implausible points are left out.
 std::vector<ScalingStudy> scaling_studies(const Report& report);
 
 // "weak: 4 nodes do 3.61 times one node's work, an efficiency of 90 %; not worthwhile beyond 16 nodes

@@ -1,5 +1,4 @@
-// The rules of acceptance: what was found against what is declared, what was measured against what is
-// expected.
+// The rules of acceptance: what was found against the declared, what was measured against the expected.
 //
 // Every check gives the source of its expected value (Check::derivation). Nothing passes by omission:
 // declared and not found is a failure; expected and not measured is skipped, which blocks acceptance if the
@@ -94,18 +93,16 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& steps,
                                     const std::vector<std::string>& nodes,
                                     const std::map<std::string, std::string>& node_by_address);
 
-// Checks that the limits of one metric are well formed.
 Status check_limit(const std::string& metric, const Json& expectation);
 // Checks `expect` of a profile step for the playbook checker: {metric: {min, max, degraded_below,
 // degraded_above, derive, ratio, fail_ratio, of_raw_reads, otherwise_min, fleet_min_ratio, history_min_ratio,
 // unit}}, all optional; known keys, numbers, min <= max, 0 < ratio <= 1, a value that can be derived.
 Status check_expectations(const Json& expect);
 
-// Marks checks of GPUs that a lab simulates: each contains SIMULATED GPU in its title, in what was found, and
-// in its reason, which becomes the reason of its node. Verdicts are not changed. Takes the checks of one
-// node. GPU checks are: steps "gpu ...", metrics "gpu..." and "nvlink..." of other steps (whose titles are
-// not changed), the hardware check of GPUs, and checks whose title has SIMULATED GPU already. Does nothing
-// unless `facts` has a stand-in.
+// Marks checks of GPUs that a lab simulates: title, found value and reason (which becomes the node's) each
+// contain SIMULATED GPU; verdicts stay. Takes the checks of one node: steps "gpu ...", metrics "gpu..." and
+// "nvlink..." of other steps (titles kept), the hardware check of GPUs, and titles already marked. Does
+// nothing unless `facts` has a stand-in.
 void say_simulated(const HardwareFacts& facts, std::vector<Check>& checks);
 
 }  // namespace muster

@@ -25,8 +25,7 @@ struct Cidr {
   }
   bool overlaps(const Cidr& other) const { return contains(other.base) || other.contains(base); }
 };
-// Parses "10.20.0.0/24". Code::invalid states the rule; host bits that are set are rejected, with the network
-// that was probably meant.
+// "10.20.0.0/24". Code::invalid states the rule and, if host bits are set, the network probably meant.
 Result<Cidr> parse_cidr(const std::string& text, int shortest = 8, int longest = 30);
 // "portal.example", "node01": letters, digits and '-' between dots. Digits and dots alone are not a name.
 bool is_dns_name(const std::string& text);

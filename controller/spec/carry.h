@@ -28,8 +28,7 @@ struct CarriedText {
 // not written in block style.
 Result<std::string> carry_playbooks(const std::string& text, const std::vector<OwnPlaybook>& files);
 
-// Adds a section at the end of `text`: a comment, then a map of keys to texts. Code::invalid as for
-// carry_playbooks().
+// Adds at the end of `text`: a comment, then a map of keys to texts. Code::invalid as for carry_playbooks().
 Result<std::string> carry_section(const std::string& text, const std::string& section,
                                   const std::string& comment, const std::vector<CarriedText>& files);
 

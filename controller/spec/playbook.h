@@ -110,18 +110,15 @@ class Templates {
 std::set<std::string> names_in(const Json& value);
 // Returns the name for a text that is exactly "{{name}}" or "{{{name}}}"; else "".
 std::string whole_name(const std::string& text);
-// Looks up a dotted name such as "node.address"; null if there is none.
 const Json* find_name(const Json& object, const std::string& dotted);
 
-// The agent's step modules and their parameters, for rejecting a playbook with an unknown one, with its line,
-// before anything runs. The controller does not link the agent: schema/modules.json is generated from it and
-// is part of the program; a test compares the two. Thread safety: stateless functions.
+// The agent's step modules and their parameters, for rejecting a playbook with an unknown one before anything
+// runs. schema/modules.json is generated from the agent; a test compares the two.
 
 struct ModuleParameter {
   std::string type;  // string | int | number | bool | list | object | any
   bool required = false;
 };
-// Returns the parameters of each module, by module name and parameter name.
 const std::map<std::string, std::map<std::string, ModuleParameter>>& module_list();
 
 // Checks the call of a step (or of its `verify`): the module exists, and its parameters are known, complete,

@@ -84,7 +84,6 @@ std::set<std::string> names_of(const std::string& source) {
 
 }  // namespace
 
-// "{{name}}" or "{{{name}}}" and nothing else -> name.
 std::string whole_name(const std::string& text) {
   size_t braces = 0;
   while (braces < 3 && braces < text.size() && text[braces] == '{') ++braces;

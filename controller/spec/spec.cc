@@ -20,8 +20,7 @@ std::string to_string(const std::vector<SpecError>& errors, const std::string& f
 }
 
 int fewest_drives(const std::string& level) {
-  // md also creates a raid5 of two drives and a raid10 of two or three, but as mirrors, which must be
-  // declared as raid1.
+  // md also creates a raid5 of two drives or a raid10 of two or three, but as mirrors: declare raid1.
   if (level == "raid1") return 2;
   if (level == "raid5") return 3;
   return level == "raid6" || level == "raid10" ? 4 : 1;

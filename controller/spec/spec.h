@@ -119,8 +119,7 @@ struct PowerSpec {
   // without an agent, and that image's system ("debian-12"). Empty: the provider never installs.
   std::string api, install_image, install_os;
 };
-// A running host that muster manages without re-imaging it, and how SSH reaches it. Muster never replaces its
-// operating system.
+// A running host that muster manages over SSH, never replacing its operating system.
 struct AdoptSpec {
   std::string host;  // numeric address or name
   int port = 22;
@@ -170,7 +169,6 @@ struct StorageSpec {
 int fewest_drives(const std::string& level);
 // True if an array of this level survives the loss of a drive.
 bool is_redundant(const std::string& level);
-// True if the node's role has the engine's playbook.
 bool takes_part(const StorageSpec& storage, const NodeSpec& node);
 // Allows traffic in addition to what playbook `firewall` always allows.
 struct FirewallRule {
@@ -275,8 +273,7 @@ std::string declared_variable(const Spec& spec, const NodeSpec* node, const std:
 std::string no_host_key();
 // True for a node of a spec that was generated from the hosts themselves (controller/hosts/hosts_spec.h).
 bool is_generated(const NodeSpec& node);
-// True if something other than the node's own system or a person can switch its power, and so can reset the
-// node when it hangs.
+// Its power can be switched, by neither its own system nor a person: it can be reset when it hangs.
 bool is_switched(const NodeSpec& node);
 // Returns what switches it; Switch::bmc for a node without power control.
 Switch switched_by(const NodeSpec& node);

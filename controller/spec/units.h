@@ -15,8 +15,7 @@ enum class NumberForm { decimal, hex2 };
 // Replaces {n}, {n+10}, {n-1}. Code::invalid for other braces, and for {n} where there is no number.
 Result<std::string> expand_number(const std::string& text, int number, NumberForm form);
 
-// One name's value where an entry lists one per name of its range. Code::invalid if it has braces: only a
-// text for all names is a template.
+// One name's value from a list with one per name. Code::invalid for braces: that is not a template.
 Result<std::string> listed_value(const std::string& text);
 
 // "200 MB/s", "64 MiB/s" -> bytes per second; "0" is 0.

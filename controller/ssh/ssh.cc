@@ -58,8 +58,7 @@ Result<std::string> host_key_of(ssh_session s) {
   return fingerprint;
 }
 
-// Returns a session after the key exchange, not authenticated yet. `types`: accepted types of host keys;
-// null: libssh's default.
+// A session after the key exchange, not authenticated yet. `types` of host keys; null: libssh's default.
 Result<SessionPtr> handshake(const std::string& address, uint16_t port, const std::string& user,
                              DurationMs deadline, const char* types = nullptr) {
   SessionPtr session(ssh_new());
@@ -86,8 +85,7 @@ struct Shown {
   std::string key;
 };
 
-// Returns a session whose host key, of any type, is in `wanted`; if the host has no such key, one with its
-// preferred key.
+// A session whose host key, of any type, is in `wanted`; if the host has none, with its preferred key.
 Result<Shown> handshake_for(const std::string& address, uint16_t port, const std::string& user,
                             DurationMs deadline, const std::vector<std::string>& wanted) {
   const auto shown_by = [](Result<SessionPtr> session) -> Result<Shown> {
@@ -180,8 +178,7 @@ class LibsshDialog : public SshDialog {
   explicit LibsshDialog(ChannelPtr channel) : channel_(std::move(channel)) {}
 
   Result<std::string> request(const std::string& line, DurationMs deadline) override {
-    // Pending output from before the request (such as an error message) is not the answer; only whether the
-    // program has ended matters here.
+    // Output from before the request is not the answer; only whether the program has ended matters here.
     const int waiting = ssh_channel_poll(channel_.get(), 0);
     if (waiting < 0 || !ssh_channel_is_open(channel_.get()) || ssh_channel_is_eof(channel_.get()))
       return fail(Code::unavailable, "ssh: the program on the host or the connection has ended");
@@ -314,7 +311,6 @@ Result<std::unique_ptr<SshSession>> log_in_with_key(const SshTarget& target, Dur
   return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(session), std::move(own)));
 }
 
-// Returns the keys of the SSH agent to try.
 Result<std::vector<std::string>> keys_to_offer(const SshTarget& target) {
   auto keys = ssh_agent_keys();
   if (!keys.ok()) return fail(Code::denied, who(target) + ": " + keys.error().message);
@@ -422,11 +418,9 @@ std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session) {
 
 namespace {
 
-// Returns a command that reads the agent binary from standard input and execs it; the agent gets the rest of
-// the input. SSH ensures integrity, so only the size of the binary is checked.
+// Reads the agent from standard input and execs it on the rest. SSH ensures integrity: only size is checked.
 std::string unseen(const std::string& agent_binary, const std::string& arguments) {
-  // On /dev/shm, because nothing that muster checks is stored there. The tmpfs mounted over it is visible to
-  // this command only.
+  // Nothing that muster checks is stored on /dev/shm. Only this command sees the tmpfs mounted over it.
   const std::string program = "/dev/shm/muster-agent", size = std::to_string(agent_binary.size());
   const std::string inside =
       "set -e; mount -n -t tmpfs -o mode=0700,size=256m muster-preview /dev/shm; head -c " + size + " > " +

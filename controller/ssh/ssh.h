@@ -69,14 +69,12 @@ std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session);
 Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline,
                                    const std::vector<std::string>& wanted = {});
 
-// Returns the public key of a private key (OpenSSH or PEM text), as base64: the second word of its *.pub
-// file.
+// The public key of a private key (OpenSSH or PEM text), as base64: the second word of its *.pub file.
 Result<std::string> public_key_of(const std::string& private_key);
 
-// Runs the agent binary with `arguments` on the host and leaves no file there: the binary is on a tmpfs in a
-// mount namespace of its own, which ends with the command. `input` is its standard input. Requires root, and
-// `unshare` and `mount` on the host. `failed`, with the host's output, if it could not be run or exited with
-// an error.
+// Runs the agent binary with `arguments` on the host and leaves no file there: it is on a tmpfs in a mount
+// namespace of its own, which ends with the command. `input`: standard input. Requires root, `unshare` and
+// `mount`. `failed`, with the host's output, if it could not be run or exited with an error.
 Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary,
                                      const std::string& arguments, std::string_view input,
                                      DurationMs deadline);
@@ -87,7 +85,6 @@ Result<std::unique_ptr<SshDialog>> talk_to_agent_unseen(SshSession& session, con
 // Installs the agent as /usr/sbin/muster-agent and checks its digest; does nothing if already installed.
 Status put_agent(SshSession& session, const std::string& agent_binary, DurationMs deadline);
 
-// Returns the word, single-quoted for a POSIX shell.
 std::string shell_quote(const std::string& word);
 
 }  // namespace muster

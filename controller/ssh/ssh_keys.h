@@ -12,7 +12,6 @@ struct ssh_key_struct;  // libssh's
 
 namespace muster {
 
-// An owned key of libssh.
 struct KeyFree {
   void operator()(ssh_key_struct* key) const;
 };

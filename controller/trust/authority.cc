@@ -63,8 +63,7 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
   Authority a;
   TRY(a.ca_, kept_pair(files, paths_of("ca"), [] { return pki::make_ca("muster CA", kCaDays); }));
   TRY(a.report_, kept_pair(files, paths_of("report"), [] { return pki::make_signing_key(); }));
-  // The server certificate is reissued when the addresses change and when it is old; agents pin the CA, so
-  // this does not affect them.
+  // Agents pin the CA, so a reissued server certificate does not affect them.
   const bool old = expires_before(files.read("/pki/server.crt").value_or(""), now + kServerRenewDays * kDay);
   if (old || files.read("/pki/server.names").value_or("") != joined(addresses)) {
     TRY_(files.remove("/pki/server.crt"));

@@ -21,9 +21,8 @@ namespace muster {
 // existing file, since all secrets would be lost.
 Result<std::string> master_key(const std::string& path);
 
-// Encrypts with AES-256-GCM. The secret's name is authenticated as well, so a sealed value moved to a
-// different name cannot be unsealed. Returns base64(nonce + ciphertext + tag), different each time. `key`:
-// from master_key().
+// Encrypts with AES-256-GCM. The secret's name is authenticated, so a sealed value cannot be unsealed under
+// another name. Returns base64(nonce + ciphertext + tag), different each time. `key`: from master_key().
 Result<std::string> seal(const std::string& key, const std::string& name, const std::string& value);
 // Code::corrupt if the value was changed, belongs to a different name, or was sealed with a different key.
 Result<std::string> unseal(const std::string& key, const std::string& name, const std::string& sealed);
@@ -33,8 +32,7 @@ Result<std::string> make_ssh_key();
 Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment);
 
 // True for the names of muster's own keys (controller/power/provider/provider_install.h): operators can
-// neither set nor delete them, nor name them in a spec or a playbook, which would send them to a node or a
-// BMC.
+// neither set, delete nor name them in a spec or a playbook, which would send them to a node or a BMC.
 bool is_reserved_secret(const std::string& name);
 
 class Vault {
@@ -56,8 +54,7 @@ class Vault {
   void put(const std::string& name, const std::string& value, Store::Done done);
   void remove(const std::string& name, Store::Done done);
 
-  // Returns `params` with every string "secret:NAME" replaced by the secret. not_found names the missing
-  // secret; denied: reserved.
+  // Replaces every string "secret:NAME" in `params`. not_found names the missing secret; denied: reserved.
   Result<Json> resolve(const Json& params);
 
   // Creates each of muster's secrets once; afterwards public_values() has the public part of the MPI key.

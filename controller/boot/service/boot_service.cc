@@ -103,7 +103,6 @@ bool BootService::armed(const std::string& node) const {
   return found != power_ons_.end() && found->second.armed;
 }
 
-// A token must remain valid until the end of the longest netboot.
 DurationMs BootService::join_token_life() const {
   return std::max(kTokenLife, hooks_.netboot_limit() + kTokenSpare);
 }
@@ -134,8 +133,7 @@ void BootService::publish(const std::string& node, const std::string& kind, cons
   if (hooks_.event) hooks_.event(node, kind, data);
 }
 
-// Unknown machines could cause any number of these events, so they are limited per minute; then one notice is
-// logged.
+// Limited per minute, since unknown machines could cause any number; then one notice is logged.
 void BootService::publish_refused(const std::string& text, const std::string& remote) {
   const SteadyMs now = reactor_.steady();
   if (now - refused_since_ >= kMinute) {
@@ -158,8 +156,7 @@ void BootService::discover_unknown(bool on) {
   unknown_full_ = false;
 }
 
-// The list is bounded, because any machine on the network can use any MAC: the entry with the oldest request
-// is dropped.
+// Bounded, as any machine on the network can use any MAC: the entry with the oldest request is dropped.
 void BootService::note_unknown(const std::string& mac) {
   if (!is_station_address(mac)) return;
   unknown_macs_[mac] = reactor_.now();
@@ -239,8 +236,7 @@ void BootService::note_script(const Asker& asker, PowerOn& power_on) const {
         "machine joined in its place");
 }
 
-// Logs whether the script was sent: without it, the machine does not boot the RAM system, and the run waits
-// until its time limit.
+// Logged: without the script the machine does not boot the RAM system, and the run waits until its limit.
 void BootService::hand_out(const Asker& asker, const std::string& token) {
   auto script = hooks_.script(asker.node, asker.mac, token);
   PowerOn& power_on = power_ons_[asker.node];
@@ -425,8 +421,7 @@ void BootService::renew(const std::string& node, const std::string& csr_pem, Tim
   });
 }
 
-// Stores the new certificate, and revokes every older one of the node in the same batch. Undeclared machines'
-// certificates are not revoked: they give no access.
+// Undeclared machines' certificates are not revoked: they give no access.
 void BootService::first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,
                             std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
   const auto made = authority_.sign_agent(request.node, request.csr_pem);

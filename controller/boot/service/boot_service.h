@@ -38,7 +38,6 @@ class BootService : public BootPort {
   struct Hooks {
     // Returns the node with that MAC in the current spec; "" if there is none.
     std::function<std::string(const std::string& mac)> node_of_mac;
-    // The script that boots the RAM system of `node` with `token`.
     std::function<Result<std::string>(const std::string& node, const std::string& mac,
                                       const std::string& token)>
         script;
@@ -67,16 +66,14 @@ class BootService : public BootPort {
   void discover_unknown(bool on);
   const std::map<std::string, TimeMs>& unknown_macs() const { return unknown_macs_; }
 
-  // Returns the iPXE script for that MAC ("01:23:..." or with hyphens). `remote`: the client, for the
-  // log.
+  // `mac`: "01:23:..." or with hyphens. `remote`: the client, for the log.
   void script_for(const std::string& mac, std::function<void(Result<std::string>)> answer,
                   const std::string& remote = "");
   void join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
             const std::string& remote = "");
   // Records that a request was made with a revoked certificate of this node. Logged once per certificate.
   void saw_revoked(const std::string& node, const std::string& serial, const std::string& remote);
-  // Issues a new certificate to an agent that has one, made at `issued`. conflict: less than half of its
-  // lifetime has passed.
+  // For an agent with a certificate from `issued`. conflict: less than half of its lifetime has passed.
   void renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
              std::function<void(Result<wire::JoinReply>)> answer);
   // Makes a token for a join without netboot (adopting a running host, purpose "adopt"): returned once,
@@ -152,8 +149,7 @@ class BootService : public BootPort {
   int refused_ = 0;
 };
 
-// Returns the name of an undeclared machine, from the MAC it boots from. Its colons make it an invalid host
-// name, so no spec can declare it.
+// An undeclared machine's name: contains its boot MAC, whose colons no host name in a spec can have.
 std::string unknown_name(const std::string& mac);
 // Returns the MAC in such a name; "" if the name is not one of an undeclared machine.
 std::string mac_of_unknown(const std::string& name);

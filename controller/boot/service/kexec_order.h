@@ -1,5 +1,4 @@
-// Params of the order `kexec`, with which a node's own agent starts the RAM system, and that system's kernel
-// options.
+// Params of the order `kexec`, with which a node's own agent starts the RAM system, and its kernel options.
 //
 // Thread: any; blocks while it reads the image's folder.
 #pragma once
@@ -16,8 +15,7 @@ namespace muster {
 // panic: others may need memory or devices that only the installed system has. `node` may be null.
 std::string ram_kernel_options(const std::string& own, const Spec& cluster, const NodeSpec* node);
 
-// Makes the params. `decision`: the node's RAM system and its token. invalid: the kernel arguments do not fit
-// on the kernel command line.
+// `decision`: the node's RAM system and its token. invalid: the arguments do not fit on the command line.
 Result<Json> kexec_order(const Spec& cluster, const NodeSpec& node, const BootDecision& decision,
                          const std::string& image_folder);
 

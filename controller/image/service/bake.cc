@@ -29,7 +29,6 @@ std::vector<std::vector<std::string>> unit_commands(const Json& params) {
   return out;
 }
 
-// Returns the step with the spec's variables inserted.
 Result<PlaybookStep> rendered(PlaybookStep step, const Json& context) {
   const auto put_in = [&](Json& value) -> Status {
     if (dump_json(value).find("{{") == std::string::npos) return Ok{};

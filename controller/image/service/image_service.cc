@@ -216,8 +216,7 @@ void ImageService::pack_all(std::vector<std::string> folders, const Status& so_f
   pack(next, {go_on});
 }
 
-// Callers that came after packing began may need a newer agent than the packed one: checks once more for all
-// of them together.
+// Callers that came later may need a newer agent than the packed one: one more check for all of them.
 void ImageService::pack(const std::string& folder, std::vector<Packed> requested) {
   packing_[folder];
   const auto result =

@@ -39,7 +39,6 @@ class ImageService {
 
   // [{name, needed, built, digest, os, kernel, stored_bytes, raw_bytes}]
   Json list(const Spec* spec) const;
-  // Returns the images of the spec that are built.
   std::map<std::string, PlannerImage> built(const Spec& spec) const;
   struct Order {
     std::string name;                    // an image of the spec, or any other name
@@ -57,22 +56,18 @@ class ImageService {
   // Imports an exported image, with its RAM system; see controller/image/transfer.h.
   void bring_in(const std::string& path, Progress progress, Built done);
   void write_out(const std::string& name, const std::string& path, Progress progress, Built done);
-  // Ensures that the RAM systems of these images contain the current agent. One that is being packed is
-  // checked when packing has ended.
+  // Ensures that these RAM systems contain the current agent; one being packed is checked afterwards.
   void prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done);
   // True if images/NAME/DIGEST/FILE is published: the manifest, the frames, or a file that the manifest
   // names. All else there stays private: records of the build, trees with files of every mode, logs.
   bool publishes(const std::string& image, const std::string& digest, const std::string& file);
-  // The programs that every system has in addition to its image.
   Programs& programs() { return programs_; }
-  // Returns the digest of what the current image was built from: recipe, kernel variant, all that is baked
-  // in; "" if not recorded.
+  // Digest of what the current image was built from (recipe, kernel variant, all baked in); "" if unknown.
   std::string built_from(const std::string& image) const;
   // Returns the folder with ram-vmlinuz and ram-initrd.
   std::string folder(const std::string& image) const;
 
  private:
-  // Runs `work` in the pool, then calls `done` with its result.
   void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
   Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
                                   const Order& order) const;

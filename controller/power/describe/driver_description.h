@@ -18,8 +18,7 @@ enum class Switch {
 };
 // True if muster itself can switch it, and so can reset it when it hangs.
 constexpr bool is_remote(Switch by) { return by == Switch::bmc || by == Switch::provider; }
-// True if it can be booted from the network. If not, only the agent of its running system can start the RAM
-// system on it.
+// If not, only the agent of its running system can start the RAM system on it.
 constexpr bool can_netboot(Switch by) { return by == Switch::bmc || by == Switch::person; }
 
 // What `power.address` is.

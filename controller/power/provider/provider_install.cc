@@ -36,12 +36,10 @@ std::string word_after(const std::string& text, const std::string& key) {
   return text.substr(from, text.find_first_of(" \n", from) - from);
 }
 
-// True if the text has the kernel's format of a boot id.
 bool is_boot_id(const std::string& text) {
   return text.size() == 36 && text.find_first_not_of("0123456789abcdef-") == std::string::npos;
 }
 
-// True if the recorded installation is over.
 bool is_over(const InstallRecord& record) { return record.stage == "joined" || record.stage == "spent"; }
 
 // Returns letters and digits, at least one of each.

@@ -33,7 +33,6 @@
 
 namespace muster {
 
-// The stored progress of one reinstallation.
 struct InstallRecord {
   std::string server, image, os;
   std::string address, user;  // of the new system
@@ -98,7 +97,6 @@ class ProviderInstall {
   // Stops the installation: nothing more is sent to the provider or to its new system. What was, or may have
   // been, sent before is reported; the provider's operation continues.
   void forget(const std::string& node);
-  // To be called when the RAM system joined.
   void joined(const std::string& node);
   // To be called when a run has ended, and its approval with it: deletes spent records of its nodes.
   void run_over(const std::vector<std::string>& nodes);
@@ -137,9 +135,8 @@ class ProviderInstall {
 // unavailable: not yet; conflict: it is a different one, which will not change. Worker thread.
 Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, DurationMs since_request,
                                                const ProviderInstall::Hooks& hooks);
-// Copies the agent to the system, which starts the RAM system of `job` (wire::KexecJob). denied: the
-// system does not allow it. `permit` is taken right before the kexec; cancelled: the system keeps
-// running.
+// Copies the agent to the system, which starts the RAM system of `job` (wire::KexecJob). denied: the system
+// does not allow it. `permit` is taken right before the kexec; cancelled: the system keeps running.
 Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, const Json& job,
                         DurationMs deadline, Permit& permit);
 

@@ -18,10 +18,9 @@ struct DeclaredAddresses {
 };
 DeclaredAddresses declared_addresses(const Spec& spec, const std::string& node);
 
-// Returns the server's address: the provider's, or the node's if the provider reports none. denied: it
-// is a different server, since the provider's address is in the provisioning network but is not the
-// declared one, or is another node's. An address that muster chose, or one outside that network, proves
-// nothing.
+// Returns the server's address: the provider's, or the node's if the provider reports none. denied: it is a
+// different server, since the provider's address is in the provisioning network but is not the declared one,
+// or is another node's. An address that muster chose, or one outside that network, proves nothing.
 Result<std::string> address_of_server(const std::string& node, const std::string& server,
                                       const std::string& reported, const DeclaredAddresses& declared);
 

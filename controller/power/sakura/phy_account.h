@@ -2,17 +2,14 @@
 // whose servers are in it: the list of servers, the request budget, and the interpretation of responses.
 //
 // The provider allows an account 300 requests an hour for all its servers together. So a server's lock is
-// read from the list of servers, which takes one request and is reused within `max_age`; kBurst requests
-// may be sent at once and kPerMinute after that, which is fewer than 300 in any hour, even across restarts of
-// the controller. The last of them are reserved for orders, so that
-// reads never use up the requests needed to act. After a 429 nothing is sent for the time that it specifies.
-// A rejected token is not sent again for ten minutes. The API cannot distinguish a call from its repetition:
-// a POST without a response is Code::timeout and is never repeated by this class. Other codes: `unavailable`
-// nothing was done (budget, 429, 503, a temporary lock); `denied` token rejected, or the provider's staff are
-// working on the machine; `conflict` another operation runs on this server; `not_found`; `invalid`. The
-// token's secret never appears in a message, even if the API returns it. Responses may be hostile: size and
-// depth are limited, unknown enumeration values are passed through. Thread: any; requests of one account are
-// serialized.
+// read from the list of servers, which takes one request and is reused within `max_age`; PhyBudget limits the
+// rate. After a 429 nothing is sent for the time that it specifies. A rejected token is not sent again for
+// ten minutes. The API cannot distinguish a call from its repetition: a POST without a response is
+// Code::timeout and is never repeated by this class. Other codes: `unavailable` nothing was done (budget,
+// 429, 503, a temporary lock); `denied` token rejected, or the provider's staff are working on the machine;
+// `conflict` another operation runs on this server; `not_found`; `invalid`. The token's secret never appears
+// in a message, even if the API returns it. Responses may be hostile: size and depth are limited, unknown
+// enumeration values are passed through. Thread: any; requests of one account are serialized.
 #pragma once
 
 #include <functional>
@@ -35,11 +32,11 @@ namespace muster {
 // controller.
 //
 // A token bucket of kBurst requests, refilled at kPerMinute: fewer than 300 in any hour. The last kForOrders
-// are reserved for orders. The remainder is written to the file `name` before a request is sent, and so is
-// the provider's refusal (429), so that repeated restarts of the controller do not lead to more requests. No
-// file means that this controller never used the account. If the file cannot be read, past use is unknown:
-// then only the share for orders is available, and reads wait. A clock set back refills nothing; one set
-// ahead refills at most the bucket. Thread: one at a time; blocks while a small file is written.
+// are reserved for orders, so that reads never use up the requests needed to act. The remainder (before a
+// request is sent) and a refusal (429) are written to the file `name`: restarts do not lead to more requests.
+// Without a file this controller never used the account; with an unreadable one, past use is unknown: only
+// the share for orders is available, and reads wait. A clock set back refills nothing; one set ahead, at most
+// the bucket. Thread: one at a time; blocks while a small file is written.
 
 class PhyBudget {
  public:
@@ -70,7 +67,6 @@ class PhyBudget {
   bool complained_ = false;  // logged that the file cannot be written
 };
 
-// One server, from the list.
 struct PhyServer {
   std::string id, service, nickname;
   std::string lock;     // "" none, "os_install", "configure_raid", "administrative_lock", or a newer value
@@ -85,8 +81,7 @@ struct PhyQuery {
   DurationMs max_age = 0, deadline = 0;
 };
 
-// Returns nullopt if the server accepts orders; else why not, what to do, and if that is
-// temporary.
+// nullopt: the server accepts orders. Else why not, what to do, and whether that is temporary.
 struct PhyLock {
   Code code = Code::unavailable;
   std::string words;

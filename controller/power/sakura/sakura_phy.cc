@@ -94,8 +94,7 @@ Status SakuraPhy::reach(PowerState wanted, const std::string& what, const std::s
     if (error.code == Code::conflict) error.code = Code::unavailable;
     return about(std::move(error), what);
   }
-  // If the order may not have arrived, wait only half of the time, so that the caller can read the state and
-  // repeat it.
+  // If the order may not have arrived, wait half of the time: the caller can read the state and repeat it.
   const Status reached = wait_for(wanted, what, ordered.ok() ? reserve : std::max(reserve, left() / 2));
   return reached.ok() || ordered.ok() ? reached : about(ordered.error(), what);
 }
@@ -160,8 +159,7 @@ TimeMs time_of_day() {
   return static_cast<TimeMs>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
 }
 
-// Rejects a server of a different node before anything is pinned or done: it is unknown which of the two
-// nodes is right.
+// Rejects another node's server before anything is pinned or done: it is unknown which node is right.
 Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
   for (const std::string& name : {server.id, kPin + server.id, server.nickname}) {
     const auto other = target.servers_of_others.find(name);

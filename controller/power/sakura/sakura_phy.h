@@ -19,8 +19,7 @@ std::unique_ptr<Power> make_sakura_phy(PowerTarget target, Waiter waiter,
                                        std::shared_ptr<PhyAccount> account);
 PowerDriver sakura_phy_driver();
 
-// Returns the entry of the list for the target's server, after checking that it is the pinned one and not
-// another node's. Sets the pin.
+// The target's entry in the list, checked to be the pinned server and not another node's. Sets the pin.
 Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, const PhyQuery& request);
 
 // Reinstallation through the API of the driver `sakura-phy`: implements controller/ports/reinstall.h.

@@ -49,7 +49,6 @@ std::string panic_in(const std::string& line);
 class Consoles {
  public:
   struct Hooks {
-    // Returns the nodes whose consoles are to be read now.
     std::function<std::map<std::string, PowerTarget>()> wanted;
     std::function<void(const std::string& node, const std::string& panic)> panicked;
   };

@@ -93,8 +93,7 @@ class PowerService : public PowerPort {
     may_switch_ = std::move(may_switch);
   }
 
-  // Sets the functions that carry out reinstall() (controller/power/provider/provider_install.h) and that
-  // stop it.
+  // Functions that carry out reinstall() (controller/power/provider/provider_install.h) and that stop it.
   void installer(std::function<void(const std::string& node, const Json& order, Done)> install,
                  std::function<void(const std::string& node)> forget) {
     install_ = std::move(install);

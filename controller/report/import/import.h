@@ -31,12 +31,10 @@ struct Imported {
   std::vector<std::string> problems = {};  // what the output itself shows to be wrong
 };
 
-// The valid values of `format` below.
 const std::vector<std::string>& import_formats();
 // Imports an output; `format` "" means that the format is detected from the content.
 Result<Imported> import_output(const std::string& text, const std::string& format = "");
 
-// The importers, each implemented in a file of its own.
 Result<Imported> import_nccl_tests(const std::string& text);
 Result<Imported> import_gpu_burn(const std::string& text);
 Result<Imported> import_nvbandwidth(const std::string& text);

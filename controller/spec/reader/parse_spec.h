@@ -13,16 +13,14 @@ struct ParsedSpec {
   std::vector<SpecError> errors;        // empty: usable
   std::vector<std::string> names = {};  // of the nodes, in the order of the file
 };
-// Names that exist outside the file, in addition to the spec's own playbooks; with an empty list they are not
-// checked.
+// Names from outside the file, besides the spec's own playbooks; an empty list is not checked.
 struct SpecNames {
   std::vector<std::string> playbooks, profiles, recipes;
 };
 // `text` is YAML. All failures are reported in `errors`.
 ParsedSpec parse_spec(const std::string& text, const SpecNames& names = {});
 
-// The names of the playbooks and acceptance profiles of this version, for checking a spec without having the
-// files. Thread safety: stateless functions.
+// This version's playbooks and acceptance profiles: a spec is checked without having the files. Stateless.
 
 // Recipes are not included: the controller reads images/ itself.
 SpecNames shipped_names();

@@ -44,11 +44,9 @@ class SpecReader {
   void error(const YamlNode& at, const std::string& path, std::string message);
   // For values that are checked once per name in a range: reports only the first error.
   void error_once(const YamlNode& at, const std::string& path, std::string message);
-  // Error unless `name` is one of `known`.
   void must_be_known(const YamlNode& at, const std::string& path, const std::string& what,
                      const std::string& name, const std::vector<std::string>& known);
 
-  // spec.cc
   void read_network();
   Subnet read_subnet(const YamlNode* network, const char* name, std::optional<Cidr>& cidr);
   void read_network_address(const YamlNode* network, const char* key, std::string& out);
@@ -67,9 +65,7 @@ class SpecReader {
   void read_duration(const ValuePlace& section, const char* key, const Between& range, DurationMs& out);
   void read_rate(const YamlNode* limits, const char* key, int64_t& out);
   void check_playbooks(const YamlNode* list, const std::string& path);
-  // reader_vars.cc
   std::map<std::string, std::string> read_vars(const YamlNode* map, const std::string& path);
-  // reader_services.cc
   void read_services();
   void read_dns(const YamlNode* network);
   void read_ntp(const YamlNode* network);
@@ -81,9 +77,7 @@ class SpecReader {
   void check_services();
   void must_have_playbook(const YamlNode& at, const std::string& path, const std::string& playbook,
                           const std::string& role);
-  // reader_apt.cc
   void read_apt(const YamlNode* network);
-  // reader_playbooks.cc
   void read_playbooks();
   void read_playbook_path(const YamlNode& at, const std::string& path);
   void read_own_playbook(const YamlEntry& entry, std::map<std::string, std::string>& files);
@@ -91,19 +85,15 @@ class SpecReader {
   // own playbooks are still paths.
   std::vector<std::string> known_playbooks() const;
   std::vector<std::string> known_profiles() const;
-  // reader_lab.cc
   void read_lab();
-  // reader_rollout.cc
   void read_rollout();
   void read_max_unavailable(const YamlNode& rollout, RolloutSpec& out);
   void read_rollout_roles(const YamlNode& rollout, RolloutSpec& out);
   void check_rollout_role(const YamlNode& at, const std::string& path, const std::string& role);
   void check_canaries(const YamlNode& at, const RolloutSpec& rollout);
   void check_rollout_times(const YamlNode& rollout, const RolloutSpec& out);
-  // reader_acceptance.cc
   void read_acceptance();
   void read_gpu_acceptance();
-  // reader_rails.cc
   struct NicWishes {  // of a role or a node
     std::optional<int> rails;
     std::vector<std::string> rail_ports;
@@ -126,7 +116,6 @@ class SpecReader {
                          const std::string& path);
   void check_same_port(const NodeSpec& node, const YamlNode& at, const std::string& path);
   void check_order_of_networks();
-  // reader_nodes.cc
   void read_nodes();
   void read_node_entry(const YamlNode& entry, const std::string& path);
   void expand_node(const YamlNode& entry, const std::string& path, const YamlNode* name,
@@ -155,7 +144,6 @@ class SpecReader {
                                       NumberForm form);
   static ValuePlace own_value(const ValuePlace& value, size_t index);
   void read_mac(const ValuePlace& mac, const InRange& name, std::string& out);
-  // reader_rules.cc
   void check_nodes();
   static ValuePlace place_of(const NodePlace& place, const char* key);
   static ValuePlace place_of_address(const NodePlace& place);
@@ -173,12 +161,10 @@ class SpecReader {
   StorageSpec read_one_storage(const YamlEntry& entry, const std::string& path);
   bool check_engine_playbook(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   bool check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
-  // reader_external.cc
   void read_external(const YamlEntry& entry, const std::string& path, StorageSpec& out);
   void check_source(const YamlNode& at, const std::string& path, const StorageSpec& storage);
   void check_options(const YamlNode& at, const std::string& path, const StorageSpec& storage);
   void check_external(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
-  // reader_rules.cc
   void check_keys(const YamlEntry& entry, const std::string& path, const StorageSpec& storage);
   void check_level(const YamlEntry& entry, const std::string& path, const StorageSpec& storage,
                    const std::vector<const NodeSpec*>& nodes);

@@ -112,7 +112,6 @@ void SpecReader::read_person(const YamlNode& power, const std::string& path, Pow
   }
 }
 
-// Checks which keys the driver requires, and rejects keys of other drivers.
 void SpecReader::check_power_keys(const YamlNode& power, const std::string& path, const std::string& name) {
   constexpr std::string_view kKeys[] = {"sol",     "within",       "address",   "secret", "pin",
                                         "program", "cipher_suite", "privilege", "api",    "install"};
@@ -340,9 +339,8 @@ ValuePlace SpecReader::own_value(const ValuePlace& value, size_t index) {
   return {&value.at->items[index], fmt::format("{}[{}]", value.path, index)};
 }
 
-// Returns the value for one name in a range: from one text for all names, in which {n} is the number, or from
-// a list with one text per name, in the order of the range. nullopt if an error was reported. `what` ends in
-// "address".
+// The value for one name in a range: from one text for all, in which {n} is the number, or from a list with
+// one text per name, in order. nullopt: an error was reported. `what` ends in "address".
 std::optional<std::string> SpecReader::value_of(const ValuePlace& value, const InRange& name,
                                                 const char* what, NumberForm form) {
   const size_t given = value.at->items.size();

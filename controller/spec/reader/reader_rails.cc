@@ -278,7 +278,6 @@ SpecReader::NicWishes SpecReader::read_wishes(const YamlNode* map, const std::st
   return out;
 }
 
-// Returns the node's address in a network: it has the host part of the node's provisioning address.
 std::string SpecReader::address_in(const Cidr& network, const NodeSpec& node, const YamlNode& at,
                                    const std::string& path) {
   const auto own = parse_ipv4(node.address);

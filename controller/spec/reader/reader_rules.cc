@@ -79,8 +79,7 @@ void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& plac
   const YamlNode& at = *own.at;
   const std::string& path = own.path;
   if (kind == PowerAddress::server) {
-    // A server declared once by its id and once by its nickname would count as two nodes, and one could be
-    // installed over the other.
+    // Declared both by its id and by its nickname, it would count as two nodes, one installed over the other.
     const bool one_is_installed = std::any_of(spec_.nodes.begin(), spec_.nodes.end(), [](const NodeSpec& n) {
       return description_of(n.power.driver).address == PowerAddress::server && !n.power.install_image.empty();
     });
@@ -156,9 +155,8 @@ bool SpecReader::has_nodes(const std::string& role) const {
                      [&](const NodeSpec& n) { return n.role == role; });
 }
 
-// Slurm's accounting database must be led by the node that leads Slurm: a leader without it would silently
-// leave the cluster without accounting. Cluster steps run in the order of the playbooks, and slurmctld ends
-// when it finds no slurmdbd.
+// Slurm's accounting database must be led by the node that leads Slurm, or the cluster is silently without
+// accounting. Cluster steps run in the order of playbooks, and slurmctld ends when it finds no slurmdbd.
 void SpecReader::check_accounting(const YamlNode& roles) {
   const NodeSpec* slurm = spec_.leader_of("scheduler");
   const auto each = [&](const YamlEntry& role, const char* key, const auto& complain) {
@@ -331,9 +329,8 @@ std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const s
   return out;
 }
 
-// With engine nfs one node serves everything, so it must be named: the operator chooses which node's failure
-// makes the file system unavailable. With other engines it may be named; metadata is copied to nodes that
-// hold data.
+// With engine nfs one node serves everything: the operator must choose which node's failure makes the file
+// system unavailable. With other engines it may be named; metadata is copied to nodes that hold data.
 bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
   const YamlNode* at = child(&entry.value, "server");
   const bool one_server = engine_of(storage).one_server;

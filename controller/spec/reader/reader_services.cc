@@ -1,5 +1,4 @@
-// Reads network services, firewall rules, packages and kernel parameters of the nodes. The schema checks the
-// format of the values.
+// Network services, firewall rules, packages and kernel parameters; the schema checks the values' format.
 #include <fmt/format.h>
 
 #include <algorithm>
