@@ -1,28 +1,19 @@
 // muster-agent: the node's end of muster.
-//   muster-agent                                  as process 1 of the RAM system: sets the machine up,
-//       joins, takes orders
-//   muster-agent run --config FILE                as a service of an installed system
-//   muster-agent join --url U --pin P --token T --node N   adopts a running machine: makes a key, gets a
-//       certificate
-//   muster-agent adopt --stdin                    the host's end of `muster node add --adopt`: shows what
-//       adoption would change, then joins and keeps the agent running (agent/joining/adopting.h)
-//   muster-agent facts                            prints this machine's facts as JSON
-//   muster-agent rollback NAME                    rolls back an unconfirmed change (started by a timer,
-//       agent/steps/two_phase.h)
-//   muster-agent check | apply [--log FILE]       carries out the steps of an order (JSON on standard input)
-//       at once; the log
-//                                                 has every program that was run and its output
-//   muster-agent acs                              sets ACS registers as in /etc/muster/acs.json (boot, timer;
-//       agent/steps/gpu/acs.h)
-//   muster-agent hand-over --stdin | --now        prepares the hand-over to the RAM system, and does it, on a
-//       system that is not a node of muster (controller/power/provider/provider_install.h)
-//   muster-agent kexec --stdin | --now            loads a new kernel into the running one; starts it
-//       (agent/boot/kexec.h)
-//   muster-agent write-slot --stdin               writes the root slot that is not in use (started by the
-//       agent in a unit of its own, agent/image/slot_child.h)
-//   muster-agent measure --stdin ...              the host's end of `muster accept --hosts`, started by its
-//       script (agent/measuring/measure.h)
-//   muster-agent tied PID PROGRAM ARGUMENTS...    becomes that program, which ends with process PID
+//   muster-agent   as process 1 of the RAM system: sets the machine up, joins, takes orders
+//   muster-agent run --config FILE     as a service of an installed system
+//   muster-agent join --url U --pin P --token T --node N   adopts a running machine: key and certificate
+//   muster-agent adopt --stdin         the host's end of `muster node add --adopt` (agent/joining/adopting.h)
+//   muster-agent facts                 prints this machine's facts as JSON
+//   muster-agent rollback NAME         run by a timer: undoes an unconfirmed change (agent/steps/two_phase.h)
+//   muster-agent check | apply [--log FILE]   carries out the steps of an order (JSON on standard input);
+//       the log has every program that was run and its output
+//   muster-agent acs                   sets ACS registers as in /etc/muster/acs.json (agent/steps/gpu/acs.h)
+//   muster-agent hand-over --stdin | --now   hands a system that is not a node of muster over to the RAM
+//       system: prepares it, does it (controller/power/provider/provider_install.h)
+//   muster-agent kexec --stdin | --now   loads a kernel into the running one; starts it (agent/boot/kexec.h)
+//   muster-agent write-slot --stdin    writes the unused root slot (agent/image/slot_child.h)
+//   muster-agent measure --stdin ...   the host's end of `muster accept --hosts` (agent/measuring/measure.h)
+//   muster-agent tied PID PROGRAM ARGUMENTS...   becomes that program, which ends with process PID
 //       (agent/measuring/descendants.h)
 //   muster-agent version
 #include <unistd.h>
@@ -126,7 +117,6 @@ Result<AgentConfig> join_and_keep(const Files& files, const std::string& folder,
   return config;
 }
 
-// Takes orders until a signal.
 Status serve(Files& files, Process& process, const std::string& folder, const AgentConfig& config,
              WorkFunctions functions) {
   TRY(const Credentials credentials, read_credentials(files, folder));
@@ -169,8 +159,6 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   reactor->run();
   return Ok{};
 }
-
-// ---- programs ----
 
 Status run_ram(Files& files, Process& process) {
   TRY(const BootParameters boot, parse_kernel_command_line(files.read_line("/proc/cmdline")));
@@ -334,8 +322,8 @@ class LoggedProcess : public Process {
   FILE* log_;
 };
 
-// Carries out {"steps": [...]} as in an order; prints one line per step, and JSON on the last line. For
-// building images, for trying a playbook and for measuring.
+// Carries out {"steps": [...]} as in an order, for building images, trying a playbook and measuring. Prints
+// one line per step, and JSON on the last line.
 Status run_steps_here(bool write, const std::string& log_path) {
   std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
   TRY(Json order, parse_json(text));

@@ -26,8 +26,6 @@ constexpr const char* kSecureBoot = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e09803
 constexpr size_t kGrubEnvSize = 1024;
 constexpr const char* kGrubEnvHead = "# GRUB Environment Block\n";
 
-// ---- both
-
 Status has_room(const Files& files, const std::string& folder, const OneTimeBoot& boot) {
   constexpr uintmax_t kMib = 1 << 20, kSpare = 16 * kMib;
   std::error_code error;
@@ -61,8 +59,6 @@ Status one_bearer(const std::string& uuid, const std::vector<std::string>& all) 
                                         "which one the boot loader would read",
                                         uuid, fmt::join(all, " and ")));
 }
-
-// ---- systemd-boot
 
 // Mounts the partition that the loader itself was started from, accessible to root only.
 Status mount_esp(const Files& files, Process& process) {
@@ -118,8 +114,6 @@ void forget_systemd_boot(const Files& files, Process& process) {
   (void)run_ok(process, {{"umount", kEsp}});
 }
 
-// ---- GRUB
-
 Result<std::string> query_grub(Process& process, std::vector<std::string> argv) {
   const std::string program = argv[0];
   auto out = run_ok(process, {std::move(argv)});
@@ -128,8 +122,8 @@ Result<std::string> query_grub(Process& process, std::vector<std::string> argv) 
   return out;
 }
 
-// Checks that GRUB can clear the one-time setting, by writing to grubenv; it can do that on plain file
-// systems only. If it could not, every boot would use the entry.
+// GRUB must be able to clear the one-time setting in grubenv, which it can on plain file systems only. If it
+// could not, every boot would use the entry.
 Status can_grub(const Files& files, Process& process) {
   if (files.read("/proc/cmdline").value_or("").find("BOOT_IMAGE=") == std::string::npos)
     return fail(Code::denied, "this system was not started by GRUB or systemd-boot");

@@ -17,7 +17,7 @@
 
 namespace muster {
 
-// Returns "grub" or "systemd-boot", whichever supports this; Code::denied says why not. Changes nothing.
+// "grub" or "systemd-boot", whichever supports this; Code::denied says why not. Changes nothing.
 Result<std::string> one_time_loader(const Files& files, Process& process);
 
 struct OneTimeBoot {

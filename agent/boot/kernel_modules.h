@@ -46,7 +46,6 @@ class ModuleLoader {
   std::set<std::string> begun_ = {};
 };
 
-// Calls finit_module(2).
 Status insert_module(const std::string& path);
 
 }  // namespace muster

@@ -44,8 +44,7 @@ Status get_ready(const Files& files, Process& process) {
 constexpr const char* kFolder = "/run/muster-kexec";  // memory
 constexpr const char* kAgent = "/usr/sbin/muster-agent";
 constexpr const char* kUnit = "/run/systemd/system/muster-kexec.service";
-// Like systemd-reboot.service, but it runs a different program, and it has a timeout, as reboot.target has
-// (30 min there).
+// Like systemd-reboot.service with a different program, and with the timeout of reboot.target (30 min there).
 constexpr const char* kUnitText =
     "[Unit]\n"
     "Description=Hand over to muster's RAM system\n"
@@ -149,7 +148,7 @@ Status arm_loader(const KexecDeps& deps, const wire::KexecJob& job, const std::s
   return arm_boot_once(deps.files, deps.process, loader, boot);
 }
 
-// Checks whether this system can hand over at all. Code::denied: the reason why it cannot.
+// Code::denied: the reason why this system cannot hand over at all.
 Status may_leave(const Files& files) {
   if (!files.is_directory("/run/systemd/system"))
     return fail(Code::denied, "systemd is not running: this system cannot be shut down cleanly");
@@ -212,8 +211,7 @@ void write_back() {
   try_for_a_minute([] { ::sync(); });
 }
 
-// GPUs that still have their driver loaded do not always work under the next kernel. Everything that used
-// them has been stopped.
+// GPUs whose driver is still loaded do not always work under the next kernel. Nothing uses them now.
 void unload_gpu_drivers() {
   try_for_a_minute([] {
     for (const char* name :

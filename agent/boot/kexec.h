@@ -23,12 +23,11 @@ namespace muster {
 struct KexecDeps {
   const Files& files;
   Process& process;
-  // Fetches a file from the controller's boot server.
   std::function<Result<std::string>(const std::string& base_url, const std::string& path)> fetch;
   std::function<bool()> cancelled;
 };
 
-// Checks that this system allows kexec. denied gives the reason why not. Nothing else is checked or done.
+// denied: this system does not allow kexec; the message gives the reason. Nothing else is checked or done.
 Status may_kexec(const Files& files);
 // Returns {"network": the arguments it adds, "kernel": version of the running kernel, "way": "grub, one boot"
 // if the boot loader starts it}. denied: neither may_kexec() nor the boot loader (agent/boot/boot_once.h)
@@ -58,7 +57,6 @@ Status kexec_refusal(int error);
 // kernel: reads a wire::KexecJob as one line of JSON and prints one line; on failure no kernel stays loaded;
 // denied: this system does not allow it. `--now` starts the loaded kernel.
 Status hand_over(bool ready);
-// Fetches a file from the controller's boot server.
 Result<std::string> fetch_from_boot_server(const std::string& base_url, const std::string& path);
 
 }  // namespace muster

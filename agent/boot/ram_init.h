@@ -22,7 +22,6 @@
 
 namespace muster {
 
-// True in process 1 of the RAM system.
 bool is_ram_init();
 
 struct RamEnvironment {
@@ -43,14 +42,14 @@ struct RamOptions {
 // Called by the agent at each answer of the controller. Does nothing outside the RAM system.
 void ram_contact();
 
-// Returns `options` with the kernel command line's give-up time; ignores an invalid one.
+// Adds the kernel command line's give-up time; ignores an invalid one.
 RamOptions ram_options(const std::string& cmdline, RamOptions options);
 // True if the machine must boot from its disk now. Before the first contact, `contact` equals `started`.
 bool gives_up(const RamOptions& options, int64_t started, int64_t contact, int64_t now);
 
 // Parts of ram_main(), for tests and for other early programs.
 Status mount_kernel_file_systems();
-// Returns the kernel name of the interface with this MAC ("52:54:00:00:01:01"); not_found.
+// The kernel name of the interface with this MAC ("52:54:00:00:01:01"); not_found.
 Result<std::string> interface_with_mac(const Files& files, const std::string& mac);
 // Sets "10.20.0.11/24" on `interface`, and brings it up. IPv4, by ioctl: no program is run.
 Status configure_ipv4(const std::string& interface, const std::string& cidr);
@@ -63,7 +62,7 @@ Status configure_ipv4(const std::string& interface, const std::string& cidr);
 Result<std::string> make_bond(const Files& files, const RamNetwork& network,
                               const std::function<Status(const std::string&)>& load);
 // Sets the address on `device`, which is a port or a bond, or on the VLAN that is created on it; returns the
-// name of the device with the address.
+// name of the device that has it.
 Result<std::string> address_device(const std::string& device, const RamNetwork& network,
                                    const std::function<Status(const std::string&)>& load);
 

@@ -97,8 +97,8 @@ Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments
   return measurement(output, "muster-accept " + kernel);
 }
 
-// muster-accept-gpu is a separate package, which not every image contains. If it is missing, the result
-// states that (detail.missing), and the controller never counts it as a pass.
+// muster-accept-gpu is a separate package. If the image lacks it, the result states that (detail.missing),
+// and the controller never counts it as a pass.
 Result<Json> run_gpu_kernel(StepContext& context, const std::vector<std::string>& arguments,
                             const WantedKernel& want) {
   Command command;
@@ -123,7 +123,7 @@ bool is_one_of(const std::string& word, const char* const (&list)[N]) {
   return std::find(std::begin(list), std::end(list), word) != std::end(list);
 }
 
-// Returns the peers in name order, starting after this node, so that nodes have different partners.
+// In name order, starting after this node, so that nodes have different partners.
 std::vector<Peer> from_next(std::vector<Peer> peers, const std::string& self) {
   std::sort(peers.begin(), peers.end(), [](const Peer& a, const Peer& b) { return a.name < b.name; });
   const auto first = std::find_if(peers.begin(), peers.end(), [&](const Peer& p) { return p.name > self; });
@@ -178,8 +178,7 @@ bool add_parts(const Json& result, const std::string& peer, Json& parts) {
   return of_a_pair;
 }
 
-// Returns a replacement for a measurement with `peer`: the kernel was killed or failed, and the other
-// partners are still measured.
+// Stands for a measurement whose kernel was killed or failed; the other partners are still measured.
 Json unmeasured_part(const PairTest& test, const Peer& peer, const Error& error) {
   Json detail = {{"to", peer.address}};
   // A link measurement ends by itself in time: if it still hangs, one of its two ends is faulty. RDMA also
@@ -284,7 +283,6 @@ Result<Json> measure_rdma(StepContext& context, const WantedRdma& want) {
   return measure_with_peers(context, want.with, test);
 }
 
-// Runs the load across all `hosts`, started from this node.
 Result<Json> run_mpi(StepContext& context, const WantedMpi& want, const std::vector<Peer>& hosts) {
   // Lists this host by name: Open MPI 5 does not recognize its address as local and would find no slot on it.
   std::string self = context.files.read("/proc/sys/kernel/hostname").value_or(context.node);

@@ -14,10 +14,10 @@
 
 namespace muster::checks {
 
-// Returns a program's path: as received with the order, else /usr/lib/muster/NAME, else /usr/sbin/NAME.
+// As received with the order, else /usr/lib/muster/NAME, else /usr/sbin/NAME.
 std::string program(const StepContext& context, const std::string& name);
-// Parses the measurement that a program printed. The exit status only repeats the outcome, and mpirun adds
-// its own output. invalid: the program does not support its options; failed: it printed no measurement.
+// The measurement that a program printed. The exit status only repeats the outcome, and mpirun adds its own
+// output. invalid: the program does not support its options; failed: it printed no measurement.
 Result<Json> measurement(const Output& output, const std::string& what);
 
 struct Peer {
@@ -45,7 +45,7 @@ bool runs_on_gpus(const std::string& load);
 // Replaces {peer} by the name of the next node, and {folder} by the folder that steps of this agent share.
 std::string argument_text(const StepContext& context, const Json& value, const std::string& peer);
 
-// Returns the rest of a load's arguments: its own options, and what it needs in pairs.
+// The rest of a load's arguments: its own options, and what it needs in pairs.
 std::vector<std::string> load_words(const StepContext& context, const SharedLoad& want);
 
 // Runs the load on all hosts, or on each of the pairs, many at once: simultaneous pairs share no node. A pair
@@ -53,9 +53,8 @@ std::vector<std::string> load_words(const StepContext& context, const SharedLoad
 using Load = std::function<Result<Json>(const std::vector<Peer>& hosts)>;
 Result<Json> on_all_or_pairs(StepContext& context, const SharedLoad& want, const Load& load);
 
-// Returns the measurement of a load that `mpirun` or `muster-accept group` ran on `hosts`. A failure or a
-// hang is a measurement of all of them, not a result about this node. Only an error that prevents the start
-// of the load is returned as an Error.
+// The measurement of a load that `mpirun` or `muster-accept group` ran on `hosts`. A failure or a hang is a
+// measurement of all of them, not a result about this node. An Error only if the load could not be started.
 enum class Starter { mpirun, group };
 Result<Json> load_result(const Result<Output>& output, Starter by, const std::string& load,
                          const std::vector<Peer>& hosts);

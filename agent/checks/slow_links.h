@@ -10,9 +10,9 @@
 
 namespace muster::checks {
 
-// Returns the indices in `parts` ({subject, result}; result: a measurement of `link`) of links that sent or
-// received at less than 0.8 of this node's median: the slowest first, at most four. None if fewer than three
-// links were measured.
+// Indices in `parts` ({subject, result}; result: a measurement of `link`) of links that sent or received at
+// less than 0.8 of this node's median: the slowest first, at most four. None if fewer than three were
+// measured.
 std::vector<size_t> slow_links(const Json& parts);
 // How long a measurement of a link waits for its turn, in seconds. Round 0: the first one, beside others;
 // from 1: a repetition, alone at both ends.

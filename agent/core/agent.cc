@@ -69,8 +69,6 @@ void Agent::log(const std::string& level, const std::string& text) {
   emit(running_id_, "log", {{"level", level}, {"text", text}});
 }
 
-// ---- events out ----
-
 uint64_t Agent::emit(const std::string& order, const std::string& kind, Json data) {
   outbox_.push_back({next_seq_++, reactor_.now(), OrderId(order), kind, std::move(data)});
   make_room();
@@ -136,8 +134,6 @@ void Agent::on_acked(Result<uint64_t> reply) {
   }
 }
 
-// ---- orders in ----
-
 void Agent::schedule_poll(DurationMs delay) {
   poll_timer_ = reactor_.after(delay, [this] {
     poll_timer_ = 0;
@@ -182,7 +178,7 @@ void Agent::stop(const std::string& order) {
   if (runner_busy_) runner_.cancel();  // otherwise the work has not begun yet
 }
 
-// Returns true if this agent has not seen the order before.
+// True if this agent has not seen the order before.
 bool Agent::take(const wire::WorkOrder& order) {
   if (current_ && current_->id == order.id) return false;
   if (const auto it = finished_.find(order.id); it != finished_.end()) {
@@ -204,8 +200,7 @@ void Agent::begin(const wire::WorkOrder& order) {
   deadline_passed_ = settling_ = withdrawn_ = departing_ = false;
   if (!departs(order.kind) || gets_ready(order.kind)) arm_deadline(order.deadline);
   journal_.append({order.id, order.kind_word(), false, {}}, alive_.wrap([this](Status status) {
-    // Running an order twice is harmless, so if the journal cannot be written, that is
-    // reported, but the work goes on.
+    // Running an order twice is harmless: a failure to write the journal is reported, and the work goes on.
     if (!status.ok()) log("error", "journal: " + status.error().message);
     run_order();
   }));

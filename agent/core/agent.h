@@ -4,26 +4,24 @@
 // Owned by agent/main.cc (or the simulated node, unmodified). Ports by constructor: ControllerLink (HTTPS),
 // AgentJournal, WorkRunner. Promises:
 //   - hello is the first event and acknowledged before the first poll for orders;
-//   - one order at a time; a finished order is never run again: its result is sent again (journal);
-//     an order that was started but not finished before a restart runs again when it is offered again
-//     (orders are repeatable);
-//   - the result is in the journal before it is sent; `boot_disk`, `reboot` and `power_off` are reported
-//     as finished, and that report is acknowledged,
-//     BEFORE the runner carries them out, because no agent is left to report afterwards;
+//   - one order at a time; a finished order is never run again: its result is sent again (journal); an order
+//     that a restart of the agent interrupted runs again when it is offered again (orders are repeatable);
+//   - the result is in the journal before it is sent; `boot_disk`, `reboot` and `power_off` are reported as
+//     finished, and that report is acknowledged, BEFORE the runner carries them out, because no agent is left
+//     to report afterwards;
 //   - `kexec` and `boot_slot` first prepare everything, as work that may fail or be withdrawn; after that,
 //     they are departures, like those three;
 //   - events are re-sent until they are acknowledged; when the buffer is full, log lines are dropped first,
 //     then progress, never anything else;
-//   - while the controller is unreachable, the work continues;
-//     calls are repeated with growing, jittered pauses
-//     (1 s to 30 s);
+//   - while the controller is unreachable, the work continues; calls are repeated with growing, jittered
+//     pauses (1 s to 30 s);
 //   - an order's time limit starts when it is received; when it expires, the runner is stopped and the
 //     order ends as `timeout`;
 //   - an order that the controller withdraws is not begun, or stops at the runner's next safe point. A
 //     departure is not cancelled; `kexec` can be until it leaves: what was prepared is unloaded, even if the
-//     runner was past its last safe point or success was already reported, and the order is `cancelled`.
-//      A `boot_slot` that is withdrawn while it leaves is cancelled in the runner, so that a restart that
-//      still comes does not start the other slot.
+//     runner was past its last safe point or success was already reported, and the order is `cancelled`. A
+//     `boot_slot` that is withdrawn while it leaves is cancelled in the runner, so that a restart that still
+//     comes does not start the other slot.
 // Thread: the reactor's. Never: changes the machine, reads a clock of its own, ends the process.
 #pragma once
 
@@ -91,11 +89,10 @@ class Agent {
   // Loads the journal, queues hello, starts polling. An unreadable journal is an error, since an order could
   // then run twice.
   Status start();
-  // Queues a log line for the controller.
   void log(const std::string& level, const std::string& text);
-  // The id of the running order, "" when idle; for the log and the console.
+  // "" when idle.
   const std::string& running() const { return running_id_; }
-  // Values for the log: unacknowledged events, time of the last successful contact.
+  // For the log: unacknowledged events, time of the last successful contact.
   size_t backlog() const { return outbox_.size(); }
   SteadyMs last_contact() const { return last_contact_; }
 

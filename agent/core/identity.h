@@ -12,8 +12,7 @@
 // of the running root file system comes from the root slot itself, not from the shared state: the image
 // writer leaves
 //   /etc/muster/image.json   {"name": "debian-12", "digest": "sha256:...", "slot": "a"}
-// in every slot it writes.
-// Thread safety: stateless functions.
+// in every slot it writes. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -35,7 +34,6 @@ struct AgentConfig {
   std::string ca_pin;  // "sha256:<hex>" of the CA certificate
   wire::Mode mode = wire::Mode::installed;
 };
-// Reads agent.json in `folder`.
 Result<AgentConfig> read_config(const Files& files, const std::string& folder);
 Status write_config(const Files& files, const std::string& folder, const AgentConfig& config);
 

@@ -74,7 +74,7 @@ constexpr const char* type_of(const T& initial) {
     return "string";  // text, or an enum's word
 }
 
-// Returns an entry of StepModule::parameters; `initial` is left out if it is null or empty.
+// `initial` is left out if it is null or empty.
 Json described(const char* name, const char* type, bool required, const char* help, Json initial);
 
 template <typename W>
@@ -114,7 +114,6 @@ struct Filler {
 
 }  // namespace parameters
 
-// Returns StepModule::parameters.
 template <typename W>
 Json parameters_of() {
   Json out = Json::array();
@@ -124,7 +123,7 @@ Json parameters_of() {
   return out;
 }
 
-// Reads the parameters of `module`. Code::invalid with all that is wrong.
+// Code::invalid with all that is wrong.
 template <typename W>
 Result<W> read_parameters(const std::string& module, const Json& params) {
   static const Json none = Json::object();

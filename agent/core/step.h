@@ -31,11 +31,10 @@ struct StepContext {
   std::function<void(const std::string& text)> say = {};
   // True when the order was cancelled or its deadline passed: long work stops at the next safe point.
   std::function<bool()> cancelled = {};
-  // Returns another module by its name; nullptr if there is none.
+  // Another module by its name; nullptr if there is none.
   std::function<const struct StepModule*(const std::string& name)> module = {};
   std::string order = {};  // id of the current order; empty: none
-  // Programs that came with the order (agent/work/carried_programs.h): name -> path. Others are where images
-  // install them.
+  // Programs that came with the order (agent/work/carried_programs.h): name -> path. Others come with images.
   std::map<std::string, std::string> programs = {};
   std::string folder = "/run";  // for data passed between steps of one agent; `{folder}` in options
   bool root = true;             // false: the agent runs as an unprivileged user
@@ -52,8 +51,7 @@ struct CheckResult {
 struct StepModule {
   std::string name;
   std::string help;  // one paragraph
-  // Parameter schema: [{"name","type":"string|int|bool|list|object","required","default","help"}...]; unknown
-  // parameters are errors.
+  // [{"name","type":"string|int|bool|list|object","required","default","help"}...]; unknown ones are errors.
   Json parameters = Json::array();
   std::function<Result<CheckResult>(StepContext&, const Json& params)> check;
   std::function<Status(StepContext&, const Json& params)> apply;   // null: a pure test, `check` decides
@@ -61,7 +59,7 @@ struct StepModule {
   // For measuring modules (acceptance): returns the measurement, which is attached to the step event. If set,
   // apply is unused, and check, which may be null, only returns whether there is anything to measure.
   std::function<Result<Json>(StepContext&, const Json& params)> measure;
-  // Runs many checks at once where one process can answer for all (packages, services...); same order as the
+  // Many checks at once where one process can answer for all (packages, services...), in the order of the
   // input. Null: one by one.
   std::function<std::vector<Result<CheckResult>>(StepContext&, const std::vector<Json>& params)> check_many;
 };
@@ -70,10 +68,10 @@ struct StepModule {
 // exists and is from a different boot, the order is being repeated after that restart.
 inline constexpr const char* kRebootRecord = "/var/lib/muster/reboot.json";
 
-// All step modules; defined in agent/all_drivers.cc.
+// Defined in agent/all_drivers.cc.
 const std::vector<StepModule>& step_modules();
 const StepModule* find_step_module(const std::string& name);
-// Reports missing, unknown and wrongly typed parameters, all at once.
+// Code::invalid with all missing, unknown and wrongly typed parameters.
 Status check_parameters(const StepModule& module, const Json& params);
 
 }  // namespace muster

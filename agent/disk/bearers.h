@@ -15,20 +15,20 @@
 
 namespace muster {
 
-// Returns the kernel names of the block devices with a file system of this UUID (as from file_system_uuid()),
-// sorted. One file system on several devices (btrfs) counts once: the device that /dev/disk/by-uuid leads to.
+// Kernel names, sorted, of the block devices with a file system of this UUID (as from file_system_uuid()).
+// One file system on several devices (btrfs) counts once: the device that /dev/disk/by-uuid leads to.
 std::vector<std::string> file_system_bearers(const Files& files, const std::string& uuid);
-// Returns the kernel names of the GPT partitions with this GUID, sorted.
+// Kernel names, sorted.
 std::vector<std::string> partition_bearers(const Files& files, const std::string& guid);
 
-// Returns the UUID as in `mount UUID=...`; "" for a type whose UUID this program cannot read.
+// As in `mount UUID=...`; "" for a type whose UUID this program cannot read.
 std::string file_system_uuid(const Signature& signature);
 
-// Returns "8:1" for a block device, from its device file or from sysfs; "" if there is none.
+// "8:1", from the device file or from sysfs; "" if there is none.
 std::string device_number(const Files& files, const std::string& kernel_name);
-// Returns the kernel name of the device with this number; "" if there is none.
+// The kernel name; "" if there is none.
 std::string device_with_number(const Files& files, const std::string& number);
-// Returns "nvme0n1" for "nvme0n1p2"; "" if it is not a partition.
+// "nvme0n1" for "nvme0n1p2"; "" if it is not a partition.
 std::string disk_of_partition(const Files& files, const std::string& kernel_name);
 
 }  // namespace muster

@@ -32,15 +32,13 @@ bool is_system_mount(const std::string& at) {
          at == "/usr" || at == "/state";
 }
 
-// The devices that are in use on this machine.
 struct Uses {
   // kernel name -> mount point, "swap", or "btrfs" where no mount point is known
   std::multimap<std::string, std::string> at;
   bool zfs = false, zfs_system = false;  // a ZFS pool may be in use; a pool contains the running system
 };
 
-// Returns the kernel name of "/dev/nvme0n1p2", or of a link such as /dev/mapper/root -> ../dm-0; "" if the
-// source is not a device.
+// For "/dev/nvme0n1p2", or a link such as /dev/mapper/root -> ../dm-0; "" if the source is not a device.
 std::string device_name(const Files& files, const std::string& source) {
   if (!source.starts_with("/dev/")) return "";
   const std::string path = files.read_link(source).value_or(source);
@@ -250,8 +248,8 @@ std::vector<DiskFacts> scan(const Files& files, bool content) {
   for (const auto& name : files.list("/sys/block")) {
     if (!files.exists("/sys/block/" + name + "/device")) continue;  // loop, ram, dm, md
     if (name.starts_with("sr") || name.starts_with("fd") || name.starts_with("nbd")) continue;
-    // With native NVMe multipath, a hidden entry is one path (nvme0c0n1) to a disk that is listed as well
-    // (nvme0n1); it has no device file.
+    // With native NVMe multipath, a hidden entry (nvme0c0n1, no device file) is one path to a disk listed
+    // too.
     if (files.read_line("/sys/block/" + name + "/hidden") == "1") continue;
     DiskFacts disk = read_identity(files, name);
     if (disk.size_bytes == 0) continue;  // card reader without a card

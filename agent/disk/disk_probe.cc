@@ -61,7 +61,7 @@ void find_file_systems(const Region& r, Found& out) {
     if (r.is(at, "OCFSV2")) r.add(out, "ocfs2");
 }
 
-// Returns properties of the whole array, from md's superblock version 1.
+// From md's superblock version 1.
 std::string array_words(const Region& r, uint64_t at) {
   const auto number = [&](uint64_t from) {
     uint32_t n = 0;
@@ -140,7 +140,7 @@ bool is_quiet(const Region& r) {
 }
 std::string digest_of(const Region& r) { return sha256(r.head + r.tail); }
 
-// Returns "128 MiB" for a whole number of MiB, else KiB or bytes.
+// "128 MiB" for a whole number of MiB, else KiB or bytes.
 std::string place(uint64_t at) {
   return at % (1 << 20) == 0 ? fmt::format("{} MiB", at >> 20)
          : at % 1024 == 0    ? fmt::format("{} KiB", at >> 10)
@@ -152,7 +152,7 @@ Signature remains(const std::string& type, const std::string& label, const std::
 
 std::string label_of(const Signature& s) { return s.type + (s.label.empty() ? "" : " \"" + s.label + "\""); }
 
-// Returns a partition's name and content: "data ext4 "scratch"", "#5 LVM2_member".
+// Name and content of a partition: "data ext4 "scratch"", "#5 LVM2_member".
 std::string describe(const DiskContent& c, uint64_t start, std::string name) {
   for (const auto& s : c.signatures)
     if (s.start == start) name += " " + label_of(s);
@@ -191,7 +191,7 @@ std::string hash_of(const BlockDevice& disk, const DiskContent& c) {
   return sha256(text);
 }
 
-// Returns start and size of every partition of both tables, each once: a hybrid MBR repeats those of the GPT.
+// Start and size of every partition of both tables, each once: a hybrid MBR repeats those of the GPT.
 std::set<std::pair<uint64_t, uint64_t>> partitions_of(const DiskContent& c) {
   std::set<std::pair<uint64_t, uint64_t>> out;
   for (const auto& p : c.gpt.partitions) out.emplace(p.start, p.size);

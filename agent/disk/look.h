@@ -23,7 +23,7 @@ inline constexpr uint64_t kLookEnds = 34 << 20;
 struct Extent {
   uint64_t start = 0, size = 0;  // bytes
 };
-// Returns the places of the region that begins at `start`: ordered, disjoint, inside the region.
+// The places of the region that begins at `start`: ordered, disjoint, inside the region.
 std::vector<Extent> looked_at(uint64_t start, uint64_t size);
 
 // A superblock whose file system can no longer be found at its usual place.

@@ -49,7 +49,7 @@ struct ImageMarker {
   uint64_t serial = 0;                         // higher in the later copy; write_marker() adds 1
 };
 
-// Returns the later intact copy. not_found: neither is intact.
+// The later intact copy. not_found: neither is intact.
 Result<ImageMarker> read_marker(const BlockDevice& disk);
 Status write_marker(const BlockDevice& disk, const ImageMarker& marker);  // syncs after each of the copies
 

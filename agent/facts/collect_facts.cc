@@ -70,7 +70,6 @@ SystemFacts system_facts(const Files& files) {
           files.read_line(dmi + "product_serial"), lower(files.read_line(dmi + "product_uuid"))};
 }
 
-// Returns PRETTY_NAME of os-release without its quotes.
 std::string os_name(const Files& files) {
   const auto text = files.read("/etc/os-release");
   if (!text.ok()) return "";

@@ -33,7 +33,7 @@ std::string in_brackets(const std::string& text) {
                                                                  : text.substr(open + 1, close - open - 1);
 }
 
-// Returns the text after "key:" on the first line that begins with it, without surrounding white space.
+// The text after "key:" on the first line that begins with it, without surrounding white space.
 std::string field_of(const std::string& text, const std::string& key) {
   for (const std::string& line : split(text, '\n')) {
     if (!line.starts_with(key)) continue;
@@ -65,8 +65,6 @@ class Collected {
   const Files& files_;
   Properties out_;
 };
-
-// ---- firmware of the board, and settings of the running kernel
 
 void add_board(Collected& out) {
   const std::string dmi = "/sys/class/dmi/id/";
@@ -101,8 +99,6 @@ void add_kernel(Collected& out) {
   }
   out.put_file("tuned profile", "/etc/tuned/active_profile");
 }
-
-// ---- processors
 
 std::vector<std::string> processors(const Files& files) {
   std::vector<std::string> out;
@@ -171,8 +167,6 @@ void add_processors(Collected& out) {
   for (const auto& name : files.list(std::string(kCpus) + "/vulnerabilities"))
     out.put_file("mitigation of " + name, std::string(kCpus) + "/vulnerabilities/" + name);
 }
-
-// ---- devices
 
 void add_gpus(Collected& out) {
   const Files& files = out.files();
@@ -300,8 +294,6 @@ void add_pcie(Collected& out) {
   const bool on = !files.list("/sys/class/iommu").empty();
   out.put("IOMMU", !on ? "off" : type.empty() ? "on" : fmt::format("on ({})", type));
 }
-
-// ---- mounts
 
 struct Mount {
   std::string source, point, type, options;

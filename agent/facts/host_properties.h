@@ -22,11 +22,10 @@ Properties host_properties(const Files& files);
 // Parts of host_properties(), declared for tests.
 // Removes what names this machine, its disks or network: "root=UUID=...", "ip=...", "BOOT_IMAGE=...".
 std::string comparable_kernel_line(const std::string& line);
-// Returns the mounts of real file systems: "mounts" (mount points), "mount /scratch" (type and options).
+// Of real file systems: "mounts" (mount points), "mount /scratch" (type and options).
 Properties mount_properties(const Files& files);
 
-// Returns an id of the installation that does not reveal its /etc/machine-id: a digest of it, 32 hexadecimal
-// digits. Empty if the host has no machine id.
+// A digest of /etc/machine-id, which it does not reveal: 32 hexadecimal digits; empty without a machine id.
 std::string hidden_machine_id(const Files& files);
 
 }  // namespace muster

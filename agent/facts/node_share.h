@@ -26,20 +26,19 @@ struct NodeShare {
   std::optional<int> gpus, of_gpus;                // usable GPUs, and all on the PCI bus; set by the caller
 };
 
-// Returns the share of this process (/proc/self), without `gpus`.
+// Of this process (/proc/self), without `gpus`.
 NodeShare node_share(const Files& files);
 
 // "32 of 128 cores (cpuset)", "64 of 1007 GiB of memory", "2 of 8 GPUs"; empty: the whole node. Memory is
 // listed only if it is less by more than a tenth: a scheduler's reserve for the system is not a share.
 std::vector<std::string> share_words(const NodeShare& share);
-// Returns the share as one text, the key of comparable results; "" for a whole node.
+// The key of comparable results; "" for a whole node.
 std::string share_like(const NodeShare& share);
 
 Json to_json(const NodeShare& share);
 
 // "0-3,8" -> 0, 1, 2, 3, 8; empty if any part is not a number. Numbers from 65536 on are left out.
 std::set<int> cpu_list(const std::string& text);
-// Returns the processors that are online; empty: unknown.
 std::set<int> online_cpus(const Files& files);
 
 }  // namespace muster

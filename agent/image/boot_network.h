@@ -28,24 +28,24 @@ struct RamNetwork {
   int mtu = 0;                          // 0: the driver's default
 };
 
-// Returns the value of key=value in a kernel command line; "" if absent.
+// The value of key=value; "" if absent.
 std::string cmdline_value(const std::string& cmdline, const std::string& key);
 // Reads the arguments; Code::invalid names a missing or wrong one. iPXE sets an undeclared machine's address.
 Result<RamNetwork> ram_network(const std::string& cmdline);
-// Returns " muster.ip=... muster.mac=...", in the form that ram_network() reads.
+// " muster.ip=... muster.mac=...", in the form that ram_network() reads.
 std::string network_arguments(const RamNetwork& network);
 
-// True if an address is in the network of a machine with `cidr`. False if either is invalid.
+// False if either is invalid.
 bool on_network(const std::string& cidr, const std::string& address);
 
-// Returns the running system's route to `address`. Code::denied names what the RAM system does not support:
-// IPv6, an address of this machine itself, tunnels, stacked VLANs, a bridge of several ports, a port without
-// its own MAC.
+// The running system's route to `address`. Code::denied names what the RAM system does not support: IPv6, an
+// address of this machine itself, tunnels, stacked VLANs, a bridge of several ports, a port without its own
+// MAC.
 Result<RamNetwork> network_to(const Files& files, Process& process, const std::string& address);
 
-// Returns the configuration of the provisioning network of a new system, for systemd-networkd: path ->
-// content. `way`: the route of this machine to the controller during installation; its bond or VLAN is also
-// set up in the new system, because a machine without power control is reachable only through that network.
+// The provisioning network of a new system, for systemd-networkd: path -> content. `way`: this machine's
+// route to the controller during installation; its bond or VLAN is also set up in the new system, because a
+// machine without power control is reachable only through that network.
 std::map<std::string, std::string> network_files(const wire::ImageJob& job, const RamNetwork& way);
 
 }  // namespace muster

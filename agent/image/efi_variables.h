@@ -1,5 +1,4 @@
-// EFI variables that systemd-boot and an operating system exchange (Boot Loader Interface), in the kernel's
-// format (efivarfs).
+// EFI variables of the Boot Loader Interface (systemd-boot, operating system), in the format of efivarfs.
 //
 // Each write changes the firmware's variable store: it is a single write(2), never a new file in place of the
 // old one. Thread safety: stateless functions.
@@ -18,12 +17,12 @@ inline constexpr size_t kAttributes = 4;  // bytes before each value
 inline constexpr const char* kOneShot = "LoaderEntryOneShot";
 inline constexpr const char* kDefault = "LoaderEntryDefault";
 
-// Returns ASCII as UTF-16 with its terminator.
+// ASCII as UTF-16 with its terminator.
 std::string wide(const std::string& ascii);
 bool is_set(const Files& files, const std::string& name);
-// Returns the value without its attributes; "" if the variable does not exist.
+// Without its attributes; "" if the variable does not exist.
 std::string loader_value(const Files& files, const std::string& name);
-// Returns the value as text, converted from UTF-16 to ASCII, up to its terminator.
+// As text, converted from UTF-16 to ASCII, up to its terminator.
 std::string loader_text(const Files& files, const std::string& name);
 // Does nothing if the variable does not exist. The kernel marks variables of unknown vendors as immutable,
 // against accidental removal; that mark is removed first.

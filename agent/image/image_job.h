@@ -22,11 +22,10 @@ namespace muster {
 Result<Json> run_image_job(const Files& files, Process& process, const wire::WorkOrder& order,
                            const WorkRunner::Emit& emit, const std::function<bool()>& cancelled);
 
-// Returns an order's id without its attempt: "7-18f/node01/image#2" -> "7-18f/node01/image". Pure function.
+// Without the attempt: "7-18f/node01/image#2" -> "7-18f/node01/image". Pure function.
 std::string work_of(const std::string& order);
 
-// Returns the production Seeder: mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent
-// (agent/core/identity.h).
+// Mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent (agent/core/identity.h).
 std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, std::string identity);
 
 // The disk with the finished image `digest` of this node, found by its marker: the device, the number of its

@@ -1,7 +1,6 @@
-// Determines which of muster's root slots this system runs from, and which one boots by default. Labels and
-// kernel names are not used, because other disks may have the same: / is found by the device number that the
-// kernel mounted, its position is compared with the disk's table, and the disk has muster's marker. Reads
-// only. Thread safety: stateless functions.
+// Which of muster's root slots this system runs from, and which one boots by default. Other disks may have
+// the same labels and kernel names, so / is found by the device number that the kernel mounted, its position
+// is compared with the disk's table, and the disk must have muster's marker. Reads only. Stateless functions.
 #pragma once
 
 #include <functional>
@@ -32,17 +31,15 @@ struct OwnSlots {
 // differs from the disk's partition table.
 Result<OwnSlots> own_slots(const Files& files);
 
-// Returns the marker's record of the running slot, completed from the image's record, its files, and the
-// network files.
+// The marker's record of the running slot, completed from the image's record, its files and network files.
 SlotNote running_note(const Files& files, const OwnSlots& own);
 
-// Returns the kernel name of a partition of that disk. conflict: number, start or size in the kernel differ
-// from the disk's table.
+// Kernel name of a partition. conflict: number, start or size in the kernel differ from the disk's table.
 Result<std::string> partition_of(const Files& files, const OwnSlots& own, const GptPartition& partition);
-// Describes how a partition is used, for messages: mounted, as swap, or part of another device; "" if unused.
+// How a partition is used, for messages: mounted, as swap, or part of another device; "" if unused.
 std::string use_of_partition(const Files& files, const std::string& kernel_name);
 
-// Temporary mount points of muster: that of the agent, and the two of the slot writer.
+// Mount points: the agent's, and the two of the slot writer.
 inline constexpr const char* kEspPlace = "/run/muster-esp";
 inline constexpr const char* kWriterEspPlace = "/run/muster-image/esp";
 inline constexpr const char* kWriterSlotPlace = "/run/muster-image/root";
@@ -62,19 +59,16 @@ Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSl
 // be mounted read-only: `mount` is then called a second time, for writing.
 Result<Mounted> mount_beside(const std::function<Result<Mounted>(Mounted::Way)>& mount, Mounted::Way way);
 
-// Checks that the running slot is the default one, both in loader.conf and in the marker. conflict: it is not
-// (yet).
+// conflict: the running slot is not the default one (yet), in loader.conf or in the marker.
 Status is_committed(const OwnSlots& own, const std::string& standing);
 
 // Trial boot: this system was booted once, from the root slot that is not the default, and the node rolls
 // back unless the step module `slot` (agent/steps/system/slot.cc) commits it. The kernel parameter and the
 // file below are also read by the generator in the image (controller/image/customize.cc). A commit ends the
 // trial without a restart, so both are read at each call.
-//
-// Written by the commit; in memory, so it does not survive a boot.
+// The file is written by the commit, in memory, so it does not survive a boot.
 inline constexpr const char* kTrialEnded = "/run/muster-committed";
-
-// Returns `muster.trial=` of this boot, in seconds; "" for a normal boot.
+// `muster.trial=` of this boot, in seconds; "" for a normal boot.
 std::string trial_seconds(const Files& files);
 bool on_trial(const Files& files);
 // True if the running image has the generator that ends an uncommitted trial.

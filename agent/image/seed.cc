@@ -24,14 +24,14 @@
 namespace muster {
 namespace {
 
-// Returns hexadecimal digits that are unique to the machine and the purpose. They do not reveal the machine
-// id itself, which must stay confidential (machine-id(5)).
+// Unique to the machine and the purpose, without revealing the machine id, which is confidential
+// (machine-id(5)).
 std::string digits_for(const std::string& purpose, const std::string& machine_id) {
   const std::string digest = sha256("muster " + purpose + " " + machine_id);
   return digest.substr(digest.find(':') + 1);
 }
 
-// Returns a UUID as in RFC 9562, version 8 (custom format).
+// As in RFC 9562, version 8 (custom format).
 std::string uuid_of(const std::string& hex) {
   return fmt::format("{}-{}-8{}-8{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(13, 3),
                      hex.substr(17, 3), hex.substr(20, 12));

@@ -14,19 +14,18 @@
 
 namespace muster {
 
-// Prepares that boot. conflict: this system is not committed; the slot is the running one, is half written,
-// contains a different image or one that does not roll back automatically, or cannot be booted; or the
-// firmware's default entry cannot be removed. denied: firmware or loader do not support one-time boots, or
-// the loader was started from a different disk.
+// conflict: this system is not committed; the slot is the running one, is half written, contains a different
+// image or one that does not roll back automatically, or cannot be booted; or the firmware's default entry
+// cannot be removed. denied: firmware or loader do not support one-time boots, or the loader was started from
+// a different disk.
 Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job);
 // Makes the next boot a normal one again: removes the variable if muster set it, and the trial entries.
 void disarm_slot_boot(const Files& files);
 // True if a boot of the other slot is armed, left behind by an order that did not finish.
 bool slot_boot_armed(const Files& files);
 
-// Keeps a trial boot a trial across a restart, which the step module `reboot` needs for changed kernel
-// arguments: the next boot starts the running slot once more, with its current entry. Does nothing if the
-// running system is not a trial boot, or is committed.
+// Keeps a trial boot a trial across a restart (step module `reboot`, for changed kernel arguments): the next
+// boot starts the running slot once more, with its current entry. Does nothing unless this is a trial boot.
 Status keep_trial(const Files& files);
 
 }  // namespace muster

@@ -26,7 +26,7 @@ struct ProgramFile {
 // up a bond or a VLAN; otherwise none: they are generated from the job. conflict: the job's address differs.
 Result<std::map<std::string, std::string>> carried_network(const Files& running, const wire::ImageJob& job);
 
-// Checks the programs' paths. invalid: a path is not absolute, or has a part `.` or `..`.
+// invalid: a path is not absolute, or has a part `.` or `..`.
 Status check_program_paths(const std::vector<wire::SlotProgram>& programs);
 
 struct SlotSeed {
@@ -35,10 +35,9 @@ struct SlotSeed {
   std::map<std::string, std::string> network;
   const std::vector<ProgramFile>& programs;
 };
-// Seeds the root. denied: a symbolic link of the image leads out of `root`.
+// denied: a symbolic link of the image leads out of `root`.
 Status seed_slot_root(const Files& root, const SlotSeed& seed);
-// Compares that root with what seed_slot_root() wrote: image, slot, name, address, programs. corrupt: it
-// differs.
+// Compares image, slot, name, address and programs with what seed_slot_root() wrote. corrupt: they differ.
 Status check_slot_root(const Files& root, const SlotSeed& seed);
 
 // Removes the slot's entries, the trial entry first, and syncs.

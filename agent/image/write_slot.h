@@ -47,7 +47,6 @@ struct WriteSlotDeps {
   std::function<void(uint64_t done, uint64_t total)> progress = {};
   std::function<bool()> cancelled = {};
 };
-// Returns the production mounts, with `files`, `disks` and `source` set as well.
 WriteSlotDeps real_write_slot_deps(const Files& files, const wire::SlotJob& job);
 
 struct WriteSlotResult : FrameCounts {

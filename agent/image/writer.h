@@ -49,8 +49,7 @@ class Seeder {
   // Returns the default slot of the boot loader on this disk ("/dev/nvme0n1"); "" if unknown.
   virtual std::string standing(const std::string& /*disk*/) { return ""; }
   // Removes the firmware's default entry for systemd-boot, which overrides loader.conf: it may name the slot
-  // that is about to be written, or keep the new system from being started. Ok if the firmware stores no such
-  // entry.
+  // that is about to be written, or keep the new system from being started. Ok if there is no such entry.
   virtual Status drop_firmware_default() { return Ok{}; }
   // Makes the file systems of ESP and state if `fresh`; grows the root; host name, network, agent, identity.
   virtual Status seed(const SeedRequest& request) = 0;
@@ -89,8 +88,7 @@ bool is_finished(const wire::ImageJob& job, const std::string& order, const Disk
 // True if the marker is of this node, cluster and controller. A marker without cluster or CA counts if the
 // controller's own record shows that it imaged this node. Pure function.
 bool is_ours(const wire::ImageJob& job, const ImageMarker& marker);
-// Returns the disk with the job's identity. denied: it is not a local disk of this machine, or it is
-// read-only.
+// denied: the disk with the job's identity is not a local disk of this machine, or it is read-only.
 Result<DiskFacts> find_local_disk(const wire::ImageJob& job, const std::vector<DiskFacts>& disks);
 
 // Checks that this disk may be overwritten for this job. `marker` may be null. Pure function.

@@ -28,16 +28,16 @@
 
 namespace muster {
 
-// Parses the parameters of a join. invalid: not JSON, or an unknown or missing key.
+// invalid: not JSON, or an unknown or missing key.
 Result<BootParameters> join_parameters(const std::string& json);
 
-// Returns the folder of this host's identity, whether or not it has one yet.
+// Of this host, whether or not it has an identity yet.
 std::string identity_folder(const Files& files);
 
-// Returns conflict if the identity in `folder` is of a different controller (by its CA pin) or node.
+// conflict: the identity in `folder` is of a different controller (by its CA pin) or node.
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot);
 
-// Returns invalid if this host does not run systemd, which must start the agent.
+// invalid: this host does not run systemd, which must start the agent.
 Status may_serve(const Files& files);
 // Writes the unit if it differs (muster's images have one), enables and restarts it: the identity may be new.
 Status start_service(const Files& files, Process& process, const std::string& folder);
@@ -54,16 +54,15 @@ struct PreviewRequest {
   std::string node, pin;
   std::vector<wire::Step> steps = {};
 };
-// Parses a request. invalid: not JSON, or an unknown or missing key.
+// invalid: as for join_parameters().
 Result<PreviewRequest> preview_request(const std::string& json);
 
-// Returns one entry of "steps" for each step that can change something, in order.
+// One entry of "steps" for each step that can change something, in order.
 Json preview_steps(StepContext& context, const std::vector<wire::Step>& steps);
 
-// Returns the whole answer. An Error only if the hardware cannot be read.
+// The whole answer. An Error only if the hardware cannot be read.
 Result<Json> preview(Files& files, Process& process, const PreviewRequest& request);
 
-// Path of the agent's program on an adopted host.
 inline constexpr const char* kAgentProgram = "/usr/sbin/muster-agent";
 
 struct Adopting {

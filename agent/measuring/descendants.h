@@ -34,7 +34,6 @@ class TiedProcess : public Process {
   // `self`: path of muster-agent.
   explicit TiedProcess(Process& inner, std::string self = "/proc/self/exe")
       : inner_(inner), self_(std::move(self)) {}
-  // Runs a program as Process::run() does; not_found if it does not exist.
   Result<Output> run(const Command& command) override;
 
  private:

@@ -48,8 +48,6 @@ std::vector<Running> processes(const Files& files) {
   return out;
 }
 
-// ---- jobs
-
 struct Step {
   std::string job, step;
 };
@@ -145,8 +143,6 @@ void look_at_jobs(const Files& files, const std::vector<Running>& all, bool hidd
   }
 }
 
-// ---- packages
-
 // The program that a process runs (the script if it runs one), and the arguments after that name.
 struct Program {
   std::string name;
@@ -232,8 +228,6 @@ void look_at_programs(const std::vector<Running>& all, Busy kind, bool (*counts)
                             names.size() == 1 ? "is" : "are", fmt::join(reason.pids, ", "));
   out.busy.push_back(std::move(reason));
 }
-
-// ---- load, GPUs, limits
 
 void look_at_load(const Files& files, HostLook& out) {
   const std::string text = files.read_line("/proc/loadavg");

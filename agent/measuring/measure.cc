@@ -176,8 +176,7 @@ class Measure {
     }
   }
 
-  // The folder is in memory if the script found such a place. Created when first needed; run_guarded()
-  // removes it.
+  // In memory if the script found such a place. Created when first needed; run_guarded() removes it.
   Result<std::string> folder() {
     TRY_(made_folder());
     return folder_;

@@ -24,8 +24,8 @@ class MemoryPrograms : public CarriedPrograms {
     // Fetches a program by its digest, 64 hexadecimal digits.
     std::function<Result<PipeLink::Packed>(const std::string& sha256, const std::function<bool()>& cancelled)>
         fetch;
-    // Returns a folder that only this user can write to, and in which files can be executed; created at the
-    // first call.
+    // A folder that only this user can write to, and in which files can be executed; created at the first
+    // call.
     std::function<Result<std::string>()> folder;
     std::function<void(const std::string&)> say;  // called once: why programs are not kept in memory
   };

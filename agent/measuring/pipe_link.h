@@ -84,7 +84,6 @@ class PipeLink : public ControllerLink {
   std::map<uint64_t, std::shared_ptr<Fetching>> fetching_;
   uint64_t last_ = 0;  // number of the last call
   std::string line_;   // an incomplete line
-  // The program being received.
   std::shared_ptr<Fetching> incoming_;
   Packed packed_;
   size_t missing_ = 0;

@@ -24,7 +24,7 @@ struct GroupEntry {
 };
 std::optional<PasswdEntry> find_user(const Files& files, const std::string& name);
 std::optional<GroupEntry> find_group(const Files& files, const std::string& name);
-// Returns the password field of /etc/shadow; empty if it has no line for this user.
+// As in /etc/shadow; empty if it has no line for this user.
 std::string password_field(const Files& files, const std::string& name);
 
 // The result of lstat(2) for a path.
@@ -35,7 +35,6 @@ struct FileState {
   int64_t modified_us = 0;  // mtime, microseconds of wall clock time
 };
 FileState look(const Files& files, const std::string& path);
-// Sets the file's mtime to now.
 Status date_now(const Files& files, const std::string& path);
 
 // The mode and owner that a file must have. -1: any.
@@ -47,7 +46,7 @@ struct Access {
 // Reads "0644", a name or number of a user, and one of a group; the last two may be empty. invalid: the mode.
 Result<Access> access_of(const Files& files, const std::string& mode, const std::string& owner,
                          const std::string& group);
-// Parses a file mode, "0644" -> 0644; invalid for anything but three or four octal digits.
+// "0644" -> 0644; invalid for anything but three or four octal digits.
 Result<unsigned> parse_mode(const std::string& text);
 // Resolve a name or a number to a UID or GID; -1 for "".
 Result<int64_t> uid_of(const Files& files, const std::string& owner);

@@ -83,12 +83,10 @@ StepModule moosefs_retired_module();
 StepModule nfs_server_module();
 StepModule external_mount_module();
 
-// ---- writing a module ----
-
 // Read a member; `fallback` if it is absent or an empty text.
 std::string text_of(const Json& params, const char* key, const std::string& fallback = "");
 int64_t int_of(const Json& params, const char* key, int64_t fallback);
-// Returns an object parameter by reference into `params`, so it may be iterated over; empty if absent.
+// By reference into `params`, so it may be iterated over; empty if absent.
 const Json& object_of(const Json& params, const char* key);
 std::string join(const std::vector<std::string>& words, const std::string& separator);
 
@@ -104,15 +102,14 @@ class Diff {
  private:
   std::string text_;
 };
-// Returns a text as it is, and any other value as JSON.
+// A text as it is, any other value as JSON.
 std::string value_text(const Json& value);
 void say(const StepContext& context, const std::string& text);  // reports progress, one line
 bool is_cancelled(const StepContext& context);
-// Holds once `lacking` returns "", which is called every second. Its errors are retried, too: a server may be
-// starting.
+// Holds once `lacking` returns ""; called every second. Its errors are retried too: a server may be starting.
 Result<CheckResult> wait_until(StepContext& context, int64_t seconds,
                                const std::function<Result<std::string>()>& lacking);
-// Runs a program that must succeed and returns its output.
+// The output of a program that must succeed.
 Result<std::string> run_tool(StepContext& context, std::vector<std::string> argv,
                              DurationMs deadline = 60 * kSecond);
 

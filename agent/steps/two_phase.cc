@@ -37,8 +37,7 @@ bool any_active(Process& process, const std::vector<std::string>& units) {
 Status end_timer(Process& process, const std::string& name) {
   Command stop;
   stop.argv = {"systemctl", "stop", unit_of(name) + ".timer"};
-  // A failure is ignored: the timer may not exist, and if systemd does not respond, the caller rolls the
-  // change back.
+  // Ignored: the timer may not exist, and if systemd does not respond, the caller rolls the change back.
   (void)process.run(stop).ok();
   const auto until = std::chrono::steady_clock::now() + kLongestRollback;
   while (any_active(process, {unit_of(name) + ".service"})) {
@@ -61,8 +60,7 @@ Status arm(StepContext& context, const TwoPhase& change) {
   // The timer of an earlier attempt is stopped first: it would fire too early, and its rollback would remove
   // the record.
   TRY_(end_timer(context.process, change.name));
-  // An existing record has the state before an earlier attempt that was never confirmed: that is the state to
-  // restore.
+  // An existing record has the state before an earlier unconfirmed attempt: that is the state to restore.
   if (!context.files.exists(record_path(change.name))) {
     Json saved = Json::object();
     for (const auto& path : change.files) {

@@ -11,8 +11,7 @@
 //                        a reboot, but the timer does not
 //
 // A crash or a loss of power between arm() and confirm() ends in a rollback: the step has failed and can be
-// applied again.
-// Thread safety: stateless functions, which block.
+// applied again. Thread safety: stateless functions, which block.
 #pragma once
 
 #include <functional>
@@ -30,7 +29,7 @@ struct TwoPhase {
   int64_t seconds = 120;                        // until the timer rolls the change back
 };
 Status arm(StepContext& context, const TwoPhase& change);
-// Stops the timer and removes the copies. failed: the timer has rolled the change back, or is doing so.
+// failed: the timer has rolled the change back, or is doing so.
 Status confirm(StepContext& context, const std::string& name);
 Status roll_back(Files& files, Process& process, const std::string& name);
 
@@ -42,13 +41,12 @@ struct RolledBack {
 };
 std::vector<RolledBack> roll_back_orphans(Files& files, Process& process);
 
-// True if there is a change of this name that was neither confirmed nor rolled back.
+// True for a change that was neither confirmed nor rolled back.
 bool is_armed(const Files& files, const std::string& name);
 // Runs arm(), `change` and confirm(). A failure rolls the change back at once, unless its timer already does.
 Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::function<Status()>& change);
 
-// Opens a new TCP connection to "address:port" or "https://address:port", and retries for up to `deadline`.
-// Returns an error if none could be made.
+// Opens a new TCP connection to "address:port" or "https://address:port"; retries for up to `deadline`.
 Status reach(const std::string& controller, DurationMs deadline);
 
 }  // namespace muster::steps

@@ -108,15 +108,12 @@ std::string words(const std::vector<int64_t>& ids) {
   return join(out, " ");
 }
 
-// Runs `ceph osd VERB ID...`
 Status tell(StepContext& context, const char* verb, const std::vector<int64_t>& ids) {
   std::vector<std::string> args = {"osd", verb};
   for (const int64_t id : ids) args.push_back(std::to_string(id));
   TRY_(ceph_text(context, args));
   return Ok{};
 }
-
-// ---- the file system ----
 
 struct WantedFs {
   std::string name;
@@ -133,8 +130,8 @@ struct Pool {
   int64_t groups;  // placement groups
 };
 
-// Returns the number of placement groups: 64 per disk, counting all replicas, as a power of two. Debian 13's
-// manager cannot load the module that would choose the number.
+// Placement groups: 64 per disk, counting all replicas, as a power of two. Debian 13's manager cannot load
+// the module that would choose the number.
 int64_t data_groups(size_t osds, int64_t copies) {
   const int64_t wanted =
       std::clamp<int64_t>(static_cast<int64_t>(osds) * 64 / std::max<int64_t>(copies, 1), 32, 4096);
@@ -143,7 +140,6 @@ int64_t data_groups(size_t osds, int64_t copies) {
   return out;
 }
 
-// Returns what is still missing.
 Result<std::string> fs_lacking(StepContext& context, const WantedFs& want) {
   const std::string& name = want.name;
   TRY(const Json pools, ceph_json(context, {"osd", "pool", "ls", "detail"}));
@@ -197,8 +193,6 @@ Status apply_fs(StepContext& context, const WantedFs& want) {
   return wait_for_storage(context, want.deadline_seconds, [&] { return fs_lacking(context, want); });
 }
 
-// ---- members ----
-
 struct WantedMembers {
   std::vector<StorageMember> members;
   int64_t declared = 0, deadline_seconds = 300;
@@ -240,8 +234,6 @@ Result<CheckResult> check_ceph_members(StepContext& context, const WantedMembers
   return there.error().code == Code::cancelled ? Result<CheckResult>(there.error())
                                                : differs(there.error().message);
 }
-
-// ---- removal of nodes that are no longer declared ----
 
 struct Declared {
   std::vector<StorageMember> members, mons;
@@ -318,8 +310,6 @@ Status apply_left(StepContext& context, const Declared& want) {
   for (const auto& [host, osds] : left.hosts) TRY_(purge(context, want.deadline_seconds, host, osds));
   return Ok{};
 }
-
-// ---- draining one node's disks, and putting them back into use ----
 
 enum class OsdState { out, in };
 constexpr Words<OsdState, 2> kOsdStates = {{{OsdState::out, "out"}, {OsdState::in, "in"}}};

@@ -13,10 +13,7 @@
 
 namespace muster::steps {
 
-// Queries to a Ceph cluster through its own program, for the modules of agent/storage/ceph*.cc. Thread:
-// blocking.
-
-// Runs `ceph ARGS` with this node's keys. Returns an error if it fails or no monitor answers in time.
+// Output of `ceph ARGS` with this node's keys. Fails if the program does, or if no monitor answers in time.
 Result<std::string> ceph_text(StepContext& context, std::vector<std::string> args,
                               const std::string& input = "");
 Result<Json> ceph_json(StepContext& context, std::vector<std::string> args, const std::string& input = "");
@@ -29,7 +26,7 @@ struct CephOsd {
 // `with_hosts` false leaves `host` empty and saves a call of `ceph`, which takes seconds on a busy machine.
 Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts = true);
 
-// Runs `ceph osd QUESTION ID...` ("safe-to-destroy" or "ok-to-stop"); returns "" if yes, else why not.
+// `ceph osd QUESTION ID...` ("safe-to-destroy" or "ok-to-stop"): "" if yes, else why not.
 Result<std::string> ceph_objection(StepContext& context, const char* question,
                                    const std::vector<int64_t>& osds);
 
@@ -37,18 +34,17 @@ struct CephMove {
   std::vector<CephOsd> leaving, staying;
   int64_t copies = 2;
 };
-// Returns "" if the data fits on those that stay; else the reason, such as an OSD that would be too full.
+// "" if the data fits on those that stay; else the reason, such as an OSD that would be too full.
 // `dump`, `df`: output of `ceph osd dump` and `ceph osd df`, whose sizes are in KiB. Pure.
 std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& move);
 
 inline constexpr const char* kCephUser = "ceph";  // and its group
-// Help of the parameter `deadline_seconds`.
 inline constexpr const char* kCephDeadline = "how long to wait for the change to take effect";
 
 Part ceph_folder(const std::string& path);
 Part ceph_keyring(const std::string& path, const std::string& who, const std::string& key);
 Status give_to_ceph(StepContext& context, const std::string& path);
-// Returns the key of `who` from the monitors, which create a missing key if `caps` are given.
+// From the monitors, which create a missing key if `caps` are given.
 Result<std::string> ceph_key_of(StepContext& context, const std::string& who,
                                 const std::vector<std::string>& caps = {});
 
@@ -58,7 +54,7 @@ struct CephStore {
   DiskFacts disk;
 };
 
-// Returns the OSDs of the parameter `disks` of `ceph_osds`, each with its current disk.
+// From the parameter `disks` of `ceph_osds`, each with its current disk.
 Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Json& disks);
 Result<DiskContent> ceph_content_of(const StepContext& context, const CephStore& store);
 // True if the disk contains exactly this OSD.

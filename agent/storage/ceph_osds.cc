@@ -44,7 +44,7 @@ Result<OnDisk> look_at(StepContext& context, const CephStore& store) {
 
 std::string store_folder(int64_t id) { return fmt::format("/var/lib/ceph/osd/ceph-{}", id); }
 
-// Returns a path that stays valid if kernel names change; the daemon rejects an unexpected OSD in any case.
+// Stays valid if kernel names change; the daemon rejects an unexpected OSD in any case.
 std::string lasting_name(const Files& files, const CephStore& store) {
   for (const auto& name : files.list("/dev/disk/by-id")) {
     const std::string target = files.read_link("/dev/disk/by-id/" + name).value_or("");
@@ -98,8 +98,7 @@ Result<CheckResult> check_osds(StepContext& context, const WantedOsds& want) {
   return diff.result();
 }
 
-// Returns the OSD's number: the one that the monitors have for its UUID, else the one in its label, else a
-// new one.
+// The OSD's number: that which the monitors have for its UUID, else the one in its label, else a new one.
 Result<int64_t> enrol(StepContext& context, const CephStore& store, const std::string& number) {
   const auto known = registered(context, store);
   if (known.ok()) return known->id;

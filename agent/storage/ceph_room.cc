@@ -50,8 +50,8 @@ double sum(const std::vector<Store>& stores, double Store::*what) {
   return out;
 }
 
-// Returns how much of `all`, the total data, each host has after the move: by weight, but at most one replica
-// of each object. Empty if there are fewer hosts than replicas.
+// How much of `all`, the total data, each host has after the move: by weight, but at most one replica of each
+// object. Empty if there are fewer hosts than replicas.
 std::map<std::string, double> shares(const std::map<std::string, double>& weights, double all,
                                      int64_t copies) {
   const double most = all / static_cast<double>(std::max<int64_t>(copies, 1));

@@ -81,7 +81,7 @@ std::string mount_problem(const Files& files, const ExternalMount& want) {
                      want.fstype);
 }
 
-// Returns the part of its client that is missing on this node; "" if none is.
+// "" if the client is complete on this node.
 std::string lacks_client(const Files& files, const ExternalMount& want) {
   if (want.fstype == "lustre") {
     const std::string kernel = files.read_line("/proc/sys/kernel/osrelease");
@@ -128,7 +128,7 @@ std::string last_line(const std::string& text) {
   return lines.empty() ? "" : lines.back();
 }
 
-// Returns "" if the server responds through the mount. Checked by a separate process, which can be killed.
+// "" if the server responds through the mount. Checked by a separate process, which can be killed.
 std::string no_answer(StepContext& context, const ExternalMount& want) {
   Command query;
   query.argv = {"stat", "--file-system", "--format=%T", want.target};
@@ -159,7 +159,7 @@ Result<CheckResult> check_external(StepContext& context, const ExternalMount& wa
   return diff.empty() ? as_declared() : diff.result();
 }
 
-// Returns why the unit's last attempt failed, as reported by mount.
+// Why the unit's last attempt failed, as reported by mount.
 std::string mounts_words(StepContext& context, const ExternalMount& want) {
   const auto out = run_tool(
       context, {"journalctl", "--no-pager", "--output=cat", "--lines=20", "--unit=" + want.unit + ".service"},
@@ -210,8 +210,7 @@ Status apply_external(StepContext& context, const ExternalMount& want) {
   TRY(const bool enabled, is_enabled(context, want));
   if (!enabled) TRY_(run_tool(context, {"systemctl", "enable", want.unit + ".service"}));
   if (!there) TRY_(mount_now(context, want));
-  // To a server that has come back, TCP reconnects only at its next retransmission. After some time,
-  // retransmissions are half a minute apart.
+  // TCP reconnects to a server that is back only at its next retransmission, up to half a minute later.
   std::string silent = no_answer(context, want);
   for (int attempt = 1; attempt < kAnswers && !silent.empty() && !is_cancelled(context); ++attempt)
     silent = no_answer(context, want);

@@ -9,7 +9,6 @@
 namespace muster {
 namespace {
 
-// Folders created by the engines' packages.
 constexpr const char* kMooseFs = "/var/lib/mfs";
 constexpr const char* kCeph = "/var/lib/ceph";
 
@@ -43,7 +42,7 @@ bool is_whole(const std::string& tail) {
   return tail.size() >= mark.size() && tail.compare(tail.size() - mark.size(), mark.size(), mark) == 0;
 }
 
-// Returns the first or last bytes of a file, which may be large.
+// The file may be large.
 std::string piece(const Files& files, const std::string& path, bool from_end) {
   constexpr long kPiece = 64 << 10;
   std::string out(kPiece, '\0');

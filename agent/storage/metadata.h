@@ -32,7 +32,6 @@ std::optional<MooseFsCopy> latest_moosefs_copy(const Files& files);
 std::string free_retired_folder(const Files& files);
 std::string ceph_monitor_folder(const Files& files, const std::string& node);
 
-// Returns HardwareFacts::storage_metadata.
 std::map<std::string, bool> storage_metadata(const Files& files);
 
 }  // namespace muster

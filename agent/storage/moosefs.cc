@@ -34,8 +34,6 @@ namespace {
 
 std::string mount_point(const std::string& serial) { return "/srv/mfs/" + plain_serial(serial); }
 
-// ---- disks ----
-
 struct BulkDisks {
   Json disks = Json::array();
 };
@@ -62,8 +60,6 @@ Result<std::vector<Part>> disk_parts(const StepContext&, const BulkDisks& want) 
   }
   return out;
 }
-
-// ---- daemons ----
 
 struct WantedMetalogger {
   std::string master;
@@ -116,8 +112,6 @@ Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Wa
       service_part("moosefs-chunkserver", {cfg, list})};
 }
 
-// ---- members ----
-
 struct WantedServers {
   std::string master;
   std::vector<StorageMember> members;
@@ -127,8 +121,7 @@ MUSTER_PARAMETERS(WantedServers, required(master, "address of the master"),
                   required(members, "[{name, address}]"),
                   optional(deadline_seconds, "how long to wait for the chunk servers to register"))
 
-// Returns what is missing according to the master; "" if every member's chunk server and all its disks are
-// healthy.
+// According to the master; "" if every member's chunk server and all its disks are healthy.
 Result<std::string> members_missing(StepContext& context, const WantedServers& want) {
   TRY(const std::string out, mfscli(context, want.master, {"-SCS", "-SHD"}));
   std::set<std::string> servers;
@@ -163,8 +156,6 @@ Result<CheckResult> check_moosefs_members(StepContext& context, const WantedServ
   }
 }
 
-// ---- drain ----
-
 struct WantedMooseFsDrain {
   std::string master, address;
   Json disks = Json::array();
@@ -183,9 +174,9 @@ struct MoosefsVolume {
 
 int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
 
-// Returns what keeps this node from leaving, according to the master. A disk is "ready" once the master has
-// checked, chunk by chunk, that enough copies are elsewhere; before that first check it reports no chunks at
-// all, so zero chunks prove nothing.
+// What keeps this node from leaving, according to the master. A disk is "ready" once the master has checked,
+// chunk by chunk, that enough copies are elsewhere; before that it reports no chunks at all, so zero chunks
+// prove nothing.
 Result<MoosefsVolume> look_at_volume(StepContext& context, const WantedMooseFsDrain& want) {
   TRY(const std::string out, mfscli(context, want.master, {"-SCS", "-SHD", "-SIN"}));
   const std::string& own = want.address;

@@ -114,8 +114,7 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const WantedM
       file_part(cfg, moosefs_config(
                          folder, "EXPORTS_FILENAME = " + exports +
                                      "\nTOPOLOGY_FILENAME = /etc/mfs/mfstopology.cfg\n"
-                                     // A drained disk is known to be empty after two of these; the default is
-                                     // 300 s.
+                                     // A drained disk is known to be empty after two of these. Default 300 s.
                                      "CHUNKS_LOOP_MIN_TIME = 60\n")),
       file_part(drop_in, unit),
       // A master runs no logger: the copy that its logger made of a former master's metadata must stay.
@@ -144,7 +143,6 @@ Result<std::string> sign_of_data(StepContext& context, const Metadata& want) {
   return std::string();
 }
 
-// The source of this node's metadata.
 struct Origin {
   bool own = false;
   std::optional<MooseFsCopy> copy;  // neither own nor copy: an empty file system may be created
@@ -316,8 +314,6 @@ Result<CheckResult> check_heir(StepContext& context, const Metadata& want) {
   TRY_(origin_of_metadata(context, want));
   return holds();
 }
-
-// ---- the former master ----
 
 Part master_off() {
   return {service_module(), {{"names", {"moosefs-master"}}, {"enabled", false}, {"running", false}}};

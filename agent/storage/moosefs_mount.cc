@@ -16,8 +16,6 @@
 namespace muster::steps {
 namespace {
 
-// ---- mount ----
-
 constexpr DurationMs kMasterAnswer = 20 * kSecond;  // timeout of one query to the master through the mount
 constexpr int kStacked = 8;                         // maximum number of stacked mounts that are removed
 
@@ -152,13 +150,10 @@ Status apply_mounted(StepContext& context, const WantedMount& wanted) {
   }
 }
 
-// ---- copies ----
-
-// MooseFS 4 (Debian 13) has storage classes instead of goals: "2CP" and "3CP" are there from the start
-// (mfsscadmin(1)).
+// MooseFS 4 (Debian 13) has storage classes instead of goals; "2CP" and "3CP" always exist (mfsscadmin(1)).
 constexpr const char* kCopiesClass = "CP";
 
-// Returns the number after "PATH: " in the output of mfsgetgoal and mfsgettrashtime.
+// The number after "PATH: " in the output of mfsgetgoal and mfsgettrashtime.
 Result<std::string> attribute(StepContext& context, const char* tool, const std::string& target) {
   TRY(const std::string out, run_tool(context, {tool, target}));
   const auto colon = out.find(": ");

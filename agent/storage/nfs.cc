@@ -54,7 +54,7 @@ std::vector<Part> parts_of(const Export& want) {
           service_part("nfs-server", {settings})};
 }
 
-// Parses a line of `exportfs -s`: "/shared  10.20.0.11(sync,wdelay,...)".
+// "/shared  10.20.0.11(sync,wdelay,...)", a line of `exportfs -s`.
 struct Entry {
   std::string path, client;
   std::set<std::string> options;
@@ -75,9 +75,9 @@ std::vector<Entry> table_of(const std::string& text) {
   return out;
 }
 
-// Returns unexpected options: neither those of our line as the server shows them, nor those that the server
-// adds itself. Any other option grants a client more or less than declared, or may do so (no_root_squash,
-// all_squash, async, insecure, crossmnt, a different `sec`, anonuid, ...).
+// Options that are neither those of our line as the server shows them, nor added by the server itself. Any
+// other option grants a client more or less than declared, or may do so (no_root_squash, all_squash, async,
+// insecure, crossmnt, a different `sec`, anonuid, ...).
 std::string odd_options(const Entry& entry, bool mountpoint) {
   static const std::set<std::string> kUsual = {"rw",
                                                "sync",
@@ -109,7 +109,6 @@ bool is_within(const std::string& path, const std::string& folder) {
   return path.starts_with(folder == "/" ? folder : folder + "/");
 }
 
-// Returns the file system that a path is in: that of the nearest mount above it.
 std::string device_of(const std::map<std::string, MountEntry>& mounts, const std::string& path) {
   std::string device;
   size_t longest = 0;
@@ -119,9 +118,9 @@ std::string device_of(const std::map<std::string, MountEntry>& mounts, const std
   return device;
 }
 
-// Returns how the server's current exports differ: those in the running system's table, not in our file.
-// Exports of other paths count if they lead to the same data: folders below ours, a different path to the
-// same file system, and a folder above ours whose export includes what is mounted below it (crossmnt).
+// How the exports in the running system's table, not in our file, differ. Exports of other paths count if
+// they lead to the same data: folders below ours, a different path to the same file system, and a folder
+// above ours whose export includes what is mounted below it (crossmnt).
 Result<CheckResult> exported(StepContext& context, const Export& want) {
   TRY(const std::string table, run_tool(context, {"exportfs", "-s"}));
   const auto mounts = all_mounts(context.files);
@@ -134,8 +133,7 @@ Result<CheckResult> exported(StepContext& context, const Export& want) {
     const bool across = is_within(want.path, entry.path) && entry.has("crossmnt");
     if (!same && !inside && !across) continue;
     const bool declared = want.addresses.count(entry.client) > 0;
-    // A declared client that reaches our path through an export above it has the access that our own line
-    // grants.
+    // A declared client that reaches our path through an export above it has the access that our line grants.
     const std::string odd = declared && !same && !inside ? "" : odd_options(entry, same);
     if (!declared)
       diff.add(entry.path + " is also exported to " + entry.client);

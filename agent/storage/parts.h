@@ -16,9 +16,8 @@ struct Part {
   StepModule module;
   Json params;
 };
-// Returns all differences at once.
 Result<CheckResult> check_parts(StepContext& context, const std::vector<Part>& parts);
-// Applies the parts in order; a part that already holds is not changed.
+// In order; a part that already holds is not changed.
 Status apply_parts(StepContext& context, const std::vector<Part>& parts);
 
 // `check` and `apply` of a module that consists of `parts`, a function of its parameters.

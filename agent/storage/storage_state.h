@@ -42,8 +42,7 @@ class StorageState {
   // bytes; array: its RAID level; ok: false if unhealthy; silent: its server does not answer; age: seconds
   // since the server last answered, if not now. `seconds`: time of a monotonic clock.
   Json look(int64_t seconds);
-  // Returns the same as text that fits into a request: if there are very many mounts, the last ones are
-  // replaced by {cut: true}.
+  // The same as text that fits into a request: of very many mounts, the last become {cut: true}.
   std::string text(int64_t seconds);
 
  private:

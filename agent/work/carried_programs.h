@@ -28,13 +28,13 @@ struct CarriedProgram {
   int64_t size = 0;    // bytes
 };
 
-// Returns the programs in an order's params. invalid: wrong format, or a name that is not a plain file name.
+// invalid: wrong format, or a name that is not a plain file name.
 Result<std::vector<CarriedProgram>> carried_programs_of(const Json& order_params);
 
 class CarriedPrograms {
  public:
   virtual ~CarriedPrograms() = default;
-  // Returns name -> path of an executable file, valid while this object lives. not_found: the controller does
+  // name -> path of an executable file, valid while this object lives. not_found: the controller does
   // not serve that digest; corrupt: the digest of the received file differs; cancelled.
   virtual Result<std::map<std::string, std::string>> ready(const std::vector<CarriedProgram>& programs,
                                                            const std::function<bool()>& cancelled) = 0;

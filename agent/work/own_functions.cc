@@ -20,7 +20,6 @@
 namespace muster {
 namespace {
 
-// Where an order's files come from.
 struct FileSource {
   std::string base_url = {};
 };

@@ -15,7 +15,6 @@ namespace muster {
 // The minimum number of members that muster accepts for a RAID level. md allows fewer, but a raid5 of two
 // disks and a raid10 of two or three are only mirrors.
 size_t fewest_members(const std::string& level);
-// True if an array of this level survives the loss of a member.
 bool is_redundant_array(const std::string& level);
 
 struct ArrayHealth {

@@ -33,7 +33,7 @@ Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key
 Status read_own(const Json& list, std::vector<WantedDisk>& disks);
 inline Json to_json(const std::vector<WantedDisk>&) { return Json(); }
 
-// Finds the present devices of these disks, in the order given.
+// The present devices of these disks, in the order given.
 Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vector<WantedDisk>& wanted);
 std::string device_path(const std::string& kernel_name);  // "/dev/nvme0n1"
 // Name of a disk in records of interrupted work, unique for each disk.

@@ -78,8 +78,7 @@ Result<Content> look_at(const Files& files, const WantedFilesystem& want, const 
 
 Result<CheckResult> check_filesystem(StepContext& context, const WantedFilesystem& want) {
   auto on = target(context.files, want);
-  // In mode "check" the array or partition may not exist yet; the step that creates it has already reported
-  // that difference.
+  // In mode "check" it may not exist yet; the step that creates it has already reported that difference.
   const bool made_by_a_step = want.array || !want.partition.empty();
   if (!on.ok() && on.error().code == Code::not_found && made_by_a_step) return differs(on.error().message);
   if (!on.ok()) return on.error();
@@ -89,8 +88,7 @@ Result<CheckResult> check_filesystem(StepContext& context, const WantedFilesyste
                              want.label, content.summary));
 }
 
-// Returns the number of data disks in a stripe, from the level of the existing array; 0 if the level has no
-// useful stripe.
+// Data disks in a stripe, from the level of the existing array; 0 if the level has no useful stripe.
 size_t stripe_width(const Files& files, const FormatTarget& on) {
   const std::string level = files.read_line("/sys/block" + on.device.substr(4) + "/md/level", "raid0");
   const size_t disks = on.disks.size();

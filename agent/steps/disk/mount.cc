@@ -38,7 +38,6 @@ MUSTER_PARAMETERS(
     optional(partition, "use the partition with this name on the one listed disk"),
     optional(label, "label that the file system must have; not used to find the device"))
 
-// The device that will be mounted.
 struct Place {
   std::string source;  // as written in fstab and given to mount
   std::string device;  // kernel name; for a source without disks, the device it resolves to
@@ -78,7 +77,7 @@ Status complete_mount(const StepContext&, WantedMount& want) {
   return Ok{};
 }
 
-// Finds the device of `source`, if no disks are listed.
+// Only if no disks are listed.
 Result<Place> named_place(const Files& files, const WantedMount& want) {
   Place out{want.source, kernel_name(files, want.source)};
   std::vector<std::string> all;
@@ -93,7 +92,7 @@ Result<Place> named_place(const Files& files, const WantedMount& want) {
   return out;
 }
 
-// Finds the device to mount. not_found: the disks have no such device yet, or it has no file system.
+// not_found: the disks have no such device yet, or it has no file system.
 Result<Place> find_place(const Files& files, const WantedMount& want) {
   if (want.disks.empty()) return named_place(files, want);
   Place out;
@@ -115,12 +114,11 @@ Result<Place> find_place(const Files& files, const WantedMount& want) {
   return out;
 }
 
-// Returns the line for fstab. No octal escapes are needed, because its fields contain no white space.
+// No octal escapes are needed, because its fields contain no white space.
 std::string fstab_line(const WantedMount& want, const Place& place) {
   return fmt::format("{} {} {} {} 0 0", place.source, want.target, want.fs, want.options);
 }
 
-// True if a line of fstab is for this mount point.
 bool is_for(const std::string& line, const std::string& target) {
   std::string spaced = line;
   for (char& c : spaced)
@@ -129,7 +127,6 @@ bool is_for(const std::string& line, const std::string& target) {
   return words.size() >= 2 && words[0][0] != '#' && plain_path(words[1]) == target;
 }
 
-// Returns the lines of fstab for this mount point, in their order.
 std::vector<std::string> fstab_lines(const Files& files, const std::string& target) {
   std::vector<std::string> out;
   const auto text = files.read(kFstab);
@@ -139,7 +136,7 @@ std::vector<std::string> fstab_lines(const Files& files, const std::string& targ
   return out;
 }
 
-// Describes how fstab differs; "" if it has our line for this mount point and no other one.
+// "" if fstab has our line for this mount point and no other one.
 std::string fstab_diff(const Files& files, const WantedMount& want, const Place& place) {
   if (!want.fstab) return "";
   const auto have = fstab_lines(files, want.target);
@@ -149,7 +146,7 @@ std::string fstab_diff(const Files& files, const WantedMount& want, const Place&
   return fmt::format("{}: {} -> {}", kFstab, join(have, " | "), line);
 }
 
-// Describes how the mount differs; "" if it is as declared.
+// "" if it is mounted as declared.
 std::string mounted_diff(const Files& files, const WantedMount& want, const Place& place) {
   const auto entry = find_mount(files, want.target);
   if (!entry) return want.target + " is not mounted";
@@ -179,7 +176,6 @@ Result<CheckResult> check_mount(StepContext& context, const WantedMount& want) {
   return diff.result();
 }
 
-// Writes fstab with only our line for this mount point.
 Status write_fstab(StepContext& context, const WantedMount& want, const Place& place) {
   const auto have = context.files.read(kFstab);
   std::string text;
@@ -189,8 +185,7 @@ Status write_fstab(StepContext& context, const WantedMount& want, const Place& p
   return context.files.write(kFstab, text + fstab_line(want, place) + "\n");
 }
 
-// Mounts it, then checks which device was mounted: a copy with the same UUID may have appeared since the
-// lookup.
+// Checks afterwards which device was mounted: a copy with the same UUID may have appeared since the lookup.
 Status mount_it(StepContext& context, const WantedMount& want, const Place& place) {
   if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
   TRY(auto out,

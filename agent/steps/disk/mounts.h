@@ -13,8 +13,7 @@ namespace muster::steps {
 
 // With these flags, set-user-ID bits and device files on the mount have no effect.
 inline constexpr const char* kSafeFlags = "nosuid,nodev";
-// Returns a message that names which of nosuid, nodev and noexec are in `options` but not set on the mount at
-// `target`; "" if all are set.
+// Names which of nosuid, nodev and noexec are in `options` but not set on the mount; "" if all are set.
 std::string lacking_flags(const Files& files, const std::string& target, const std::string& options);
 // Sets these missing flags by a remount, which does not interrupt users of the mount.
 Status set_flags(StepContext& context, const std::string& target, const std::string& options);

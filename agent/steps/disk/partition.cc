@@ -88,7 +88,7 @@ Status complete_partition(const StepContext&, WantedPartitions& want) {
   return Ok{};
 }
 
-// Returns the positions of the partitions on a disk of this size: one after the other, in whole mebibytes.
+// One after the other, in whole mebibytes.
 Result<std::vector<GptPartition>> layout(const WantedPartitions& want, const WantedDisk& disk) {
   std::vector<GptPartition> out;
   const uint64_t end = disk.size_bytes / kMiB * kMiB - std::min(disk.size_bytes / kMiB * kMiB, kMargin);
@@ -120,8 +120,7 @@ struct PartitionTarget {
   std::string content;
 };
 
-// Path of the record of intent for a disk. A serial may contain characters that a file name may not, so it is
-// hashed.
+// The serial is hashed, because it may contain characters that a file name may not.
 std::string intent_of(const Files& files, const WantedDisk& disk) {
   return intent_path(files, "partition-" + sha256(key_of(disk)).substr(7, 16));
 }
@@ -145,7 +144,7 @@ Result<std::vector<PartitionTarget>> look(const Files& files, const WantedPartit
   return out;
 }
 
-// Describes how the kernel's view differs from the partition table; "" if it does not.
+// How the kernel's view differs from the partition table; "" if it does not.
 std::string not_shown(const Files& files, const PartitionTarget& t) {
   for (const auto& p : t.layout) {
     const std::string folder = "/sys/block/" + t.disk.name + "/" + partition_path(t.disk.name, p.number);
@@ -207,8 +206,7 @@ Status make_table(StepContext& context, const PartitionTarget& t, BlockDevice de
   TRY_(empty(device, t));
   { const BlockDevice closed = std::move(device); }  // sfdisk opens it exclusively
   say(context, fmt::format("partitioning disk {} ({}): {}", title_of(*t.wanted), t.disk.name, words_of(t)));
-  // sfdisk gets no force option, so it fails if the disk is in use. The lock keeps udev from reading a
-  // half-written table.
+  // Without a force option sfdisk fails if the disk is in use. The lock keeps udev from a half-written table.
   Command sfdisk;
   sfdisk.argv = {"sfdisk", "--quiet",           "--lock=yes", "--wipe",
                  "never",  "--wipe-partitions", "never",      device_path(t.disk.name)};

@@ -65,7 +65,7 @@ std::string called(const WantedRaid& want, const DiskFacts& disk) {
   return disk.name;
 }
 
-// Returns the disks. If one is missing, the error names the array that lacks it.
+// If a disk is missing, the error names the array that lacks it.
 Result<std::vector<DiskFacts>> members_of(const Files& files, const WantedRaid& want) {
   auto disks = resolve_disks(files, want.disks);
   if (disks.ok() || !is_redundant_array(want.level) || disks.error().code != Code::not_found) return disks;
@@ -243,7 +243,6 @@ std::vector<std::string> devices(const std::vector<DiskFacts>& disks) {
   return out;
 }
 
-// Waits until the kernel shows the array, and returns its kernel name.
 Result<std::string> await_array(StepContext& context, const std::vector<DiskFacts>& disks) {
   for (int attempt = 0; attempt < 50; ++attempt) {
     TRY(const std::string md, array_over(context.files, disks));
@@ -311,8 +310,7 @@ Status wipe_members(StepContext& context, const WantedRaid& want, const std::vec
   return Ok{};
 }
 
-// Waits until md begins to synchronize, shortly after the array appears; until then a new raid5 looks
-// degraded.
+// Until md begins to synchronize, shortly after the array appears, a new raid5 looks degraded.
 Status see_resync(StepContext& context, const WantedRaid& want, const std::string& md) {
   if (!is_redundant_array(want.level)) return Ok{};
   ArrayHealth health = array_health(context.files, md);

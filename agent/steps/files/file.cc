@@ -15,8 +15,7 @@ constexpr const char* kCloudParts = "/etc/cloud/cloud.cfg.d/";
 constexpr const char* kOurs = "zz-muster-hosts.cfg";  // the last file that sets a key wins
 constexpr const char* kList = "cloud_init_modules:";
 
-// Returns the items of the list kList in this text, each with its "- "; nullopt if the text has no such list,
-// or has it on one line.
+// Items of the list kList in this text, each with its "- "; nullopt if it has no such list, or on one line.
 std::optional<std::vector<std::string>> items_of(const std::string& text) {
   std::optional<std::vector<std::string>> out;
   bool inside = false;
@@ -56,8 +55,7 @@ OwnFile cloud_init_without_hosts(const Files& files) {
   return out;
 }
 
-// Returns the files that must exist so that `path` stays as written; empty if nothing would rewrite it at the
-// next boot.
+// The files that must exist so that `path` stays as written; empty if nothing would rewrite it at a boot.
 //   /etc/hosts  cloud-init rewrites it if its configuration or the provider's data (which overrides any file
 //               on the host) sets `manage_etc_hosts`. The returned file takes this module off the list
 std::vector<OwnFile> keeps_written(const Files& files, const std::string& path) {

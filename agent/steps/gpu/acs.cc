@@ -39,7 +39,7 @@ uint32_t word_at(const std::string& config, size_t at, size_t bytes) {
   return out;
 }
 
-// Offset of the ACS capability; 0 if there is none.
+// 0 if there is none.
 Result<size_t> find_capability(const std::string& bridge, const std::string& config) {
   if (config.size() < 256)
     return fail(Code::denied, bridge + ": the configuration space cannot be read (run as root)");
@@ -341,7 +341,7 @@ class Tree {
     for (const auto& node : nodes) nodes_[node.address] = &node;
   }
 
-  // Returns the bridges above a device, the nearest one first, the root port last.
+  // The bridges above a device, the nearest one first, the root port last.
   std::vector<const PciNode*> path(const PciNode& node) const {
     std::vector<const PciNode*> out;
     for (std::string up = node.parent; !up.empty() && out.size() < 32;) {
@@ -369,8 +369,7 @@ bool dma_direct(const Tree& tree, const PciNode& dma, const std::vector<const Pc
   for (const PciNode* gpu : gpus) {
     const auto gpu_path = tree.path(*gpu);
     if (gpu_path.empty() || gpu_path.back() != dma_path.back()) continue;
-    // Follows both paths down from the root port as long as they are the same; the next ports are where they
-    // diverge.
+    // Both paths are followed down from the root port until they diverge.
     size_t common = 1;
     while (common < dma_path.size() && common < gpu_path.size() &&
            dma_path[dma_path.size() - 1 - common] == gpu_path[gpu_path.size() - 1 - common])
@@ -434,8 +433,8 @@ std::vector<PciNode> read_pci_tree(const Files& files) {
     const std::string folder = std::string(kPci) + "/" + address;
     PciNode node{address, "", number(folder + "/class"), static_cast<uint16_t>(number(folder + "/vendor")),
                  static_cast<uint16_t>(number(folder + "/device"))};
-    // .../pci0000:2b/0000:2b:00.0/0000:2c:00.0: the component before the last is the parent bridge, or the
-    // host bridge "pci0000:2b".
+    // .../pci0000:2b/0000:2b:00.0/0000:2c:00.0: the parent, a bridge or the host bridge, precedes the last
+    // part.
     if (const auto target = files.read_link(folder); target.ok()) {
       const auto parts = split(*target, '/');
       if (parts.size() >= 2 && !parts[parts.size() - 2].starts_with("pci"))

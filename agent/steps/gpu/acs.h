@@ -47,24 +47,23 @@ inline bool operator==(const AcsSetting& a, const AcsSetting& b) {
 
 constexpr uint16_t kAcsRedirects = 0x1d;  // SV, RR, CR, UF: what the kernel switches on
 
-// Returns the settings that these rules require: one entry per bridge, sorted by address.
+// One entry per bridge, sorted by address.
 std::vector<AcsSetting> choose_acs(const std::vector<PciNode>& tree);
 
-// Reads the PCI tree from /sys/bus/pci/devices.
 std::vector<PciNode> read_pci_tree(const Files& files);
 
 inline constexpr const char* kAcsFile = "/etc/muster/acs.json";  // [{"bridge", "clear", "set", "why"}...]
 
-// Returns the ACS control register; nullopt if the bridge has no ACS capability. not_found: no such device.
+// nullopt: the bridge has no ACS capability. not_found: no such device.
 Result<std::optional<uint16_t>> read_acs(const Files& files, const std::string& bridge);
-// Sets and clears the bits of this setting and reads them back; denied if the bridge keeps a different value.
-// Returns false if the bridge has no ACS capability, which is not an error.
+// Sets and clears the bits and reads them back; denied if the bridge keeps a different value. False: the
+// bridge has no ACS capability, which is not an error.
 Result<bool> write_acs(const Files& files, const AcsSetting& setting);
 
 std::string acs_settings_text(const std::vector<AcsSetting>& settings);  // the content of kAcsFile
 Result<std::vector<AcsSetting>> parse_acs_settings(const std::string& text);
 
-// Applies all settings in kAcsFile, for `muster-agent acs`. Returns how many registers it changed.
+// Applies kAcsFile, for `muster-agent acs`. Returns how many registers it changed.
 Result<int> reapply_acs(const Files& files);
 
 }  // namespace muster::steps

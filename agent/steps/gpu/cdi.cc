@@ -48,7 +48,7 @@ struct CdiOthers {
   bool ours_in_the_way = false;  // engines would find no device if muster's file existed as well
 };
 
-// Returns the values of a key anywhere in the text: plain_values_of("- name: \"0\"", "name") is {"0"}.
+// The values of a key anywhere in the text: plain_values_of("- name: \"0\"", "name") is {"0"}.
 std::vector<std::string> plain_values_of(const std::string& text, const std::string& key) {
   std::vector<std::string> out;
   const auto of_a_word = [](char c) {
@@ -74,7 +74,7 @@ struct Other {
   std::string path, text;
 };
 
-// Returns the names of devices; names of other things have different keys (hookName).
+// Only of devices: names of other things have different keys (hookName).
 std::set<std::string> names_in(const std::string& text) {
   const auto names = plain_values_of(text, "name");
   return {names.begin(), names.end()};
@@ -111,8 +111,7 @@ std::string lacking(const Files& files, const Other& other, const std::set<std::
   const auto sources = plain_values_of(other.text, "hostPath");
   for (const auto& path : sources)
     if (!files.exists(path)) return fmt::format("names {}, which does not exist on this node", path);
-  // For a device with a `hostPath`, `path` is the path in the container; for a hook, it is a program on this
-  // node.
+  // For a device with a `hostPath`, `path` is that in the container; for a hook, a program on this node.
   for (const auto& path : plain_values_of(other.text, "path")) {
     const bool has_source = std::any_of(sources.begin(), sources.end(),
                                         [&](const std::string& source) { return source.ends_with(path); });
@@ -149,8 +148,6 @@ CdiOthers others(const Files& files, int64_t gpus) {
   out.ours_in_the_way = !beside.empty();
   return out;
 }
-
-// ---- muster's file
 
 bool is_the_drivers(const std::string& library) {
   for (const char* begin :

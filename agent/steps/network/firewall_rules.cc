@@ -43,7 +43,7 @@ bool is_one_of(const std::string& word, std::initializer_list<const char*> names
   return std::any_of(names.begin(), names.end(), [&](const char* name) { return word == name; });
 }
 
-// Returns a rule's value for an option with any of these names; "" if it has none.
+// "" if the rule has none of these options.
 std::string value_of(const Words& words, std::initializer_list<const char*> names) {
   for (size_t i = 0; i + 1 < words.size(); ++i)
     if (is_one_of(words[i], names)) return words[i + 1];
@@ -125,7 +125,7 @@ bool is_own(const Words& words, Family family) {
   return icmp && own_icmp(value_of(words, {"--icmp-type", "--icmpv6-type"}), family);
 }
 
-// Returns the chains that incoming packets may reach.
+// The chains that incoming packets may reach.
 std::set<std::string> reached(const FilterTable& table, Family family) {
   std::set<std::string> out = {"INPUT", ufw_chain(family, "user-input"),
                                ufw_chain(family, "skip-to-policy-input")};
@@ -148,8 +148,8 @@ bool has_line(const FilterTable& table, const std::string& line) {
   return std::any_of(table.rules.begin(), table.rules.end(), [&](const auto& r) { return r.line == line; });
 }
 
-// Returns the lines between "*filter" and "COMMIT", without the rules of built-in chains: ufw-init adds those
-// when it starts, and here they would be added again each time.
+// The lines between "*filter" and "COMMIT", without the rules of built-in chains: ufw-init adds those when it
+// starts, and here they would be added again each time.
 std::string filter_block(const std::string& text) {
   std::string out;
   bool inside = false;
@@ -266,8 +266,7 @@ bool leads_to(const FilterTable& table, const FilterTable::Rule& rule, const Wha
   });
 }
 
-// Returns the rules of a chain that block declared packets and come before `jump`; all such rules if the
-// chain has no `jump`.
+// The rules of a chain that block declared packets and come before `jump`; all of them if it has no `jump`.
 Words closing_before(const FilterTable& table, Family family, const std::string& chain,
                      const std::string& jump, const Words& declared) {
   Words out;
@@ -280,7 +279,7 @@ Words closing_before(const FilterTable& table, Family family, const std::string&
   return out;
 }
 
-// Returns the minimum that replaces a missing before.rules, so that existing connections continue.
+// The minimum that replaces a missing before.rules, so that existing connections continue.
 std::string least_before(Family family) {
   std::string out;
   for (const char* way : {"input", "output", "forward"}) {
@@ -317,8 +316,7 @@ size_t place_in_input(const FilterTable& live, Family family, const Words& decla
   return 0;
 }
 
-// Returns the rules that make the built-in chains jump to ufw's chains, in ufw's order. Jumps that are
-// already correct stay where they are.
+// The rules that make the built-in chains jump to ufw's chains, in ufw's order. Correct jumps stay in place.
 std::string hung_in(const FilterTable& live, Family family, const Words& declared, const Words& accepts) {
   std::string out;
   for (const auto& [built_in, way] : kHooks) {

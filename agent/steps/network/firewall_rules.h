@@ -30,30 +30,29 @@ struct FilterTable {
 };
 FilterTable filter_table(const std::string& text);
 
-// Returns the name of a chain of ufw: ufw_chain(Family::v6, "user-input") is "ufw6-user-input".
+// ufw_chain(Family::v6, "user-input") is "ufw6-user-input".
 std::string ufw_chain(Family family, const std::string& name);
-// Returns the rules of a chain, in their order.
+// In their order.
 std::vector<std::string> lines_of_chain(const FilterTable& table, const std::string& chain);
 
-// Returns the rules that allow what neither ufw itself nor `declared` allows: in INPUT, in ufw's chains for
-// incoming packets (whether or not INPUT jumps to them, because ufw adds these jumps itself), and in all
-// chains that these jump to.
+// The rules that allow what neither ufw itself nor `declared` allows: in INPUT, in ufw's chains for incoming
+// packets (also if INPUT does not jump to them: ufw adds these jumps itself), and in all that these jump to.
 std::vector<std::string> undeclared_accepts(const FilterTable& table, Family family,
                                             const std::vector<std::string>& declared);
-// Returns the text of one of ufw's files, such as before.rules, with such undeclared rules commented out.
+// The text of one of ufw's files, such as before.rules, with such undeclared rules commented out.
 std::string without_undeclared(const std::string& text, Family family);
 
-// Returns the rules that block declared packets from all senders before ufw's own rules are reached: a REJECT
-// that the provider put at the end of INPUT, a chain of another program that drops the rest. Rules that apply
-// only to some senders, to one interface or above a rate do not count.
+// The rules that block declared packets from all senders before ufw's own rules are reached: a REJECT that
+// the provider put at the end of INPUT, a chain of another program that drops the rest. Rules that apply only
+// to some senders, to one interface or above a rate do not count.
 std::vector<std::string> closed_before(const FilterTable& table, Family family,
                                        const std::vector<std::string>& declared);
 
-// Returns the basic rules of ufw that are missing in the kernel: jumps from INPUT to its chains and to the
-// declared rules, and the rules for `lo` and for existing connections. Empty if none is missing.
+// The basic rules of ufw that are missing in the kernel: jumps from INPUT to its chains and to the declared
+// rules, and the rules for `lo` and for existing connections.
 std::vector<std::string> missing_frame(const FilterTable& table, Family family);
 
-// Returns the input for `iptables-restore -n` that corrects the kernel's rules `live` in one transaction:
+// The input for `iptables-restore -n` that corrects the kernel's rules `live` in one transaction:
 // undeclared accepts are removed, and ufw's chains for incoming packets are replaced by those in its files.
 // Incoming packets are denied by default, outgoing ones allowed. Other programs' rules that allow nothing
 // stay, but are moved after ufw's if they would block declared packets. `by_number`: deletes rules by their

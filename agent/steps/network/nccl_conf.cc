@@ -31,7 +31,7 @@ std::string gid_of_address(const std::string& address) {
   return fmt::format("0000:0000:0000:0000:0000:ffff:{:02x}{:02x}:{:02x}{:02x}", a, b, c, d);
 }
 
-// Returns the index of the RoCE v2 GID of this address; -1 if there is none.
+// The index of the RoCE v2 GID of this address; -1 if there is none.
 int gid_index(const Files& files, const RdmaName& rdma, const std::string& address) {
   const std::string folder = folder_of(rdma), gid = gid_of_address(address);
   for (int i = 0; i < kGids && files.exists(folder + "/gids/" + std::to_string(i)); ++i)
@@ -104,7 +104,7 @@ Status apply_nccl_conf(StepContext& context, const Json&) {
   return put(context.files, file_of(found));
 }
 
-// Checks that every device and interface named in the file exists.
+// Every device and interface named in the file must exist.
 Status verify_nccl_conf(StepContext& context, const Json& params) {
   TRY(const auto seen, check_nccl_conf(context, params));
   if (seen.holds == Holds::no) return fail(Code::failed, seen.diff);

@@ -89,7 +89,6 @@ std::string network_text(const GivenPort& given, bool shares_function) {
          fmt::format("\n[RoutingPolicyRule]\nFrom={}\nTable={}\nPriority={}\n", w.address, table, table);
 }
 
-// Kernel parameters of a rail or storage interface -> value.
 const std::map<std::string, std::string>& port_sysctls() {
   static const std::map<std::string, std::string> all = {
       {"arp_announce", "2"}, {"arp_ignore", "1"}, {"rp_filter", "2"}};
@@ -100,8 +99,7 @@ std::string proc_path(const std::string& interface, const std::string& key) {
   return "/proc/sys/net/ipv4/conf/" + interface + "/" + key;
 }
 
-// Keys are written with slashes, because interface names may contain dots. udev applies the file to
-// interfaces that appear later.
+// Written with slashes, because interface names may contain dots. udev applies it to later interfaces too.
 std::string sysctl_text(const std::vector<GivenPort>& ports) {
   if (ports.empty()) return "";
   std::string out = "# Written by muster.\n";
@@ -125,7 +123,7 @@ std::string provisioning_port(const Files& files, const std::string& mac) {
   return "";
 }
 
-// Returns the wanted files, once the ports are known. A file with an empty text must not exist.
+// A file with an empty text must not exist.
 std::vector<OwnFile> own_files(const Files& files, const std::string& mac,
                                const std::vector<GivenPort>& ports) {
   std::vector<OwnFile> out;
@@ -144,8 +142,6 @@ std::vector<OwnFile> own_files(const Files& files, const std::string& mac,
   out.push_back({kNetworksRecord, ports.empty() ? "" : networks_record_text(record), 0644});
   return out;
 }
-
-// ---- what the kernel has
 
 struct Live {
   Json links, rules, routes;
@@ -240,8 +236,6 @@ std::string who_of(const StepContext& context, const GivenPort& given) {
   return fmt::format("{} on {}: {} ", given.want.title(), context.node, given.port.said());
 }
 
-// ---- the module
-
 Result<std::vector<GivenPort>> given_ports(StepContext& context, const WantedNetworks& want,
                                            std::vector<NetPort>& open) {
   TRY(const auto before, read_networks_record(context.files));
@@ -280,8 +274,8 @@ bool wait_a_little(const StepContext& context, Clock::time_point until) {
   return true;
 }
 
-// An interface that is down does not show whether it has a link. So the candidates are brought up to find
-// out; unused ones are taken down again.
+// An interface that is down does not show whether it has a link, so the candidates are brought up for the
+// check; unused ones are taken down again.
 Result<std::vector<GivenPort>> find_by_link(StepContext& context, const WantedNetworks& want,
                                             const std::vector<NetPort>& candidates) {
   TRY(const auto live, live_of(context));

@@ -4,8 +4,7 @@
 // that are neither the provisioning port nor named in the spec: for a rail the port nearest to its GPU
 // (base/rail_choice.h), for storage the only candidate, or the only one with a link. If that is ambiguous,
 // the step fails. A choice once made is kept: a dead adapter must not move the following rails to other
-// networks.
-// Thread safety: plain value types, stateless functions.
+// networks. Thread safety: plain value types, stateless functions.
 #pragma once
 
 #include <map>
@@ -26,9 +25,8 @@ struct NetPort {
   int number = 0;                    // distinguishes the ports of one PCI function
   std::string said() const;          // for messages: "eth5 (0000:41:00.0)"
 };
-// Returns the physical ports: no loopback, bridges, VLANs, virtual functions, InfiniBand partitions or USB
-// ports (a BMC presents one to its host), and no port that is part of a bridge or a bond. Sorted by PCI
-// address, port number and name.
+// No loopback, bridges, VLANs, virtual functions, InfiniBand partitions or USB ports (a BMC presents one to
+// its host), and no port that is part of a bridge or a bond. Sorted by PCI address, port number and name.
 std::vector<NetPort> physical_ports(const Files& files);
 
 struct WantedPort {
@@ -59,7 +57,7 @@ struct PortsRequested {
 Result<std::vector<GivenPort>> give_ports(const PortsRequested& requested,
                                           const std::vector<WantedPort>& wanted, std::vector<NetPort>& open);
 
-// Reads the record of the step `networks`. not_found: it lists no rails.
+// The record of the step `networks`. not_found: it lists no rails.
 Result<NetworksRecord> record_with_rails(const Files& files);
 
 }  // namespace muster::steps

@@ -99,8 +99,6 @@ Words compact(Words words, const Values& values, const std::string& most) {
   return words;
 }
 
-// ---- one port
-
 std::string who_of(const StepContext& context, const PortRecord& port) {
   return fmt::format("{} on {}: {} ({})", port.title(), context.node, port.interface, port.pci);
 }
@@ -122,7 +120,6 @@ Result<std::string> show(StepContext& context, const PortRecord& port, const Wor
   return fail(Code::failed, fmt::format("{}: dcb: {}", who_of(context, port), out.err.substr(0, 200)));
 }
 
-// Reads the port's settings of the declared kinds.
 Result<Qos> now_of(StepContext& context, const PortRecord& port, const Qos& want) {
   Qos out;
   if (!want.pfc.empty()) {
@@ -143,7 +140,7 @@ Result<Qos> now_of(StepContext& context, const PortRecord& port, const Qos& want
   return out;
 }
 
-// Returns the commands that set the declared values on a port that has no settings yet.
+// For a port that has no settings yet.
 std::vector<Words> commands(const std::string& interface, const Qos& want) {
   std::vector<Words> out;
   if (!want.pfc.empty())
@@ -173,8 +170,6 @@ void port_diff(const StepContext& context, const PortRecord& port, const Qos& wa
   compare("algorithms of the traffic classes", now.kinds, want.kinds);
   compare("bandwidth of the traffic classes", now.shares, want.shares);
 }
-
-// ---- all of them
 
 OwnFile unit_file(const std::vector<PortRecord>& rails, const Qos& want) {
   std::string text =

@@ -76,7 +76,6 @@ bool is_meant(const std::string& declared, const Port& port) {
          declared == port.name + "/" + port.folder.substr(port.folder.rfind('/') + 1);
 }
 
-// Returns the ports that must be active.
 std::vector<Port> wanted_rdma_ports(const std::vector<Port>& ports,
                                     const std::vector<std::string>& declared) {
   std::vector<Port> out;
@@ -88,7 +87,7 @@ std::vector<Port> wanted_rdma_ports(const std::vector<Port>& ports,
   return out;
 }
 
-// Describes which of the ports that must be active are not; "" if all are.
+// "" if all required ports are active.
 std::string lacking(const std::vector<Port>& ports, const std::vector<std::string>& declared) {
   if (ports.empty()) return "no RDMA device";
   Diff diff;
@@ -123,8 +122,7 @@ uint64_t moved(const std::optional<uint64_t>& before, const std::optional<uint64
   return *now >= *before ? *now - *before : *now;  // the counter was reset in between
 }
 
-// Returns the count that a link with the allowed error rate exceeds in this time with a probability of about
-// one in a million.
+// A link with the allowed error rate exceeds this count in this time with a probability of about 1e-6.
 double most_by_chance(double per_hour, double seconds) {
   const double mean = per_hour * seconds / 3600;
   return mean + 5 * std::sqrt(mean) + 1;
@@ -163,7 +161,6 @@ Result<CheckResult> watch(StepContext& context, const std::vector<std::string>& 
   return diff.result();
 }
 
-// Returns the RDMA ports of the declared rails, from the record of the step `networks`.
 Result<std::vector<std::string>> ports_of_rails(const StepContext& context) {
   TRY(const auto record, record_with_rails(context.files));
   std::vector<std::string> out;

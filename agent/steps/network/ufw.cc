@@ -24,8 +24,8 @@ constexpr const char* kConf = "/etc/ufw/ufw.conf";
 constexpr const char* kDefaults = "/etc/default/ufw";
 constexpr const char* kInit = "/lib/ufw/ufw-init";
 constexpr const char* kWanted = "/etc/systemd/system/multi-user.target.wants/ufw.service";
-// Prefix of the files that keep the earlier filter tables until a change is confirmed, next to the record of
-// the change.
+// Prefix of the files that keep the earlier filter tables, next to the record of the change, until it is
+// confirmed.
 constexpr const char* kBefore = "/var/lib/muster/rollback/ufw.";
 
 constexpr Family kFamilies[] = {Family::v4, Family::v6};
@@ -73,7 +73,7 @@ Result<Rule> rule_of(const Json& element) {
   return rule;
 }
 
-// Returns the rule as `iptables -S` prints it.
+// As `iptables -S` prints it.
 std::string chain_line(const Rule& rule) {
   std::string from = rule.from;
   if (from.find('/') == std::string::npos) from += "/32";
@@ -116,7 +116,7 @@ Status complete_ufw(const StepContext&, WantedUfw& want) {
   return Ok{};
 }
 
-// Returns the tuple comment that ufw stores for a rule, with `comment` in hexadecimal.
+// The tuple comment that ufw stores for a rule, with `comment` in hexadecimal.
 std::string tuple(const Rule& rule) {
   return fmt::format("### tuple ### allow {} {} {} any {} in{}", rule.proto.empty() ? "any" : rule.proto,
                      rule.ports.empty() ? "any" : rule.ports, rule.to.empty() ? "0.0.0.0/0" : rule.to,
@@ -137,7 +137,7 @@ std::string rules_text(Family family, const std::vector<Rule>& rules) {
          " -j REJECT\n-A " + limit + "-accept -j ACCEPT\nCOMMIT\n";
 }
 
-// Returns a shell-style settings file with these values set; other lines stay.
+// For a shell-style settings file; other lines stay.
 std::string with_settings(const std::string& text,
                           const std::vector<std::pair<std::string, std::string>>& settings) {
   std::string out;
@@ -181,7 +181,7 @@ Result<std::vector<File>> wanted_files(const StepContext& context, const WantedU
   return out;
 }
 
-// Reads the kernel's filter table; nullopt if this kernel has no IPv6.
+// nullopt if this kernel has no IPv6.
 Result<std::optional<FilterTable>> loaded(StepContext& context, Family family) {
   Command command;
   command.argv = {tool(family, ""), "-S"};

@@ -87,7 +87,7 @@ void read_stanzas(const std::string& file, const std::string& text, std::vector<
   close();
 }
 
-// Returns all sources, in the order in which apt reads them.
+// In the order in which apt reads them.
 std::vector<Source> sources_of(const Files& files) {
   std::vector<Source> out;
   read_lines(kList, files.read(kList).value_or(""), out);

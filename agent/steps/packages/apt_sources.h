@@ -14,9 +14,9 @@ struct DistributionSource {
   std::string suite;              // VERSION_CODENAME: "trixie"
   std::vector<std::string> uris;  // of that suite's component main, in the order of the files
 };
-// Returns VERSION_CODENAME of /etc/os-release, such as "trixie"; "" if there is none.
+// VERSION_CODENAME of /etc/os-release, such as "trixie"; "" if there is none.
 std::string release_codename(const Files& files);
-// Returns the source of this release. not_found: no source has the release's suite and the component main.
+// not_found: no source has the release's suite and the component main.
 Result<DistributionSource> distribution_source(const Files& files);
 // Returns the path under which this system's other sources name the key `key` for these repositories; `key`
 // itself if none names it. apt compares paths, not keys: if two paths are given for one repository, apt reads

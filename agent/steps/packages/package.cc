@@ -21,8 +21,8 @@ namespace {
 constexpr DurationMs kInstall =
     90 * kMinute;  // a driver with its toolkit is 7 GB and compiles a kernel module
 
-// Packages that must all have the same version, such as a driver's user space and its kernel module. It
-// selects them by pattern, so it also covers dependencies.
+// Packages that must all have the same version, such as a driver's user space and its kernel module. Selected
+// by pattern, so dependencies are covered too.
 struct VersionLock {
   std::vector<std::string> packages;  // shell patterns: "libnvidia-*", "libcuda1"
   std::string version;                // shell pattern of the Debian version: "550.163.01-*"
@@ -91,7 +91,7 @@ bool is_locked(const Locks& locks, const std::string& package) {
                      [&](const VersionLock& lock) { return covers(lock, package); });
 }
 
-// Returns a message for each package (name -> version) that violates its lock.
+// One message for each package (name -> version) that violates its lock.
 std::vector<std::string> outside_locks(const Locks& locks,
                                        const std::map<std::string, std::string>& packages) {
   std::vector<std::string> out;
@@ -104,7 +104,7 @@ std::vector<std::string> outside_locks(const Locks& locks,
 
 std::string without_architecture(const std::string& name) { return name.substr(0, name.find(':')); }
 
-// Returns the packages (name without architecture -> version) after the actions of `apt-get --simulate`.
+// The packages (name without architecture -> version) after the actions of `apt-get --simulate`.
 std::map<std::string, std::string> after_simulation(std::map<std::string, std::string> installed,
                                                     const std::string& simulation) {
   // "Inst NAME[:ARCH] [old version] (new version archive... [arch])", "Remv NAME [version]"
@@ -121,17 +121,16 @@ std::map<std::string, std::string> after_simulation(std::map<std::string, std::s
   return installed;
 }
 
-// True if apt has a package of exactly this name. apt then installs that package, even if others provide the
-// name.
+// True if apt has a package of exactly this name; apt then installs it, even if others provide the name.
 bool is_offered(StepContext& context, const std::string& name) {
   const auto shown = context.process.run({.argv = {"apt-cache", "--no-all-versions", "show", name}});
   return shown.ok() && shown->out.find("Package: " + name + "\n") != std::string::npos;
 }
 
-// Returns the installed package that satisfies a name: the package of that name, or the one that apt would
-// use instead. Packages change names (librdmacm1 is librdmacm1t64 since Debian 13) and then provide the old
-// one with their own version. For a name that is provided without a version, apt uses the provider if it has
-// no package of that name.
+// The installed package that satisfies a name: the package of that name, or the one that apt would use
+// instead. Packages change names (librdmacm1 is librdmacm1t64 since Debian 13) and then provide the old one
+// with their own version. A name that is provided without a version counts only if apt has no package of that
+// name.
 Packages::const_iterator stand_for(StepContext& context, const Packages& have, const NamedPackage& want) {
   const auto own = have.find(want.name);
   if (own != have.end() || !want.version.empty()) return own;
@@ -144,7 +143,6 @@ Packages::const_iterator stand_for(StepContext& context, const Packages& have, c
   return is_offered(context, want.name) ? have.end() : other;
 }
 
-// Returns the apt-get arguments for all packages that are missing or have a different version.
 std::vector<std::string> missing(StepContext& context, const Packages& have, const WantedPackage& want) {
   std::vector<std::string> out;
   for (const auto& one : want.packages) {
@@ -161,8 +159,8 @@ std::map<std::string, std::string> versions_of(const Packages& packages) {
   return out;
 }
 
-// Returns the packages that are held, or not held, contrary to `hold`; none if `hold` is not given. A locked
-// set is held as a whole: if only the named package were held, the next upgrade would change its libraries.
+// Packages that are held, or not held, contrary to `hold`; none if `hold` is not given. A locked set is held
+// as a whole: if only the named package were held, the next upgrade would change its libraries.
 std::vector<std::string> wrongly_held(StepContext& context, const Packages& have, const WantedPackage& want) {
   std::vector<std::string> out;
   if (!want.hold) return out;
@@ -231,8 +229,7 @@ Status finish_interrupted_run(StepContext& context) {
   if (!has_journal(context.files)) return Ok{};
   say(context, "an earlier dpkg run was interrupted: continuing it");
   auto done = unattended(context, {"dpkg", "--force-confold", "--configure", "-a"}, kInstall);
-  // If no journal is left, only a package's script has failed, which apt reports if it affects the wanted
-  // packages.
+  // Without a journal, only a package's script has failed: apt reports it if it affects the wanted packages.
   if (!done.ok() && has_journal(context.files))
     return std::move(done).error().with("`dpkg --configure -a` after an interrupted dpkg run");
   return Ok{};

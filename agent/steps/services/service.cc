@@ -19,7 +19,6 @@ std::string unit_name(const std::string& name) {
   return name.find('.') == std::string::npos ? name + ".service" : name;
 }
 
-// Returns the current properties of each unit.
 Result<std::map<std::string, Properties>> show(StepContext& context, const std::vector<std::string>& units) {
   std::vector<std::string> argv = {"systemctl", "show", "--no-pager",
                                    "--property=Id,Names,LoadState,ActiveState,UnitFileState,NeedDaemonReload,"
@@ -67,8 +66,7 @@ struct Unread {
 Unread unread(const StepContext& context, const WantedService& want, const Properties& p) {
   const std::string since = property(p, "ActiveEnterTimestampMonotonic");
   if (since.empty() || since == "0") return {};
-  // The clocks are read in this order, so that a pause between the two cannot make a file appear newer than
-  // the unit.
+  // In this order, a pause between the two clocks cannot make a file appear newer than the unit.
   const int64_t running = clock_us(CLOCK_MONOTONIC) - std::atoll(since.c_str());
   const int64_t now = clock_us(CLOCK_REALTIME), active = now - running;
   for (const auto& path : want.restart_for) {
@@ -209,8 +207,7 @@ Status apply_service(StepContext& context, const WantedService& want) {
     if (d.start) verbs["3 start"].push_back(unit);
     if (d.restart) verbs["3 restart"].push_back(unit);
   }
-  // systemd does not start a unit that failed too often, so failures from before its files were correct are
-  // reset.
+  // systemd does not start a unit that failed too often, perhaps before its files were right: reset that.
   if (verbs.count("3 start")) {
     std::vector<std::string> failed_units;
     for (const auto& unit : verbs["3 start"])
@@ -225,8 +222,7 @@ Status apply_service(StepContext& context, const WantedService& want) {
     std::vector<std::string> argv = {"systemctl", verb.substr(2)};
     argv.insert(argv.end(), names.begin(), names.end());
     const bool links = verb == "2 enable" || verb == "2 disable";
-    // Units were reloaded above if necessary; a second reload of all units takes many seconds on a slow
-    // machine.
+    // Units were reloaded above if necessary; a second reload takes many seconds on a slow machine.
     if (links) argv.push_back("--no-reload");
     TRY_(run_tool(context, argv, 3 * kMinute));
     if (links) TRY_(load_where_needed(context, want, names));

@@ -62,7 +62,6 @@ constexpr int kTimedOut = 124;  // exit status of timeout(1)
 // latter wait. This job only proves that launching works, so it uses TCP, which all nodes have.
 constexpr const char* kNoRdma = "^openib,uct,ofi,usnic";
 
-// Returns the state of each node according to slurmctld.
 Result<std::map<std::string, NodeState>> states(StepContext& context) {
   TRY(const std::string out, run_tool(context, {"sinfo", "-h", "-N", "-o", "%N|%T|%E"}));
   std::map<std::string, NodeState> all;
@@ -112,9 +111,8 @@ bool is_draining(const std::string& state) {
   const StateWords words = state_words(state);
   return words.base == "drained" || words.base == "draining" || words.flags.count("drain") != 0;
 }
-// True if the node accepts jobs. This includes a node that is kept free for a larger job (planned, mixed-) or
-// for a reservation, but not one in a maintenance reservation ("maint"), which runs only the reservation's
-// jobs.
+// Also true for a node that is kept free for a larger job (planned, mixed-) or for a reservation, but not for
+// one in a maintenance reservation ("maint"), which runs only the reservation's jobs.
 bool takes_jobs(const std::string& state) {
   static const std::set<std::string> kGood = {"idle",    "mixed",    "allocated", "completing",
                                               "planned", "reserved", "blocked",   "perfctrs"};
@@ -127,7 +125,7 @@ bool takes_jobs(const std::string& state) {
   return kGood.count(words.base) != 0 && !bad && words.marks.find_first_of(kNotThere) == std::string::npos;
 }
 
-// Returns a hint for the operator if the state does not explain itself, else "".
+// A hint for the operator if the state does not explain itself, else "".
 std::string hint_of(const std::string& state) {
   const StateWords words = state_words(state);
   const bool maintained = words.base == "maint" || words.flags.count("maintenance") != 0;
@@ -228,8 +226,7 @@ std::string said(const Output& out) {
   return out.out.empty() ? end(out.err) : end(out.err) + " " + end(out.out);
 }
 
-// Runs one rank per node. The program verifies every element itself; this step also checks that every node
-// took part.
+// One rank per node. The program verifies every element itself; this step also checks that all took part.
 Result<CheckResult> check_mpi(StepContext& context, const WantedJob& job) {
   std::vector<std::string> hosts;
   for (const auto& [name] : job.hosts) hosts.push_back(name);

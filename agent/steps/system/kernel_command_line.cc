@@ -59,8 +59,8 @@ bool has(const std::vector<std::string>& list, const std::string& argument) {
   return std::find(list.begin(), list.end(), argument) != list.end();
 }
 
-// Returns the wanted arguments. Other values of the same key are removed, even of `console`, which may occur
-// several times: a playbook that gives a value for a key means exactly that value.
+// Other values of the same key are removed, even of `console`, which may occur several times: a playbook that
+// gives a value for a key means exactly that value.
 std::vector<std::string> edited(const WantedKernelCommandLine& want, const std::vector<std::string>& now) {
   std::vector<std::string> out;
   for (const auto& argument : now) {
@@ -76,8 +76,6 @@ std::vector<std::string> edited(const WantedKernelCommandLine& want, const std::
   return out;
 }
 
-// ---- where the arguments are kept
-
 // "options ..." of a boot entry.
 std::string entry_options(const std::string& entry) {
   for (const auto& line : split_lines(entry))
@@ -92,14 +90,13 @@ std::string with_options(const std::string& entry, const std::vector<std::string
   return out;
 }
 
-// Returns the text quoted for the shell.
 std::string shell_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
 
-// Returns a shell pattern for a key that matches any spelling with '-' and '_'.
+// A shell pattern that matches any spelling with '-' and '_'.
 std::string key_pattern(const std::string& key) {
   std::string out, plain;
   for (const char c : key) {
@@ -146,7 +143,7 @@ OwnFile earlier_grub_file(const WantedKernelCommandLine& want) {
   return {"/etc/default/grub.d/60-muster-" + want.name + ".cfg", "", 0644};
 }
 
-// Describes how the first entry of GRUB's menu differs; "" if it does not or there is no menu.
+// For the first entry of GRUB's menu; "" if it does not differ or there is no menu.
 std::string menu_diff(const Files& files, const WantedKernelCommandLine& want) {
   bool linux = false;
   for (const auto& line : split_lines(files.read("/boot/grub/grub.cfg").value_or(""))) {
@@ -158,8 +155,6 @@ std::string menu_diff(const Files& files, const WantedKernelCommandLine& want) {
   }
   return "";
 }
-
-// ---- the module
 
 bool has_grub(const Files& files) {
   return files.is_directory("/etc/default/grub.d") || files.exists("/etc/default/grub");
@@ -189,8 +184,7 @@ bool running_has(const Files& files, const WantedKernelCommandLine& want) {
 }
 
 Result<CheckResult> check_kernel_command_line(StepContext& context, const WantedKernelCommandLine& want) {
-  // The running kernel's arguments were in the entry when it booted, so the ESP is mounted only if they
-  // differ.
+  // These arguments were in the entry when it booted, so the ESP is mounted only if they differ.
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable,
                        "an image has no kernel command line; the step is checked on nodes"};

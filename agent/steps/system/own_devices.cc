@@ -1,5 +1,4 @@
-// own_devices: makes the lines that muster wrote about the system's own disk identify its partitions
-// uniquely.
+// own_devices: muster's lines about the system's own disk must identify its partitions uniquely.
 //
 // Earlier versions wrote labels: PARTLABEL=muster-esp into /etc/fstab, and root=PARTLABEL=... into boot
 // entries. A second disk with muster's partitions has the same labels, so it is undefined which disk a label
@@ -21,7 +20,6 @@ namespace {
 
 constexpr const char* kFstab = "/etc/fstab";
 
-// Returns the GUID of a partition, from the partition table of its disk.
 Result<std::string> guid_of(const Files& files, const std::string& part) {
   const std::string disk = disk_of_partition(files, part);
   TRY(const auto device, BlockDevice::open(files.real("/dev/" + disk), BlockDevice::Access::read));
@@ -38,7 +36,7 @@ Result<std::string> guid_of(const Files& files, const std::string& part) {
   return found->guid;
 }
 
-// Returns the wanted fstab; the same text if it is already correct.
+// The same text if it is already correct.
 Result<std::string> right_fstab(const Files& files) {
   const std::string text = files.read(kFstab).value_or("");
   std::string out;
@@ -58,7 +56,7 @@ Result<std::string> right_fstab(const Files& files) {
   return any ? out : text;
 }
 
-// Returns the entry with root= by PARTUUID; the same text if root= is not a label.
+// With root= by PARTUUID; the same text if root= is not a label.
 Result<std::string> right_entry(const Files& files, const std::string& entry) {
   std::string out;
   bool any = false;

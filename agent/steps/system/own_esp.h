@@ -14,11 +14,11 @@ namespace muster::steps {
 
 inline constexpr const char* kEspFolder = "/boot/efi";
 
-// Returns the partition that this system runs from, "nvme0n1p3". conflict: it is unknown or ambiguous.
+// "nvme0n1p3". conflict: it is unknown or ambiguous.
 Result<std::string> own_root(const Files& files);
-// Returns the ESP, "nvme0n1p1". conflict: there is not exactly one; the message lists the candidates.
+// "nvme0n1p1". conflict: there is not exactly one; the message lists the candidates.
 Result<std::string> own_esp(const Files& files);
-// Path of the boot entry of a slot: loader/entries/muster-SLOT.conf below the mounted ESP.
+// Below the mounted ESP.
 std::string boot_entry_path(const std::string& slot);
 
 class OwnEsp {

@@ -31,7 +31,7 @@ struct WantedReboot {
 };
 MUSTER_PARAMETERS(WantedReboot, optional(packages, "also restart if Debian packages requested it"))
 
-// Returns the requests: step -> reason.
+// Step -> reason.
 Json reasons(const Files& files, const WantedReboot& want) {
   Json out = Json::object();
   for (const auto& who : files.list(kNotes)) out[who] = files.read_line(std::string(kNotes) + "/" + who);

@@ -26,7 +26,7 @@ SlotCommit commit_of(const StepContext& context, const WantedSlot& want) {
   return {want.slot, want.digest, work_of(context.order)};
 }
 
-// Returns "active", "inactive", ...; also "inactive" if the unit does not exist.
+// "active", "inactive", ...; also "inactive" if the unit does not exist.
 Result<std::string> timer_state(StepContext& context) {
   TRY(const std::string out,
       run_tool(context, {"systemctl", "show", "--value", "-p", "ActiveState", kTimer}));
@@ -54,7 +54,6 @@ void stop_watchdog(StepContext& context) {
   if (!off.ok()) say(context, "the trial's hardware watchdog stays on: " + off.error().message);
 }
 
-// True for systemd's states of a timer that is not running.
 bool has_ended(const std::string& active) { return active == "inactive" || active == "failed"; }
 
 // Ends the trial. The reload removes its units: emergency mode no longer restarts the machine, and no unit

@@ -70,8 +70,7 @@ std::vector<std::string> sshd_words(const std::string& line) {
   return out;
 }
 
-// Returns the files that match this pattern of an Include, in the order in which they are read; kDropIn even
-// if it does not exist.
+// The files that match this pattern of an Include, in reading order; kDropIn even if it does not exist.
 std::vector<std::string> included(const Files& files, std::string pattern) {
   if (pattern.empty() || pattern[0] != '/') pattern = "/etc/ssh/" + pattern;
   const std::string folder = pattern.substr(0, pattern.rfind('/'));
@@ -86,8 +85,8 @@ std::vector<std::string> included(const Files& files, std::string pattern) {
   return out;
 }
 
-// Returns the files that are read before the drop-in. conflict: the main file sets something before it
-// includes the drop-in, or never includes it.
+// The files that are read before the drop-in. conflict: the main file sets something before it includes the
+// drop-in, or never includes it.
 Result<std::vector<std::string>> read_before(const StepContext& context) {
   TRY(const std::string text, context.files.read(kMain));
   std::vector<std::string> out;
@@ -106,8 +105,7 @@ Result<std::vector<std::string>> read_before(const StepContext& context) {
 
 using Settings = std::map<std::string, std::string>;
 
-// Returns the settings in effect according to `sshd -T`, by name in lower case; of a list only the first
-// line.
+// According to `sshd -T`, by name in lower case; of a list only the first line.
 Result<Settings> in_effect(StepContext& context) {
   TRY(const std::string out, run_tool(context, {"/usr/sbin/sshd", "-T"}));
   Settings have;
@@ -169,8 +167,7 @@ Result<CheckResult> check_sshd(StepContext& context, const WantedSshd& want) {
   if (is_armed(context.files, "sshd")) diff.add("an earlier change was not confirmed");
   for (const auto& path : earlier) diff.add(path + " is read before muster's settings");
   if (!diff.empty()) return diff.result();
-  // Even correct files may not be in effect. If the settings in effect cannot be read, that is not a
-  // difference.
+  // Even correct files may not be in effect. If that cannot be read, it is not a difference.
   if (const auto now = in_effect(context); now.ok())
     if (const Status holds_so = effective(*now, want); !holds_so.ok()) diff.add(holds_so.error().message);
   return diff.result();
@@ -191,8 +188,8 @@ Status answers(int64_t port) {
 
 Status change(StepContext& context, const WantedSshd& want) {
   TRY_(context.files.write(kDropIn, drop_in(want), 0600));
-  // `sshd -t` fails without the privilege separation folder, which a socket-activated sshd creates only when
-  // it is used.
+  // `sshd -t` fails without the privilege separation folder; a socket-activated sshd creates it only when
+  // used.
   TRY_(context.files.make_directories("/run/sshd", 0755));
   TRY_(run_tool(context, {"/usr/sbin/sshd", "-t"}));
   TRY_(run_tool(context, {"systemctl", "try-reload-or-restart", "ssh.service"}));

@@ -92,8 +92,7 @@ Status make_account(StepContext& context, const WantedUser& want) {
   const auto user = find_user(context.files, want.name);
   std::vector<std::string> argv;
   if (!user) {
-    // -m creates a missing home. One that survived a re-image is not changed: useradd copies /etc/skel only
-    // into a home that it creates.
+    // -m creates a missing home from /etc/skel; one that survived a re-image is not changed.
     argv = {"useradd", "-m", "-d", want.home, "-s", want.shell, "-p", "*"};
     if (want.uid > 0) argv.insert(argv.end(), {"-u", std::to_string(want.uid)});
     // A group of that name from an earlier step becomes the user's primary group.
