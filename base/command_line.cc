@@ -6,7 +6,6 @@
 
 namespace muster {
 
-// Turns verbs into CLI11's objects, in the order in which they were added: its help keeps that order.
 class CommandLine {
  public:
   explicit CommandLine(const Verb& program) : app_(program.help_) {

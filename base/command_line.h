@@ -1,5 +1,4 @@
-// The command line of a program as values: verbs, their options, flags, positional arguments and help, and
-// what they run.
+// The command line of a program as values: verbs with options, flags, positional arguments, help and action.
 //
 // A program fills a tree of Verb, whose root is the program itself, and calls parse_command_line(). Only
 // command_line.cc includes the parser, CLI11: its header costs a source 3 to 6 s of compile time.
@@ -28,7 +27,6 @@ struct Choice {
 using Destination = std::variant<bool*, int*, int64_t*, uint16_t*, uint32_t*, uint64_t*, double*,
                                  std::string*, std::vector<int>*, std::vector<std::string>*, Choice>;
 
-// One option, flag or positional argument.
 class Argument {
  public:
   enum class Kind { value, flag, version };
@@ -68,7 +66,6 @@ class Argument {
   std::function<std::string(const std::string&)> wrong_;
 };
 
-// What a verb was given.
 struct Given {
   std::vector<std::string> arguments;  // names of those with a value, as they were added
   std::vector<std::string> rest;       // what takes_rest() left over

@@ -25,13 +25,13 @@ class Sha256 {
 };
 
 std::string sha256(std::string_view bytes);
-// Returns the SHA-256 of a file's content; the file is read in pieces.
+// The file is read in pieces.
 Result<std::string> sha256_file(const std::string& path);
 
 std::string to_hex(std::string_view bytes);
 std::string to_base64(std::string_view bytes);
 Result<std::string> from_base64(std::string_view text);
-// Returns `bytes` random bytes from the system's generator, as hex.
+// From the system's generator, as hex.
 std::string random_hex(size_t bytes);
 bool constant_time_equal(std::string_view a, std::string_view b);
 

@@ -20,8 +20,7 @@ std::string names(const Found& disks) {
   return out;
 }
 
-// Returns the disks with this WWID, or with this serial number if no WWID is given; if several match, those
-// that match in both.
+// With this WWID, or this serial number if no WWID is given; if several match, those that match in both.
 Result<Found> candidates(const std::vector<DiskFacts>& disks, const DiskId& id) {
   if (id.serial.empty() && id.wwid.empty())
     return fail(Code::invalid, "a disk needs a WWID or a serial number; neither was given");

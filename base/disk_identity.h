@@ -19,9 +19,9 @@ namespace muster {
 // disks match, or one matches only in part.
 Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const DiskId& id);
 
-// Returns a key that distinguishes the disks of one machine by WWID and serial number.
+// Distinguishes the disks of one machine by WWID and serial number.
 std::string disk_key(const DiskId& id);
-// Returns the name for messages: "S64HNE0R600149", "S64HNE0R600149 (eui.0025384500000001)".
+// "S64HNE0R600149", "S64HNE0R600149 (eui.0025384500000001)".
 std::string disk_title(const DiskId& id);
 
 // True if an array with this name in its md superblock ("any:scratch", "node01:scratch", "scratch") was made

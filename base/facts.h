@@ -158,9 +158,8 @@ bool is_local_transport(const std::string& transport);
 
 Json to_json(const DiskFacts& disk);
 Json to_json(const HardwareFacts& facts);
-// Missing keys keep their defaults and unknown ones are ignored (the peer may be older or newer); a wrong
-// type is Code::invalid and names its path. Code::denied when a value is a reference to a secret
-// (secret:NAME).
+// Missing keys keep their defaults, unknown ones are ignored (the peer may be older or newer). Code::invalid:
+// a wrong type; names its path. Code::denied: a reference to a secret (secret:NAME).
 Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path);
 Result<HardwareFacts> hardware_facts_from_json(const Json& json);
 

@@ -20,10 +20,9 @@ class FactsText {
   bool empty() const { return !shared_; }
   const std::string& text() const;
   operator std::string_view() const { return text(); }
-  // Returns the parsed inventory; null if the text is empty or not an inventory.
+  // Null if the text is empty or not an inventory.
   std::shared_ptr<const HardwareFacts> facts() const;
-  // Returns the digest of the content, independent of formatting: equal digests mean equal content. "" if
-  // facts() is null.
+  // Digest of the content, independent of formatting. "" if facts() is null.
   const std::string& digest() const;
 
   friend bool operator==(const FactsText& a, const FactsText& b) { return a.text() == b.text(); }

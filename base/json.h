@@ -14,8 +14,7 @@ namespace muster {
 
 // Parses text; Code::invalid with the position, or when it is nested more than 100 levels deep.
 Result<Json> parse_json(std::string_view text);
-// Parses an object likewise, but drops the member `key` of its member `parent`, a large part that is not
-// needed.
+// Likewise, but drops the member `key` of its member `parent`, a large part that is not needed.
 Result<Json> parse_json_without(std::string_view text, const std::string& parent, const std::string& key);
 
 // Reads fields of one object and records which ones were read; finish() reports all errors at once:

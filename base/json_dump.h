@@ -18,9 +18,9 @@ constexpr size_t kLongestNumber = 64;
 // Returns how many characters it wrote. The value must be finite.
 size_t write_number(double value, std::span<char, kLongestNumber> out);
 
-// Returns one line, or lines indented by `indent` blanks.
+// One line, or lines indented by `indent` blanks.
 std::string dump_json(const Json& json, int indent = -1);
-// Returns one line with everything but ASCII escaped, for digests and journals.
+// One line with everything but ASCII escaped, for digests and journals.
 std::string dump_ascii(const Json& json);
 
 }  // namespace muster

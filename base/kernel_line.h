@@ -10,8 +10,7 @@ namespace muster {
 // wait for it times out.
 inline constexpr const char* kRestartAfterPanic = "panic=30";
 
-// Returns the last argument with that key, "panic=0" from "quiet panic=0"; "" if there is none. The kernel
-// also uses the last one.
+// The last argument with that key, as in the kernel: "panic=0" from "quiet panic=0"; "" if there is none.
 std::string kernel_argument(const std::string& options, const std::string& key);
 // Returns the error in options for a kernel command line; "" if valid. Arguments that determine what boots,
 // or that are for muster's own programs, are not allowed.
@@ -21,7 +20,7 @@ std::string wrong_kernel_options(const std::string& options);
 std::string wrong_console(const std::string& consoles);
 // Returns " console=tty0 console=ttyS0,115200", with a leading blank; "" without consoles.
 std::string console_arguments(const std::string& consoles);
-// Returns the `panic=` argument in `options` if there is one, otherwise kRestartAfterPanic.
+// The `panic=` argument in `options`, else kRestartAfterPanic.
 std::string panic_argument(const std::string& options);
 
 }  // namespace muster

@@ -1,7 +1,5 @@
 // Machines by their product UUID (SMBIOS): whether two notations mean the same UUID, and which node each
-// machine is bound to.
-//
-// A UUID that a board's vendor left at a placeholder does not identify a machine, so it is bound to no node.
+// machine is bound to. A placeholder of a board's vendor identifies no machine, so it is bound to no node.
 // Pure functions, no I/O.
 #pragma once
 
@@ -24,7 +22,7 @@ class Machines {
   void bind(const std::string& uuid, const std::string& node);
   // Adds a remark about a machine; node_of() returns it after the node's name, or alone without one.
   void remark(const std::string& uuid, const std::string& text);
-  // Returns the node that is bound to this machine; "" if there is none.
+  // "" if no node is bound to this machine.
   std::string node_of(const std::string& uuid) const;
 
  private:

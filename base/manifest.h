@@ -56,7 +56,7 @@ struct ImageManifest {
   uint64_t stored_size() const;
 };
 
-// Returns the canonical JSON text of the whole manifest, including `digest`.
+// Canonical, including `digest`.
 std::string to_text(const ImageManifest& manifest);
 // Computes what `digest` must be; ignores the current value of the field.
 std::string manifest_digest(const ImageManifest& manifest);

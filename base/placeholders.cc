@@ -115,7 +115,7 @@ int digit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// Returns the bytes of a hexadecimal text, ignoring separators; none if it has other characters.
+// Ignores separators; nullopt if it has characters other than hexadecimal digits.
 std::optional<std::vector<int>> bytes_of(const std::string& text, char between) {
   std::vector<int> out;
   std::string digits = text;

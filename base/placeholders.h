@@ -1,8 +1,6 @@
 // Placeholders: UUIDs, serial numbers and network addresses that vendors left at a default, so that many
 // machines share them. The only list of these, each value with its source; used by drivers, facts, the
-// planner, discovery and the check for the controller host.
-//
-// Thread safety: stateless functions.
+// planner, discovery and the check for the controller host. Thread safety: stateless functions.
 #pragma once
 
 #include <string>

@@ -20,7 +20,6 @@ inline constexpr int kGroupPort = 7540;
 // muster-accept-gpu on the first of these nodes, TCP: where NCCL's ranks meet.
 inline constexpr int kNcclPort = 7541;
 
-// The URLs of a controller at this address.
 inline std::string tls_url(const std::string& address) {
   return "https://" + address + ":" + std::to_string(kTlsPort);
 }

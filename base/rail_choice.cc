@@ -29,7 +29,7 @@ size_t in_common(const std::string& one, const std::string& other) {
                              a.begin());
 }
 
-// Returns the ports nearest to this GPU; none if no port shares a part of its path.
+// Returns none if no port shares a part of the GPU's path.
 Indexes nearest(const RailQuestion& q, const Indexes& ports, const std::string& gpu) {
   size_t best = 1;
   Indexes out;
@@ -50,7 +50,7 @@ Indexes those(const Indexes& ports, Keep keep) {
   return out;
 }
 
-// Returns the ports that become rails, not yet ordered.
+// Not yet ordered.
 Result<Indexes> choose(const RailQuestion& q) {
   Indexes all(q.ports.size());
   std::iota(all.begin(), all.end(), size_t{0});

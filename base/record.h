@@ -34,7 +34,6 @@
     using Self [[maybe_unused]] = R;                 \
     MUSTER_RECORD_X(MUSTER_RECORD_EACH(__VA_ARGS__)) \
   }
-// The words of an enum: a table of base/words.h.
 #define MUSTER_WORDS(Enum, table) \
   constexpr const auto& words_of(const Enum*) { return table; }
 
@@ -88,7 +87,6 @@ class Problems {
   size_t unnamed_ = 0;
 };
 
-// An object while its fields are read.
 class Object {
  public:
   Object(const Json& json, const Place& at, Problems& problems);
@@ -291,13 +289,12 @@ Json written(const T& value) {
 
 }  // namespace record
 
-// Returns the record's JSON, an object.
 template <record::IsRecord T>
 Json record_json(const T& value) {
   return record::written_fields(value);
 }
 
-// Returns the record that this JSON holds; `path` is what the errors call it. Code::invalid.
+// `path` is the name of the value in errors. Code::invalid.
 template <record::IsRecord T>
 Result<T> read_record(const Json& json, std::string_view path) {
   T out{};

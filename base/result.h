@@ -1,10 +1,9 @@
 // Result<T>: a value or an Error. The one way in which a muster function reports a failure.
 //
-// An Error carries a code that tells the caller what it may do next, a message for people, and a trail of
-// context added on the way up. A function either returns an Error or logs it, never both. Two codes must
-// never be confused: `unavailable` means nothing happened and a retry is safe; `timeout` means the outcome is
-// unknown, so read the state before doing anything again.
-// Thread safety: value types, no shared state.
+// An Error has a code for what the caller may do next, a message for people, and the context added on the way
+// up. A function either returns an Error or logs it, never both. Two codes must not be confused:
+// `unavailable` means that nothing happened and a retry is safe; `timeout` that the outcome is unknown: read
+// the state before doing anything again. Thread safety: value types, no shared state.
 #pragma once
 
 #include <cassert>
@@ -99,7 +98,7 @@ inline Error fail(Code code, std::string message) { return Error{code, std::move
   if (!MUSTER_CONCAT(try_result_, __LINE__).ok())                   \
     return std::move(MUSTER_CONCAT(try_result_, __LINE__)).error(); \
   lhs = std::move(MUSTER_CONCAT(try_result_, __LINE__)).value()
-// TRY_(expression): like TRY, for a Status.
+// Like TRY, for a Status.
 #define TRY_(expr)                                                    \
   do {                                                                \
     auto MUSTER_CONCAT(try_result_, __LINE__) = (expr);               \

@@ -1,7 +1,6 @@
-// Reads short texts of a fixed form from their front, piece by piece: names, addresses, sizes. Pure.
-//
-// Characters are ASCII's, whatever the locale. Not std::regex: its header costs a source 3 to 5 s of compile
-// time, and it recurses once per character.
+// Reads short texts of a fixed form from their front, piece by piece: names, addresses, sizes. Characters are
+// ASCII's, whatever the locale. Not std::regex: its header costs a source 3 to 5 s of compile time, and it
+// recurses once per character. Pure.
 #pragma once
 
 #include <cstddef>

@@ -34,7 +34,6 @@ inline std::vector<std::string> split_lines(const std::string& text, const char*
   return out;
 }
 
-// Returns what stands between blanks.
 inline std::vector<std::string> split_words(const std::string& text, const char* blanks = " \t\n\v\f\r") {
   std::vector<std::string> out;
   for (size_t end = 0, begin = 0; (begin = text.find_first_not_of(blanks, end)) != text.npos;) {
@@ -44,7 +43,6 @@ inline std::vector<std::string> split_words(const std::string& text, const char*
   return out;
 }
 
-// Returns the text without blanks at its beginning and end.
 inline std::string trim(const std::string& text, const char* blanks = " \t\r\n") {
   const size_t begin = text.find_first_not_of(blanks);
   return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
@@ -59,7 +57,6 @@ inline bool says_nothing(std::string_view line) {
 // "/sys/class/net/eth0" -> "eth0"
 inline std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// True if the text contains this part.
 inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 // "/dev/md/" -> "/dev/md"; the root remains.

@@ -40,7 +40,6 @@ std::string standin_pci(int index);
 // Returns the stand-ins as inventory entries. `machine`: product UUID, which makes the GPUs' UUIDs unique.
 std::vector<GpuFacts> standin_facts(const StandinGpus& gpus, const std::string& machine);
 
-// Returns how many of the GPUs are stand-ins.
 int simulated_gpus(const HardwareFacts& facts);
 
 // True if a measuring step with these parameters puts a load on GPUs or their memory, which is not possible

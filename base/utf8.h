@@ -6,7 +6,6 @@
 
 namespace muster {
 
-// Returns at most the first, or the last, `most` bytes.
 std::string_view first_bytes(std::string_view text, size_t most);
 std::string_view last_bytes(std::string_view text, size_t most);
 

@@ -24,7 +24,6 @@ namespace muster::wire {
 
 constexpr int kVersion = 1;
 
-// Where an agent runs.
 enum class Mode { ram, installed, adopted };
 inline constexpr Words<Mode, 3> kModeWords = {
     {{Mode::ram, "ram"}, {Mode::installed, "installed"}, {Mode::adopted, "adopted"}}};
@@ -48,7 +47,6 @@ struct JoinReply {
   std::string ca_pem;
 };
 
-// The kinds of orders.
 enum class OrderKind {
   unknown,     // a kind of a later version: the agent rejects this order and accepts the others
   inventory,   // inventory of the hardware; in any mode

@@ -11,7 +11,7 @@ namespace muster {
 template <typename Enum, size_t N>
 using Words = std::array<std::pair<Enum, std::string_view>, N>;
 
-// Returns the name of a value; "" if it is not in the table.
+// "" if it is not in the table.
 template <typename Enum, size_t N>
 constexpr std::string_view word_of(const Words<Enum, N>& table, Enum value) {
   for (const auto& [known, word] : table)
@@ -19,7 +19,6 @@ constexpr std::string_view word_of(const Words<Enum, N>& table, Enum value) {
   return "";
 }
 
-// Returns the value with exactly this name.
 template <typename Enum, size_t N>
 constexpr std::optional<Enum> value_of(const Words<Enum, N>& table, std::string_view text) {
   for (const auto& [value, word] : table)

@@ -36,7 +36,7 @@ struct AddressLookUp {
 constexpr size_t kAtOnce = 16;  // programs and name look-ups
 constexpr DurationMs kLookUp = 10 * kSecond;
 
-// Returns the first IPv4 address of a name; "" if there is none.
+// IPv4; "" if there is none.
 std::string address_of_name(const std::string& name) {
   if (parse_ipv4(name)) return name;
   Command look;
@@ -48,7 +48,7 @@ std::string address_of_name(const std::string& name) {
   return parse_ipv4(first) ? first : "";
 }
 
-// Returns the host in a destination, without user and port.
+// Without user and port.
 std::string host_of(const std::string& destination) {
   const std::string key = destination_key(destination);
   const size_t colon = key.find(':');
@@ -154,8 +154,6 @@ std::vector<std::string> drifting(const Drift& drift) {
   return out;
 }
 
-// ---- on the terminal ----
-
 class Screen {
  public:
   explicit Screen(const Context& context)
@@ -225,8 +223,6 @@ Result<std::string> write_report(const SessionOutcome& outcome, const std::strin
   for (const auto& [name, content] : outcome.report) TRY_(Files("/").write(at + "/" + name, content));
   return at;
 }
-
-// ---- running ----
 
 Result<SessionOutcome> run_session(Context& context, SessionOptions options) {
   const auto reactor = make_reactor(kWorkers);

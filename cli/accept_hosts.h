@@ -29,7 +29,6 @@ Result<SessionOptions> session_options(const AcceptHostsFlags& flags);
 Json outcome_json(const SessionOutcome& outcome, int exit);
 int exit_of_outcome(const SessionOutcome& outcome, bool drift_only);
 
-// Runs the session to its end, prints its outcome, and sets the exit code.
 void accept_hosts(Context& context, const AcceptHostsFlags& flags);
 
 }  // namespace muster::cli

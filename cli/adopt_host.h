@@ -1,5 +1,4 @@
-// One host of `muster node add --adopt`: its SSH address, the host key it must present, and the uploaded
-// agent.
+// One host of `muster node add --adopt`: its SSH address, the host key it must present, the uploaded agent.
 #pragma once
 
 #include <memory>
@@ -26,8 +25,7 @@ Status is_allowed(const SshTarget& target, const std::vector<std::string>& allow
 class Host {
  public:
   Host(SshTarget target, const std::string& agent) : target_(std::move(target)), agent_(agent) {}
-  // Returns the agent's answer (agent/joining/adopting.h) or its error. `timeout`: the request may have taken
-  // effect.
+  // The agent's answer (agent/joining/adopting.h) or error. `timeout`: the request may have taken effect.
   Result<Json> request(const Json& what, DurationMs deadline);
   // Returns {facts, joined, steps: [{step, module, outcome, diff, message}]}: the host's facts, and the
   // results of checking `steps` on it. conflict: the host cannot be adopted.

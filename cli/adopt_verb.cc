@@ -25,7 +25,6 @@ namespace {
 constexpr DurationMs kAdoptConnect = 20 * kSecond, kStart = 5 * kMinute;
 constexpr size_t kAdoptAtOnce = 64;  // simultaneous connections, one mostly waiting thread each
 
-// One of the hosts that are adopted together.
 struct One {
   std::string node, address;
   SshTarget target = {};
@@ -134,8 +133,7 @@ std::optional<std::vector<std::string>> keys_given(const Json& step, const std::
   return out;
 }
 
-// Returns the public keys with which the operator logs in, as base64: that of the key file, or those in the
-// SSH agent.
+// Public keys of the operator's login, as base64: that of the key file, or those in the SSH agent.
 Result<std::vector<std::string>> own_keys(const SshTarget& target) {
   std::vector<std::string> keys;
   if (!target.private_key.empty()) {

@@ -247,8 +247,7 @@ void reach(Context& context, const Goal& goal) {
     ++runs;
     const auto run = follow_run(context, started->value("run", int64_t{0}));
     if (!run.ok()) return complain(context, run.error());
-    // After a discovery, the discovered nodes are planned next; after silent nodes were woken, all nodes that
-    // report.
+    // After a discovery the discovered nodes are next; after silent nodes were woken, all that report.
     woke = woke || wakes;
     last_run = *run;
     const bool goes_on =

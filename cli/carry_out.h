@@ -42,8 +42,7 @@ struct ImageOrder {
   std::vector<std::string> bake = {};  // playbooks to bake, if the image is not in the spec
   std::string recipe = {};
 };
-// Builds the spec's images that do not exist or whose inputs changed (with `rebuild`: all of them), or only
-// the named image.
+// The spec's images that are missing or whose inputs changed (`rebuild`: all), or only the named image.
 Status build_images(Context& context, const ImageOrder& order = {});
 // Runs POST /v1/images/VERB (build, import, export) to its end and shows its progress as that of `name`.
 Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body,
@@ -53,14 +52,12 @@ Result<std::string> write_report(Context& context, int64_t run, const std::strin
 // Ok when `planned` is approved: by flag, by its digest, or by the answer on a terminal. denied otherwise.
 Status approve(const Context& context, const Approval& approval, const Json& planned,
                const std::string& question = "Carry out this plan?");
-// Returns the route for planning: with the full plan for a script, else without its actions, which are
-// hundreds of megabytes for a large cluster.
+// With the full plan for a script, else without actions: hundreds of megabytes for a large cluster.
 const char* plan_route(const Context& context);
-// Asks a yes/no question on the terminal; false without a terminal.
+// False without a terminal.
 bool confirm_prompt(const std::string& question);
 // Prints that there is nothing to do, and sets the exit code.
 void nothing_to_do(Context& context, const Json& planned, bool missing);
-// Prints the text that the controller made for a plan.
 void print_plan(const Json& planned);
 
 }  // namespace muster::cli

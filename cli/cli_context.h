@@ -70,7 +70,6 @@ class Api {
   Json details_;
 };
 
-// The exit code for an error.
 int exit_for(const Error& error);
 // Prints an error (as JSON under --json) and sets the exit code.
 void complain(Context& context, const Error& error);

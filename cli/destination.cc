@@ -13,8 +13,7 @@ namespace {
 constexpr std::string_view kScheme = "ssh://";
 constexpr size_t kLongest = 320;  // a DNS name (253), a user (32), the scheme and a port
 
-// OpenSSH 9.6 rejects these because %h and %r in ProxyCommand go through a shell (CVE-2023-51385); older
-// versions do not.
+// OpenSSH from 9.6 on rejects these: %h and %r in ProxyCommand go through a shell (CVE-2023-51385).
 constexpr std::string_view kOfShells = "'`\"$;&<>|(){}*?!~#^=,";
 
 struct DestinationParts {

@@ -22,15 +22,13 @@ constexpr auto kFollowRefresh = milliseconds(700);
 constexpr auto kLull = milliseconds(120);  // several events within this time cause one redraw
 constexpr int kPatience = 120;             // failed refreshes before giving up
 
-// Signals each event of the controller's event stream, in a separate thread. When the stream ends, polling
-// continues without it.
+// Signals each event of the controller's stream, in a thread. When the stream ends, polling continues.
 class Waker {
  public:
   explicit Waker(const Context& context) : shared_(std::make_shared<Shared>()) {
     std::thread([shared = shared_, context] { listen(*shared, context); }).detach();
   }
-  // The thread may block in a read until the controller's next keep-alive, so it is detached and owns all its
-  // data.
+  // The thread may block in a read until the next keep-alive: it is detached and owns all its data.
   ~Waker() { shared_->stop = true; }
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
@@ -64,8 +62,7 @@ class Waker {
   std::shared_ptr<Shared> shared_;
 };
 
-// Calls `look` with each status until it returns false. Returns an error if the controller does not respond
-// for a while.
+// Until `look` returns false. An error if the controller does not respond for a while.
 Status each_status(Context& context, const std::function<bool(const Json&)>& look) {
   Waker waker(context);
   Api api(context);

@@ -12,7 +12,6 @@ namespace muster::cli {
 Result<Json> follow_run(Context& context, int64_t run);
 // Follows until interrupted; with `until_idle`, until the current run ends.
 Status follow_status(Context& context, bool until_idle, const NodeFilter& filter = {});
-// Returns the exit code for a run that ended.
 int exit_for_run(const Json& run);
 // The same for an acceptance with its report: kPartial if nothing failed and each node was held only by
 // checks that could not run.

@@ -18,7 +18,7 @@ namespace muster::cli {
 namespace {
 
 constexpr const char* kForm = "NAME [DESTINATION] [address=IP] [group=WORD]";
-// Limit on the length of a pattern without its brackets, of which up to 4,096 copies are made.
+// Of a pattern without its brackets, of which up to 4,096 copies are made.
 constexpr size_t kLongestWord = 512;
 constexpr size_t kShownNames = 3;
 
@@ -211,8 +211,7 @@ std::optional<std::vector<RangedName>> HostsReader::read_names(const Entry& entr
   return *range;
 }
 
-// Returns one value per name: from a range, from a text with {n}, or the text itself if there is only one
-// name.
+// One value per name: from a range, from a text with {n}, or the text itself for a single name.
 std::optional<std::vector<std::string>> HostsReader::values_of(const Entry& entry, const Word& value,
                                                                const Kind& kind,
                                                                const std::vector<RangedName>& names) {

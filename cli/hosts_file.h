@@ -39,7 +39,7 @@ struct HostsFile {
 inline constexpr size_t kMostHosts = 4096;
 inline constexpr size_t kMostBytesOfHosts = 1 << 20;
 
-// Parses the content of a hosts file. All failures are in `errors`.
+// All failures are in `errors`.
 HostsFile read_hosts_file(const std::string& text);
 // Parses the text of `--hosts`: the same format, with commas (outside of brackets) instead of line ends.
 HostsFile read_hosts_option(const std::string& text);

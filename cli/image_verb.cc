@@ -22,8 +22,7 @@ void list_images(Context& context) {
   });
 }
 
-// The controller opens these paths, so relative paths are made absolute with this process's working
-// directory.
+// The controller opens these paths, so they must not be relative to this process's working directory.
 std::string absolute_path(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }

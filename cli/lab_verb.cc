@@ -185,8 +185,7 @@ void run_ssh(const LabFlagsPtr& flags, bool shell_in_network) {
                                           : lab::ssh_command(*dir, flags->node, flags->remote));
 }
 
-// The parser would reorder a command's flags, so a command with flags must follow "--", after which nothing
-// is parsed.
+// The parser would reorder a command's flags, so these must follow "--", after which nothing is parsed.
 bool command_is_plain(const LabFlagsPtr& flags, const std::vector<std::string>& left_over) {
   if (left_over.empty() || left_over == std::vector<std::string>{"--"}) return true;
   complain(*flags, fail(Code::invalid, "a command that has flags must follow '--': " + left_over.front()));

@@ -1,5 +1,4 @@
-// muster power test NODE: tests the contract of power drivers (tests/conformance/power_suite.h) on a real
-// machine.
+// muster power test NODE: the contract of power drivers (tests/conformance/power_suite.h) on a real machine.
 //
 // Runs one power verb after the other through the controller's API and reads each result back. A machine that
 // is on is switched off three times (twice hard, once by a shutdown of its system, hard if that does not

@@ -34,7 +34,7 @@ Result<std::optional<Report>> own_report(const Context& context, const std::stri
   return std::optional<Report>(std::move(report));
 }
 
-// Returns the median over all nodes and parts of one check.
+// Over all nodes and parts.
 std::optional<double> our_value(const std::optional<Report>& report, const std::string& check) {
   std::vector<double> values;
   if (report && !check.empty())

@@ -116,8 +116,7 @@ void print_status(const Json& s) {
     fmt::print("  {:<10} {:<16} {}\n", "waiting", text_at(node, "node"), with_group(node, "reason"));
 }
 
-// Returns the exit code: 0 approved, in progress or done; 3 nodes were left out or failed; 4 stopped, paused,
-// or not approved.
+// 0 approved, in progress or done; 3 nodes left out or failed; 4 stopped, paused, or not approved.
 int exit_of_rollout(const Json& s) {
   const std::string state = text_at(s, "state");
   if (state == "stopped" || state == "paused" || state == "none") return kRefused;

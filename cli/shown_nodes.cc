@@ -99,8 +99,7 @@ Urgency urgency_of(const Json& node) {
   if (returned(node)) return Urgency::returned;
   if (silent(node)) return Urgency::silent;
   if (is_true_at(node, "by_hand")) return Urgency::by_hand;
-  // "waiting" means that the node's turn has not come: most nodes of a large run are in this state and need
-  // no attention.
+  // "waiting": the node's turn has not come, as for most nodes of a large run; needs no attention.
   if (waiting(node) && run_state != "waiting") return Urgency::waits_at_work;
   if (state == "degraded") return Urgency::degraded;
   if (run_state == "running") return Urgency::at_work;

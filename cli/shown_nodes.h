@@ -12,7 +12,7 @@ namespace muster::cli {
 
 // More than this many do not fit on a screen.
 constexpr size_t kManyNodes = 40;
-// Number of nodes shown if the height of the screen is unknown.
+// If the height of the screen is unknown.
 constexpr size_t kShownNodes = 20;
 
 // Empty lists: any.
@@ -26,10 +26,8 @@ struct NodeFilter {
 Result<NodeFilter> node_filter(const std::string& names, const std::string& states, const std::string& roles);
 // Checks that the filter's names and roles exist in this status; else invalid. States are not checked.
 Status names_nodes(const NodeFilter& filter, const Json& status);
-// Returns how many of `nodes` nodes `muster status` shows at most; 0: all. All are shown if nodes are named
-// or the output is not a terminal.
+// How many of `nodes` `muster status` shows; 0: all, also if nodes are named or there is no terminal.
 size_t shown_at_most(size_t nodes, const NodeFilter& filter, bool terminal);
-// Returns the status reduced to the nodes that match the filter.
 Json only(Json status, const NodeFilter& filter);
 
 // How urgently a node needs attention: the first of these that applies.
@@ -40,8 +38,7 @@ struct ShownNodes {
   std::vector<const Json*> nodes;  // pointers into the given list, which must outlive this
   size_t left_out = 0;
 };
-// Returns at most `most` nodes, the most urgent first and otherwise in their order; all nodes in their order
-// if there are no more than that, or if `most` is 0.
+// The most urgent, otherwise in their order; all of them, in their order, if no more than `most` or it is 0.
 ShownNodes shown_nodes(const Json& nodes, size_t most);
 
 // "1000 nodes: 980 accepted, 3 quarantined, 17 installing; 2 silent"

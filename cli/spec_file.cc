@@ -85,8 +85,7 @@ Result<std::string> with_carried_files(std::string spec, const std::string& fold
     const auto path = (std::filesystem::path(folder) / name->text).lexically_normal().string();
     const auto text = files.read(path);
     if (already) {
-      // The output of `muster spec show` contains this section. A file that differs from it must not be
-      // ignored.
+      // The output of `muster spec show` contains this section. A file that differs must not be ignored.
       const YamlNode* old = already->is_map() ? already->find(key) : nullptr;
       if (!old || (text.ok() && *text != old->text))
         return fail(Code::invalid, fmt::format("acceptance.{}: {} differs from its copy in the section "

@@ -1,6 +1,5 @@
-// Reads the spec that an operator names, with everything that it refers to on the operator's disk: the lab's
-// key, the reference results for GPUs, and the texts of the playbooks that it names by
-// path (relative to the spec's folder).
+// Reads the spec that an operator names, with all that it refers to on the operator's disk: the lab's key,
+// reference results for GPUs, and the texts of playbooks named by path (relative to the spec's folder).
 #pragma once
 
 #include <string>

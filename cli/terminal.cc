@@ -21,8 +21,7 @@ double number_at(const Json& object, const char* key, double fallback) {
   const auto it = object.is_object() ? object.find(key) : object.end();
   return it != object.end() && it->is_number() ? it->get<double>() : fallback;
 }
-// Returns the number of terminal cells by counting UTF-8 lead bytes, which is correct for muster's own
-// output.
+// Counts UTF-8 lead bytes, which is correct for muster's own output.
 size_t cells(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));

@@ -1,8 +1,6 @@
 // Renders the cluster's state for a terminal: live table, plain lines (no terminal), summary at the end.
-//
-// Input is the JSON of the API (/v1/status, /v1/runs/ID; controller/api/routes.cc). Everything but LiveView
-// is a pure function of it. Control characters are removed from strings that come from nodes: they must not
-// control the terminal.
+// Input is the JSON of the API (/v1/status, /v1/runs/ID; controller/api/routes.cc), of which all but LiveView
+// are pure functions. Control characters are removed from nodes' strings: they must not control the terminal.
 #pragma once
 
 #include <map>
@@ -17,8 +15,7 @@ struct Look {
   int width = 100;
   bool colour = false;
   bool unicode = true;
-  // Show at most this number of nodes, the most urgent first, with counts above and below
-  // (cli/shown_nodes.h); 0: all.
+  // Show at most this many nodes, most urgent first, counts above and below (cli/shown_nodes.h); 0: all.
   size_t nodes = 0;
   std::string others = "--all";  // the command or option that shows the nodes left out
 };

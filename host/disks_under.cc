@@ -30,8 +30,7 @@ void add_disks(const Files& files, const std::string& name, int levels, std::set
   if (files.exists(folder + "/device")) out.insert(name);
 }
 
-// Returns the ids that a disk may have in a mount source: where its serial number is depends on the kind of
-// disk.
+// Where the serial number of a disk is depends on its kind, so each has several possible ids.
 std::set<std::string> ids_of(const Files& files, const std::string& disk) {
   const std::string folder = kBlock + disk, page = files.read(folder + "/device/vpd_pg80").value_or("");
   constexpr size_t kPageHead = 4;

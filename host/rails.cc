@@ -19,8 +19,7 @@ MUSTER_RECORD(NetworksRecord, lenient, opt(provisioning), ports)
 
 namespace {
 
-// The interface's own link shows the path from the root complex, with the interface's name at the end; the
-// device's links show the kind of device.
+// The interface's own link is the path from the root complex; its device's links show the kind of device.
 bool is_on_usb(const Files& files, const std::string& folder) {
   const std::string way = files.read_link(folder).value_or("");
   if (way.substr(0, way.rfind('/') + 1).find("/usb") != std::string::npos) return true;

@@ -1,9 +1,7 @@
 // The roles of a node's ports: the record that the step module `networks` writes on a node, and the RDMA port
 // of an interface. All users of the declared rails (NCCL's settings, quality of service, acceptance) read
-// that record; none of them chooses ports itself.
-//
-// A missing record is not an error, since the spec may declare no rails; an unreadable one is. Thread safety:
-// stateless functions.
+// that record; none chooses ports itself. A missing record is not an error, since the spec may declare no
+// rails; an unreadable one is. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -31,7 +29,7 @@ struct NetworksRecord {
 Result<NetworksRecord> read_networks_record(const Files& files);
 std::string networks_record_text(const NetworksRecord& record);
 
-// Returns the PCI function of a network interface, "0000:1a:00.0"; "" if it has none.
+// "0000:1a:00.0"; "" if it has none.
 std::string pci_of_interface(const Files& files, const std::string& interface);
 
 // Returns the path in sysfs from the root complex to an interface's device, for pci_path()
@@ -46,7 +44,7 @@ struct RdmaName {
   std::string label() const { return only ? device : device + "/" + std::to_string(port); }
   bool found() const { return !device.empty(); }
 };
-// Returns the RDMA device and port of an interface; empty if it has none.
+// Empty if it has none.
 RdmaName rdma_of_interface(const Files& files, const std::string& interface);
 
 // A network port's own address, and whether that identifies its machine. A USB port's does not (BMCs have one

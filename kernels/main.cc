@@ -111,7 +111,7 @@ void declare_group(Verb& app, GroupArguments& arguments) {
   declare_server(app, arguments);
 }
 
-// Runs the subcommand `verb`; returns nothing if it is not one of these.
+// Returns nothing if `verb` is not one of these.
 std::optional<kernels::Measurement> run_group(const std::string& verb, GroupArguments& a) {
   if (verb == "group-serve") return serve_group(a.serve);
   if (verb != "group") return std::nullopt;

@@ -135,7 +135,7 @@ class MpiGroup : public together::Group {
   std::vector<together::Lost> none_ = {};
 };
 
-// Returns the group of all ranks, each named after its host. Collective: every rank must call it.
+// All ranks, each named after its host. Collective: every rank must call it.
 std::unique_ptr<together::Group> world() {
   auto out = std::make_unique<MpiGroup>(MPI_COMM_WORLD, false);
   char name[65] = {};
@@ -260,7 +260,6 @@ bool parse(int argc, char** argv, Options& out) {
 
 }  // namespace
 
-// Runs the load and returns the exit status.
 int run(int argc, char** argv) {
   const auto group = world();
   Options options;

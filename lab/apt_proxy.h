@@ -1,9 +1,8 @@
-// The lab's package proxy: through it guests reach the host's package mirrors, and nothing else outside.
-//
-// Two nginx processes: a caching one on the host, which listens on a Unix socket in DIR, and one inside the
-// namespace on <controller>:3142, which forwards to that socket. So no link, address or route is added to the
-// host. It can be used as a proxy (Acquire::http::Proxy) and as a mirror (http://10.20.0.1:3142/debian). The
-// mirrors are those that the host's apt uses at run time. Thread safety: free functions without shared
+// The lab's package proxy: through it guests reach the host's package mirrors, and nothing else outside. Two
+// nginx processes: a caching one on the host, which listens on a Unix socket in DIR, and one inside the
+// namespace on <controller>:3142, which forwards to that socket: no link, address or route is added to the
+// host. Usable as a proxy (Acquire::http::Proxy) and as a mirror (http://10.20.0.1:3142/debian). The mirrors
+// are those that the host's apt uses at run time. Thread safety: free functions without shared state.
 // state.
 #pragma once
 

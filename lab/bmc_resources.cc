@@ -208,8 +208,7 @@ Json Bmc::manager() const {
   return out;
 }
 
-// Tasks are removed after a while: a client that reads one later gets 404, and must check the machine
-// instead.
+// Tasks are removed after a while: a client that reads one later gets 404 and must check the machine.
 std::optional<HttpResponse> Bmc::task(const std::string& path) {
   const auto slash = path.rfind('/');
   int id = 0;

@@ -27,7 +27,6 @@ namespace muster::lab {
 // and user programs run in the lower half of the address space.
 bool kernel_executes(const std::string& registers);
 
-// How to crash a kernel, once.
 enum class Strike {
   machine_check,  // crashes the next kernel that boots, RAM system or installed system
   panic,          // crashes the next kernel that boots from disk; network boots are not affected

@@ -31,8 +31,7 @@ struct Stat {
   uint64_t start_ticks = 0;
 };
 
-// A stat file of /proc: the name in parentheses may contain any character, so fields are parsed from the last
-// ')'.
+// Stat files of /proc: the name in parentheses may contain any character; fields begin after the last ')'.
 Stat read_stat_file(const std::string& path) {
   Stat out;
   auto text = Files("/").read(path);
@@ -51,8 +50,7 @@ Stat read_stat(pid_t pid) { return read_stat_file(fmt::format("/proc/{}/stat", p
 
 bool over(char state) { return state == 'X' || state == 'Z'; }
 
-// The first thread may have ended while another thread is still in a write, holding the process's files and
-// locks.
+// The first thread may have ended while another still writes, holding the process's files and locks.
 bool every_thread_over(pid_t pid) {
   const auto tasks = fmt::format("/proc/{}/task", pid);
   for (const auto& task : Files("/").list(tasks))
@@ -77,8 +75,7 @@ bool wait_gone(const ChildId& id, DurationMs limit) {
   return gone(id);
 }
 
-// Sends the signal through a pidfd, so that the PID cannot be reused by a different process between the check
-// and the signal.
+// Through a pidfd: between check and signal, the PID cannot be reused by a different process.
 void send_signal(const ChildId& id, int signal) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, id.pid, 0));
   if (fd < 0) return;

@@ -1,8 +1,7 @@
-// Processes that outlive the call that started them, and their exact identity.
-//
-// A process is identified by its PID, its start time (in clock ticks since boot) and a word that its command
-// line contains (a path in the lab's folder). All three must match, so a process with a reused PID is never
-// signalled. Nothing is ever killed by name. Thread safety: free functions without shared state.
+// Processes that outlive the call that started them, and their exact identity: the PID, the start time (in
+// clock ticks since boot) and a word that the command line contains (a path in the lab's folder). All three
+// must match, so a process with a reused PID is never signalled. Nothing is ever killed by name. Thread
+// safety: free functions without shared state.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,4 @@
-// The lab's own musterd: started inside the lab's network namespace, given the BMC secret, and killed and
-// restarted on request.
+// The lab's own musterd: started in the lab's network namespace with the BMC secret, restarted on request.
 //
 // The program is $MUSTER_MUSTERD, else musterd in the folder of the muster program, else the installed one.
 // It runs with --lab; its environment has the package proxy's address (MUSTER_APT_PROXY) and the kernel

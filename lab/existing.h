@@ -1,9 +1,7 @@
-// What `muster lab up` finds in the lab's folder, and whether it is the lab that is wanted.
-//
-// judge() is pure; existing_lab() reads the folder and requests the lab's status. Nothing is changed. The
-// caller holds the claim of the lab's namespace (lab/lab_network.h), so that a lab that is starting is not
-// called partial. Thread safety: stateless functions that may block for some seconds; for command-line
-// programs.
+// What `muster lab up` finds in the lab's folder, and whether it is the lab that is wanted. judge() is pure;
+// existing_lab() reads the folder and requests the lab's status. Nothing is changed. The caller holds the
+// claim of the lab's namespace (lab/lab_network.h), so that a starting lab is not called partial. Thread
+// safety: stateless functions that may block for some seconds; for command-line programs.
 #pragma once
 
 #include "base/json.h"

@@ -1,6 +1,5 @@
-// FakeMachine: a Machine for tests, with its state (power, boot order, past boots) in memory only; it runs
-// nothing. Thread-safe (one mutex). The on_boot callback is called only from within boot(), so a test decides
-// when firmware has taken over.
+// FakeMachine: a Machine for tests: power, boot order and past boots in memory only. Thread-safe (one mutex).
+// on_boot is called only from within boot(), so a test decides when firmware has taken over.
 #pragma once
 
 #include <mutex>

@@ -28,11 +28,9 @@ Result<Break> break_from_json(const Json& json);
 // Returns the fault's name in `lab status`: "net-cut", "net-cut rail0".
 std::string shown_name(const Break& request);
 
-// Returns each fault's one-line help text by name, for the command line and the documentation.
 const std::map<std::string, std::string>& fault_list();
 
-// Parses the positional arguments of the command line into `request`: NODE FAULT [ARGUMENT], or [SECONDS] for
-// a switch. Code::invalid if they do not match.
+// Parses the command line: NODE FAULT [ARGUMENT], or [SECONDS] for a switch. Code::invalid: no match.
 Status take_words(Break& request, const std::vector<std::string>& words);
 
 }  // namespace muster::lab

@@ -35,13 +35,12 @@ struct DownOptions {
   std::string dir;
   bool keep = false;  // keeps the folder (drives, images, logs)
 };
-// Stops the lab. Returns what was ended and removed; ok if there was nothing.
+// Returns what was ended and removed; ok if there was nothing.
 Result<Json> down(Process& process, const DownOptions& options);
 
 Result<Json> status(const LabDir& dir);
 
-// Returns the spec with the lab's public key in place of LAB_SSH_KEY (outside comments); unchanged if the lab
-// has no key.
+// Puts the lab's public key in place of LAB_SSH_KEY (outside comments); unchanged if the lab has no key.
 std::string with_lab_key(const LabDir& dir, std::string spec_text);
 // The same for the lab given by --dir, MUSTER_LAB_DIR or the default folder; `muster up` calls it for every
 // spec that it reads.

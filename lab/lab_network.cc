@@ -44,9 +44,8 @@ uint64_t inode_of(const std::string& name) {
 
 constexpr const char* kBridgeAddress = "52:54:00:20:ff:01";
 
-// A namespace left behind by a lab whose machine or processes were ended from outside: it looks like a lab's,
-// and nothing runs in it. A lab that is up always runs its BMCs in its namespace, and one that is starting
-// holds the claim.
+// Left behind by a lab whose machine or processes were ended from outside: it looks like a lab's, and nothing
+// runs in it. A lab that is up runs its BMCs in its namespace; one that is starting holds the claim.
 bool is_dead_lab(Process& process, const std::string& name) {
   if (!processes_in_namespace(inode_of(name)).empty()) return false;
   const auto bridge =

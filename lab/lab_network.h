@@ -34,8 +34,7 @@ std::vector<Argv> node_commands(const LabNode& node, const std::string& space);
 std::vector<Argv> node_removal_commands(const LabNode& node, const std::string& space);
 // A port's tap exists as long as the lab, whether its machine is on or off.
 Argv link_command(const std::string& tap, bool up);
-// `rate` in tc's syntax ("10mbit"); empty: no limit. Limits traffic to the node only: the host kernel may
-// lack netem and police.
+// `rate` in tc's syntax ("10mbit"); empty: no limit. To the node only: the kernel may lack netem and police.
 Argv shape_command(const std::string& tap, const std::string& rate);
 Argv mtu_command(const std::string& tap, int bytes);
 
@@ -58,8 +57,7 @@ Status delete_namespace(Process& process, const Namespace& space);
 inline constexpr int kGiantBytes = 17000;
 inline constexpr int64_t kMostGiants = 1000;
 
-// Returns a frame to `mac` with an experimental EtherType, which every receiver ignores. Code::invalid: `mac`
-// is not six bytes such as 52:54:00:22:00:01.
+// To `mac`, with an experimental EtherType that receivers ignore. Code::invalid: not like 52:54:00:22:00:01.
 Result<std::string> giant_frame(const std::string& mac);
 // Sends `count` such frames to the machine on `tap`, whose MTU must be kGiantBytes meanwhile.
 Status send_giants(const std::string& tap, const std::string& mac, int64_t count);

@@ -56,8 +56,7 @@ std::string in_capitals(std::string text) {
   return text;
 }
 
-// A machine as the spec's defaults describe it. It has the same identity in every lab of its spec, as a
-// chassis would.
+// As the spec's defaults describe it. Its identity is the same in every lab of its spec, like a chassis's.
 LabNode make_machine(const LabSpec& spec, const std::string& name, int number) {
   LabNode node;
   node.name = name;
@@ -76,9 +75,8 @@ LabNode make_machine(const LabSpec& spec, const std::string& name, int number) {
   return node;
 }
 
-// Adds what only a lab has to what the controller's reader returned. That reader has checked types, ranges
-// and unknown keys of the section `lab:` as well (schema/spec.schema.json); here are the rules beyond a
-// schema.
+// Adds what only a lab has to what the controller's reader returned. That reader has also checked types,
+// ranges and unknown keys of `lab:` (schema/spec.schema.json); these are the rules beyond a schema.
 class LabReader {
  public:
   LabReader(const YamlNode& root, const ParsedSpec& parsed)

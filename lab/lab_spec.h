@@ -1,10 +1,8 @@
 // LabSpec: the parts of a cluster.yaml that the virtual cluster needs: names, addresses and the `lab:`
-// section.
-//
-// Read with the controller's parse_spec(), of whose errors only those count that concern these parts: a lab
-// starts from any spec whose nodes have a power address (nodes with `adopt` are existing hosts, and are left
-// out), whatever else is unfinished. The value is also the content of DIR/lab.json, including machines added
-// later (`muster lab add`). Thread safety: value types, stateless functions.
+// section. Read with the controller's parse_spec(); only errors in these parts count: a lab starts from any
+// spec whose nodes have a power address (nodes with `adopt` are existing hosts, and are left out), whatever
+// else is unfinished. The value is also the content of DIR/lab.json, including machines added later (`muster
+// lab add`). Thread safety: value types, stateless functions.
 #pragma once
 
 #include <cstddef>
@@ -31,11 +29,10 @@ struct LabPort {
   bool counting = false;  // an adapter that counts errors, as `lab break port-errors` needs
 };
 
-// Each network other than provisioning has its own switch with jumbo frames, which connects machines only. A
-// port's MAC is derived from the machine's number and the network, so it is the same in every lab with that
-// spec, and a missing port does not change the others.
-//
-// Returns the ports, storage first, then the rails: the order in which the guest finds them on its PCI bus.
+// Ports, storage first, then the rails: the order in which the guest finds them on its PCI bus. Each network
+// other than provisioning has its own switch with jumbo frames, which connects machines only. A MAC is
+// derived from the machine's number and the network: the same in every lab with that spec, whatever ports are
+// missing.
 std::vector<LabPort> make_ports(int machine, bool storage_nic, int rails);
 
 // Returns 0 for provisioning, 1 storage, 2 rail0, ... 9 rail7; -1: not a network of a lab.
@@ -74,7 +71,6 @@ struct LabNode {
   std::string gpu_model = kStandinModel;
 };
 
-// A drive as declared in the spec, from which each node's drives are made.
 struct DriveTemplate {
   std::string name;
   int64_t size_bytes = 0;
@@ -102,8 +98,7 @@ struct LabSpec {
   int rails = 0;
   int gpus = 0;
   std::string gpu_model = kStandinModel;
-  // Factor by which the time given to `lab break post` is scaled: with 0.1, firmware tests of 12 minutes take
-  // 72 seconds.
+  // Scales the time of `lab break post`: with 0.1, firmware tests of 12 minutes take 72 seconds.
   double time_scale = 1;
 };
 

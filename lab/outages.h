@@ -1,7 +1,6 @@
-// Outages: which taps drop all traffic, for what reason and until when.
-//
-// A tap can be down for several reasons (its own cut, the switch's outage) and comes back up when the last
-// one is over. No I/O and no clock: the caller passes the time and applies the result. Used by one thread.
+// Outages: which taps drop all traffic, for what reason and until when. A tap with several reasons (its own
+// cut, the switch's outage) comes back up when the last one is over. No I/O and no clock: the caller passes
+// the time and applies the result. Used by one thread.
 #pragma once
 
 #include <map>

@@ -17,7 +17,6 @@ namespace muster::lab {
 enum class Accel { tcg, kvm };
 std::string_view to_string(Accel accel);
 
-// The next boot device: the NIC or the boot drive.
 enum class BootFirst { disk, network };
 
 struct QemuHost {

@@ -44,9 +44,9 @@ class QemuMachine : public Machine {
   Status throttle(const std::string& drive, int64_t bytes_per_second);
   // Unplugs or plugs the cable of the port on that network. Also applies to later starts.
   void set_cable(const std::string& network, bool plugged);
-  // Adds a drive, which the guest sees from the next start on.
+  // The guest sees it from the next start on.
   Status add_drive(const LabDrive& drive);
-  // Sets the length of firmware tests at each power-on and reset; 0: none.
+  // At each power-on and reset; 0: none.
   void set_firmware_tests(DurationMs length);
   std::optional<DurationMs> testing() const { return boot_faults_.testing(); }
   void set_strike(Strike strike, bool wanted) { boot_faults_.set_strike(strike, wanted); }

@@ -1,6 +1,5 @@
-// Qmp: client of the QEMU Machine Protocol over a Unix socket: commands with replies, and events.
-//
-// One connection per machine (QEMU accepts one client at a time). A reader thread delivers replies and calls
+// Qmp: client of the QEMU Machine Protocol over a Unix socket: commands with replies, and events. One
+// connection per machine (QEMU accepts one client at a time). A reader thread delivers replies and calls
 // `on_event`, which must not call execute(). Codes: `unavailable`: no such socket, or nothing listens on it;
 // `timeout`: no reply in time; `failed`: error returned by QEMU.
 #pragma once

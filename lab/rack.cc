@@ -34,7 +34,6 @@ Result<pki::KeyPair> bmc_certificate(const LabDir& dir, const LabNode& node) {
   return pair;
 }
 
-// Faults that crash a kernel.
 const std::map<std::string, Strike>& strikes() {
   static const std::map<std::string, Strike> all = {{"crash-once", Strike::machine_check},
                                                     {"panic-first-boot", Strike::panic}};
@@ -218,8 +217,6 @@ void Rack::power_off_all() {
   for (auto& [name, slot] : slots_) slot->machine->cut_power();
   for (auto& [name, slot] : slots_) slot->machine->settle();
 }
-
-// Faults
 
 Result<Json> Rack::carry_out(const Break& request) {
   std::lock_guard lock(mutex_);

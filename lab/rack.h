@@ -1,9 +1,7 @@
-// Rack: all machines of a running lab, with their BMCs and the BMCs' HTTPS servers, in the `muster lab serve`
-// process.
-//
-// Also executes `muster lab break` and `lab add`. The state of all machines is in the lab's folder, so a new
-// Rack with the same folder adopts running machines. Thread safety: one owner calls add() and carry_out();
-// status() may be called on the control server's thread (same mutex).
+// Rack: all machines of a running lab, with their BMCs and HTTPS servers, in the `muster lab serve` process.
+// Also executes `muster lab break` and `lab add`. All state is in the lab's folder, so a new Rack with the
+// same folder adopts running machines. Thread safety: one owner calls add() and carry_out(); status() may be
+// called on the control server's thread (same mutex).
 #pragma once
 
 #include <functional>
@@ -49,7 +47,7 @@ class Rack {
   void power_off_all();
 
  private:
-  // One machine with its BMC and the BMC's server. Guarded by mutex_.
+  // Guarded by mutex_.
   struct Slot {
     std::unique_ptr<QemuMachine> machine;
     std::unique_ptr<Bmc> bmc;

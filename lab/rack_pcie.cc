@@ -67,8 +67,7 @@ Result<std::string> Rack::break_pcie(Slot& slot, const LabDrive& drive, bool hea
   return fmt::format("the port of {} reported one corrected error", drive.name);
 }
 
-// The simulated GPUs' driver runs in the guest (lab/stub-gpu/), so the fault is injected over ssh, in the
-// running system.
+// The simulated GPUs' driver runs in the guest (lab/stub-gpu/): the fault is injected there, over ssh.
 Result<std::string> Rack::break_gpu(Slot& slot, const Break& request) {
   const auto node = slot.machine->node();
   if (request.gpu >= node.gpus)

@@ -1,9 +1,7 @@
 // The part of Rack for machines behind a provider's API (lab/phy_api.h): the API's server, and the
-// installation of a system on a machine's disk.
-//
-// The provider's systems are in DIR/provider: NAME.raw, a disk with a system that starts by UEFI,
-// and NAME.json, {"name", "user", "root_offset"}: where its root file system (ext4) begins, for the keys of
-// `user`. Created by tests/e2e/phy.sh.
+// installation of a system. The provider's systems are in DIR/provider: NAME.raw, a disk with a system that
+// starts by UEFI, and NAME.json, {"name", "user", "root_offset"}: where its root file system (ext4) begins,
+// for the keys of `user`. Created by tests/e2e/phy.sh.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// `muster lab serve`: the process that simulates the hardware: all BMCs, the QEMU processes, and the control
-// socket DIR/lab.sock.
+// `muster lab serve`: simulates the hardware: all BMCs, the QEMU processes, the control socket DIR/lab.sock.
 //
 // Runs inside the lab's network namespace until SIGTERM (machines lose power) or SIGKILL (machines keep
 // running, and the next serve or `muster lab down` finds them through their PID files). Control

@@ -34,8 +34,7 @@ struct KvmProbe {
 
 constexpr DurationMs kProbeDeadline = 12 * kSecond;
 
-// Boots a machine's firmware with a deadline, because nested KVM may be present and open without error, and
-// then hang in the firmware's first real-mode code.
+// With a deadline: nested KVM may open without error, and then hang in the firmware's first real-mode code.
 KvmProbe probe_kvm(const LabDir& dir, const QemuHost& host) {
   const int device = open("/dev/kvm", O_RDWR | O_CLOEXEC);
   if (device < 0) return {Accel::tcg, "/dev/kvm cannot be opened"};
@@ -279,8 +278,7 @@ Result<Json> already_up(Process& process, const LabDir& dir, const std::string& 
   return summary;
 }
 
-// Ends the process recorded in a PID file, if it is still the same one, and removes the file. True if it was
-// still running.
+// Ends the process of a PID file, if it is still the same one; removes the file. True if it was running.
 Result<bool> end_recorded(const std::string& pid_file, DurationMs grace) {
   auto id = read_pid_file(pid_file);
   if (!id) {

@@ -1,7 +1,5 @@
-// Owning pointers for OpenSSL's objects, and helpers shared by sys/pki.cc and the HTTP adapters.
-//
-// Included by those files only. Thread safety: plain value types and stateless functions; OpenSSL's error
-// queue is per thread.
+// Owning pointers for OpenSSL's objects, and helpers; for sys/pki.cc and the HTTP adapters only. Thread
+// safety: plain value types and stateless functions; OpenSSL's error queue is per thread.
 #pragma once
 
 #include <openssl/bio.h>

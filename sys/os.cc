@@ -221,8 +221,6 @@ Status Files::symlink(const std::string& target, const std::string& link) const 
   return sync_folder(parent_of(where));
 }
 
-// ---- Process
-
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;

@@ -31,7 +31,7 @@ class Files {
   Result<std::string> read(const std::string& path) const;
   // Content with trailing white space removed, or `fallback` when it cannot be read.
   std::string read_line(const std::string& path, std::string fallback = "") const;
-  // Names in a folder, sorted; empty when it does not exist.
+  // Sorted; empty when the folder does not exist.
   std::vector<std::string> list(const std::string& path) const;
   // Target of a symbolic link, as stored.
   Result<std::string> read_link(const std::string& path) const;
@@ -57,8 +57,7 @@ struct Command {
   // Called with each chunk of output as it comes (stdout and stderr together), from the calling thread.
   std::function<void(std::string_view)> on_output = {};
   bool clean_env = false;  // `env` is the whole environment
-  // Limit for stdout and stderr together, in bytes; a program that writes more is killed (Code::failed). 0:
-  // no limit.
+  // Bytes of stdout and stderr together; a program that writes more is killed (Code::failed). 0: no limit.
   size_t max_output = 0;
 };
 
@@ -78,7 +77,7 @@ class Process {
 };
 std::unique_ptr<Process> make_process();
 
-// Runs a program; a non-zero exit becomes Code::failed with the tail of stderr. Returns stdout.
+// A non-zero exit becomes Code::failed with the tail of stderr. Returns stdout.
 Result<std::string> run_ok(Process& process, const Command& command);
 
 }  // namespace muster

@@ -45,7 +45,7 @@ class PipedChild {
   void send(std::string text) { send(std::make_shared<const std::string>(std::move(text))); }
   // Closes its standard input after everything queued was sent.
   void close_input();
-  // Sends a signal to its process group.
+  // To its process group.
   void signal(int number);
   size_t unsent() const;  // bytes
 

@@ -29,7 +29,6 @@ struct KeyPair {
 
 Result<KeyPair> make_ca(const std::string& common_name, int days);
 Result<std::string> make_key();  // PEM, P-256
-// Makes a certificate signing request for `key_pem`.
 Result<std::string> make_csr(const std::string& key_pem, const std::string& common_name);
 
 struct Leaf {
@@ -42,7 +41,7 @@ struct Leaf {
 // Signs the CSR's public key under `leaf` (the CSR's own subject is ignored). Code::invalid when the CSR's
 // signature is bad.
 Result<std::string> sign_csr(const KeyPair& ca, const std::string& csr_pem, const Leaf& leaf);
-// Makes a new key and a certificate for it.
+// With a new key.
 Result<KeyPair> issue(const KeyPair& ca, const Leaf& leaf);
 
 // Checks that `ca_pem` signed `certificate_pem` and that it is valid at `now`; else Code::denied and why.

@@ -26,8 +26,7 @@ namespace asio = boost::asio;
 
 constexpr int64_t kSteadyBegin = 1'000'000'000'000;
 
-// Lifetime: the pool is joined before the io_context is destroyed, so a worker never posts to a destroyed
-// one.
+// Lifetime: the pool is joined before the io_context ends, so a worker never posts to a destroyed one.
 class AsioReactor : public RealReactor {
  public:
   AsioReactor(int worker_threads, ReactorWatch::CpuClock cpu)
@@ -45,8 +44,7 @@ class AsioReactor : public RealReactor {
     auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
     return std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
   }
-  // The clock of the timers below. It may be near 0 after a boot, so it is shifted away from 0, which means
-  // "never".
+  // The clock of the timers. After a boot it may be near 0, which means "never": shifted away from it.
   SteadyMs steady() const override {
     const auto reading = std::chrono::steady_clock::now().time_since_epoch();
     return {kSteadyBegin + std::chrono::duration_cast<std::chrono::milliseconds>(reading).count()};

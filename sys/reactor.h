@@ -20,7 +20,7 @@ namespace muster {
 // or in pieces.
 constexpr DurationMs kLongestTask = 100;
 
-// Returns the CPU time of the calling thread, in nanoseconds.
+// Of the calling thread, in nanoseconds.
 int64_t thread_cpu_time();
 
 // Detects tasks that block their reactor for longer. Measures CPU time of the reactor's thread, so that a
@@ -78,7 +78,6 @@ class ReactorWatch {
 
 // Returns a hook that calls `then` at most once an hour for each name.
 ReactorWatch::OnSlow once_an_hour(std::function<SteadyMs()> now, ReactorWatch::OnSlow then);
-// Logs a warning.
 void warn_of_slow(const std::string& name, DurationMs took);
 
 class Reactor {
@@ -111,8 +110,7 @@ class RealReactor : public Reactor {
   // Calls `on_signal` on the reactor's thread when SIGINT or SIGTERM arrives.
   virtual void on_stop_signal(Task on_signal) = 0;
   // Calls `on_ready` once, on the reactor's thread, when the pipe or socket `fd` can be read or written
-  // without blocking, or is at its end. At most one call of each kind may be pending. The caller still owns
-  // the descriptor.
+  // without blocking, or is at its end. At most one call of each kind is pending. The caller owns `fd`.
   enum class Ready { read, write };
   virtual void when_ready(int fd, Ready what, Task on_ready) = 0;
   // Drops the pending calls for `fd`; must be called before `fd` is closed.

@@ -148,8 +148,7 @@ Result<Listener> Listener::open(const std::string& bind, uint16_t port) {
   if (fd < 0) return socket_error("opening a socket");
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  // A second acceptance attempt must not fail because the first one's server is still running until its
-  // deadline.
+  // A second acceptance attempt must not fail because the first one's server still runs to its deadline.
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(fd, 64) != 0) {
     const int error = errno;

@@ -1,9 +1,7 @@
 // TCP between two nodes, for kernels that measure with a partner node: framed messages, a deadline for every
-// operation on a connection, and a server that stops at its own deadline.
-//
-// Numeric addresses only: a statically linked program has no name service, and a test must not depend on one.
-// Thread safety: a Connection belongs to one thread; a Listener runs its handler in one thread per connection
-// and joins them all.
+// operation on a connection, and a server that stops at its own deadline. Numeric addresses only: a static
+// program has no name service, and a test must not depend on one. Thread safety: a Connection belongs to one
+// thread; a Listener runs its handler in one thread per connection and joins them all.
 #pragma once
 
 #include <sys/socket.h>
@@ -32,7 +30,6 @@ class Connection {
  public:
   Connection(int fd, double deadline);
   ~Connection();
-  // Replaces the deadline.
   void until(double deadline) { deadline_ = deadline; }
   // Enables detection of a peer whose machine died: receive() then fails within about 20 s, even when nothing
   // is being sent. Not for peers that may be too busy to read incoming data for that long.
@@ -59,8 +56,7 @@ class Connection {
   std::vector<char> body_ = {};
 };
 
-// Where to connect. The server may still be starting: connect_until() retries for `seconds` while the
-// connection is refused.
+// The server may still be starting: connect_until() retries for `seconds` while the connection is refused.
 struct Endpoint {
   std::string to = {};
   uint16_t port = 0;
@@ -75,8 +71,7 @@ struct ServeRule {
   std::string from = {};  // when set: connections from any other address are closed unanswered
 };
 
-// Listens from open() on, so a client started afterwards never races with it. Owns its socket, which is
-// non-blocking.
+// Listens from open() on, so a later client never races with it. Owns its socket, which is non-blocking.
 class Listener {
  public:
   // `bind` is a numeric address; port 0: any free one.

@@ -1,5 +1,5 @@
 // Acceptance kernels: small programs that load one part of a node, verify every byte or number they produce,
-// and report what they measured. muster-accept (kernels/main.cc) runs exactly one per process and prints its
+// and report what they measured. muster-accept (kernels/main.cc) runs one per process and prints its
 // Measurement as JSON.
 //
 // A kernel measures and does not judge: expected values are in the acceptance profile
@@ -67,9 +67,9 @@ void pin_to_cpu(int cpu);                   // best effort
 double median(std::vector<double> values);  // 0 for none
 double rounded(double value);               // four significant digits: more would be noise
 double percentile(std::vector<double> values, double p);
-// Returns the smaller of /proc/meminfo's MemAvailable and what this process's cgroups leave free, in bytes.
+// The smaller of /proc/meminfo's MemAvailable and what this process's cgroups leave free, in bytes.
 uint64_t available_memory(const Files& files = Files());
-// A cheap pseudo-random generator for test data: the same seed gives the same sequence on every machine.
+// Pseudo-random test data: the same seed gives the same sequence on every machine.
 class SplitMix {
  public:
   explicit SplitMix(uint64_t seed) : state_(seed) {}

@@ -21,7 +21,7 @@ constexpr const char* kPlaces[] = {"/usr/local/cuda/lib64",
                                    "/usr/lib/x86_64-linux-gnu",
                                    "/usr/lib64"};
 
-// Returns the paths that match a pattern, the highest version first.
+// The highest version first.
 std::vector<std::string> matching(const Files& files, const std::string& pattern) {
   std::vector<std::string> out = {""};
   for (size_t at = 1; at < pattern.size();) {

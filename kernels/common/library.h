@@ -1,7 +1,5 @@
 // A shared library found at run time, so that a program starts without it and can report that it is missing.
-//
-// Not for statically linked programs: the library would load a second C library.
-// Thread safety: the loaded library may be used from any thread.
+// Not for static programs: the library would load a second C library. Once loaded: usable from any thread.
 #pragma once
 
 #include <string>

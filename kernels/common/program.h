@@ -1,5 +1,4 @@
-// The main program shared by muster-accept and muster-accept-gpu: runs one kernel per process and prints its
-// measurement as JSON on stdout.
+// The main program of muster-accept and muster-accept-gpu: runs one kernel, prints its measurement as JSON.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +18,7 @@ namespace muster::kernels {
 // not_found if there is no such process.
 Status end_with(pid_t pid);
 
-// Adds the --inject-flip option to a subcommand; its text is stored in `flip`.
+// The text of --inject-flip is stored in `flip`.
 void add_flip(Verb& kernel, std::string& flip);
 
 // Parses the command line and runs one kernel. `app` has a subcommand per kernel; `run` receives the name of

@@ -1,6 +1,5 @@
 // Which measurements of links run at a node at the same time. A link that looked slow is measured again alone
-// at both of its ends: beside a third node it would reach half its rate, and a healthy link would be
-// reported.
+// at both ends: beside a third node it would reach half its rate, and a healthy link would be reported.
 #pragma once
 
 #include <cstdint>

@@ -118,7 +118,7 @@ constexpr const char* kMetrics[] = {"memory_corrected", "memory_uncorrected", "p
                                     "pcie_uncorrected", "network_errors",     "link_down",
                                     "cpu_throttled"};
 constexpr const char* kLogMetrics[] = {"gpu_xids", "machine_checks", "drive_errors"};
-// Keys in the saved file: the next record of the kernel log, and the boot to which it belongs.
+// Keys in the saved file: the next record of the kernel log, and the boot that it belongs to.
 constexpr const char* kLogNext = "kernel_log_next";
 // Key in the saved file: the time of saving, on the clock that starts at boot.
 constexpr const char* kSavedAt = "saved_at_seconds";
@@ -200,7 +200,7 @@ void save_gpus(const CountersOptions& options, Counts& now) {
   for (const auto& [metric, parts] : reading->counts) now[metric] = parts;
 }
 
-// Returns why there is no result for the GPUs; "" if there is one.
+// "" if there is a result for the GPUs; else why not.
 std::string add_gpus(const CountersOptions& options, const Counts& before, Measurement& out) {
   if (!options.query_nvml) return "NVIDIA's driver was not queried";
   const auto reading = options.query_nvml();

@@ -1,4 +1,4 @@
-// Error counters, the kernel log and PCIe links. As kernels/common/kernels.h says of all.
+// Error counters, the kernel log and PCIe links. Contract: kernels/common/kernels.h.
 #pragma once
 
 #include <cstdint>

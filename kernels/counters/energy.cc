@@ -79,8 +79,7 @@ void EnergyCounter::find_meter() {
 void EnergyCounter::find_domains() {
   std::map<EnergySource, std::string> broken;
   for (const auto& entry : files_.list(kPowercap)) {
-    // intel-rapl:0 is a package, intel-rapl:0:1 a part of it. intel-rapl-mmio:0 counts the same package a
-    // second time.
+    // intel-rapl:0 is a package, intel-rapl:0:1 a part of it; intel-rapl-mmio:0 is the same package again.
     if (!entry.starts_with("intel-rapl:")) continue;
     const std::string folder = fmt::format("{}/{}", kPowercap, entry),
                       name = files_.read_line(folder + "/name");
@@ -126,7 +125,6 @@ void EnergyCounter::sample(double now) {
   sample_gpus();
 }
 
-// Integrates power linearly between two samples.
 void EnergyCounter::sample_meter(double seconds) {
   if (!of(EnergySource::machine)) return;
   const auto microwatts = whole_number_in(files_, meter_ + "/power1_average");

@@ -25,7 +25,6 @@
 namespace muster::kernels {
 namespace {
 
-// Returns the text after `key` up to one of `ends`; "" if `key` is not found.
 std::string word_after(const std::string& text, const char* key, const char* ends) {
   const size_t at = text.find(key);
   if (at == std::string::npos) return "";
@@ -41,8 +40,7 @@ bool has(const std::string& text, const char* what) { return text.find(what) != 
 const std::string kAddress = R"(([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(\.[0-7])?)";
 const std::regex kGpu("^NVRM: Xid \\((?:PCI:)?" + kAddress +
                       R"((?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,6})\b)");
-// One SXid event has several lines: text with the severity as a word, then the severity as a number, then
-// data.
+// One SXid event has several lines: text with the severity as a word, then as a number, then data.
 const std::regex kSwitch(R"(^nvidia-nvswitch\d+: SXid \((?:PCI:)?)" + kAddress +
                          R"(\): (\d{1,6}), (Fatal|Non-fatal|Severity \d+|Data )?)");
 // Messages without an Xid: the driver finds no GPU at the address, or cannot initialise it.
@@ -96,7 +94,6 @@ std::string noted_as(int xid, const std::string& text) {
   return group;
 }
 
-// Classifies the lines of the log in order.
 class Sorter {
  public:
   Sorter(const Files& files, KernelLog& out) : files_(files), out_(out) {}
@@ -125,8 +122,7 @@ class Sorter {
       return fault("drive_errors", "drive " + found[1].str(), text);
   }
 
-  // A lost GPU is logged many times and in several lines: it counts as one fault, or none if an Xid already
-  // reports it.
+  // A lost GPU is logged many times, in several lines: one fault, or none if an Xid already reports it.
   void finish() {
     const auto is_counted = [this](const std::string& part) {
       return std::any_of(out_.lines.begin(), out_.lines.end(), [&](const KernelLog::Line& line) {

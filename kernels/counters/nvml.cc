@@ -1,6 +1,5 @@
-// Source of names, numbers and layouts: nvml.h as NVIDIA publishes it with go-nvml
-// (github.com/NVIDIA/go-nvml, gen/nvml/nvml.h) and in the CUDA toolkit. Published
-// numbers, and functions with a version in their name, do not change.
+// Source of names, numbers and layouts: nvml.h of go-nvml (github.com/NVIDIA/go-nvml, gen/nvml/nvml.h) and of
+// the CUDA toolkit. Published numbers, and functions with a version in their name, do not change.
 #include "kernels/counters/nvml.h"
 
 #include <fmt/format.h>
@@ -89,13 +88,13 @@ class Query {
  public:
   Query(const Functions& f, NvmlReading& out) : f_(f), out_(out) {}
 
-  // True if the driver has the function; a missing function is noted once.
+  // A missing function is noted once.
   template <typename Function>
   bool has(Function* function, const char* what) {
     if (!function) note(fmt::format("this driver does not report {}", what));
     return function != nullptr;
   }
-  // True if the call succeeded. A part without the feature is not an error.
+  // A part without the feature is not an error.
   bool answered(int answer, const std::string& part, const char* what) {
     if (answer == kSuccess) return true;
     if (answer != kNotSupported && answer != kInvalidArgument)

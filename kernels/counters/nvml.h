@@ -1,9 +1,7 @@
-// Reads this machine's GPUs through NVIDIA's management library (NVML), without CUDA and without NVIDIA's
-// headers.
-//
-// libnvidia-ml.so.1 is installed with the driver and loaded at run time. A value that cannot be read (old
-// driver, GPU without NVLink, error) is absent, never 0, and `notes` has the reason.
-// Thread safety: one thread at a time per Nvml.
+// Reads this machine's GPUs through NVIDIA's management library (NVML), without CUDA and NVIDIA's headers:
+// libnvidia-ml.so.1 comes with the driver and is loaded at run time. A value that cannot be read (old driver,
+// GPU without NVLink, error) is absent, never 0, and `notes` has the reason. Thread safety: one thread at a
+// time per Nvml.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +34,6 @@ using NvmlCounts = std::map<std::string, std::map<std::string, uint64_t>>;
 constexpr const char* kNvmlLinkErrors[] = {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit",
                                            "nvlink_crc_data"};
 
-// A compute process on a GPU, with the GPU memory that it uses.
 struct NvmlHolder {
   std::string gpu;  // "GPU <uuid>"
   int64_t pid = 0;
@@ -60,8 +57,7 @@ class Nvml {
   Nvml(Nvml&& other) noexcept;
   ~Nvml();
   Result<NvmlReading> read() const;
-  // Returns gpu_energy_mj by "GPU <uuid>". An error unless every GPU reports it: a sum that lacks a GPU would
-  // be wrong.
+  // gpu_energy_mj by "GPU <uuid>". An error unless every GPU reports it: else the sum is wrong.
   Result<std::map<std::string, uint64_t>> energy() const;
 
  private:

@@ -50,7 +50,7 @@ std::string place_of(const Files& files, const std::string& entry) {
 std::string parent_of(const std::string& folder) { return folder.substr(0, folder.rfind('/')); }
 std::string address_of(const std::string& folder) { return folder.substr(folder.rfind('/') + 1); }
 
-// Returns the kind of a device; "" for devices that are not checked.
+// "" for devices that are not checked.
 std::string kind_of(const std::string& pci_class) {
   if (pci_class.starts_with("0x0302") || pci_class.starts_with("0x0300") || pci_class.starts_with("0x12"))
     return "GPU";

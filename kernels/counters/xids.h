@@ -1,6 +1,6 @@
-// The table of NVIDIA's error numbers in the kernel log: Xids of GPUs and SXids of NVSwitches. It is
-// hardware/xids.yaml, which explains the classes and is compiled into the program.
-// Thread safety: any thread; constant after the first call.
+// The table of NVIDIA's error numbers in the kernel log: Xids of GPUs and SXids of NVSwitches, compiled in
+// from hardware/xids.yaml, which explains the classes. Thread safety: any thread; constant after the first
+// call.
 #pragma once
 
 #include <map>
@@ -20,9 +20,8 @@ struct XidTable {
 
 // Parses text in the format of hardware/xids.yaml; other lines are ignored.
 XidTable read_xid_table(const std::string& text);
-// The shipped table.
 const XidTable& xid_table();
-// Returns the class of an Xid or SXid; "unknown" if it is not in the table.
+// "unknown" if it is not in the table.
 std::string xid_group(int xid);
 std::string sxid_group(int sxid);
 

@@ -1,5 +1,4 @@
-// Measurements of processors and memory, and what the machine should reach. As kernels/common/kernels.h says
-// of all.
+// Measurements of processors and memory, and what they should reach. Contract: kernels/common/kernels.h.
 #pragma once
 
 #include <cstddef>

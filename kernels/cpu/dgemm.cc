@@ -108,8 +108,7 @@ uint64_t bits_of(double v) {
   return bits;
 }
 
-// Compares bits, not values: every accumulator starts at +0 and all sums are exact, so even a wrong sign of
-// zero is a fault.
+// Compares bits, not values: accumulators start at +0, sums are exact; a wrong sign of zero is a fault.
 void verify(const Problem& problem, const double* c, Core& core) {
   if (std::memcmp(c, problem.expected.data(), problem.n * problem.n * sizeof(double)) == 0) return;
   size_t i = 0;

@@ -59,9 +59,8 @@ MUSTER_BOTH uint16_t to_bf16(float value) {
 }
 MUSTER_BOTH float from_bf16(uint16_t bits) { return float_of_bits(static_cast<uint32_t>(bits) << 16); }
 
-// Converts a magnitude to a small format with `mantissa` fraction bits and exponent bias `bias`: round to
-// nearest even, with subnormals. Exact integer arithmetic on the float's bits; the caller must exclude
-// overflow.
+// A magnitude in a small format with `mantissa` fraction bits and exponent bias `bias`: round to nearest
+// even, with subnormals, in exact integer arithmetic on the float's bits. The caller excludes overflow.
 MUSTER_BOTH uint32_t to_small(float magnitude, int mantissa, int bias) {
   const uint32_t bits = bits_of_float(magnitude);
   const int exponent = static_cast<int>(bits >> 23) - 127 + bias;
@@ -99,24 +98,22 @@ MUSTER_BOTH uint16_t to_fp16(float value) {
 }
 
 // --- digest
-// The digest covers the 32-bit words of a result and their positions. Sum and xor do not depend on the order,
-// so threads can compute parts. Per position the hash is one to one: a single wrong word always changes the
-// sum.
+// Covers the 32-bit words of a result and their positions. Sum and xor do not depend on the order, so threads
+// compute parts. Per position the hash is one to one: a single wrong word always changes the sum.
 MUSTER_BOTH uint64_t word_hash(uint64_t position, uint32_t bits) {
   return mix(mix(position + kGamma) + bits);
 }
 MUSTER_BOTH uint64_t word_mixed(uint64_t hash) { return ((hash << 23) | (hash >> 41)) * kGamma; }
 
-// True if the bits are NaN or infinity in that format.
 MUSTER_BOTH bool not_finite_f32(uint32_t bits) { return (bits & 0x7f800000u) == 0x7f800000u; }
 MUSTER_BOTH bool not_finite_bf16(uint16_t bits) { return (bits & 0x7f80u) == 0x7f80u; }
 MUSTER_BOTH bool not_finite_fp16(uint16_t bits) { return (bits & 0x7c00u) == 0x7c00u; }
 MUSTER_BOTH bool not_finite_f64(uint64_t bits) { return ((bits >> 52) & 0x7ffu) == 0x7ffu; }
 
 // --- memory patterns
-// Returns the content of 64-bit word `index` of the tested memory in round `round`. Over the rounds, each
-// cell holds 0 and 1 with adjacent cells that differ, shorted address lines cause collisions, and a random
-// round and its inverse toggle every data line.
+// Content of 64-bit word `index` of the tested memory in a round. Over the rounds each cell holds 0 and 1
+// with adjacent cells that differ, shorted address lines collide, and a random round and its inverse toggle
+// every data line.
 constexpr int kPatterns = 10;
 MUSTER_BOTH uint64_t pattern_at(int round, uint64_t index, uint64_t seed) {
   const uint64_t walking = 1ull << (index % 64);
@@ -145,8 +142,7 @@ MUSTER_BOTH uint64_t pattern_at(int round, uint64_t index, uint64_t seed) {
 }
 
 // --- collectives
-// Returns element `index` of the input of rank `rank`: small integers, so that a sum over up to 2^13 ranks is
-// exact in a float, in any order.
+// Element `index` of a rank's input: small integers, so that a sum over up to 2^13 ranks is exact in a float.
 MUSTER_BOTH float rank_value(uint64_t seed, int rank, uint64_t index) {
   return static_cast<float>(integer_at(seed + static_cast<uint64_t>(rank) * 0x100000001b3ull, index, 1000));
 }

@@ -24,7 +24,7 @@ unsigned word_at(const std::string& table, size_t at) {
   return byte_at(table, at) | byte_at(table, at + 1) << 8;
 }
 
-// Returns string number `index` (from 1) of an SMBIOS structure; strings follow its fixed part.
+// `index` counts from 1; strings follow the fixed part of a structure.
 std::string text_at(const std::string& table, unsigned index) {
   size_t begin = byte_at(table, 1);
   for (unsigned i = 1; index > 0 && begin < table.size(); ++i) {
@@ -35,7 +35,6 @@ std::string text_at(const std::string& table, unsigned index) {
   return "";
 }
 
-// Returns the value of the first line of /proc/cpuinfo with this name.
 std::string cpuinfo(const std::string& text, const std::string& name) {
   size_t at = text.find(name + "\t");
   while (at != std::string::npos && at > 0 && text[at - 1] != '\n') at = text.find(name + "\t", at + 1);
@@ -62,8 +61,7 @@ int units_512(const Files& files) {
   return model == 106 || model == 143 || model == 173 || model == 207 ? 2 : 0;
 }
 
-// Returns the channel in a DIMM locator ("P0_Node0_Channel2_Dimm1" -> "P0_NODE0_CHANNEL2"); "" if the locator
-// names no channel.
+// "P0_Node0_Channel2_Dimm1" -> "P0_NODE0_CHANNEL2"; "" if the locator names no channel.
 std::string channel_in(std::string locator) {
   std::transform(locator.begin(), locator.end(), locator.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -76,8 +74,7 @@ std::string channel_in(std::string locator) {
   return locator.substr(0, end);
 }
 
-// True for a module of system memory: not firmware flash, and not persistent memory, which shares a channel
-// with DRAM.
+// System memory: not firmware flash, and not persistent memory, which shares a channel with DRAM.
 bool is_dram(const std::string& table) {
   const unsigned type = byte_at(table, 0x12), technology = byte_at(table, 0x28);
   constexpr unsigned kRom = 0x08, kEprom = 0x0c, kNonVolatile = 0x1f, kNvdimmN = 0x04;

@@ -33,7 +33,6 @@ void flip(float& value, unsigned bit) {
   value = std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^ (1u << bit % 32));
 }
 
-// The integers of A and B, before they become bf16.
 struct Integers {
   std::vector<int> a, b;
   Integers(size_t n, uint64_t seed) : a(n * n), b(n * n) {
@@ -172,8 +171,7 @@ bool Outcome::any() const { return std::find(alarm.begin(), alarm.end(), true) !
 Outcome examine(size_t n, uint64_t seed, const Fault* fault) {
   Inputs inputs = make_inputs(n, seed);
   const Product first = multiply(inputs, fault);
-  // A transient disturbance of the first product is gone in the second; inputs are read from their source
-  // again.
+  // A transient fault of the first product is gone in the second; inputs come from their source again.
   Inputs again = make_inputs(n, seed);
   const Product second = multiply(again, fault && fault->repeats ? fault : nullptr);
   const Digest right = golden(n, seed), stored = read_back(first.c);
@@ -193,7 +191,6 @@ Outcome examine(size_t n, uint64_t seed, const Fault* fault) {
 namespace muster::kernels {
 namespace {
 
-// The results of one core, which computes products until the time is up, but at least one.
 struct Core {
   int cpu = 0;
   size_t products = 0;

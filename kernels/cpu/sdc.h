@@ -1,6 +1,5 @@
-// Silent data corruption: a matrix product whose result must be correct to the last bit, and the checks that
-// detect when it is not.
-//
+// Silent data corruption: a matrix product that must be correct to the last bit, and checks that detect
+// errors.
 // This is the CPU reference for the checks of the GPU products (kernels/gpu/): bf16 inputs, fp32 accumulators
 // and output, every accumulator a plain sum over k in order. Inputs are integers in -7 ... 7 and n is at most
 // 4096, so each partial sum is an integer below 2^24: the result does not depend on the order of summation,
@@ -69,7 +68,6 @@ struct Outcome {
   bool changed = false;  // the output in memory differs from the correct one, which only a fault can cause
   bool any() const;
 };
-// Computes one product twice and applies all checks.
 Outcome examine(size_t n, uint64_t seed, const Fault* fault = nullptr);
 
 }  // namespace muster::kernels::sdc

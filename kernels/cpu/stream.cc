@@ -162,7 +162,7 @@ void flip_bit(double& cell, unsigned bit) {
   std::memcpy(&cell, &bits, sizeof bits);
 }
 
-// Adds the best rate of each operation to `out`; returns all rates, by operation.
+// Returns all rates, by operation; `out` gets the best of each.
 Json add_rates(const std::vector<Round>& rounds, double elements, Measurement& out) {
   static const char* const kNames[] = {"copy", "scale", "add", "triad"};
   static constexpr double kBytes[] = {16, 16, 24, 24};

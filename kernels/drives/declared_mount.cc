@@ -71,7 +71,7 @@ bool fits(const std::string& declared, const std::string& found) {
   return ::fnmatch(declared.c_str(), found.c_str(), FNM_NOESCAPE) == 0;
 }
 
-// Returns the topmost mount on exactly this path, if there is one.
+// The topmost mount on exactly this path.
 std::optional<MountEntry> mounted_at(const std::string& mountinfo, const std::string& path) {
   std::optional<MountEntry> found;
   MountEntry entry;

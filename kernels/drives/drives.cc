@@ -76,7 +76,7 @@ struct Reading {
   double mbps = 0;
 };
 
-// A disk opened for reading; closes it.
+// Opened for reading only; closes it.
 class Disk {
  public:
   Disk(const Files& files, const Drive& drive)

@@ -1,4 +1,4 @@
-// Measurements of drives and file systems. As kernels/common/kernels.h says of all.
+// Measurements of drives and file systems. Contract: kernels/common/kernels.h.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct MountRule {  // what must be mounted at a path before anything is written
 // Checks /proc/self/mountinfo below `files`. Code::denied, naming what is mounted instead, unless `rule.path`
 // is itself a mount point whose topmost mount has that type and source.
 Status check_mount(const Files& files, const MountRule& rule);
-// Returns the source that is mounted at `path` ("/dev/md127"); "" if nothing is.
+// "/dev/md127"; "" if nothing is mounted there.
 std::string mounted_source(const Files& files, const std::string& path);
 
 // --- fio.cc

@@ -146,9 +146,8 @@ std::string word(const std::string& text) {
   return out;
 }
 
-// On storage that several nodes share, a process id is not unique: two nodes with the same id would remove
-// each other's file in the middle of the test. Node and order are unique; manual runs use a random number
-// instead. A node's name cannot contain '@'.
+// On shared storage, a process id is not unique: two nodes with the same id would remove each other's file in
+// the middle of the test. Node and order are; manual runs use a random number. No node's name contains '@'.
 struct TestFile {
   std::string folder, name, own;  // own: prefix of all files of this node; empty: manual run
   std::string path() const { return folder + "/" + name; }

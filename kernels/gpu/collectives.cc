@@ -24,7 +24,6 @@ namespace {
 constexpr uint64_t kSeed = 77, kSmallest = 1024;
 constexpr int kCallsAtLeast = 3;  // checked, first, timed
 
-// One rank: a GPU with its buffers.
 struct Rank {
   Gpu gpu = {};
   int number = 0;
@@ -50,7 +49,7 @@ class Ranks {
   // Returns the time of one call, from at most `repeats` calls (fewer if they would exceed `budget`); all
   // ranks make the same number of calls.
   Result<double> seconds(Collective what, size_t count, int repeats, double budget);
-  // Returns the largest value of all processes. Copies the values: a reduction may itself be faulty.
+  // Copies the values: a reduction may itself be faulty.
   Result<double> most(double mine);
   Status leave() { return comms_.leave(); }
   int all() const { return all_; }

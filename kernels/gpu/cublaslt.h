@@ -1,9 +1,7 @@
 // cuBLASLt, loaded at run time: the reference for muster's own matrix kernels, and the replacement wherever
-// these are not proven().
-//
-// Operands as in the own kernels: C = A B^T, row-major, K innermost in both. Algorithms that vary the order
-// of summation (split K) are not used, so the same inputs must give the same bits.
-// Thread safety: one object per GPU and thread.
+// these are not proven(). Operands as in the own kernels: C = A B^T, row-major, K innermost in both.
+// Algorithms that vary the order of summation (split K) are not used: the same inputs must give the same
+// bits. Thread safety: one object per GPU and thread.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +48,7 @@ class Cublaslt {
   std::unique_ptr<State> state_;
 };
 
-// Returns the size in bytes of an element of C.
+// In bytes, of an element of C.
 size_t result_bytes(Format format, bool exact);
 
 }  // namespace muster::kernels::gpu

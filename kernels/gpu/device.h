@@ -1,9 +1,7 @@
 // Launchers of the CUDA kernels: each enqueues its kernel on `stream` and returns the error of the launch.
-// Implemented in the .cu files; called from the .cc files in this folder, which the host compiler compiles.
-// Not included outside kernels/gpu/.
-//
-// Pointers are to device memory unless noted otherwise, with the alignment of cudaMalloc. Sizes are not
-// checked: callers must check them.
+// Called from the .cc files in this folder, which the host compiler compiles; not included elsewhere.
+// Pointers are to device memory unless noted otherwise, with the alignment of cudaMalloc. Callers must check
+// sizes.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -124,8 +124,7 @@ __global__ void times_vector_kernel(const void* m, size_t columns, const long lo
 
 constexpr size_t kRowsPerBlock = 64;
 
-// One thread per column, over blocks of 64 rows, so that adjacent threads read adjacent elements (coalesced
-// loads).
+// One thread per column, over blocks of 64 rows: adjacent threads read adjacent elements (coalesced loads).
 template <Reading R>
 __global__ void transposed_kernel(const void* m, size_t rows, size_t columns, uint64_t seed, long long* out,
                                   unsigned long long* odd) {
@@ -152,8 +151,7 @@ __global__ void compare_kernel(const unsigned long long* a, const unsigned long 
   }
 }
 
-// One 16 x 8 block per warp, K = 512, all operands in registers: a wrong result is the fault of the tensor
-// core or the registers.
+// One 16 x 8 block per warp, K = 512, all in registers: errors are those of the tensor core or the registers.
 __device__ void canary_round(uint64_t seed, int warp, int lane, DigestPart& part) {
   float c[4] = {};
   for (int step = 0; step < kCanaryDepth; step += 16) {

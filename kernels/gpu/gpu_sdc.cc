@@ -31,7 +31,7 @@ namespace {
 constexpr int kCanaryRounds = 64;
 constexpr size_t kFreivaldsEvery = 10;
 
-// Golden digests, shared by the threads of all GPUs: the first thread that needs one computes it.
+// Shared by the threads of all GPUs: the first thread that needs one computes it.
 class Goldens {
  public:
   sdc::Digest of(size_t n, uint64_t seed, int most, Format format) {
@@ -88,7 +88,6 @@ struct Session {
   int most = 0;
 };
 
-// Returns the fault that the own kernel must inject into this product.
 ProductFault fault_of(const Flip& flip) {
   const auto site = sdc::kSites[flip.part % sdc::kSites.size()];
   if (site == sdc::Site::accumulator) return {Product::Fault::accumulator, flip.index, flip.bit};
@@ -106,7 +105,6 @@ Status one_product(Session& s, uint64_t seed, const Flip* flip, size_t slot, int
   return s.bench.digest_memory(s.slots.at(slot + 1));
 }
 
-// Computes one product twice and applies all checks.
 Status examine(Session& s, uint64_t seed, const sdc::Digest& right, size_t round, const Flip* flip, bool once,
                Alarms& alarms) {
   const auto rotation = static_cast<int>(round * 7 % 1024);

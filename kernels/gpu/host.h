@@ -1,9 +1,7 @@
-// Shared by the host side of all GPU kernels: GPU discovery, owners of CUDA objects, errors, one thread per
-// GPU.
-//
-// A CUDA error becomes Code::unavailable if there is no usable GPU, else Code::failed with the call's name. A
-// GPU that has returned an error is not used again: a process makes only one measurement.
-// Thread safety: an object belongs to the thread that created it, with that thread's current device.
+// Shared by the host side of all GPU kernels: GPU discovery, owners of CUDA objects, errors, a thread per
+// GPU. A CUDA error becomes Code::unavailable if there is no usable GPU, else Code::failed with the call's
+// name. A GPU that has returned an error is not used again: a process makes only one measurement. Thread
+// safety: an object belongs to the thread that created it, with that thread's current device.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,8 +25,7 @@ struct Gpu {
   int major = 0, minor = 0, processors = 0;
   size_t memory = 0, l2 = 0;
 };
-// Returns the selected GPUs, after checking that the expected number is present. unavailable: no driver or no
-// GPU; not_found: too few.
+// After checking that the expected number is present. unavailable: no driver or no GPU; not_found: too few.
 Result<std::vector<Gpu>> find_gpus(const Selection& selection);
 
 struct FreeDevice {
@@ -50,7 +47,6 @@ class CudaStream {
   std::unique_ptr<CUstream_st, Destroy> stream_;
 };
 
-// Measures the time between two points of a stream.
 class Timer {
  public:
   static Result<Timer> open();

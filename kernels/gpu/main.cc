@@ -1,6 +1,5 @@
-// muster-accept-gpu: runs one acceptance kernel on the node's GPUs and prints its measurement as JSON on
-// stdout. Exit status as muster-accept: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or
-// could not run.
+// muster-accept-gpu: runs one acceptance kernel on the node's GPUs and prints its measurement as JSON. Exit
+// status: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or could not run.
 #include "kernels/common/program.h"
 #include "kernels/gpu/gpu.h"
 #include "kernels/gpu/logic/gpu_logic.h"

@@ -26,8 +26,7 @@ __device__ float4 triad(float4 a, float4 b) {
   return make_float4(a.x + 3.0f * b.x, a.y + 3.0f * b.y, a.z + 3.0f * b.z, a.w + 3.0f * b.w);
 }
 
-// Each block owns kThreads * kInFlight words; a thread's four are a block's width apart, so that a warp's
-// access is contiguous.
+// Each block owns kThreads * kInFlight words; a thread's four are a block's width apart: contiguous per warp.
 template <Stream What>
 __global__ void __launch_bounds__(kThreads)
     stream_kernel(float4* c, const float4* a, const float4* b, size_t words, unsigned long long* sink) {

@@ -1,8 +1,7 @@
-// NCCL, loaded at run time, and one communicator per GPU of this process.
-//
-// Ranks of several processes rendezvous at an address (NCCL_COMM_ID): an id from ncclGetUniqueId() is valid
-// only while the process that created it is alive. NCCL waits indefinitely for a missing peer; the caller's
-// deadline must end that. Thread safety: one thread at a time per communicator.
+// NCCL, loaded at run time, and one communicator per GPU of this process. Ranks of several processes meet at
+// an address (NCCL_COMM_ID): an id of ncclGetUniqueId() is valid only while its process is alive. NCCL waits
+// indefinitely for a missing peer; the caller's deadline must end that. Thread safety: one thread at a time
+// per communicator.
 #pragma once
 
 #include <nccl.h>

@@ -1,7 +1,5 @@
 // One matrix product on one GPU, by any implementation: a common interface to muster's own kernels and
-// cuBLASLt, with operands, and digests copied to the host.
-//
-// Used only by the thread of its GPU.
+// cuBLASLt, with operands, and digests copied to the host. Used only by the thread of its GPU.
 #pragma once
 
 #include <optional>
@@ -27,12 +25,12 @@ class ProductBench {
 
   // Fills A and B with integers in -most ... most from `seed`; most 0: uniform values.
   Status fill_inputs(uint64_t seed, int most);
-  // Selects the library's fastest algorithm; no effect for the own kernels.
+  // No effect for the own kernels.
   Status tune();
   // Enqueues C = A B^T. `fault` applies only to exact products of own kernels. The digest of the registers is
   // added to `digest`, unless null.
   Status multiply(Counts* digest, int rotation, const ProductFault& fault = {});
-  // Enqueues the digest of C in memory.
+  // Of C in memory.
   Status digest_memory(Counts* digest);
   Status flip_input(bool second, size_t element, unsigned bit);  // a bit of A or B, modulo their sizes
   Status flip_output(size_t element, unsigned bit);
@@ -59,7 +57,7 @@ class ProductBench {
   std::optional<Cublaslt> library_;
 };
 
-// Digests in device memory, which the host clears and reads.
+// In device memory; the host clears and reads them.
 class DigestSlots {
  public:
   static Result<DigestSlots> open(size_t count);

@@ -34,8 +34,7 @@ constexpr int kRowBlocks = kWarpRows / 16, kColumnBlocks = kWarpColumns / 8;
 constexpr int kMmaStageBytes = 2 * kMmaTile * kRowBytes;
 
 MUSTER_BOTH Place warp_origin(int warp) { return {warp / 4 * kWarpRows, warp % 4 * kWarpColumns}; }
-// Returns which 16 bytes of a 128-row operand tile a thread copies with its copy `i` (0 ... 3). Eight threads
-// copy one row of 128 bytes.
+// The 16 bytes of a 128-row operand tile that a thread copies with copy `i` (0 ... 3); 8 threads copy a row.
 MUSTER_BOTH Place copy_place(int thread, int i) {
   const int chunk = thread + i * kMmaThreads;
   return {chunk / 8, chunk % 8 * kChunk};  // column: byte
@@ -43,8 +42,7 @@ MUSTER_BOTH Place copy_place(int thread, int i) {
 // Returns the row address that a lane passes to ldmatrix.x4, within a 16-row block of A: matrices 0 and 1 are
 // the upper and lower eight rows of the first 16 bytes, 2 and 3 those of the second, in the order a0 ... a3.
 MUSTER_BOTH Place a_address(int lane) { return {lane % 16, lane / 16 * kChunk}; }
-// The same for two adjacent 8-column blocks of B at once: registers b0, b1 of the first, then of the second
-// block.
+// Likewise for two adjacent 8-column blocks of B: registers b0, b1 of the first, then of the second block.
 MUSTER_BOTH Place b_address(int lane) { return {lane % 8 + lane / 16 * 8, lane / 8 % 2 * kChunk}; }
 // Returns the place of a lane's accumulator `i` (0 ... 3) in a 16 x 8 block.
 MUSTER_BOTH Place c_place(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
@@ -77,10 +75,9 @@ MUSTER_BOTH Place tile_place(int index, int rows, int columns, int rotation) {
   return {group * kGroup + inside % height, inside / height};
 }
 
-// --- The canary: a small product that every multiprocessor computes with its tensor cores, and the digest
-// that the result must have. Integers, so that plain arithmetic on the host gives the correct result. Eight
-// warps compute a 16 x 8 block each, with K = 512; each element is a function of the seed and its place
-// alone.
+// --- The canary: a small product that every multiprocessor computes with its tensor cores, and the correct
+// digest. Integers, so that plain arithmetic on the host gives it. Eight warps compute a 16 x 8 block each,
+// with K = 512; each element is a function of the seed and its place alone.
 constexpr int kCanaryWarps = 8, kCanaryDepth = 512, kCanaryMost = 7;
 
 MUSTER_BOTH int canary_a(uint64_t seed, int warp, int row, int k) {

@@ -45,7 +45,6 @@ constexpr double kMostTokens =
     8388608;  // 2^23 values per sum: each is at most 1 in magnitude, and floats count exactly up to 2^24
 constexpr Shape kSmall = {64, 4, 32, 2};
 
-// The results of one GPU.
 struct Found {
   std::map<std::string, double> seconds = {};  // of one step, by partition; "alone"
   std::map<std::string, unsigned long long> wrong = {};
@@ -91,7 +90,6 @@ class Agreement {
   DeviceMemory memory_;
 };
 
-// One rank of the load.
 class Trainer {
  public:
   Trainer(const GpuTrainingOptions& options, const Nccl& nccl, ncclComm_t comm, int rank, int ranks,
@@ -393,7 +391,6 @@ void add_metrics(const GpuTrainingOptions& options, const std::vector<Found>& fo
   out.detail["slowest"] = gpus[static_cast<size_t>(slowest - rates.begin())].uuid;
 }
 
-// Runs one thread per GPU.
 Result<std::vector<Found>> run_all(const GpuTrainingOptions& options, const Nccl& nccl,
                                    const Communicators& comms, const std::vector<Gpu>& gpus) {
   const int first = options.meeting.node * static_cast<int>(gpus.size());

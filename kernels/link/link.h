@@ -1,4 +1,4 @@
-// Measurements of the network between two nodes, over TCP. As kernels/common/kernels.h says of all.
+// Measurements of the network between two nodes, over TCP. Contract: kernels/common/kernels.h.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// Finds the network port that has a given address: traffic from that address uses this port, not the fastest
-// one.
+// Finds the network port that has a given address: traffic from there uses it, not the fastest port.
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -13,7 +12,7 @@
 namespace muster::kernels {
 namespace {
 
-// Returns the kernel's name of the port with this address; empty if there is none.
+// Empty if there is none.
 std::string interface_of(const std::string& address) {
   ifaddrs* list = nullptr;
   if (address.empty() || ::getifaddrs(&list) != 0) return "";

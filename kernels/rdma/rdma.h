@@ -1,8 +1,6 @@
-// Shared by the RDMA kernels: the RDMA ports of this machine, the pairing of ports of two machines, and
-// perftest's command line and output. Used by kernels/rdma/rdma.cc (measurements) and
-// kernels/counters/counters.cc (names of ports).
-//
-// Thread safety: stateless functions; each call reads the files again.
+// Shared by the RDMA kernels (kernels/rdma/rdma.cc) and kernels/counters/counters.cc (names of ports): this
+// machine's RDMA ports, the pairing of ports of two machines, perftest's command line and output. Thread
+// safety: stateless functions; each call reads the files again.
 #pragma once
 
 #include <map>

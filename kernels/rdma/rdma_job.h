@@ -33,7 +33,7 @@ class NodeLock {
   int fd_;
 };
 
-// The RDMA ports and tools of a node; each side sends its own at the beginning of a session.
+// Each side sends its own at the beginning of a session.
 struct Ability {
   std::vector<RdmaPort> rails = {};  // active ports
   Json inactive = Json::array();     // "mlx5_3: 1: DOWN"
@@ -53,12 +53,11 @@ struct Ability {
   }
 };
 Ability look(const Files& files, Process& process);
-// Returns why this port cannot be measured; empty if it can.
+// Why this port cannot be measured; empty if it can.
 std::string rail_problem(const RdmaPort& port);
 Json to_json(const Ability& ability);
 
-// One test on several rails at once. A job received from a partner is untrusted and strictly parsed
-// (job_from_json()).
+// One test on several rails at once.
 struct Job {
   PerfTest test = PerfTest::bandwidth;
   int seconds = 1, iterations = 1000;
@@ -69,7 +68,7 @@ struct Job {
   };
   std::vector<Item> items = {};
 };
-// Returns the timeout in seconds after which a perftest process of this job is killed.
+// In seconds: then a perftest process of this job is killed.
 double longest(const Job& job);
 Json to_json(const Job& job, const char* op, bool labels_of_partner, const std::vector<Rail>& rails);
 Result<Job> job_from_json(const Json& json);
@@ -84,9 +83,8 @@ Result<Json> request(Connection& link, const Json& question);
 constexpr double kPoll = 0.02;
 void pause(double seconds);
 
-// Used by one thread; starts one thread per rail, which finish() and the destructor join.
-//
-// The perftest processes of one job, one per rail, all at once.
+// The perftest processes of one job, one per rail, all at once. Used by one thread; starts one thread per
+// rail, which finish() and the destructor join.
 class Runs {
  public:
   Runs(const Files& files, Process& process, const Ability& ability, uint16_t port)

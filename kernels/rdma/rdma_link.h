@@ -1,4 +1,4 @@
-// Measurements of RDMA ports between two nodes, with perftest. As kernels/common/kernels.h says of all.
+// Measurements of RDMA ports between two nodes, with perftest. Contract: kernels/common/kernels.h.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// RDMA ports as sysfs shows them, pairs of rails, and perftest's options and tables (kernels/rdma/rdma.h).
-//
-// Reference: Debian's perftest 4.5. Its manual page is from 2008; the options are those of --help.
+// RDMA ports as sysfs shows them, pairs of rails, and perftest's options and tables (kernels/rdma/rdma.h):
+// those of Debian's perftest 4.5, by --help (its manual page is from 2008).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,8 +38,7 @@ std::string last_of(const Result<std::string>& link) {
   return link.ok() ? link->substr(link->rfind('/') + 1) : std::string();
 }
 
-// Returns the index of the GID that can be routed in IPv4 networks, which NCCL and MPI need. Empty entries of
-// the table cannot be read.
+// The GID that can be routed in IPv4 networks, which NCCL and MPI need. Empty entries cannot be read.
 int rocev2_ipv4_gid(const Files& files, const std::string& folder) {
   for (int i = 0; i < 256; ++i) {
     const std::string index = std::to_string(i);

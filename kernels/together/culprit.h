@@ -1,10 +1,8 @@
-// Determines which members prevent a group from continuing, from the statements of its members about each
-// other.
-//
-// Each member that detects a problem sends one statement to all: which member's connection ended, or which
-// member it is waiting for. A member that sends a statement is running, so a chain of waiting members ends at
-// the silent one: if 1 waits for 2 and 2 waits for 3, all name 3. Every member reaches the same conclusion,
-// from the same statements. Thread safety: stateless functions.
+// Determines which members prevent a group from continuing, from its members' statements about each other. A
+// member that detects a problem sends one statement to all: which member's connection ended, or which member
+// it is waiting for. Its sender is running, so a chain of waiting members ends at the silent one: if 1 waits
+// for 2 and 2 for 3, all name 3. Every member reaches the same conclusion, from the same statements. Thread
+// safety: stateless functions.
 #pragma once
 
 #include <optional>
@@ -30,7 +28,6 @@ struct Statement {
   LossReports reported = {};
 };
 
-// The information that one member has about all members, by rank.
 struct Evidence {
   int self = 0;
   std::vector<std::optional<Statement>> said = {};  // statements, including its own

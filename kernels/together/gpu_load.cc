@@ -150,8 +150,7 @@ Result<std::vector<Json>> gather_results(const Json& mine, Group& group) {
   return out;
 }
 
-// Bus bandwidth is that of the slowest node. The program's `ranks` become `gpus`, since `ranks` of a load of
-// several nodes counts nodes.
+// Bus bandwidth is the slowest node's. The program's `ranks` become `gpus`: a load's `ranks` are its nodes.
 void add_metrics(Json& out, const Json& result) {
   for (const auto& [name, metric] : result["metrics"].items()) {
     if (!metric.is_object() || !metric.contains("value") || !metric["value"].is_number()) continue;

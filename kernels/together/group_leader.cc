@@ -21,7 +21,6 @@
 namespace muster::together {
 namespace {
 
-// The connection to one member's server.
 struct ServerCall {
   int rank = 0;
   std::unique_ptr<LineSocket> line = {};  // null: no connection
@@ -34,7 +33,6 @@ using kernels::seconds_now;
 
 constexpr double kCallAgain = 0.25, kOneTry = 10;
 
-// A connection attempt in progress.
 struct Attempt {
   std::optional<Socket> socket = {};  // not connected yet
   double since = 0, next = 0;

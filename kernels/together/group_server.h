@@ -1,10 +1,9 @@
-// Runs ranks of a load for a leader on another node (kernels/together/group_leader.h): `muster-accept
-// group-serve`.
-//
-// Accepts connections only from the addresses of its peers; others are closed without an answer. Runs one
-// rank at a time, in its own process, which ends with the leader's connection. The server ends on `bye` from
-// the leader, at its time limit, with its parent process, or when no leader has connected for a while.
-// Single-threaded: the process must not have other threads, since it forks.
+// `muster-accept group-serve`: runs ranks of a load for a leader on another node
+// (kernels/together/group_leader.h). Accepts connections only from the addresses of its peers; others are
+// closed without an answer. Runs one rank at a time, in its own process, which ends with the leader's
+// connection. The server ends on `bye` from the leader, at its time limit, with its parent process, or when
+// no leader has connected for a while. Single-threaded, since it forks: the process must not have other
+// threads.
 #pragma once
 
 #include <string>
@@ -30,7 +29,7 @@ struct ServeOptions {
 // `unavailable` if another program listens on the port; else `measured`, with the number of ranks that ran
 // (detail.loads) and why the server ended (detail.ended: "bye", "time", "no leader", "parent").
 kernels::Measurement serve_group(const ServeOptions& options);
-// The same, on a socket that is already listening.
+// On a socket that is already listening.
 kernels::Measurement serve_group_at(const ServeOptions& options, const Socket& listening);
 
 }  // namespace muster::together

@@ -44,8 +44,7 @@ struct GpuHere {
   std::string program = "/usr/lib/muster/muster-accept-gpu";
   // A folder with NCCL, cuBLASLt and network plug-ins; empty: the system's library folders.
   std::string libs = {};
-  // Returns the "address:port" at which NCCL ranks rendezvous with this member, or why there is none. Called
-  // on the first member of those that run a load together.
+  // The "address:port" at which NCCL ranks meet this member, or why there is none; on a load's first member.
   std::function<Result<std::string>()> root = {};
 };
 // NCCL's collectives on all GPUs at once. Metrics: ranks (members), gpus, and NAME_busbw_gbps for each

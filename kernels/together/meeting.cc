@@ -1,8 +1,6 @@
-// How a group is formed: each member connects to those of lower rank, and the others connect to it.
-//
-// Both ends send a hello of 96 bytes: sender, receiver, number of members, and a digest of these with the
-// run's token. A connection without a valid hello is closed unanswered, and is not
-// counted as a member.
+// How a group is formed: each member connects to those of lower rank, and the others connect to it. Both ends
+// send a hello of 96 bytes: sender, receiver, number of members, and a digest of these with the run's token.
+// A connection without a valid hello is closed unanswered, and is not counted as a member.
 #include <sys/socket.h>
 
 #include <algorithm>

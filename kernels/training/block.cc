@@ -89,7 +89,6 @@ double operations(const Shape& s) {
   return (72 * d * d + 12 * tokens * d) * tokens * static_cast<double>(s.layers);
 }
 
-// One of the threads of a pass.
 struct Network::Worker {
   size_t index, count;
   std::barrier<>& barrier;

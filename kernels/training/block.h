@@ -57,7 +57,7 @@ struct Layer {
   Weights qkv, out, up, down;  // D x 3D/n, D/n x D, D x 4D/n, 4D/n x D
 };
 
-// Results of the forward pass over some sequences that the backward pass needs.
+// What the backward pass needs of the forward pass over some sequences.
 struct Activations {
   struct OfLayer {
     std::vector<float> x, qkv, scores, context, y, hidden;

@@ -21,8 +21,7 @@ MUSTER_HOST_DEVICE uint64_t key(uint64_t layer, uint64_t kind, size_t row, size_
   return ((layer * 8 + kind) << 44) ^ (row << 22) ^ column;
 }
 
-// Returns -1, 0 or 1 with equal probability, as a function of `place` alone: the same on every machine
-// (splitmix64's finalizer).
+// -1, 0 or 1 with equal probability, from `place` alone: equal on every machine (splitmix64's finalizer).
 MUSTER_HOST_DEVICE float digit(uint64_t place) {
   place += 0x9e3779b97f4a7c15;
   place = (place ^ (place >> 30)) * 0xbf58476d1ce4e5b9;

@@ -51,7 +51,6 @@ struct HttpRequest {
 // Fills path and query from target. Code::invalid for a bad escape, a ".." segment or a control character:
 // such a request is answered 400 before a handler sees it.
 Status parse_target(HttpRequest& request);
-// Percent-encodes one part of a path or query.
 std::string url_encode(std::string_view text);
 
 // One range of a "Range: bytes=..." header over a body of `size` bytes; none when the header is to be ignored

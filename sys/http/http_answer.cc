@@ -22,8 +22,8 @@ namespace http = boost::beast::http;
 
 namespace {
 
-// Opens response.file, and sets status and headers of `response` for its whole content or for the part that
-// `range` (a Range header, may be empty) requests. If it cannot be opened, `response` becomes an error.
+// Opens response.file; sets status and headers for all of it, or for the part that `range` (a Range header,
+// may be empty) requests. If that fails, `response` becomes an error.
 void open_file(OpenFile& file, HttpResponse& response, std::string_view range) {
   struct stat info;
   file.fd = ::open(response.file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -217,8 +217,7 @@ void Connection::pump_stream() {
 void Connection::answered() {
   if (keep_alive_) return next_request();
   if (gone_) return close();
-  // Closing with unread input would reset the connection and discard the answer: wait for the client to
-  // close.
+  // Closing with unread input would reset the connection and discard the answer: the client closes first.
   state_ = State::lingering;
   deadline(kLingerMs);
   error_code ignored;

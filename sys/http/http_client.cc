@@ -1,7 +1,5 @@
 // The client half of sys/http/http.h: requests written by hand over a blocking socket (sys/http/http_line.h),
-// Beast for parsing answers.
-//
-// No event loop: one call is one exchange, and every wait in it is bounded by the call's deadline.
+// Beast for parsing answers. One call is one exchange; the call's deadline bounds every wait in it.
 #include <fmt/format.h>
 
 #include <array>
@@ -54,7 +52,6 @@ struct SinkBody {
 };
 using Parser = http::response_parser<SinkBody>;
 
-// How one exchange over one connection ended.
 struct Exchange {
   Io io = Io::done;
   bool any_sent = false;
@@ -101,8 +98,7 @@ class BlockingClient : public HttpClient {
       if (!reused) TRY_(connect(deadline));
       std::optional<Parser> parser;
       Exchange exchange = talk(request, head, deadline, sink, parser);
-      // The only safe retry: a read-only (or unsent) request, on a connection that was closed while it was
-      // idle.
+      // The only safe retry: a read-only (or unsent) request, on a connection that was closed while idle.
       bool harmless = !exchange.any_sent || request.method == "GET";
       if (exchange.io == Io::closed && reused && !retried && !exchange.any_received && harmless) {
         line_.close();
@@ -131,8 +127,7 @@ class BlockingClient : public HttpClient {
       sent = line_.write_all(request.body, deadline, exchange.any_sent);
     exchange.io = sent;
     if (sent == Io::late || !exchange.any_sent) return exchange;
-    // A server may answer and close before it has read everything ("too large"): its answer is read
-    // nevertheless.
+    // A server may answer and close before it has read everything ("too large"): its answer counts.
     std::string pending;
     std::array<char, 65536> buffer;
     while (!parser->is_done()) {

@@ -59,7 +59,6 @@ constexpr size_t kPipelineLimit = 64 << 10;
 constexpr DurationMs kHandshakeMs = 30 * kSecond;
 constexpr DurationMs kHeaderMs = 30 * kSecond;
 
-// The Responder that the handler of one request holds.
 class ConnectionResponder : public Responder {
  public:
   explicit ConnectionResponder(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
@@ -217,8 +216,7 @@ void Connection::on_read(error_code error, size_t size) {
   if (closed_) return;
   if (error) {
     gone_ = true;
-    // A client may close its sending half and still wait for the answer; a client of an event stream has no
-    // reason to.
+    // A client may close its sending half and still wait for the answer, but not one of an event stream.
     if (state_ == State::answering && !stream_open_ && error == asio::error::eof) {
       keep_alive_ = false;
       return;

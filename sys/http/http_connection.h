@@ -101,7 +101,7 @@ struct Core {
   }
 };
 
-// A file as the body of a response: the part still to be sent.
+// The part still to be sent.
 struct OpenFile {
   int fd = -1;  // open while there is data to send
   uint64_t at = 0;

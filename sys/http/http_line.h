@@ -1,6 +1,5 @@
-// A connected socket, plain or TLS, on which every wait is bounded by a deadline. No event loop: calls block.
-//
-// Thread safety: one thread at a time. Never retries, never resolves a name. Internal to the client.
+// A connected socket, plain or TLS: calls block, every wait is bounded by a deadline. Thread safety: one
+// thread at a time. Never retries, never resolves a name. Internal to the client.
 #pragma once
 
 #include <openssl/bio.h>

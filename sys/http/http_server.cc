@@ -1,8 +1,6 @@
-// The server half of sys/http/http.h: Asio for sockets, Beast for parsing requests, and our own code for
-// writing responses (sys/http/http_connection.h).
-//
-// One io_context, a fixed pool of threads, one strand per connection. This file has TLS, threads, and the
-// admission of connections.
+// The server half of sys/http/http.h: Asio for sockets, Beast for parsing requests, our own code for
+// responses (sys/http/http_connection.h). One io_context, a fixed pool of threads, one strand per connection.
+// This file has TLS, threads, and the admission of connections.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -105,7 +103,7 @@ Result<int> listen_on(const HttpServerOptions& options) {
   return error;
 }
 
-// Returns the port that the socket is bound to; 0 for a Unix socket.
+// 0 for a Unix socket.
 uint16_t port_of(int fd) {
   Address address;
   address.size = sizeof address.storage;
@@ -117,7 +115,7 @@ uint16_t port_of(int fd) {
   return 0;
 }
 
-// Returns the address as text: "10.20.0.11", "fd00::1" or "unix".
+// "10.20.0.11", "fd00::1" or "unix".
 std::string remote_of(const Address& address) {
   char text[INET6_ADDRSTRLEN] = "unix";
   if (address.storage.ss_family == AF_INET)

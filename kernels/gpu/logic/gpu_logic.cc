@@ -96,8 +96,7 @@ Maker own_kernel(Format format, int major, int minor) {
   return major >= 8 && (format == Format::bf16 || has_fp8) ? Maker::mma : Maker::library;
 }
 
-// A GPU is added here when bench/results/ holds a successful run of that kernel on a GPU of this compute
-// capability.
+// An entry needs a successful run of that kernel, on that compute capability, in bench/results/.
 bool proven(Maker maker, int major, int minor) {
   return maker == Maker::library || (maker == Maker::hopper && major == 9 && minor == 0);
 }

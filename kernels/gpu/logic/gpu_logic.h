@@ -1,8 +1,6 @@
 // The parts of the GPU kernels that need no GPU: number formats, the largest inputs for which a product is
 // exact, the correct result, parsing of nvidia-smi's output, the arithmetic of collectives. Tested on the
-// host; kernels/gpu/ holds the parts that need CUDA.
-//
-// Thread safety: value types and stateless functions; golden_product() starts threads and joins them.
+// host. Thread safety: value types and stateless functions; golden_product() starts threads and joins them.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +27,9 @@ struct FormatInfo {
 const std::vector<FormatInfo>& formats();
 const FormatInfo* find_format(const std::string& name);
 
-// Which implementation computes the product.
 enum class Maker { library, mma, hopper };  // cuBLASLt; mma.sync; wgmma
 const char* to_string(Maker maker);
-// Returns muster's own kernel for this format on a GPU of compute capability `major`.`minor`;
-// Maker::library if it has none.
+// For a GPU of compute capability `major`.`minor`; Maker::library if there is no own kernel.
 Maker own_kernel(Format format, int major, int minor);
 // True for the library, and for own kernels whose tests have passed on a GPU of this compute capability.
 // Others run only when requested by name, and their results are marked "unproven".
@@ -55,11 +51,9 @@ bool edge_fits(Maker maker, size_t n);
 // product is one 32-bit word, of an fp64 product two, the lower first.
 sdc::Digest golden_product(size_t n, uint64_t seed, int most, Format format, size_t threads);
 
-// Returns the dense bf16 operations per cycle of one multiprocessor's tensor cores with fp32 sums, from data
-// sheets; 0: not known.
+// Dense, of one multiprocessor's tensor cores with fp32 sums, from data sheets; 0: not known.
 int bf16_operations_per_cycle(int major, int minor);
 
-// --- places where a bit can be flipped on purpose
 // True if a bit can be flipped at this site (sdc.h). With the library: only in inputs and output memory.
 bool can_flip(sdc::Site site, Maker maker);
 
@@ -106,8 +100,7 @@ constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::all_g
                                        Collective::reduce_scatter, Collective::all_to_all,
                                        Collective::send_receive};
 const char* to_string(Collective collective);
-// Returns the ratio of bus bandwidth to algorithm bandwidth as defined by nccl-tests; 0 with one rank, where
-// no data crosses a link.
+// Bus bandwidth over algorithm bandwidth as in nccl-tests; 0 with one rank: no data crosses a link.
 double bus_factor(Collective collective, int ranks);
 
 // --- software missing on the node
