@@ -29,8 +29,7 @@ bool configures(PlanKind kind) {
   return false;
 }
 
-// Returns the nodes that the run configured and accepted: all their actions, except reserve actions,
-// succeeded.
+// Nodes of which all actions, except reserve actions, succeeded.
 std::set<std::string> accepted_in(const DoneRun& run) {
   std::set<std::string> out;
   if (!configures(run.plan.kind)) return out;

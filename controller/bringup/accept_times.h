@@ -43,11 +43,11 @@ class AcceptTimesSearch {
 
   explicit AcceptTimesSearch(Accepted accepted);
 
-  // Returns the run to read next; nullopt: the search is complete.
+  // nullopt: the search is complete.
   std::optional<Open> next();
   // True if the content of a run of that kind matters, not only its kind.
   static bool matters(const Open& open, PlanKind kind);
-  // Evaluates a run; nullopt: it cannot be read.
+  // nullopt: the run cannot be read.
   void judge(const Open& open, const std::optional<DoneRun>& run);
 
   const Accepted& accepted() const { return accepted_; }
@@ -61,7 +61,6 @@ class AcceptTimesSearch {
   std::set<std::string> unreadable_;
 };
 
-// Does the whole search in one call.
 using RunOf = std::function<std::optional<DoneRun>(int64_t id)>;
 std::map<std::string, DurationMs> accept_times(const AcceptTimesSearch::Accepted& accepted,
                                                const RunOf& run_of);
@@ -77,9 +76,8 @@ class AcceptTimes {
 
   // Looks up what is not yet known about these nodes, then calls `then`, possibly before find() returns.
   void find(const Accepted& accepted, std::function<void()> then);
-  // True if the lookup for this node and run was done.
   bool looked_for(const std::string& node, int64_t run) const;
-  // Returns the time for a node that was last accepted by this run; 0: unknown.
+  // 0: unknown.
   DurationMs of(const std::string& node, int64_t run) const;
 
  private:

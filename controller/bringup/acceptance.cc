@@ -35,8 +35,7 @@ StepName split_step(const std::string& id) {
   return {group, item ? id.substr(bracket + 1, id.size() - bracket - 2) : ""};
 }
 
-// Returns the nodes of a step that tests several nodes: those that the agent reports and the plan
-// names.
+// Those that the agent reports and the plan names.
 std::vector<std::string> members_of(const wire::Step& step, const Json& result) {
   if (std::find(std::begin(kCollectives), std::end(kCollectives), step.module) == std::end(kCollectives))
     return {};
@@ -50,8 +49,8 @@ std::vector<std::string> members_of(const wire::Step& step, const Json& result) 
   return out;
 }
 
-// True if a step checks the node's own GPUs. Plans hold thousands of steps as text: only those that contain a
-// word used by GPU checks are parsed (controller/report/gpu_checks.cc).
+// Plans hold thousands of steps as text: only those that contain a word used by GPU checks are parsed
+// (controller/report/gpu_checks.cc).
 bool has_gpu_checks(const ActionParams& params) {
   if (params.steps().empty()) return checks_own_gpus(params.value("steps", Json()));
   return std::any_of(params.steps().begin(), params.steps().end(), [](const SharedText& step) {
@@ -63,12 +62,10 @@ bool has_gpu_checks(const ActionParams& params) {
   });
 }
 
-// Default time limit of each pair test that may follow a multi-node test (pair_deadline_seconds overrides
-// it).
+// Default time limit of each pair test that may follow a multi-node test; pair_deadline_seconds overrides it.
 constexpr double kPairSeconds = 2;
 constexpr int kPairDeadlineSeconds = 60;
 
-// The result of an action of the current run, and what is needed to judge the action's node alone.
 struct OwnResult {
   std::shared_ptr<const SpecRevision> spec;    // null: none can be read
   std::shared_ptr<const HardwareFacts> facts;  // of the action's node; null: none are known
@@ -118,14 +115,13 @@ Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executo
   return Ok{};
 }
 
-// Returns the result's entry for a step; null: none.
+// Null: none.
 Json answer_of(const Json& result, const std::string& id) {
   for (const Json& step : list_at(result, "steps"))
     if (text_at(step, "step") == id) return step.value("result", Json());
   return nullptr;
 }
 
-// Makes an order that runs only this step of the action, on each of these pairs.
 Json order_of_pairs(const Action& action, const std::string& id,
                     const std::vector<std::pair<std::string, std::string>>& pairs) {
   Json order = action.params.json();
@@ -146,8 +142,7 @@ Json order_of_pairs(const Action& action, const std::string& id,
   return order;
 }
 
-// Makes the order that ends the servers on the group's nodes, which run until the leader has nothing more to
-// measure.
+// Ends the servers on the group's nodes, which run until the leader has nothing more to measure.
 Json order_of_goodbye(const Action& action, const std::string& id) {
   Json order = action.params.json();
   order["steps"] = Json::array();
@@ -159,8 +154,8 @@ Json order_of_goodbye(const Action& action, const std::string& id) {
   return order;
 }
 
-// Returns the step with which this action led a group; null: there is none, or the step could not be run, so
-// no node serves any more (agent/checks/accept_group.cc).
+// Null: the action led no group, or the step could not be run, so no node serves any more
+// (agent/checks/accept_group.cc).
 const wire::Step* led_group(const std::vector<wire::Step>& planned, const Json& result) {
   for (const auto& step : planned)
     if (const Json answer = step.module == kGroupModule ? answer_of(result, step.id) : Json();

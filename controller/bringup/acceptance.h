@@ -25,10 +25,8 @@
 
 namespace muster {
 
-// Planned steps and the agents' results in the form that the rules of controller/report/ use. Stateless.
-//
-// Returns an action's steps; those that are stored as text are returned without "peers" in their params,
-// which in a large cluster take long to parse.
+// Steps that are stored as text are returned without "peers" in their params, which in a large cluster take
+// long to parse.
 std::vector<wire::Step> planned_steps(const Action& action);
 // The same, with a cache of the last action requested, since its result is read several times.
 class StepsOfAction {
@@ -49,12 +47,12 @@ std::vector<MeasuredStep> measured_steps(const std::string& node, const std::vec
 // Returns the GPU hosts of a plan. `spec` null: it cannot be read. Valid as long as `facts` and `spec`.
 GpuHosts gpu_hosts(bool simulated, decltype(GpuHosts::facts) facts, const Spec* spec);
 
-// The known hardware of nodes, read for each node on first use. Thread: as its source.
+// Read for each node on first use. Thread: as its source.
 class Inventories {
  public:
   using Source = std::function<FactsText(const std::string& node)>;
   explicit Inventories(Source source) : source_(std::move(source)) {}
-  // Returns the node's hardware; null: never seen, or not readable. Valid as long as this object.
+  // Null: never seen, or not readable. Valid as long as this object.
   const HardwareFacts* of(const std::string& node);
 
  private:
@@ -74,12 +72,10 @@ class GpuChecksOfPlan {
   std::set<std::string> nodes_;
 };
 
-// GPUs that are not in the plan: none were found when it was made, but the inventory just before acceptance
-// shows them, so no check that measures them is planned.
-//
-// Returns a mandatory check that did not run, if `facts` show real GPUs, the profile checks a node's own
-// GPUs, and no such check is planned on this node. The checks planned on other nodes show what the profile
-// contains: if no node of the plan has such a check, none is required. `checked`: checked_for_gpus().
+// Returns a mandatory check that did not run, if `facts` (the inventory just before acceptance) show real
+// GPUs, the profile checks a node's own GPUs, and no such check is planned on this node, because no GPUs were
+// found when the plan was made. The checks planned on other nodes show what the profile contains: if no node
+// of the plan has such a check, none is required. `checked`: checked_for_gpus().
 std::optional<Check> unplanned_gpus(const std::set<std::string>& checked, const std::string& node,
                                     const HardwareFacts* facts);
 // True if the facts show GPUs that are not simulated by a lab.

@@ -19,8 +19,7 @@ namespace {
 // How many of the newest plans can be approved: their inputs are kept in memory, about 1 kB per node.
 constexpr size_t kMostKept = 16;
 constexpr size_t kLongestRow = 1'000'000'000;  // SQLITE_MAX_LENGTH
-// How often one approval may plan again: for a large cluster this takes seconds, in which another node may
-// become silent.
+// How often one approval may plan again: in a large cluster that takes seconds, in which nodes fall silent.
 constexpr int kMostPlannedAgain = 5;
 
 Result<PlanRequest> planner_request(const Bringup::Request& request) {
@@ -89,8 +88,6 @@ Bringup::Bringup(Parts parts)
 
 Bringup::~Bringup() { alive_.end(); }
 
-// ---- playbooks
-
 Result<PlaybookCache::Shared> Bringup::playbooks(const Spec* spec) {
   return spec ? playbook_cache_.with(spec->own_playbooks) : playbook_cache_.shipped();
 }
@@ -114,8 +111,6 @@ Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) {
   auto all = shipped->all;
   return add_own_playbooks(spec.own_playbooks, all);
 }
-
-// ---- inputs of a plan
 
 NodeObservation Bringup::observe(const NodeName& name) {
   NodeObservation seen;
@@ -143,7 +138,6 @@ LookedAt Bringup::read_node(const NodeName& name, NodeObservation& seen) {
   return {row.facts, written_since(row.disk_written, row.facts_time)};
 }
 
-// Collects all inputs except the nodes and the request.
 Result<PlanningSnapshot> Bringup::cluster_inputs(SpecPtr revision) {
   PlanningSnapshot out;
   out.spec = std::move(revision);
@@ -207,7 +201,7 @@ Result<PlanningSnapshot> Bringup::snapshot_of(SpecPtr spec, const Request& reque
   return out;
 }
 
-// Returns the last accepting run of each node that may get a trial boot; empty if the request needs none.
+// Empty if the request needs none.
 AcceptTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanRequest& request) const {
   AcceptTimes::Accepted out;
   if (!needs_accept_times(request)) return out;
@@ -234,8 +228,6 @@ Result<PlanningSnapshot> Bringup::snapshot_to_plan(const Request& request) {
                   fmt::format("run {} has accepted {} in the meantime: plan again", run, node));
   return out;
 }
-
-// ---- plans
 
 void Bringup::trial(Spec spec, const NodeName& node, const NodeObservation& seen, Done done) {
   const auto look_at_it = [this, spec = std::make_shared<SpecRevision>(SpecRevision{0, "", std::move(spec)}),
@@ -336,8 +328,6 @@ void Bringup::plan_and_store(const Request& request, Render render, Done done) {
   };
   prepare_ram_for(request, [this, request, plan] { find_accept_times(request, plan); });
 }
-
-// ---- approval
 
 // An approval is valid for one run: not for a repeated request or an identical later plan.
 Status Bringup::carried_out(const std::string& digest) const {

@@ -1,13 +1,11 @@
 // Bringup: makes plans from the known state of the cluster, and starts runs from approved plans.
-//
 // Collects the planner's input (spec, playbooks, images, nodes as last seen), makes the plan on a worker
 // thread, stores it, and passes an approved plan to the executor. An approval is valid for the state of the
-// cluster in which the plan was made; a summary of that state is kept. If the state has changed, the plan is
-// made again: in a large cluster something changes all the time, mostly without effect on the plan. If the
-// plan differs, nothing starts (conflict, which names what changed). An approval is used once: every plan
-// contains the id of the run before it, so that after the next run it is a different plan. Bringup also
-// serves operators' requests about nodes and runs, by merging spec, node rows and the executor's view.
-// Thread: the reactor's; `done` may be called before the call returns.
+// cluster in which the plan was made; a summary of that state is kept. If it has changed, the plan is made
+// again: in a large cluster something changes all the time, mostly without effect on the plan. If the plan
+// differs, nothing starts (conflict, which names what changed). An approval is used once: every plan contains
+// the id of the run before it. Bringup also serves requests about nodes and runs, by merging spec, node rows
+// and the executor's view. Thread: the reactor's; `done` may be called before the call returns.
 #pragma once
 
 #include <functional>
@@ -67,7 +65,7 @@ class Bringup {
   Bringup(const Bringup&) = delete;
   Bringup& operator=(const Bringup&) = delete;
 
-  // Makes a plan and stores it for approval. The RAM systems that it may boot are prepared first.
+  // The plan is stored for approval. The RAM systems that it may boot are prepared first.
   void plan_and_store(const Request& request, Render render, Done done);
   void approve(const std::string& digest, const std::string& by, Started done);
 
@@ -91,10 +89,9 @@ class Bringup {
   // stored. `take`: that spec is being stored now, so the next call returns a different number.
   int64_t coming_revision(bool take = false);
 
-  // Determines the method (in place, or through the RAM system) for each node of this re-image.
+  // In place, or through the RAM system, for each node of this re-image.
   void find_ways(const Request& request, WaysFound done);
 
-  // Returns what is known about a node now, in the form of the planner's input.
   NodeObservation observe(const NodeName& node);
 
   Executor& executor() { return parts_.executor; }
@@ -104,12 +101,11 @@ class Bringup {
   // Returns the names of the shipped playbooks and acceptance profiles, which a spec may use besides its own.
   // Empty if their folder cannot be read; the error then appears in plans.
   SpecNames names();
-  // Returns all errors of the spec's own playbooks when combined with the shipped ones.
   Result<std::vector<SpecError>> check_playbooks(const Spec& spec);
 
  private:
   using SpecPtr = std::shared_ptr<const SpecRevision>;
-  // The request and the inputs of a plan, against which an approval of the plan is checked.
+  // An approval of the plan is checked against these.
   struct Kept {
     Request request;
     PlannedInputs inputs;

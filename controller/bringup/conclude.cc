@@ -27,7 +27,6 @@ namespace {
 constexpr DurationMs kSameBringup = 30 * kMinute;
 constexpr size_t kHistoryRuns = 20;
 
-// All inputs of a report.
 struct ReportSources {
   RunSources run;
   SpecRow spec;
@@ -37,7 +36,6 @@ struct ReportSources {
   std::optional<RunSources> discovery = {};  // the preceding discovery of the same bring-up
 };
 
-// The parsed content of the sources.
 struct Sources {
   const RunRow& run;
   const Plan& plan;
@@ -61,7 +59,7 @@ const NodeRow& row_of(const std::map<std::string, NodeRow>& nodes, const std::st
   return found == nodes.end() ? kNone : found->second;
 }
 
-// Returns the spec's disk group that selects this disk; "" if none does.
+// "" if no group selects this disk.
 std::string group_of(const NodeSpec* declared, const DiskFacts& disk) {
   if (declared)
     for (const auto& [name, group] : declared->disks)
@@ -154,7 +152,6 @@ History history_of(const std::vector<ReportRow>& before, const AddedToRun& known
   return history;
 }
 
-// Judges the measurements of the whole run, with everything that they can be compared with.
 void add_measurements(Report& report, const Sources& s, const ReportSources& from) {
   std::vector<MeasuredStep> steps;
   Inventories facts([&s](const std::string& node) { return row_of(s.nodes, node).facts; });
@@ -210,8 +207,7 @@ void add_not_measured(Report& report, const AddedToRun& added) {
                    [](const NodeReport& a, const NodeReport& b) { return a.name < b.name; });
 }
 
-// Only an acceptance checks whether nodes of a group are alike; a run that has just changed some of them does
-// not.
+// Only an acceptance checks whether nodes of a group are alike; any other run has just changed some of them.
 Drift drift_among(const Report& report, const Sources& s) {
   std::vector<HostProperties> hosts;
   if (s.plan.kind != PlanKind::accept) return {};
@@ -257,8 +253,7 @@ bool accepts(const std::string& kind) {
   return true;
 }
 
-// Reads the previous run if it was the discovery of the same bring-up. Other plans, which may be large, are
-// not read.
+// Reads only the plan of a discovery of the same bring-up: others may be large.
 std::optional<RunSources> discovery_before(RunArchive& archive, const RunSources& of) {
   if (of.row.id < 2 || of.plan->kind == PlanKind::discover) return std::nullopt;
   const auto before = archive.run(of.row.id - 1);

@@ -25,7 +25,7 @@ struct AddedToRun {
   std::vector<std::string> notes = {};  // for the report
   // Nodes that are not in the plan -> why: the report shows them as failed with that reason.
   std::map<std::string, std::string> not_measured = {};
-  // Node -> run: up to that run a different machine had the node's name; its measurements are not this node's
+  // Node -> run: up to that run the name was another machine's, so its measurements are not this node's
   // history.
   std::map<std::string, int64_t> history_after = {};
 };
@@ -40,8 +40,7 @@ struct KnownOfRun {
 // Thread: the reactor's.
 KnownOfRun known_of(const Executor& executor, const RunRow& run);
 
-// Returns verdicts and report as rows to be written with the end of the run. Empty for runs without
-// acceptance (discover).
+// Verdicts and report, written with the end of the run. Empty for runs without acceptance (discover).
 Conclusion conclude(RunArchive& archive, const KnownOfRun& run, const pki::KeyPair& key);
 
 struct AcceptanceParts {
@@ -59,9 +58,9 @@ ExecutorHooks acceptance_hooks(const AcceptanceParts& parts);
 // Returns the report of a run: as it was signed, or, if the run has not ended or was cancelled, made now from
 // the journal (then without a digest).
 Result<Report> report_of(RunArchive& archive, const KnownOfRun& run);
-// Returns the signed text of a run's report; not_found if there is none. `run` 0: the newest run.
+// not_found if there is none. `run` 0: the newest run.
 Result<std::string> signed_report(RunArchive& archive, int64_t run);
-// Parses a signed text. Thread: any.
+// Thread: any.
 Result<Report> report_from_signed(const std::string& text);
 
 }  // namespace muster

@@ -1,5 +1,4 @@
 // HeldRun: continues the run that was active when the controller stopped, as soon as its spec can be read.
-//
 // The address of a BMC, what a machine boots and the limits for its results all come from the spec. Without
 // it, a run would treat each missing answer as a fault of its node: a version of muster that no longer
 // accepts the stored spec would quarantine good nodes. So the run is held until the spec can be read: no

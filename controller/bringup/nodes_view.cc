@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// Adds the executor's progress data for one node, under the names that the live table uses.
+// Uses the names of the live table.
 void add_progress(Json& node, const Json& p) {
   for (const char* key : {"phase", "title", "action", "attempt", "index", "of", "rate", "unit", "eta_ms"})
     if (p.contains(key)) node[key] = p[key];

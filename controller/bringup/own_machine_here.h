@@ -10,10 +10,9 @@
 
 namespace muster {
 
-// `sys`: mount point of sysfs; `proc`: of procfs. What cannot be read is left empty. Ports without a
-// device (bridges, taps, veth ends of containers) are left out: their MAC addresses are generated and may
-// exist on other machines too, and so may those of USB ports and virtual functions
-// (host/rails.h).
+// `sys`: mount point of sysfs; `proc`: of procfs. What cannot be read is left empty. Ports without a device
+// (bridges, taps, veth ends of containers) are left out: their MAC addresses are generated and may exist on
+// other machines too, and so may those of USB ports and virtual functions (host/rails.h).
 OwnMachine read_own_machine(const std::string& sys, const std::string& proc = "/proc");
 
 // Adds the controller's own machine to the machines of all nodes; the result is cached while these are the

@@ -1,8 +1,6 @@
 // PlanWorker: makes plans on a worker thread without blocking the reactor. One at a time: a plan of a large
-// cluster takes much memory, and two at once would not be faster.
-//
-// The inputs of a plan are read when its turn comes. Thread: the reactor's; functions that run on the worker
-// are marked.
+// cluster takes much memory, and two at once would not be faster. The inputs of a plan are read when its turn
+// comes. Thread: the reactor's; functions that run on the worker are marked.
 #pragma once
 
 #include <deque>
@@ -43,7 +41,7 @@ class PlanWorker {
   PlanWorker(const PlanWorker&) = delete;
   PlanWorker& operator=(const PlanWorker&) = delete;
 
-  // Queues a plan. unavailable: too many are waiting. A plan is made even if its requester has given up.
+  // unavailable: too many plans are waiting. A plan is made even if its requester has given up.
   void make(Look look, Render show, Done done);
 
   static constexpr size_t kMostWaiting = 16;
@@ -63,7 +61,7 @@ class PlanWorker {
   Alive alive_;
 };
 
-// Makes the plan; runs on the worker thread.
+// Runs on the worker thread.
 Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWorker::Render& show);
 
 }  // namespace muster

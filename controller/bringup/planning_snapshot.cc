@@ -113,8 +113,6 @@ void add_nodes(const PlanningSnapshot& snapshot, PlannedInputs& out) {
     if (!snapshot.in.nodes.count(name)) part(name) = fields_of({}, &at);
 }
 
-// ---- as text
-
 struct Said {
   std::string_view field;
   const char* words;  // {0}: what it is now, {1}: what it was

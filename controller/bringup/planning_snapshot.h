@@ -21,10 +21,8 @@
 
 namespace muster {
 
-// Writing that runs began after a node's last inventory, which is therefore out of date.
-//
-// Returns the slots ("" for the whole OS disk) on which writing began after `seen_at` or in the same
-// millisecond. `written`: as in NodeRow::disk_written.
+// Returns the slots ("" for the whole OS disk) on which writing began after a node's last inventory, at
+// `seen_at`, or in the same millisecond. `written`: as in NodeRow::disk_written.
 std::set<std::string> written_since(const std::map<std::string, TimeMs>& written, TimeMs seen_at);
 
 // Returns the facts of an inventory from before these writes that are still valid: none if the whole disk was
@@ -45,13 +43,11 @@ struct PlanningSnapshot {
 };
 
 PlannerInput planner_input(const PlanningSnapshot& snapshot);
-// Adds the facts that were found on `node` to `seen`.
 void add_facts(NodeObservation& seen, const std::string& node, const LookedAt& at);
 
 // A summary of a plan's inputs, sufficient to find out later whether they changed, and how. An approval is
 // checked against it instead of against a second plan. It covers every member of the planner's input; a new
 // member does not compile until it is added. Left out: the times of a node's last inventory and last contact.
-//
 // A part's fields by name, each with its value or, for long values, its digest.
 using InputFields = std::vector<std::pair<std::string_view, std::string>>;
 // By part: "spec", "node gpu07", "image cpu", "playbook base", ...
@@ -61,7 +57,7 @@ PlannedInputs inputs_of(const PlanningSnapshot& snapshot);
 
 // Returns the differences as text, one entry each: "node gpu07: its agent is now silent". Empty: none.
 std::vector<std::string> changed_inputs(const PlannedInputs& before, const PlannedInputs& now);
-// Joins the differences into one line; if there are many, only the first few.
+// Only the first few, if there are many.
 std::string in_one_line(const std::vector<std::string>& changed);
 
 }  // namespace muster

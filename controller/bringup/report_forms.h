@@ -15,10 +15,10 @@ namespace muster {
 enum class ReportForm { html, json, junit, text, flat };
 std::optional<ReportForm> report_form(std::string_view word);
 
-// Returns the report in that format; json: byte for byte as signed, if it was signed.
+// json: byte for byte as signed, if the report was signed.
 Result<std::string> report_in(ReportForm form, RunArchive& archive, const KnownOfRun& run);
 
-// Returns the files of a report's folder: file name -> content.
+// File name -> content.
 Result<std::map<std::string, std::string>> report_folder(RunArchive& archive, const KnownOfRun& run);
 
 }  // namespace muster

@@ -19,7 +19,6 @@ struct PhaseTime {
   TimeMs start = 0, end = 0;     // end 0: not over
   std::string outcome = "done";  // done | failed | running
 };
-// Why a node went back to its previous system, or is going back.
 struct WentBack {
   std::string reason;
   bool there = false;
@@ -40,13 +39,13 @@ class RunRecords {
   RunRecords() = default;
   // `plan` must outlive it.
   explicit RunRecords(const Plan& plan);
-  // Applies the next row of the journal. conflict: it cannot follow the rows before it.
+  // conflict: the row cannot follow those before it.
   Status apply(const JournalRow& row);
   static Result<RunRecords> of(const Plan& plan, const std::vector<JournalRow>& journal);
 
   const Node& node(const std::string& name) const;
   const ActionRecord& record(const std::string& action) const { return log_.of(action); }
-  // Returns the phases of one node, in order of their first action.
+  // In order of their first action.
   std::vector<PhaseTime> phases(const std::string& node) const;
 
  private:

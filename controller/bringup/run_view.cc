@@ -36,8 +36,8 @@ bool is_shown(const Action& action, const RunRecords& records) {
 Json run_action_json(const Action& action, const RunRecords& records) {
   const ActionRecord& record = records.record(action.id);
   const DurationMs ms = record.ended > 0 ? record.ended - began(record) : 0;
-  // Members are assigned one by one because there are many entries, and an initializer list of pairs would be
-  // copied.
+  // Members are assigned one by one: an initializer list of pairs would be copied, and there are many
+  // entries.
   Json out = Json::object();
   out["id"] = action.id;
   out["node"] = action.node;

@@ -15,7 +15,6 @@
 namespace muster {
 
 Json run_row_json(const RunRow& row);
-// Returns the plan of a run.
 Result<Plan> plan_of_run(RunArchive& archive, const RunRow& row);
 
 // The data for views and reports of a run. For a large cluster reading it takes seconds.
@@ -25,19 +24,18 @@ struct RunSources {
   std::vector<JournalRow> journal;
 };
 enum class RunRows { all, turns };  // RunArchive::journal, or ::journal_turns, enough for run_view
-// Reads the data of a run. `plan`: the run's plan, if already loaded.
+// `plan`: the run's plan, if already loaded.
 Result<RunSources> read_run(RunArchive& archive, const RunRow& row, RunRows rows,
                             std::shared_ptr<const Plan> plan = nullptr);
 
-// A node's `result` is accepted, discovered, drained, awake, returned, returning,
-// quarantined, failed or unfinished. {id, state, kind, started, ended, plan_digest,
-// nodes: [{name, result, reason, ms, phases: [{phase, ms, outcome}]}], actions:
-// [{id, node, kind, phase, title, state, attempt, ms, message}]}; run 0 is the
-// newest.
+// A node's `result` is accepted, discovered, drained, awake, returned, returning, quarantined, failed or
+// unfinished. {id, state, kind, started, ended, plan_digest, nodes: [{name, result, reason, ms, phases:
+// [{phase, ms, outcome}]}], actions: [{id, node, kind, phase, title, state, attempt, ms, message}]}; run 0 is
+// the newest.
 Result<Json> run_view(RunArchive& archive, int64_t run);
 Result<Json> run_view(const RunSources& run);
 
-// Return the parts of a view. is_shown() is false for reserve actions that were not needed.
+// is_shown() is false for reserve actions that were not needed.
 Json run_head_json(const RunRow& row, const Plan& plan);
 Json run_node_json(const Plan& plan, const RunRecords& records, const std::string& name);
 bool is_shown(const Action& action, const RunRecords& records);

@@ -16,11 +16,10 @@ namespace muster {
 
 class RunViewer {
  public:
-  // Returns run_view() as text. Errors: those of the archive, and conflict if the journal has rows that
-  // cannot follow each other.
+  // run_view() as text. Errors: those of the archive, and conflict if the journal's rows cannot follow each
+  // other.
   Result<std::string> view(RunArchive& archive, const RunRow& row, std::shared_ptr<const Plan> plan);
 
-  // To be called when the run has ended; drops its cached view.
   void forget(int64_t run);
 
  private:

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Reads and verifies the results. nullopt for a spec without `gpu: mandatory`; Code::invalid, with the spec
-// key and the error, if the file, its signature or its content is invalid.
+// nullopt for a spec without `gpu: mandatory`; Code::invalid, with the spec key and the error, if the file,
+// its signature or its content is invalid.
 inline Result<std::optional<GpuResults>> gpu_results_of(const Spec& spec) {
   const GpuAcceptance& wanted = spec.gpu_acceptance;
   if (!wanted.mandatory) return std::optional<GpuResults>();

@@ -32,11 +32,11 @@ class CurrentSpec {
 
 // Returns the node that declares this MAC (in the form of normal_mac()); "": none, or there is no spec.
 std::string node_of_mac(CurrentSpec& spec, const std::string& mac);
-// Returns the spec's time limit for a netboot, or the default without a spec.
+// The default without a spec.
 DurationMs netboot_limit(CurrentSpec& spec);
-// Returns the prefix length of a network such as "10.20.0.0/24"; 0 if it has none.
+// "10.20.0.0/24" -> 24; 0 if it has none.
 int prefix_length(const std::string& cidr);
-// Returns the controller's declared address, else the first address of the provisioning network.
+// The declared one, else the first address of the provisioning network.
 std::string controller_address(const Spec& spec);
 
 }  // namespace muster

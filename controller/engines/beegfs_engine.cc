@@ -1,5 +1,4 @@
-// BeeGFS: a parallel file system without redundancy. Each node has an array; files are striped across all of
-// them.
+// BeeGFS: a parallel file system without redundancy, striped across an array on each node.
 #include "controller/engines/engine.h"
 
 namespace muster {

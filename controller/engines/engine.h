@@ -1,7 +1,5 @@
 // Storage engines: one description per engine of everything in which engines differ. Code outside this folder
-// names no engine: spec, planner and status use the descriptions. How to add one: docs/adding.md. No I/O.
-//
-// The agent's step modules for the engines are in agent/storage/.
+// names no engine. How to add one: docs/adding.md. The agent's step modules are in agent/storage/. No I/O.
 #pragma once
 
 #include <array>
@@ -49,7 +47,7 @@ struct StorageEngine {
   std::string_view playbook;  // the playbook that sets it up
   Reach reach = Reach::own;
 
-  // For the spec: keys that are not allowed in a section of this engine, and requirements for other keys.
+  // Keys that are not allowed in a section of this engine, and requirements for other keys.
   std::array<std::string_view, 5> without = {};
   bool one_server = false;       // all data is on the node that `server` names
   bool may_name_leader = false;  // `server` may name the node that leads
@@ -59,7 +57,6 @@ struct StorageEngine {
   int (*can_miss)(const StorageSpec& section) = nullptr;
   bool once = false;  // at most one section per cluster
 
-  // Disks.
   bool by_disk = false;      // the engine uses each disk separately, without an array
   bool signs_disks = false;  // what the engine writes to a disk identifies the cluster
   // Returns true if the disk holds data that the engine made for this section; null: labels decide
@@ -84,24 +81,23 @@ struct StorageEngine {
   void (*add_context)(const EngineInput& in, const StorageSpec& section, Json& item) = nullptr;
 };
 
-// Returns the description; an empty one for an unknown name, which the schema has already rejected.
+// An empty one for an unknown name, which the schema has already rejected.
 const StorageEngine& engine_of(std::string_view name);
 inline const StorageEngine& engine_of(const StorageSpec& section) { return engine_of(section.engine); }
-// Returns all descriptions, sorted by name.
+// Sorted by name.
 const std::array<const StorageEngine*, 6>& storage_engines();
 
 extern const StorageEngine kBeegfs, kCeph, kExternal, kLocal, kMoosefs, kNfs;
 
 // Which nodes a storage section is on, and which of them leads it. Pure functions, no I/O.
 
-// Returns the playbook that sets up an engine: "moosefs" -> "storage-shared".
+// "moosefs" -> "storage-shared".
 std::string engine_playbook(const std::string& engine);
 // True if the section is declared on this node's disks, which determines what they may contain. With engine
 // nfs only the server's disks are used; `role` selects the nodes that mount.
 bool holds_data(const StorageSpec& storage, const NodeSpec& node);
 // True if the section really is on the node's disks: holds_data() and takes_part().
 bool is_member(const StorageSpec& storage, const NodeSpec& node);
-// True if the node mounts the section.
 bool mounts(const StorageSpec& storage, const NodeSpec& node);
 // The member that leads the section: its declared server, else the first by name; null without members.
 const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage);

@@ -11,8 +11,7 @@ RightMount moosefs_mount(const MountedSection& of) { return {"fuse*", "*" + of.l
 // A chunk can be read and written as long as one copy of it is available.
 int moosefs_can_miss(const StorageSpec& s) { return s.copies - 1; }
 
-// One file system per disk, labelled with the end of the disk's serial number, as in
-// agent/storage/moosefs.cc.
+// One file system per disk, labelled with the end of its serial number, as in agent/storage/moosefs.cc.
 std::string disk_label(const DiskFacts& disk) {
   std::string name;
   for (const char c : disk.serial)
@@ -20,8 +19,8 @@ std::string disk_label(const DiskFacts& disk) {
   return "mfs-" + (name.size() > 8 ? name.substr(name.size() - 8) : name);
 }
 
-// Returns the other members that were last seen with a master's metadata, which may be newer than this
-// node's. Not part of the configuration digest.
+// Other members that were last seen with a master's metadata, which may be newer than this node's. Not part
+// of the configuration digest.
 Json other_masters(const EngineInput& in, const StorageSpec& s) {
   Json out = Json::array();
   if (!in.with_content) return out;

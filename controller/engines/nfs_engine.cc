@@ -1,5 +1,4 @@
-// NFS: one server with an array of its drives; all other nodes are clients. If the server is lost, so is its
-// data.
+// NFS: one server with an array of its drives; the other nodes are clients. The data is lost with the server.
 #include "base/disk_source.h"
 #include "controller/engines/engine.h"
 

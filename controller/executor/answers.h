@@ -1,5 +1,4 @@
 // StepAnswers: the result that each step of a run's actions ended with, over all attempts of the action.
-//
 // After a success only that attempt's results count. Otherwise the newest result of each step counts, except
 // that "not run" replaces none: a later attempt that stopped earlier does not remove earlier results. Rounds
 // that isolate the faulty node (FollowUp) are further orders of the same action; their results do not count.

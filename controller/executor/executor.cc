@@ -1,6 +1,5 @@
 // The executor's main loop: an input of a node gives its next state and effects, which are carried out in
-// order. This file has, in order: inputs, what may begin, a turn, its effects. executor_run.cc has a run's
-// start and end.
+// order. This file: inputs, what may begin, a turn, its effects; executor_run.cc: a run's start and end.
 #include "controller/executor/executor.h"
 
 #include <fmt/format.h>
@@ -17,8 +16,7 @@ using Stage = NodeRun::Stage;
 
 namespace {
 
-// Number of nodes considered in one task: if all nodes of a large cluster may begin at once, requests and
-// agents must not wait for the last of them.
+// Nodes considered in one task: otherwise requests would wait for all nodes of a large cluster.
 constexpr int kLooksInOneTask = 64;
 
 template <typename... F>
@@ -44,8 +42,6 @@ Executor::~Executor() {
   if (sign_timer_) reactor_.cancel(sign_timer_);
   for (const auto& [name, node] : nodes_) stop_timer(*node);
 }
-
-// ---- inputs ----
 
 void Executor::on_contact(const NodeName& name, const Presence& present) {
   const NodeTable::Contact contact = book_.contact(name, present);
@@ -75,9 +71,7 @@ bool Executor::forget(const NodeName& node) {
   return book_.forget(node);
 }
 
-// ---- what may begin ----
-
-// Starts everything that may have become possible. Posted, so that it never runs inside a step of a node.
+// Posted, so that it never runs inside a step of a node.
 void Executor::kick() {
   kicked_ = look_again_ = true;
   post_look();
@@ -92,8 +86,7 @@ void Executor::post_look() {
   }));
 }
 
-// In the order of the plan. What becomes possible for a later node is noticed in this pass, for an earlier
-// one in the next pass.
+// In the plan's order. What becomes possible for an earlier node is noticed in the next pass.
 void Executor::look() {
   if (look_from_ == 0) look_again_ = false;
   const auto has_place = [this](Lane lane) { return limits_.may_begin(lane); };
@@ -181,8 +174,6 @@ void Executor::stands(Node& node, const Standing& before) {
   if (now.heeded != before.heeded) now.heeded ? (void)heeded_.insert(node.at) : (void)heeded_.erase(node.at);
 }
 
-// ---- a turn ----
-
 void Executor::feed(Node& node, Input input) {
   const Standing before = standing_of(node.run);
   const bool was_in = node.run.stage != Stage::quarantined;
@@ -229,8 +220,6 @@ void Executor::carry_out(Node& node, Effect effect) {
                [&](effect::GoOn) { feed(node, input::Timer{}); }, [&](effect::Kick) { kick(); }},
       effect);
 }
-
-// ---- its effects ----
 
 // After an internal error the node must not wait for ever: it is given up, the others continue, the run ends.
 template <typename Work>
@@ -319,7 +308,7 @@ void Executor::stop_timer(Node& node) {
   if (node.timer) reactor_.cancel(std::exchange(node.timer, 0));
 }
 
-// Quarantines a node because of other nodes' results. A node without actions in this run is not changed.
+// A node without actions in this run is not changed.
 void Executor::quarantine_other(const NodeName& name, const std::string& reason) {
   Node* node = find(name);
   if (node && !node->run.over()) {

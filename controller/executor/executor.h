@@ -1,6 +1,6 @@
 // Executor: carries out one approved plan. Its only choices are when to read a state again, when to retry,
-// and when to give a node up; node_run.h makes them. The executor passes events to node_run.h, carries out
-// the effects that it returns, and handles what concerns several nodes.
+// and when to give a node up; node_run.h makes them. The executor carries out the effects that node_run.h
+// returns, and handles what concerns several nodes.
 //
 // Owned by the daemon (or the simulation, unmodified); works on ports only. Promises:
 //   - nothing outside the plan: effects are those of the plan's actions. An `image` or `boot_disk` action,
@@ -113,22 +113,20 @@ class Executor : private Others {
 
   // Returns the newest row of a node, including writes that are pending; a default row for an unknown node.
   NodeRow node_row(const NodeName& node) const { return book_.row(node); }
-  // Returns the rows of all nodes that have one.
   const std::map<std::string, NodeRow>& node_rows() const {
     book_.load();
     return book_.rows();
   }
-  // `change`: one of node_changes.h, else for tests. It may run later, once the row can be read, so it must
-  // capture by value; nothing is written before.
+  // `change`: one of node_changes.h, else for tests. May run later, once the row can be read, so it captures
+  // by value; nothing is written before.
   void set_node(const NodeName& node, const std::function<void(NodeRow&)>& change);
-  // The system that the node's agent runs, as far as known.
   std::optional<wire::Mode> mode_of(const NodeName& node) { return book_.agent(node).mode; }
   // True if the last report of the node's agent to this process came from a trial boot.
   bool on_trial(const NodeName& node) const {
     const KnownAgent* agent = book_.find(node);
     return agent && agent->trial;
   }
-  // Returns the root slot that the node runs from, as its agent reported; "" if unknown.
+  // "" if unknown.
   std::string running_slot(const NodeName& node) const {
     const KnownAgent* agent = book_.find(node);
     return agent ? agent->slot : "";
@@ -180,7 +178,6 @@ class Executor : private Others {
   Around around() const;
   Json shown(const Node& node) const;
 
-  // What may begin.
   void kick();
   void post_look();
   void look();
@@ -189,7 +186,6 @@ class Executor : private Others {
   void wait_at_gate(Node& node, Gate::Answer answer);
   void stands(Node& node, const Standing& before);
 
-  // The run.
   void adopt(std::shared_ptr<const Plan> plan, const RunRow& row);
   void begin_run(std::shared_ptr<const Plan> plan, RunRow row, Rows rows, Started done);
   void mark_disks(const std::vector<JournalRow>& journal);

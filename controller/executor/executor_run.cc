@@ -1,5 +1,4 @@
-// The executor's functions about a run as a whole: its start, its resumption after a restart of the
-// controller, what operators do with it, its end.
+// The executor's functions about a run as a whole: start, resumption, what operators do with it, end.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -29,8 +28,6 @@ void append(std::vector<Write>& rows, std::vector<Write> more) {
 }
 
 }  // namespace
-
-// ---- its beginning ----
 
 void Executor::adopt(std::shared_ptr<const Plan> plan, const RunRow& row) {
   for (const auto& [name, node] : nodes_) stop_timer(*node);
@@ -143,8 +140,7 @@ void Executor::mark_disks(const std::vector<JournalRow>& journal) {
   }
 }
 
-// Writes a row at intervals, so that a restarted controller can compute how long it was down. Some actions
-// write no rows for hours.
+// A row at intervals shows a restarted controller how long it was down: some actions write none for hours.
 void Executor::stay_alive() {
   if (sign_timer_) reactor_.cancel(sign_timer_);
   sign_timer_ = reactor_.after(timing_.sign_every, [this] {
@@ -162,8 +158,6 @@ void Executor::sign() {
   row.time = reactor_.now();
   write(kSigns, {row});
 }
-
-// ---- what operators do with it ----
 
 void Executor::cancel(const std::string& reason) {
   if (!active()) return;
@@ -191,8 +185,6 @@ JournalRow Executor::quarantined_row(Node& node, const std::string& reason) {
   stands(node, before);
   return row;
 }
-
-// ---- its end ----
 
 void Executor::finish_run(RunState state, const std::string& reason) {
   if (ended_) return;

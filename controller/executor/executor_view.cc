@@ -10,8 +10,6 @@ namespace muster {
 
 using Stage = NodeRun::Stage;
 
-// ---- for the turns of other nodes ----
-
 KnownAgent Executor::agent_of(const NodeName& node) const { return book_.agent(node); }
 
 bool Executor::gone(const NodeName& name) const {
@@ -85,14 +83,10 @@ bool Executor::known(const NodeName& name) const {
   return find(name) || book_.find(name) || book_.rows().count(name);
 }
 
-// ---- for other components ----
-
 bool Executor::expects(const NodeName& name, const OrderId& order) const {
   const Node* node = active() ? find(name) : nullptr;
   return node && muster::expects(node->run, run_, order);
 }
-
-// ---- what operators see ----
 
 Json Executor::shown(const Node& node) const {
   Json out = node_progress(node.run, ahead());

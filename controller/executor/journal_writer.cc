@@ -44,7 +44,6 @@ void JournalWriter::keep(Piece piece, Pieces& kept) {
   kept.push_back(std::move(piece));
 }
 
-// Returns all pieces that may be written now; the rest stays queued.
 JournalWriter::Pieces JournalWriter::next_commit() {
   Pieces next, rest;
   for (Piece& piece : waiting_) {
@@ -80,7 +79,7 @@ void JournalWriter::commit(std::shared_ptr<Pieces> pieces) {
   }));
 }
 
-// Runs the continuations in order, also across several commits.
+// In order, also across several commits.
 void JournalWriter::run_due() {
   if (due_posted_) return;
   const auto alive = alive_.watch();

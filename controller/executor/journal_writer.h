@@ -1,5 +1,4 @@
 // JournalWriter: writes the executor's rows to the store, in the order of events.
-//
 // One commit at a time; rows that arrive during a commit go into the next one. A row belongs to a node, or
 // (name "") to the run as a whole. If a commit fails, its pieces are retried one by one. A piece that also
 // fails alone is retried every second, and later rows of its node wait with it; other nodes' rows are

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// Returns the slot that the action writes; "" if it writes the whole disk; nullopt if it writes neither.
+// "" if it writes the whole disk; nullopt if it writes neither.
 std::optional<std::string> written_by(const Action& action) {
   if (action.kind == ActionKind::image) return "";
   if (action.kind != ActionKind::write_slot || !action.params.is_object()) return std::nullopt;
@@ -16,7 +16,6 @@ std::optional<std::string> written_by(const Action& action) {
   return slot->get<std::string>();
 }
 
-// Converts a request for orders into a hello.
 Hello hello_of(const NodeName& node, const Presence& present) {
   return {node, *present.mode, present.boot_id, present.image_digest, present.slot, present.trial};
 }
@@ -67,8 +66,7 @@ NodeTable::Contact NodeTable::contact(const NodeName& node, const Presence& pres
   const bool other_boot =
       !present.boot_id.empty() && present.boot_id != known.boot_id;  // its hello is derived from this request
   if (!known.greeted) {
-    // It sent its hello to an earlier process of the controller. The agent's own report is newer than any
-    // row.
+    // It sent its hello to an earlier process of the controller. Its own report is newer than any row.
     if (present.mode) return {hello_of(node, present)};
     // Older agents send only their boot id. If it is the one in the row, the system in the row is running.
     const auto found = rows_.find(node);
@@ -108,8 +106,7 @@ bool NodeTable::hello(const Hello& hello, JournalWriter::Rows& rows) {
   return new_boot;
 }
 
-// Takes the agent's state from the row, as of when the controller ended; the agent's own report to this
-// process has priority. A row of a restored database is not used.
+// The state when the controller ended. The agent's own report has priority; a restored row is not used.
 void NodeTable::restore_row(const NodeName& node, KnownAgent& agent) const {
   const auto found = rows_.find(node);
   if (found == rows_.end() || agent.contact || older_than_restore(found->second)) return;

@@ -1,9 +1,8 @@
 // NodeTable: the known state of every node, in a run or not: its row, as it will be once all pending writes
-// are durable, and what its agent has sent to this process of the controller.
-//
-// The only writer of NodeRows. Existing rows are changed, never replaced by default ones: while the store's
-// rows cannot be read, changes wait. Until an agent reports to this process, its state is taken from its row,
-// unless the database was restored from an older copy. Thread: the reactor's.
+// are durable, and what its agent has sent to this process of the controller. The only writer of NodeRows.
+// Existing rows are changed, never replaced by default ones: while the store's rows cannot be read, changes
+// wait. Until an agent reports to this process, its state is taken from its row, unless the database was
+// restored from an older copy. Thread: the reactor's.
 #pragma once
 
 #include <algorithm>
@@ -37,12 +36,11 @@ class NodeTable {
   NodeTable(const NodeTable&) = delete;
   NodeTable& operator=(const NodeTable&) = delete;
 
-  // Returns the state of the node's agent, from its row if it sent no message. `find`: null if never used.
+  // From the node's row if its agent sent no message. `find`: null if never used.
   KnownAgent& agent(const NodeName& node);
   const KnownAgent* find(const NodeName& node) const;
-  // Records that the agent sent a message now.
   void note_contact(KnownAgent& agent);
-  // Returns the time of the last message of any agent, or the start of this process if there was none.
+  // The start of this process if no agent sent a message.
   SteadyMs last_message() const { return std::max(last_message_, began_); }
   // Records a message of the node's agent, unless it returns a `hello`, derived from the message or from the
   // node's row for the same boot, which the caller must handle like a hello to this process.

@@ -13,7 +13,7 @@ enum class HeldBy {
 
 // "", "run", "operator".
 std::string_view to_string(HeldBy held);
-// Reads the word. An unknown word counts as `an_operator`: if in doubt, the node is not touched.
+// An unknown word counts as `an_operator`: if in doubt, the node is not touched.
 HeldBy held_by_from_string(std::string_view word);
 
 }  // namespace muster

@@ -7,7 +7,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the first of `candidates` that exists, as an absolute path; empty if none exists.
+// As an absolute path; empty if none exists.
 std::string first_existing(std::initializer_list<fs::path> candidates) {
   std::error_code ignored;
   for (const auto& path : candidates)
@@ -29,8 +29,7 @@ DaemonOptions with_defaults(DaemonOptions options, const std::string& program) {
         first_existing({share / "playbooks", source / "playbooks", "/usr/share/muster/playbooks"});
   if (options.images.empty())
     options.images = first_existing({share / "images", source / "images", "/usr/share/muster/images"});
-  // Prefer the controller's own copies: this machine may also be a node, with a different version of the
-  // agent.
+  // The controller's own copies first: this machine may also be a node, with another version of the agent.
   const fs::path own = bin.parent_path() / "lib" / "muster";
   if (options.agent_binary.empty())
     options.agent_binary =

@@ -21,7 +21,7 @@ class LinkPartners {
  public:
   explicit LinkPartners(const Planning& p) : p_(p) {}
 
-  // Returns the node's partners in this set, as ascending indexes into the set.
+  // Ascending indexes into the set.
   std::vector<int> of(const NodeSpec& node, const NodeSet& set) {
     auto& measured = measured_[&set];
     if (measured.empty())
@@ -31,7 +31,7 @@ class LinkPartners {
     std::sort(out.begin(), out.end());
     return out;
   }
-  // Returns the node's partners among these peers, which have a member "name".
+  // `peers` have a member "name".
   Json of(const NodeSpec& node, const Json& peers) {
     std::set<std::string> names = {node.name};
     for (const Json& peer : peers) names.insert(peer.value("name", ""));
@@ -46,7 +46,7 @@ class LinkPartners {
  private:
   using Names = std::vector<std::string>;
 
-  // Returns the names of the measured nodes that satisfy `is_one`, in the order of the plan.
+  // In the order of the plan.
   Names measured_of(const std::function<bool(const std::string&)>& is_one) const {
     Names out;
     for (const auto& d : p_.drafts)
@@ -78,7 +78,6 @@ class PeersInPlan {
   }
 
  private:
-  // Returns false if the step has no peers left.
   bool keep(const NodeSpec& node, PlannedStep& s) {
     if (s.peers_of) {
       const auto places = partners_.of(node, *s.peers_of);
@@ -166,8 +165,7 @@ namespace {
 
 // The module's defaults (agent/checks/accept_group.cc).
 constexpr int64_t kLoadSeconds = 180, kPairSeconds = 60;
-// Seconds between two batches of pairs, in which the controller judges the leader's result and sends the next
-// order.
+// Seconds between two batches of pairs, in which the controller judges the result and sends the next order.
 constexpr int64_t kBetweenRounds = 10, kPairsAtOnce = 16;
 constexpr int64_t kSpareSeconds = 120;
 
@@ -192,21 +190,20 @@ std::string name_of(const Json& host) {
   return host.is_object() && name != host.end() && name->is_string() ? name->get<std::string>() : "";
 }
 
-// One group step, and the nodes of this plan that have it.
 class GroupStep {
  public:
   explicit GroupStep(const PlannedStep& first) : planned_(first) {}
 
   void add(const Draft& d) { there_[d.spec->name] = d.spec; }
 
-  // Selects the hosts that are in the plan. The list of hosts is the same on all nodes with the step.
+  // The list of hosts is the same on all nodes with the step.
   void choose() {
     for (const Json& host : planned_.step().params.value("hosts", Json::array()))
       if (there_.count(name_of(host))) hosts_.push_back(host);
     for (const Json& host : hosts_) members_.insert(name_of(host));
   }
 
-  // Changes the step to this node's role in it (lead or serve). Returns false if the node has no role.
+  // False if the node has no role (lead or serve) in it.
   bool assign(const NodeSpec& node, PlannedStep& mine) const {
     if (hosts_.size() < 2 || !members_.count(node.name)) return false;
     const bool leads = name_of(hosts_.front()) == node.name;

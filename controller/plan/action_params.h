@@ -29,9 +29,9 @@ class ActionParams {
   void set(const std::string& key, SharedText value);
   void set_own(const std::string& key, Json value);
 
-  // Returns the complete object, which each call rebuilds.
+  // Rebuilt by each call.
   Json json() const;
-  // Returns the object with its steps, but without the other members stored as text (the rings).
+  // With its steps, but without the other members stored as text (the rings).
   Json without_shared() const;
   bool is_object() const { return own_.is_object(); }
   bool contains(const std::string& key) const;
@@ -41,7 +41,6 @@ class ActionParams {
 
   // Passes the text that dump_json() would write for the object to `take`, in pieces.
   void each_piece(const std::function<void(std::string_view)>& take) const;
-  // Returns the number of bytes of the members stored as text.
   size_t size_of_texts() const;
   // The members stored as JSON; below, those stored as text.
   const Json& own() const { return own_; }

@@ -57,8 +57,7 @@ Json machines_of(const std::vector<const NodeSpec*>& nodes,
   return out;
 }
 
-// Returns the entries of `machines` with GPUs. The spec's declaration takes precedence: a node that lost its
-// GPUs is still a GPU node.
+// By the spec's declaration: a node that lost its GPUs is still a GPU node.
 Json gpu_nodes_of(const Spec& spec, const Json& machines) {
   Json out = Json::array();
   for (Json m : machines) {

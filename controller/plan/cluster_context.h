@@ -29,7 +29,7 @@ struct NodeSet {
   int64_t gpus_of_each = 0;
   TextPtr ring;  // {name, address} of each member, as text
 
-  // Returns the index of the node in `members`, or -1.
+  // -1: not in `members`.
   int place_of(const NodeName& node) const;
   bool has(const NodeSpec& node) const { return place_of(node.name) >= 0; }
   size_t others_than(const NodeSpec& node) const { return members.size() - (has(node) ? 1 : 0); }
@@ -70,7 +70,7 @@ class ClusterContext {
   // Returns the nodes that have the playbook; with `among`, those that have both playbooks. An empty
   // `playbook` means the acceptance profile, which all nodes have.
   NodeView of(const std::string& playbook, const std::string& among = "");
-  // Returns the nodes that mount this shared storage section; null if no such section exists.
+  // Null if no such shared storage section exists.
   NodeSet* of_section(const std::string& name);
   SharedSection& shared_section(const StorageSpec& section);
   NodeSet& nobody() { return set_of({}); }
@@ -92,7 +92,6 @@ class ClusterContext {
   RenderedSteps rendered_;
 };
 
-// Returns {name, address} of the node.
 Json name_and_address(const NodeSpec& node);
 
 // The inputs from which the values of a playbook's names are built, for one node. Plain data only.

@@ -29,7 +29,7 @@ class NodeContext : public NamedValues {
   // Removes the current content of the disks from the values (see ContextInput::with_content).
   void forget_content();
 
-  // Returns the value of a dotted name, valid until the view or the item changes; null: unknown name.
+  // Valid until the view or the item changes; null: unknown name.
   const Json* find(const std::string& name) override;
   void identify(const std::string& name, std::vector<uintptr_t>& into) override;
   // Returns the node set that `peers` or `rdma_peers` lists (without this node); null for other names.
@@ -54,7 +54,7 @@ class NodeContext : public NamedValues {
   std::map<const NodeSet*, Json> without_self_;  // for templates that use the elements one by one
 };
 
-// Returns the prefix length of a network, "10.20.0.0/24" -> "24"; "" if it has none.
+// "10.20.0.0/24" -> "24"; "" if it has none.
 std::string prefix_of(const std::string& cidr);
 
 }  // namespace muster

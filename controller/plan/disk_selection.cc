@@ -35,7 +35,7 @@ Destruction destruction(const NodeSpec& node, const std::string& group, const Di
   return {d, node.name, group, d.name, holds(d), d.content_hash, std::move(why)};
 }
 
-// Returns the value of a key in a signature line: "raid0" for "level=raid0"; "" if the key is missing.
+// "raid0" for "level=raid0"; "" if the key is missing.
 std::string signature_word(const std::string& signature, const std::string& key) {
   const auto at = signature.find(" " + key + "=");
   if (at == std::string::npos) return "";
@@ -54,7 +54,7 @@ std::string label_of(const std::string& signature) {
   return "";
 }
 
-// Returns the storage section whose data the node holds on the disks of this group; null: none.
+// Null: the node holds no section's data on the disks of this group.
 const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::string& group) {
   for (const auto& s : spec.storage)
     if (s.disks == group && holds_data(s, node)) return &s;

@@ -1,6 +1,5 @@
 // Decides which disks a node's disk groups select, and whether they may be written; no other code decides
 // this. Pure functions over facts, no I/O.
-//
 // A disk is selected by serial, wwid, model, size and transport, never by its kernel name. A selector that
 // matches more or fewer disks than declared is refused; muster never picks some of the matches. Remote disks
 // (NVMe over fabrics, iSCSI, Fibre Channel, SRP) and USB are never selected. One disk that two nodes see (a
@@ -53,8 +52,7 @@ struct DiskUse {
 NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts,
                        const DiskUse& use);
 
-// Returns the identity of a disk, the same on every node that sees it; "" if it has none (for example a
-// serial number that its manufacturer gave to all drives).
+// The same on every node that sees the disk; "" if it has none (a serial number given to all drives).
 std::string medium_of(const DiskId& disk);
 
 // A disk that a node's groups select. The pointers refer to the node's name and facts.

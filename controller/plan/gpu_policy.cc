@@ -19,14 +19,13 @@ bool measures_own_gpus(const wire::Step& step) {
          step.params.value("kernel", "").starts_with("gpu-");
 }
 
-// True for values that are nearly equal on all healthy machines: those that the profile compares across the
-// fleet.
+// True for values that are nearly equal on all healthy machines, which the profile compares across the fleet.
 bool is_speed(const Json& limit) {
   return limit.is_object() && (limit.contains("derive") || limit.contains("fleet_min_ratio") ||
                                limit.contains("history_min_ratio"));
 }
 
-// Returns the models in the signed results that match this node's GPUs; empty if none matches.
+// Those in the signed results that match this node's GPUs; empty if none matches.
 std::set<std::string> possible_models(const GpuResults& results, const NodeSpec& node,
                                       const HardwareFacts* facts) {
   std::set<std::string> out;

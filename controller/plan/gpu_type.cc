@@ -62,8 +62,7 @@ std::string gpu_type(const std::string& model) {
     if (!word.empty() && !has_no_type(word)) out += (out.empty() ? "" : "_") + word;
     word.clear();
   }
-  // A product name begins with a letter and contains a digit: "*NVIDIA*" names no product, and Slurm would
-  // read a type such as "100" as a count.
+  // "*NVIDIA*" names no product, as it has no digit; Slurm would read a type such as "100" as a count.
   const bool product = !out.empty() && out.find_first_of("0123456789") != std::string::npos &&
                        std::isalpha(static_cast<unsigned char>(out[0]));
   return product && out.size() <= 24 ? out : "";

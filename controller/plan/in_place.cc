@@ -30,10 +30,9 @@ const SlotFacts* slot_of(const BootFacts& boot, const std::string& letter) {
   return found == boot.slots.end() ? nullptr : &found->second;
 }
 
-// Determines which slot the node runs from. The last inventory may be older than a commit or the end of a
-// trial; the image digest is newer, because the agent reports it at every boot. An accepted node runs its
-// default slot, since it is accepted in a new slot only after the commit. If the result is wrong
-// nevertheless, the agent rejects the order.
+// The last inventory may be older than a commit or the end of a trial; the image digest is newer, because the
+// agent reports it at every boot. An accepted node runs its default slot, since it is accepted in a new slot
+// only after the commit. If the result is wrong nevertheless, the agent rejects the order.
 Slots slots_of(const Draft& d) {
   const BootFacts& boot = d.seen->facts->boot;
   if (boot.running != "a" && boot.running != "b")
@@ -124,7 +123,6 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
   return "";
 }
 
-// Returns the section of the spec whose times apply.
 const char* limits_of(const Planning& p) { return p.in.request.batch ? "rollout" : "limits"; }
 
 // Refuses a trial that is shorter than the acceptance: it would roll back every system, even a good one.

@@ -37,8 +37,7 @@ Json qos_of(const RailQos& qos) {
   return out;
 }
 
-// Firewall rules: the other nodes on a rail may reach this node's address on that rail, but none of its other
-// addresses.
+// Firewall: other nodes on a rail may reach this node's address on that rail, but none of its others.
 Json rules_of(const NodeSpec& node) {
   Json out = Json::array();
   for (size_t i = 0; i < node.rails.size(); ++i)

@@ -137,8 +137,8 @@ void check_order(const Plan& plan, Problems& problems) {
 
 using Destroyed = std::set<std::pair<std::string, std::string>>;  // node, disk_key()
 
-// A step can format a disk only if it has the hash of the disk's content, and a disk with such a hash must be
-// in the destruction list.
+// A step formats a disk only with the hash of its content; a disk with such a hash must be in the destruction
+// list.
 void check_step_disks(const Action& action, const Json& json, const Destroyed& destroyed,
                       Problems& problems) {
   if (json.is_object() && json.contains("serial") && json.contains("content_hash") &&

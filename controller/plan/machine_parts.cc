@@ -16,8 +16,7 @@
 namespace muster {
 namespace {
 
-// Returns the machine-id, or "" if it is invalid: systemd writes "uninitialized" to an image that has none
-// yet (machine-id(5)).
+// "" if invalid: systemd writes "uninitialized" to an image that has none yet (machine-id(5)).
 std::string own_machine_id(const std::string& given) {
   const std::string id = lower(given);
   const bool digits = id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -34,13 +33,11 @@ constexpr Kind kKinds[] = {
 
 struct Shared {
   size_t shared = 0, before = 0, now = 0;
-  // Only GPUs and ports count here: drives are moved between machines, and an enclosure may show a drive to
-  // two hosts.
+  // Only GPUs and ports count here: drives are moved, and an enclosure may show a drive to two hosts.
   bool fixed_known = false, fixed_shared = false;
 };
 
-// Counts only kinds of parts that are known of both machines: an unprivileged user may not see the serial
-// numbers of drives.
+// Only kinds known of both machines: an unprivileged user may not see the serial numbers of drives.
 Shared count_shared(const MachineParts& before, const MachineParts& now) {
   Shared out;
   for (const Kind& kind : kKinds) {
@@ -86,7 +83,7 @@ void add_changed(const MachineParts& before, const MachineParts& now, std::vecto
   }
 }
 
-// Returns the keys of a machine. Two machines are compared only if they share a key.
+// Two machines are compared only if they share a key.
 std::vector<std::string> keys_of(const MachineParts& parts) {
   std::vector<std::string> out;
   // The first fields of a UUID depend on its byte order; the last two fields do not.

@@ -41,8 +41,7 @@ enum class SameMachine {
 };
 struct MachineChange {
   SameMachine same = SameMachine::unknown;
-  // What differs, as text: "GPU GPU-1f... is missing", "drive S64H... is new", "the product UUID has
-  // changed".
+  // What differs, as text: "GPU GPU-1f... is missing", "the product UUID has changed".
   std::vector<std::string> changed;
 };
 // Compares two machines. UUIDs decide if both are known, unless two or more parts are known of both and none
@@ -61,9 +60,8 @@ struct OneMachine {
 // Returns the groups of names that lead to the same machine, sorted by first name. O(n log n).
 std::vector<OneMachine> names_of_one_machine(const std::vector<NamedMachine>& machines);
 
-// The JSON form in which the history stores the parts.
 Json to_json(const MachineParts& parts);
-// Reads that form. Code::invalid if it is malformed; unknown keys are ignored.
+// Code::invalid if it is malformed; unknown keys are ignored.
 Result<MachineParts> machine_parts_from_json(const Json& json);
 
 }  // namespace muster

@@ -10,8 +10,8 @@
 namespace muster {
 namespace {
 
-// Returns the destinations that bypass the proxy: the cluster itself, and those that the spec declares. It
-// includes the nodes' names, because not every program accepts networks.
+// The cluster itself, and what the spec declares; with the nodes' names, since not every program accepts
+// networks.
 std::string without_proxy(const Spec& spec) {
   std::string out = "localhost,127.0.0.1,::1," + spec.network.provisioning.cidr;
   if (spec.network.storage.declared()) out += "," + spec.network.storage.cidr;

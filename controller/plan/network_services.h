@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// Returns {network, time_zone, firewall, packages, sysctls}.
+// {network, time_zone, firewall, packages, sysctls}.
 Json services_of(const Spec& spec, const NodeSpec& node);
 
 // Replaces values in a sysctl step's `params` by those that the spec declares: two steps with different
@@ -20,11 +20,9 @@ void prefer_declared(const Json& sysctls, Json& params);
 
 // Chooses a port that one node must find closed on another node: playbook `firewall` probes it to check that
 // the other node's firewall is up.
-//
 // The probe shows nothing from an address that the rules allow on every port, since "connection refused" is
 // then the normal answer: the controller's own machine, and nodes whose address is in `network.storage` or in
 // a rule of the spec's `firewall`.
-//
 // Returns a privileged TCP port on which no node accepts packets from this node's address; empty if there is
 // none. A rule for some roles counts for all nodes: the probed node is chosen when the order is sent. The
 // ports that the playbook itself opens are repeated in network_services.cc; a test compares the two.

@@ -13,8 +13,7 @@ bool is_own_uuid(const OwnMachine& own, const std::string& uuid) {
   return !uuid.empty() && names_one_machine(own.uuid) && same_uuid(own.uuid, uuid);
 }
 
-// True if the port is one of the controller's. Only a unique address from the manufacturer identifies a
-// machine; others may exist on several machines.
+// Only a unique address from the manufacturer identifies a machine; others may exist on several machines.
 bool is_own_port(const OwnMachine& own, const NicFacts& nic) {
   return nic.address_kind.empty() && !is_usb_driver(nic.driver) && names_one_port(nic.mac) &&
          own.macs.count(lower(nic.mac)) > 0;

@@ -1,7 +1,6 @@
 // Detects the node that is the controller's own machine (docs/operations.md, "The controller host as a
 // node"): it can be a node of the cluster, with its existing system, but muster never installs it, wipes it
 // or switches it off. Pure functions, no I/O.
-//
 // A single match is enough. Values that identify no machine are not compared: an empty field, a placeholder
 // UUID from the board's manufacturer, an address that is not unique to the port (base/placeholders.h). A
 // false match (two boards with the same UUID) costs a refusal; a missed one costs the controller.
@@ -21,8 +20,8 @@ struct OwnMachine {
   // The addresses that the controller listens on, without loopback addresses: a node's address may be a
   // loopback address if it is adopted through a tunnel on the operator's machine.
   std::set<std::string> addresses;
-  // Used if a provider reports neither MACs nor UUIDs: the addresses of this machine's interfaces except
-  // loopback, and its host name in lower case.
+  // If a provider reports neither MACs nor UUIDs: this machine's addresses, without loopback, and its host
+  // name in lower case.
   std::set<std::string> names = {};
 };
 

@@ -12,8 +12,6 @@
 
 namespace muster {
 
-// ---- which nodes ----
-
 // Makes a draft for each node of the request that may be planned. The others are refused if the request names
 // them, otherwise left out with a note.
 void choose_nodes(Planning& p);
@@ -21,8 +19,6 @@ void choose_nodes(Planning& p);
 // Writes a drain or undrain plan. These plans never format a disk, so disk contents are not examined. Nodes
 // are drained one after the other, so that data moved off the first is not sent to the second.
 void write_drain(Planning& p);
-
-// ---- read-only plans ----
 
 // Makes a plan that only wakes nodes whose agents are silent, and returns true, if there are any. Everything
 // else is planned once they report. A node that did not report in such a run is left out until a request
@@ -32,10 +28,7 @@ bool wake(Planning& p);
 // failed to find, or that an operator has to switch on, do not delay the others: they are discovered when
 // there is nothing else to do.
 bool discover(Planning& p);
-// Writes a plan that discovers these nodes and does nothing else.
 void write_discovery(Planning& p, std::vector<Draft> unseen);
-
-// ---- what each node needs ----
 
 // Returns the playbook; null if it does not exist, which `complain` reports as a problem, once.
 const Playbook* find_playbook(Planning& p, const std::string& name, bool complain);
@@ -47,14 +40,13 @@ std::vector<PlannedStep> steps_of_phase(Planning& p, const Draft& d, const std::
 // Renders the node's steps twice: as sent, and, for the digest, without the disks' current content.
 void render(Planning& p, Draft& d, const Digest& image_digest);
 
-// Returns the node's address in its installed system, "10.20.0.11/24".
+// "10.20.0.11/24".
 std::string installed_address(const Spec& spec, const NodeSpec& node);
 // Returns the order. If the node has no image or OS disk (already refused), adds a problem and returns none.
 std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d);
 
 // Nodes in service whose image has been rebuilt since keep the older build until an operator replaces it
 // (`muster reimage`, `muster up --reimage`), because a re-image ends their jobs.
-//
 // True if the node is accepted or degraded and runs a different build of its declared image. An image without
 // a recorded name counts as a build of the declared one; an image with a different name does not.
 bool runs_older_build(const Planning& p, const Draft& d);
@@ -74,8 +66,6 @@ void refuse_shared_disks(Planning& p);
 // Leaves out nodes on which nothing would change.
 void drop_unchanged(Planning& p);
 
-// ---- servers of storage ----
-
 // Refuses (storage-needed) to take nodes out of service for a re-image or a rollback if a storage section
 // would stop: its only server or master, or more members at once than it can do without, counting those
 // already away. Forced nodes get a note instead. Also adds a note if Slurm's controller is taken out of
@@ -89,8 +79,6 @@ void add_servers(Planning& p);
 // place of a lost one would make all files inaccessible. A plan that names the leader is allowed, because the
 // agent never creates metadata either: that is how a leader is reinstalled before its metadata is restored.
 void check_storage_leaders(Planning& p);
-
-// ---- in place ----
 
 // A node that is re-imaged or rolled back in place: its other root slot is booted once, and becomes the
 // default only after the node was accepted in it. Otherwise the node goes back to the slot that it runs now.
@@ -116,10 +104,9 @@ void write_trials(Planning& p);
 // Writes the actions after acceptance: commit and resume, and those that return a failed node.
 void write_ends(Planning& p);
 
-// The measuring programs that an order of checks lists for a host that muster did not image: such a host gets
-// them no other way (agent/work/carried_programs.h).
-//
-// Returns the file names of the programs that the step runs, on any of the nodes that take part in it.
+// Returns the file names of the measuring programs that the step runs, on any of the nodes that take part in
+// it. A host that muster did not image gets them only with an order of checks
+// (agent/work/carried_programs.h).
 std::set<std::string> programs_of(const wire::Step& step);
 // Records in each host's draft (`started_for`) the programs that other nodes' loads start on it.
 void find_started_programs(Planning& p);
@@ -129,13 +116,11 @@ void find_started_programs(Planning& p);
 void name_programs(const Planning& p, const Draft& d, const std::vector<PlannedStep>& steps, bool first,
                    ActionParams& params);
 
-// ---- the actions ----
-
 struct StageOf {
   int number = 1;
   std::string name, phase, title;  // of the stage's actions
   ActionKind kind = ActionKind::steps;
-  // Returns the steps from which a node's share of this stage is taken; null: the node has none.
+  // A node's share of this stage is taken from these steps; null: the node has none.
   std::function<const std::vector<PlannedStep>*(const Draft&)> steps_of;
 };
 
@@ -143,8 +128,6 @@ struct StageOf {
 void write_stage(Planning& p, const StageOf& stage);
 // Writes the cluster stages of all playbooks, those of each playbook in order of number.
 void write_stages(Planning& p);
-
-// ---- acceptance ----
 
 // Loads that run across all measured nodes (`among: group`, module accept_group): chooses the node that leads
 // and those that serve. Before this pass every node of such a step has the step, whichever nodes are in the

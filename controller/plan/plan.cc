@@ -98,8 +98,7 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-// Lists what will be destroyed. If a machine has no inventory, its disks are unknown, and the machine is
-// shown as a whole.
+// A machine without an inventory is shown as a whole, because its disks are unknown.
 std::string render_destroys(const Plan& plan) {
   std::vector<std::string> whole;
   std::string disks;

@@ -1,10 +1,8 @@
 // Plan: an immutable value that names every action on every node, in order, and everything that will be
-// destroyed.
-//
-// Made by controller/plan/planner.h, approved by its digest, carried out by controller/executor/executor.h,
-// which makes no choices: it adds nothing, and skips only the actions of quarantined nodes. A plan never
-// holds a secret: parameters name secrets ("secret:NAME"), and the daemon inserts the values when it sends
-// an order.
+// destroyed. Made by controller/plan/planner.h, approved by its digest, carried out by
+// controller/executor/executor.h, which makes no choices: it adds nothing, and skips only the actions of
+// quarantined nodes. A plan never holds a secret: parameters name secrets ("secret:NAME"), and the daemon
+// inserts the values when it sends an order.
 #pragma once
 
 #include <algorithm>

@@ -17,8 +17,7 @@ std::string item_label(const Json& item, size_t index) {
   return std::to_string(index);
 }
 
-// Returns a placeholder for a step whose list is empty on this node, or whose `when` is false, so that the
-// report shows why it was not run.
+// For a step whose list is empty on this node, or whose `when` is false: the report shows why it was not run.
 PlannedStep not_here(const PlaybookStep& step, const std::string& id, const std::string& why) {
   PlannedStep planned;
   planned.name = step.name;
@@ -34,7 +33,6 @@ PlannedStep not_here(const PlaybookStep& step, const std::string& id, const std:
   return planned;
 }
 
-// The steps of one playbook for one node.
 class StepPlanner {
  public:
   StepPlanner(const Playbook& playbook, NodeContext& context, std::vector<std::string>& problems)
@@ -67,8 +65,8 @@ class StepPlanner {
     return step.on == "all" || (step.on == "leader") == leads_it;
   }
 
-  // Enters the view of the nodes that `among` selects; false if this node is not one of them. If `among`
-  // selects no node, the leader of all nodes reports why.
+  // False if this node is not one that `among` selects. If it selects none, the leader of all nodes reports
+  // why.
   bool is_among(const PlaybookStep& step) {
     if (step.among.empty() || step.among == kGroup) return true;
     const NodeView view = context_.cluster().of(context_.playbook(), step.among);
@@ -121,8 +119,7 @@ class StepPlanner {
     }
   }
 
-  // True if the node's GPUs are simulated; the step's name then states it in the plan, the logs and the
-  // report.
+  // The step's name states that the node's GPUs are simulated, in the plan, the logs and the report.
   bool has_stand_ins() const {
     const auto& machines = context_.cluster().machines();
     const auto found = machines.find(context_.node().name);

@@ -28,8 +28,8 @@ struct PlannedStep {
     rendered = std::make_shared<const RenderedStep>(std::move(to), rendered->peers);
   }
 };
-// Returns the rendered steps of `phase` that this node gets from the playbook entered in `context`. Appends
-// problems, each with the names of playbook, step and node.
+// Gets the steps from the playbook entered in `context`. Each problem has the names of playbook, step and
+// node.
 std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, NodeContext& context,
                                     std::vector<std::string>& problems);
 

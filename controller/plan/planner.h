@@ -51,7 +51,6 @@ struct PlanOutcome {
   std::vector<Refusal> refusals;
 };
 
-// How a node would get its image if it were re-imaged now.
 struct NodeWay {
   enum class By { in_place, through_ram, none };
   std::string node;

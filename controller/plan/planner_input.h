@@ -19,7 +19,6 @@
 
 namespace muster {
 
-// A built image in the image store.
 struct PlannerImage {
   std::string digest;
   std::string manifest_path;  // path on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
@@ -52,7 +51,7 @@ struct NodeObservation {
 
 // `up` covers four kinds of plan: discover, wake, install, apply. The planner chooses.
 enum class RequestKind { up, reimage, rollback, accept, admit, adopt, drain, undrain };
-// Reads the kind from its name in the API; Code::invalid for an unknown name.
+// Code::invalid for an unknown name.
 Result<RequestKind> request_kind_from_string(std::string_view word);
 
 // The terms of a rollout's batch (controller/rollout/): values that replace the spec's limits, and work done
@@ -95,7 +94,7 @@ struct PlannerInput {
   std::optional<GpuResults> gpu_results = {};  // set if the spec requires their limits
 };
 
-// Returns the controller's address on the provisioning network: the declared one, or the first host address.
+// The declared one, or the first host address.
 std::string provisioning_address(const Spec& spec);
 
 }  // namespace muster

@@ -121,8 +121,7 @@ Action& add(Planning& p, Draft& d, NewAction what) {
 }
 
 void add_netboot(Planning& p, Draft& d) {
-  // Time for the provider's reinstallation, in addition to the boot
-  // (controller/power/provider/provider_install.h).
+  // The provider's reinstallation, besides the boot (controller/power/provider/provider_install.h).
   constexpr DurationMs kReinstall = 90 * kMinute;
   const PowerSpec& power = d.spec->power;
   if (provider_installs(d)) {

@@ -56,7 +56,7 @@ struct Planning {
   Planning& operator=(const Planning&) = delete;
 
   RequestKind kind() const { return in.request.kind; }
-  // Returns the acceptance profile to measure: the request's, or else the spec's.
+  // The request's, or else the spec's.
   const std::string& profile() const;
   bool drains() const { return kind() == RequestKind::drain || kind() == RequestKind::undrain; }
   bool requests_image() const { return kind() == RequestKind::reimage || kind() == RequestKind::admit; }
@@ -66,7 +66,7 @@ struct Planning {
   bool forced(const Draft& d) const { return in.request.force.count(d.spec->name) > 0; }
   // Returns the node's image; null if it is not built.
   const PlannerImage* image_of(const Draft& d) const;
-  // Returns the playbooks of the node's role, in order.
+  // In order.
   const std::vector<std::string>& playbooks_of(const Draft& d) const;
   void refuse(const NodeName& node, const std::string& rule, const std::string& message) {
     refusals.push_back({node, rule, message});
@@ -89,8 +89,6 @@ struct Planning {
   std::set<std::string> pausing;  // of `leaving`, those that are drained first: all but the forced ones
 };
 
-// ---- what is known about a node
-
 // True if its provider may, and must, install it first: it is rented, has no agent, and there is no record
 // that this controller installed it. All data on its disks may be lost.
 bool provider_installs(const Draft& d);
@@ -104,7 +102,6 @@ bool asleep(const Planning& p, const Draft& d);
 bool imaged_here(const Draft& d, const HardwareFacts& facts);
 // Returns what shows that the node is the controller's own machine (own_machine.h); "" if nothing does.
 std::string own_sign(const Planning& p, const NodeSpec& node);
-// True if the node is the leader of the storage section.
 bool leads(const Planning& p, const StorageSpec& s, const NodeSpec& node);
 
 // True if the section has enough members for a quorum, so that none of them is indispensable.
@@ -114,11 +111,8 @@ bool has_quorum(const Planning& p, const StorageSpec& s);
 std::string ends_a_hang(const NodeSpec& node);
 // Returns the digest of the image that the node will run when the plan is carried out, if known.
 Digest image_digest_of(const Planning& p, const Draft& d);
-// True if the node may be in service now, accepted or not, and this plan makes it leave its running
-// system.
+// True if the node may be in service now, accepted or not, and this plan makes it leave its running system.
 bool leaves_work(const Planning& p, const Draft& d);
-
-// ---- actions
 
 struct NewAction {
   std::string name;  // follows the node's name: "NODE/NAME"
@@ -131,14 +125,14 @@ struct NewAction {
 // Appends an action after the node's last one. The reference is valid until the next call.
 Action& add(Planning& p, Draft& d, NewAction what);
 void add_netboot(Planning& p, Draft& d);
-// Groups the plan's actions by node, with the nodes in the order of the plan.
+// Nodes are in the order of the plan.
 void group_by_node(Planning& p);
 
 // Returns the parameters of a `steps` or `check` action. They contain a ring of nodes for steps that use the
 // next live node (controller/run/narrow.h); steps with the same nodes share one ring.
 ActionParams order_params(const std::vector<PlannedStep>& steps, bool check);
-// Returns `time` as the time limit of an action with these steps, plus the firmware's boot time if one of the
-// steps restarts the node.
+// Adds the firmware's boot time to `time`, the limit of an action with these steps, if one of them restarts
+// the node.
 DurationMs with_restart(DurationMs time, const std::vector<PlannedStep>& steps, const Spec& spec);
 
 }  // namespace muster

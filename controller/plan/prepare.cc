@@ -176,7 +176,7 @@ void drop_unchanged(Planning& p) {
 
 namespace {
 
-// Returns the name of the image that the node runs; "" if it is not recorded.
+// "" if it is not recorded.
 std::string name_of_running(const Planning& p, const Draft& d) {
   const auto& facts = d.seen->facts ? d.seen->facts : d.seen->machine;
   if (facts)
@@ -243,8 +243,7 @@ std::string names_in_ranges(std::vector<std::string> names) {
 void note_older_builds(Planning& p) {
   if (p.kind() != RequestKind::up) return;
   constexpr size_t kShown = 3;
-  // An agent of an earlier version does not report the name of its image, which may differ from the declared
-  // one.
+  // An agent of an earlier version does not report its image's name, which may differ from the declared one.
   std::map<std::pair<std::string, bool>, std::vector<std::string>> by_image;
   for (const auto& d : p.drafts)
     if (d.older && !d.imaging)

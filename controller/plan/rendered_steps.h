@@ -21,7 +21,7 @@ namespace muster {
 class NamedValues {
  public:
   virtual ~NamedValues() = default;
-  // Returns the value; null if the name is unknown.
+  // Null: the name is unknown.
   virtual const Json* find(const std::string& name) = 0;
   // Appends a key to `into` that is equal only for equal values of this name, across all nodes.
   virtual void identify(const std::string& name, std::vector<uintptr_t>& into) = 0;
@@ -53,10 +53,10 @@ class KnownValues {
 // share the result. The PlaybookStep objects passed to it must outlive it.
 class RenderedSteps {
  public:
-  // Returns the step, rendered with this id for the current context; null if its `when` is false.
+  // Rendered with this id for the current context; null if the step's `when` is false.
   Result<RenderedStepPtr> of(const PlaybookStep& step, const std::string& id, NamedValues& context);
 
-  // Renders a template whose value is text, for the current context.
+  // `source`: a template whose value is text.
   Result<std::string> text(const std::string& source, NamedValues& context);
 
   KnownValues& values() { return values_; }

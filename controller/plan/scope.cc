@@ -8,8 +8,7 @@
 namespace muster {
 namespace {
 
-// Refuses to install the controller's own machine or to switch it off, whatever the spec and the request
-// contain.
+// The controller's own machine is never installed or switched off, whatever the spec and the request contain.
 bool refuse_own(Planning& p, const Draft& d) {
   if (d.spec->adopt.declared() && !p.requests_image()) return false;
   const std::string sign = own_sign(p, *d.spec);

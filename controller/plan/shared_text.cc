@@ -64,8 +64,7 @@ bool is_plain(std::string_view text) {
   return highest < 0x7f;
 }
 
-// Returns the code point of the first character of the text (UTF-8, as dump_json() writes it), and its length
-// in bytes.
+// The code point of the first character (UTF-8, as dump_json() writes it), and its length in bytes.
 std::pair<uint32_t, size_t> first_character(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;

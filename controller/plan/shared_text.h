@@ -31,7 +31,7 @@ class SharedText {
 
   size_t size() const;
   std::string text() const;
-  // Calls `take` with each piece, in order.
+  // Pieces come in order.
   void each(const std::function<void(std::string_view)>& take) const;
   // Calls `take` with each whole text from which a piece is taken.
   void each_source(const std::function<void(std::string_view)>& take) const;

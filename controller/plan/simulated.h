@@ -12,12 +12,11 @@
 
 namespace muster {
 
-// Changes the steps of an acceptance profile and records which changes applied.
 class Simulated {
  public:
   explicit Simulated(const LabAcceptance& what) : what_(what) {}
   void change(std::vector<PlannedStep>& steps);
-  // Returns notes for the operator: the changes that apply, and the spec's names that the profile lacks.
+  // For the operator: the changes that apply, and the spec's names that the profile lacks.
   std::vector<std::string> notes(const std::string& profile) const;
 
  private:
@@ -29,7 +28,7 @@ class Simulated {
   std::map<RenderedStepPtr, RenderedStepPtr> changed_ = {};  // step -> its changed form, shared as well
 };
 
-// Returns a note that lists the machines with a lab's simulated GPUs; "" if there are none.
+// "" if no machine has a lab's simulated GPUs.
 std::string simulated_gpu_note(const std::map<std::string, const HardwareFacts*>& machines);
 
 }  // namespace muster

@@ -15,7 +15,7 @@ struct Stage {
   int number = 1;
 };
 
-// Returns a time limit that includes the steps' own deadlines: a burn-in takes hours.
+// Includes the steps' own deadlines: a burn-in takes hours.
 DurationMs check_timeout(const std::vector<PlannedStep>& steps) {
   DurationMs sum = 5 * kMinute;
   for (const auto& planned : steps) {
@@ -56,7 +56,7 @@ std::vector<std::string> playbooks_in_order(const Planning& p) {
   return out;
 }
 
-// Returns the stages of all playbooks, those of each playbook in order of number.
+// Those of each playbook in order of number.
 std::vector<Stage> stages(const Planning& p) {
   std::vector<Stage> out;
   for (const auto& name : playbooks_in_order(p)) {
@@ -69,8 +69,7 @@ std::vector<Stage> stages(const Planning& p) {
   return out;
 }
 
-// Adds hard dependencies on the leaders that serve this node: the node does not continue without them; other
-// nodes do.
+// The node does not continue without the leaders that serve it; other nodes do.
 void put_behind_leaders(Planning& p, Draft& d, Action& a) {
   bool newest = true;
   for (auto led = p.led.rbegin(); led != p.led.rend(); ++led) {

@@ -54,8 +54,7 @@ Json local_storage(const ContextInput& in) {
   return out;
 }
 
-// Returns the nodes that mount the section, except its leader, which serves it. Only the leader gets this
-// list.
+// The nodes that mount the section, without the leader, which serves it. Only the leader gets this list.
 Json clients_of(const Spec& spec, const StorageSpec& s, const SectionNetwork& network,
                 const std::string& leader) {
   Json out = Json::array();
@@ -100,7 +99,7 @@ Json shared_section(const ContextInput& in, const StorageSpec& s, List list) {
   return out;
 }
 
-// Returns the shared sections of one engine, or of all engines (null).
+// `only` null: those of all engines.
 Json shared_storage(const ContextInput& in, const StorageEngine* only) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage) {

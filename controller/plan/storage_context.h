@@ -1,5 +1,4 @@
-// Template data about the storage that a node has, serves or mounts (docs/playbook-context.md). No
-// I/O.
+// Template data about the storage that a node has, serves or mounts (docs/playbook-context.md). No I/O.
 #pragma once
 
 #include "base/json.h"

@@ -1,7 +1,6 @@
 // Power: the port to a node's BMC (or its substitute). Drivers: controller/power/<name>.cc, listed in
-// controller/all_drivers.cc. They implement only the protocol; retries, limits and logs are added by wrappers
-// (controller/power/wrap.h).
-//
+// controller/all_drivers.cc. They implement only the protocol; controller/power/wrap.h adds retries, limits
+// and logs.
 // Every call blocks, has a deadline, and runs in a worker thread. Orders are idempotent: an order for the
 // present state is Ok. Codes: `unavailable` nothing was done, retry is safe (503, connection refused);
 // `timeout` outcome unknown, read state() first; `denied` wrong password, or certificate differs from the
@@ -92,7 +91,7 @@ struct PowerDriver {
   // Set for a driver whose provider installs operating systems; else null.
   std::function<Result<std::unique_ptr<Reinstall>>(PowerTarget)> reinstall = {};
 };
-// Returns all drivers; defined in controller/all_drivers.cc.
+// Defined in controller/all_drivers.cc.
 const std::vector<PowerDriver>& power_drivers();
 
 }  // namespace muster

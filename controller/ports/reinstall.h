@@ -1,6 +1,5 @@
 // Reinstall: the port to a provider that can install an operating system on a machine. Made by power drivers
 // that support it (PowerDriver::reinstall); used by controller/power/provider/provider_install.h.
-//
 // begin() is not idempotent, and the provider cannot detect a repetition: the caller must record the call
 // beforehand, and check the record before a second call. Nor does the provider report the result: an
 // installation has ended when its lock is gone, and only the new system itself proves success. Calls block,

@@ -47,7 +47,7 @@ class PowerPort {
     (void)order;
     done(fail(Code::invalid, node + ": its power driver cannot reinstall machines"));
   }
-  // Switches power on, without a network boot.
+  // Without a network boot.
   virtual void power_on(const NodeName& node, Done done) = 0;
   // Cancels a netboot of this node that has not reached its BMC yet (its `done` gets `cancelled`); one that
   // has reached it continues.

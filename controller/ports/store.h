@@ -1,5 +1,4 @@
 // Store: the interface to everything that must survive a crash of the controller.
-//
 // Writes are atomic batches, done in the order of the calls, and durable (fsync) when `done` is called, on
 // the reactor's thread. Reads see every write whose `done` was called. Implementations: SQLite
 // (controller/store/sqlite_store.cc), and in memory, losing what was not synced (tests/fakes/mem_store.h).
@@ -111,8 +110,7 @@ struct ReportRow {
   std::string measured;
 };
 
-// A rollout and its approval (controller/rollout/rollout_record.h). Only the newest one is in effect; the
-// others are history.
+// See controller/rollout/rollout_record.h. Only the newest rollout is in effect; the others are history.
 struct RolloutRow {
   int64_t id = 0;
   TimeMs time = 0;  // of its last change
@@ -194,7 +192,7 @@ class Store : public RunArchive {
   virtual Result<std::vector<SpecRow>> specs() = 0;  // without text
   virtual Result<std::vector<RunRow>> runs() = 0;
   virtual Result<std::vector<NodeRow>> nodes() = 0;  // by name
-  // Returns the names of nodes(), in the same order, without reading the rows, which hold whole inventories.
+  // The names of nodes(), in the same order, without reading the rows, which hold whole inventories.
   virtual Result<std::vector<std::string>> node_names() {
     TRY(const auto rows, nodes());
     std::vector<std::string> names;

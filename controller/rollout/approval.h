@@ -41,17 +41,17 @@ struct Declared {
 };
 
 Policy policy_of(const RolloutSpec& rollout);
-// Returns what an operator would approve now, without `by` and `time`. Code::invalid: the spec has no
-// `rollout` section. Code::not_found: an image of the roles' nodes is not built.
+// Without `by` and `time`. Code::invalid: the spec has no `rollout` section. Code::not_found: an image of the
+// roles' nodes is not built.
 Result<Approval> to_approve(const Declared& now);
-// Returns the digest of everything except `by` and `time`, that is, of what the operator was shown.
+// Covers everything except `by` and `time`, that is, what the operator was shown.
 std::string digest_of(const Approval& approval);
-// Returns the value of View::target: a digest of the images and the policy.
+// The value of View::target.
 std::string target_of(const Approval& now, const Policy& policy);
-// Returns lines for the operator: what the approval allows, and what is never done.
+// Lines for the operator: what the approval allows, and what is never done.
 std::vector<std::string> effects_of(const Approval& approval);
 
-// Returns why the approval does not cover what is declared now; "" if it does.
+// "" if everything that is declared now is covered.
 std::string not_covered(const Approval& approved, const Approval& now);
 
 struct BatchNodes {

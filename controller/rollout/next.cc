@@ -24,7 +24,6 @@ void come_through(View& view, Row& row) {
   row.batch.reset();
 }
 
-// The next batch while it is chosen from the nodes that can be taken.
 struct Choice {
   const View& view;
   Survey& s;
@@ -41,16 +40,14 @@ void wait_for(Choice& c, size_t at, Reason why, int group = -1) {
   c.s.group[at] = group;
 }
 
-// Records what limits the batch. The first limit is kept, except that max_unavailable replaces any other,
-// because it applies to all nodes.
+// The first limit is kept, except that max_unavailable replaces any other, because it applies to all nodes.
 void bind(Choice& c, Bound bound, int group = -1) {
   if (c.batch.bound != Bound::all && bound != Bound::max_unavailable) return;
   c.batch.bound = bound;
   c.batch.bound_group = group;
 }
 
-// True if the node's groups can do without it in addition to the nodes that are away or taken; otherwise
-// records the reason.
+// True if the node's groups can do without it and the nodes that are away or taken; else records the reason.
 bool groups_allow(Choice& c, size_t at) {
   for (const size_t g : c.node(at).groups) {
     const Group& group = c.view.groups[g];
@@ -63,7 +60,7 @@ bool groups_allow(Choice& c, size_t at) {
   return true;
 }
 
-// Adds the node to the batch; false if it must wait, with the reason recorded.
+// False if it must wait, with the reason recorded.
 bool take(Choice& c, size_t at) {
   if (c.full()) {
     wait_for(c, at, Reason::unavailable);
@@ -216,7 +213,6 @@ constexpr Words<WaitFor, 8> kWaitForWords = {{{WaitFor::nothing, ""},
                                               {WaitFor::healing, "healing"},
                                               {WaitFor::nodes, "nodes"}}};
 
-// What the rollout waits for if no node can be chosen.
 struct Waiting {
   bool healing = false, nodes = false, window = false, no_canary = false;
 };
@@ -229,8 +225,7 @@ Waiting waiting_for(const Survey& s) {
     w.window = w.window || is_of_this_window(reason);
     w.no_canary = w.no_canary || reason == Reason::no_canary;
   }
-  // Nodes that wait for a canary wait for what it waits for; canaries that wait for the next window are
-  // counted above.
+  // Canaries that wait for the next window are counted above; others wait for what their canary waits for.
   for (const ImageProof& image : s.images)
     w.nodes = w.nodes || (!image.is_proven() && image.next_window == 0 && image.away > 0);
   return w;

@@ -106,7 +106,7 @@ struct Answer {
   std::vector<Left> left;              // in the order of nodes: all that need an update, except the batch's
 };
 
-// Returns the decision. `view` must be valid as its header requires (nodes sorted, indexes in range).
+// `view` must be valid as its header requires (nodes sorted, indexes in range).
 Answer next(const View& view, const Row& row);
 
 // Simulates a rollout in which nothing fails and nothing else happens, for `muster rollout plan`.

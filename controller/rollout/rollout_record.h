@@ -31,9 +31,9 @@ MUSTER_RECORD(Postponed, reason, run, night, times, cancelled, refused)
 MUSTER_RECORD(Underway, number, run, canary, images)
 MUSTER_RECORD(Row, id, target, stage, stop, paused, batches, batch, proven, failed, postponed, done)
 
-// Returns JSON on one line. Equal rows give equal text.
+// JSON on one line. Equal rows give equal text.
 std::string to_text(const Row& row);
-// Reads the text. Code::corrupt: it was not written by to_text(), or was written by a later version.
+// Code::corrupt: the text was not written by to_text(), or was written by a later version.
 Result<Row> row_from_text(const std::string& text);
 
 std::string_view to_string(Stage stage);
@@ -61,10 +61,9 @@ struct Record {
 
 // Returns the tag with which RunRow::approved_by of a batch's run begins: "rollout 3/2, approved by NAME".
 std::string run_tag(int64_t rollout, int64_t batch);
-// True if the text of RunRow::approved_by has this tag.
 bool has_tag(const std::string& approved_by, const std::string& tag);
 
-// Returns "approved", "canary", "batches", "paused", "stopped" or "done".
+// "approved", "canary", "batches", "paused", "stopped" or "done".
 std::string state_of(const Record& record);
 // Returns why nothing more can start under the record's approval; "" if the rollout can be started.
 std::string spent(const Record& record);

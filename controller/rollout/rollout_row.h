@@ -1,6 +1,5 @@
 // The state of a rollout: one row. Everything else is in its runs and their journals. Each change is a
 // function from one row to the next, so a controller that was killed continues from one of the two. No I/O.
-//
 // For each batch, in order: store with_batch(); start the run, tagged with the rollout's id and the batch's
 // number; store with_run(); the run ends; store judged(). A restarted controller that finds a batch without a
 // run looks for a run with that tag, and continues with with_run() if there is one, else with
@@ -65,7 +64,6 @@ struct Row {
   std::map<std::string, int64_t> done;         // node -> run
 };
 
-// The result of a run for one node.
 enum class Outcome {
   accepted,     // in service with the new image, also if `degraded`
   returned,     // in service again in its old slot
@@ -86,14 +84,13 @@ struct RunEnd {
   std::map<std::string, NodeEnd> nodes;
 };
 
-// Returns the first row of a rollout.
 Row begun(int64_t id, const std::string& target);
 // Returns the row after another `start`, in the same or a later window: a rollout that was done is checked
 // again, counts are kept. Code::conflict: stopped, or a different target: a new rollout is required.
 Result<Row> started_again(Row row, const std::string& target);
-// Returns the row with the batch of a `run` answer, which is about to begin.
+// `answer`: a `run` answer, whose batch is about to begin.
 Row with_batch(Row row, const View& view, const Answer& answer);
-// Returns the row with the batch's run. Code::conflict: there is no batch, or it has a different run.
+// Code::conflict: there is no batch, or it has a different run.
 Result<Row> with_run(Row row, int64_t run);
 // Returns the row without its batch, whose run was never started, so that nothing happened to its nodes.
 // Code::conflict: there is no batch, or it has a run.
@@ -103,7 +100,7 @@ Row refused_in(Row row, const std::map<std::string, std::string>& reasons, int64
 // Returns the row after the batch's run ended. A node of the batch that `end` lacks counts as failed; a
 // cancelled run pauses the rollout. Code::conflict: no batch is under way, or it has a different run.
 Result<Row> judged(Row row, const RunEnd& end);
-// Returns the row with the stage that an answer implies: stopped, done, canary or batches.
+// The stage that an answer implies: stopped, done, canary or batches.
 Row with_answer(Row row, const Answer& answer);
 
 }  // namespace muster::rollout

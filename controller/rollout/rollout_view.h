@@ -51,8 +51,8 @@ enum class Special { no, leader, single_server, scheduler };
 
 struct Node {
   std::string name, role;
-  // Digests. `image_wanted` is empty if the spec declares no image or it is not built: the node is then not
-  // part of the rollout. `image_now` is empty if it is unknown.
+  // Digests. `image_wanted` is empty if no image is declared or built: the node is then not part of the
+  // rollout. `image_now` is empty if it is unknown.
   std::string image_now, image_wanted;
   NodeState state = NodeState::unknown;
   HeldBy held_by = HeldBy::nobody;

@@ -33,8 +33,7 @@ Reason why_away(const Node& node) {
   return node.on_trial ? Reason::on_trial : Reason::silent;
 }
 
-// Calls `found` for each node that has an entry. View and entries are both sorted by name, so one pass is
-// enough.
+// Calls `found` for each node that has an entry. One pass is enough: both are sorted by name.
 template <typename Entry, typename Found>
 void for_each_known(const View& view, const std::map<std::string, Entry>& entries, Found&& found) {
   auto at = view.nodes.begin();
@@ -58,8 +57,7 @@ int place_of_image(Survey& s, const View& view, const Row& row, const std::strin
   return static_cast<int>(s.images.size()) - 1;
 }
 
-// Decides whether a node that needs the update can be taken. `reason` already holds what the row records
-// about it.
+// Whether a node that needs the update can be taken. `reason` already holds what the row records.
 void judge_node(Survey& s, const View& view, size_t at) {
   const Node& node = view.nodes[at];
   Reason& reason = s.reason[at];

@@ -9,7 +9,6 @@
 
 namespace muster::rollout {
 
-// The progress of an image's canaries.
 struct ImageProof {
   const std::string* digest = nullptr;
   int wanted = 1;       // Policy::canary

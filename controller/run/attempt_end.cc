@@ -61,8 +61,7 @@ void NodeTurn::advance_to_next() {
   add(effect::Kick{});
 }
 
-// Returns why a node cannot be accepted before all nodes are compared; "" if it can. `last`: the result of
-// its last action, which is not in the log yet.
+// "" if the node can be accepted before all nodes are compared. `last`: its last result, not in the log yet.
 std::string NodeTurn::reservation(const Json& last) const {
   for (size_t i = 0; w.hooks.reservation && i < s.actions.size(); ++i) {
     const Action& action = *s.actions[i];
@@ -75,7 +74,6 @@ std::string NodeTurn::reservation(const Json& last) const {
   return "";
 }
 
-// Returns the node's own row for a node whose actions all succeeded.
 std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
   if (s.returning) return returned();
   // The row is unchanged, except for a node that was given up because it did not respond.
@@ -87,7 +85,7 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
     }}};
   if (s.only_serves) return {};  // its state does not change
   const bool discovered = w.plan.kind == PlanKind::discover, drained = w.plan.kind == PlanKind::drain;
-  // The plan was made before the node's agent had reported, as happens right after the controller starts.
+  // As happens right after the controller starts: the plan was made before the node's agent had reported.
   // What was done is lost when the system rolls back.
   const bool on_trial = agent.trial && !committed();
   const std::string doubt = on_trial ? "it runs a system on trial, which is not committed and rolls back by "
@@ -197,7 +195,6 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
 }
 
 // The node leaves the run without being at fault: it never started, or the run was cancelled.
-//
 // A node that may be in a trial boot is left to its own timer, which rolls it back; no plan is made for it
 // before that. Back in its old system it runs jobs, like a node that never left its system: with the state
 // `installing`, the next plan would install it from the network while its jobs run.

@@ -1,5 +1,4 @@
-// Decides which node is at fault: NodeTurn's functions for steps that involve other nodes; uses judge_probe()
-// of probe_verdict.h.
+// Decides which node is at fault: NodeTurn's functions for steps that involve other nodes (probe_verdict.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +12,6 @@ namespace muster {
 
 namespace {
 
-// Returns the ids of the steps in a result that did not succeed.
 std::set<std::string> bad_steps(const Json& result) {
   std::set<std::string> bad;
   for (const Json& step : result["steps"])
@@ -36,7 +34,7 @@ void NodeTurn::fail_attempt(const Error& error, Json result) {
   weigh();
 }
 
-// Returns the nodes that the failed steps of this attempt are about, without nodes that left before it began.
+// Nodes that left before the attempt began are left out.
 FailedProbe NodeTurn::failed_probe(const Json& result) const {
   FailedProbe probe;
   probe.started = s.latest.started;

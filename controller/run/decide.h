@@ -1,5 +1,5 @@
-// Helper functions that build the decisions of node_state.cc and slot_state.cc, and texts that both use.
-// Included by these two files only. Thread safety: stateless functions.
+// Functions that build the decisions of node_state.cc and slot_state.cc, and texts for both. Included by
+// these two files only. Thread safety: stateless functions.
 #pragma once
 
 #include <string>

@@ -51,8 +51,7 @@ Gate::Answer Gate::check(const Action& mine, const StepLog& log, const StateOf& 
   const auto barrier = static_cast<size_t>(mine.behind);
   const Action* open = first_open(barrier, state_of);
   if (!open) return {true};
-  // The text has no node's name and no title with a step count: otherwise thousands of waiting nodes would
-  // each report every single change.
+  // Names no node and no step count: else thousands of waiting nodes would each report every single change.
   Answer answer = wait_for("waiting for the other nodes", "all nodes: " + open->phase, *open);
   answer.barrier = barrier;
   return answer;

@@ -1,7 +1,6 @@
-// Gate: decides which action of a plan may begin, depending on what other actions have done:
-// hard and soft dependencies, and barriers. A node that left the run delays only nodes that
-// depend on it hard. The plan must outlive its gate. Thread: the reactor's. Never reads a
-// clock.
+// Gate: decides which action of a plan may begin, depending on what other actions have done: hard and soft
+// dependencies, and barriers. A node that left the run delays only nodes that depend on it hard. The plan
+// must outlive its gate. Thread: the reactor's. Never reads a clock.
 #pragma once
 
 #include <functional>
@@ -20,7 +19,7 @@ namespace muster {
 
 class Gate {
  public:
-  // Returns the state of a node in the run; null if the run does not include it.
+  // Null if the run does not include the node.
   using StateOf = std::function<const NodeRun*(const NodeName& node)>;
 
   Gate() = default;
@@ -43,7 +42,7 @@ class Gate {
   Answer check(const Action& action, const StepLog& log, const StateOf& state_of);
   // True if check() would make it wait; computed without the cached barriers and without changing them.
   bool waits(const Action& action, const StateOf& state_of) const;
-  // Returns the first member that must still be waited for; null: none, now or later.
+  // Null: no member must be waited for, now or later.
   const Action* first_open(size_t barrier, const StateOf& state_of);
 
  private:

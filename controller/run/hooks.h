@@ -61,7 +61,7 @@ struct ExecutorHooks {
   // the answer, it is called again.
   using Concluded = std::function<void(Conclusion)>;
   std::function<void(const RunRow&, Concluded)> conclude = {};
-  // Returns the kernel panic on a node's console since that time; "" if there was none.
+  // "" if there was none.
   std::function<std::string(const NodeName& node, SteadyMs since)> panic = {};
   std::function<void(const RunEvent&)> observe = {};
   std::function<void(const RunRow&)> ended = {};  // the run's last row is durable

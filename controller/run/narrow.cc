@@ -82,7 +82,6 @@ const Json& at(const Json& object, const std::string& key) {
   return object.is_object() && found != object.end() ? *found : kNothing;
 }
 
-// Returns the nodes, in order, among which the next node of the step is selected.
 const Json& ring_of(const RingsOfOrder& rings, const Json& step) {
   const std::string id = step.is_object() ? step.value("id", "") : "";
   if (rings.rings && rings.rings->is_object() && rings.rings->contains(id)) return at(*rings.rings, id);

@@ -125,8 +125,6 @@ double number_of(const Json& data, const char* key) {
   return data.is_object() && it != data.end() && it->is_number() ? it->get<double>() : 0;
 }
 
-// ---- plumbing ----
-
 NodeTurn::NodeTurn(NodeRun state, const Around& around)
     : s(std::move(state)), w(around), agent(around.others.agent_of(s.name)) {}
 
@@ -180,8 +178,6 @@ void NodeTurn::transition_then(AfterRow next, ActionState to, Json data, std::ve
   transition(to, std::move(data), std::move(extra));
   std::get<effect::Commit>(effects.back()).awaited = true;
 }
-
-// ---- an attempt ----
 
 void NodeTurn::on(const input::Begin&) { begin(false); }
 
@@ -254,8 +250,7 @@ void NodeTurn::begin(bool with_netboot) {
           changed.state = state;
           changed.reason.clear();
         }});
-  // In the same transaction: a later step of this attempt must not mistake a token of the previous power-on
-  // for one of this power-on.
+  // In the same transaction: no later step may mistake a token of the previous power-on for one of this one.
   if (with_netboot || action.kind == ActionKind::netboot) extra.push_back(DeleteJoinTokens{s.name});
   Json data = {{"boot_before", s.latest.boot_before}, {"with_netboot", with_netboot}};
   if (!s.verdicts.without.empty()) data["without"] = s.verdicts.without;

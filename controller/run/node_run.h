@@ -1,15 +1,11 @@
 // One node in a run, as a value. take(state, input, around) returns the new state and effects. Pure function.
-//
 // An input is an event: the node's turn came, a row is durable, a port answered, a timer fired, its agent
 // reported, it was given up. An effect is what the executor does in response: rows to write, calls of ports,
-// an order to offer. One table, rule_for(), lists which stage accepts which input. Timeouts are in
-// node_state.h, faults of other nodes in probe_verdict.h; this file has the sequence within an attempt and
-// between attempts.
-//
-// Guarantees: the intent of an attempt is durable before any call of a port for it; when an attempt ends, for
-// whatever reason, its order, its timer and its boot service end with it; an answer is matched to its attempt
-// by `epoch`, which changes when a pending call no longer counts.
-// Thread safety: plain value types; never reads a clock.
+// an order to offer. rule_for() is the only table of which stage accepts which input. Timeouts are in
+// node_state.h, faults of other nodes in probe_verdict.h; this file has the sequence of attempts.
+// The intent of an attempt is durable before any call of a port for it; when an attempt ends, its order, its
+// timer and its boot service end with it; an answer is matched to its attempt by `epoch`, which changes when
+// a pending call no longer counts. Thread safety: plain value types; never reads a clock.
 #pragma once
 
 #include <array>
@@ -70,7 +66,6 @@ struct Attempt {
   bool offered = false;       // the action's order is on offer
   bool leaving = false;       // the order to hand over to the RAM system is on offer
   bool departed = false;      // its agent reported that it restarts
-  // Calls and readings of its power.
   struct Power {
     bool certain = false;  // the call had its effect
     SteadyMs requested = {}, answered = {}, looked = {};
@@ -118,7 +113,6 @@ struct LatestAttempt {
   std::string boot_before;  // boot id of its agent when the attempt began
 };
 
-// How its power is controlled.
 struct PowerControl : Switcher {
   const Json* reinstall = nullptr;  // in the plan: its provider reinstalls it, instead of a power cycle
   // True if its own agent hands over to the RAM system.
@@ -194,7 +188,6 @@ struct NodeRun {
   PowerControl control;
   bool only_serves = false;  // it only serves its storage to others, and keeps its state
 
-  // Where it is.
   bool returning = false;  // it executes `rescue`, or has completed it: see returned()
   size_t index = 0;
   bool begun = false;
@@ -214,14 +207,12 @@ struct NodeRun {
   const std::vector<const Action*>& way() const { return returning ? rescue : actions; }
   const Action& action() const { return *way()[index]; }
   bool acts() const { return index < way().size(); }  // it has an action left
-  // True if it works, in its previous system: the run did not bring it into the new one.
+  // It works in its previous system: the run did not bring it into the new one.
   bool returned() const { return returning && stage == Stage::done; }
   bool over() const {
     return stage == Stage::done || stage == Stage::quarantined || stage == Stage::not_started;
   }
 };
-
-// ---- what happens to it ----
 
 namespace input {
 struct Begin {};   // its action's turn came, and the action's lane has capacity
@@ -277,8 +268,6 @@ using Input = std::variant<input::Begin, input::Settle, input::Resume, input::Du
 // `refuse`: an internal error; it has no effect and is reported.
 enum class Rule { take, ignore, refuse };
 Rule rule_for(NodeRun::Stage stage, const Input& input);
-
-// ---- effects ----
 
 namespace effect {
 // A change of the node's own row; may be carried out later, so it captures by value.
@@ -357,8 +346,6 @@ using Effect =
                  effect::ReservePowerOn, effect::CountSilenceFrom, effect::Succeeded, effect::Took,
                  effect::Quarantine, effect::Absent, effect::Committed, effect::GoOn, effect::Kick>;
 
-// ---- what it can read ----
-
 // The other nodes and the rows. Does not change during a turn.
 class Others {
  public:
@@ -369,7 +356,6 @@ class Others {
   virtual bool ever_seen(const NodeName& node) const = 0;
   // True for a declared node that was in no run yet, and for a name that is not a node's.
   virtual bool never_seen(const NodeName& node) const = 0;
-  // True for a node with any known state.
   virtual bool known(const NodeName& node) const = 0;
   // True if the node does not take part now: quarantined in this run or returning to its old system; or
   // outside the run and not accepted, or on trial; or found absent and silent since then. `gone_since`: and
@@ -400,14 +386,13 @@ struct Turn {
 };
 Turn take(NodeRun state, Input input, const Around& around);
 
-// Returns the id of an attempt for the agent that carries it out, which keeps its result for good. It
-// contains the time of the run's start, because a new database, or one restored from a backup, uses the
-// numbers of old runs again.
+// The agent keeps the result of an attempt under this id for good. It contains the time of the run's start,
+// because a new database, or one restored from a backup, uses the numbers of old runs again.
 OrderId order_id(const RunRow& run, const std::string& action, int attempt);
 // True if this is the node's current order: it is on offer, or will be.
 bool expects(const NodeRun& node, const RunRow& run, const OrderId& order);
 
-// Returns the initial state of each node of the plan, by name. The states point into the plan.
+// The states point into the plan.
 std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power);
 
 // True if nothing was begun except writing a slot while its jobs run: the node works as before the run.
@@ -418,7 +403,7 @@ bool pass_needless(NodeRun& node, const StepLog& log);
 
 // Returns the lane that the node occupies during its action; a node that waits for a person occupies none.
 Limits::Lane lane_of(const NodeRun& node);
-// Records the wait; false if it is the same as before.
+// False if the wait is the same as before.
 bool note_wait(NodeRun& node, Wait wait);
 // Returns the row for a node that succeeded and is quarantined nevertheless.
 JournalRow quarantine_row(NodeRun& node, const RunRow& run, const std::string& reason, SteadyMs now,

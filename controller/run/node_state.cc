@@ -113,7 +113,6 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
   return d;
 }
 
-// An agent that should be at work is silent.
 Decision silence(const Situation& s, const ExecutorTiming& t) {
   if (s.hands_over()) return wait_for_sign(s, s.deadline, last_resort(s));
   if (s.by == Switch::person) return wait_for_sign(s, s.deadline, by_a_person(s));
@@ -151,7 +150,6 @@ Decision cut_off(const Situation& s, const ExecutorTiming& t) {
   return d;
 }
 
-// Checks whether the node runs the system that this order needs.
 Decision wrong_system(const Situation& s, wire::Mode needed) {
   if (needed == wire::Mode::ram && s.may_netboot)
     return act(What::again,

@@ -1,9 +1,8 @@
-// Decides what to do about a node during an action, as a pure function: advance(situation) -> decision.
-//
-// The executor passes what is known (agent, power, times) and carries out the decision. All timeouts,
-// readings and failures are decided in this file and nowhere else. Every waiting decision names its reason,
-// the awaited fact, the last observed one, a time to decide again and what happens then. Thread safety: plain
-// value types; never reads a clock.
+// Decides what to do about a node during an action, as a pure function: advance(situation) -> decision. The
+// executor passes what is known (agent, power, times) and carries out the decision. All timeouts, readings
+// and failures are decided here only. Every waiting decision names its reason, the awaited fact, the last
+// observed one, a time to decide again and what happens then. Thread safety: plain value types; never reads a
+// clock.
 #pragma once
 
 #include <optional>
@@ -36,8 +35,7 @@ struct ExecutorTiming {
   DurationMs stop_look = 5 * kSecond;     // between two readings of its power state
   DurationMs wake_look = 30 * kSecond;    // between two readings of the power state of an awaited node
   DurationMs leave_ready = 10 * kMinute;  // for an agent to get ready to hand over to the RAM system
-  // For this time a silence of all agents at once is attributed to the controller itself: its link to the
-  // nodes may be cut.
+  // For this time a silence of all agents is attributed to the controller: its link to the nodes may be cut.
   DurationMs alone_for = 15 * kMinute;
   // A system that was ordered to hand over and still reports after this time did not do so: the agent is
   // among the first services to be stopped, and systemd kills services after 90 s.
@@ -50,8 +48,8 @@ struct ExecutorTiming {
   DurationMs sign_every = 5 * kMinute;  // interval of journal rows that record that the controller is up
   // A run without any row for this time is not resumed automatically.
   DurationMs abandoned_after = 60 * kMinute;
-  // The maximum time that one attempt gets back for silences of all agents: a link that comes and goes must
-  // not extend it for ever.
+  // The most time that one attempt gets back for silences of all agents: an unsteady link must not extend it
+  // for ever.
   DurationMs alone_most = 60 * kMinute;
 };
 
@@ -59,10 +57,9 @@ struct Wait {
   std::string reason, awaited, observed, next;
   SteadyMs since = {}, until = {};
 };
-// Converts to JSON with wall-clock times. `ahead`: the wall clock minus the steady clock.
+// Wall-clock times. `ahead`: the wall clock minus the steady clock.
 Json to_json(const Wait& wait, DurationMs ahead);
 
-// The situation of one node with one action in progress.
 struct Situation {
   ActionKind kind = ActionKind::steps;
   Switch by = Switch::bmc;
@@ -124,9 +121,8 @@ Decision advance_slot(const Situation& situation, const ExecutorTiming& timing);
 // True if the action ends with a hello from the slot that its params name.
 bool is_for_slot(ActionKind kind);
 
-// Returns the last power state, for display.
 std::string power_text(const Situation& situation);
-// Returns what switches the machine, for display: "the BMC".
+// For display: "the BMC".
 std::string switcher_name(Switch by);
 
 // The system that an order of that kind needs; nullopt for power actions (none) and inventory (either).

@@ -31,7 +31,6 @@ struct NodeTurn {
   void on(const input::Settle&);
   void on(const input::Durable&);
   void on(const input::Timer&);
-  // Continues with `next`.
   void go_on(const after_row::Effect&) { start_effect(); }
   void go_on(const after_row::Begin& again) { begin(again.with_netboot); }
   void go_on(const after_row::Retry& retry) { pause_and_retry(retry.reason); }
@@ -165,13 +164,13 @@ struct NodeTurn {
   void step_row(Json data);                                   // writes a row of the attempt, and publishes it
   // Writes one journal row of the current action, and `extra` with it.
   void transition(ActionState to, Json data, std::vector<effect::Draft> extra = {});
-  // The same, and continues with `next` when the row is durable.
+  // The same; continues with `next` when the row is durable.
   void transition_then(AfterRow next, ActionState to, Json data, std::vector<effect::Draft> extra = {});
 };
 
 // True if an error with this code may go away without a change by an operator, so that a retry makes sense.
 bool may_pass(Code code);
-// Reads a field of a node's data; 0 if it does not have the expected type.
+// 0 if it does not have the expected type.
 double number_of(const Json& data, const char* key);
 
 }  // namespace muster

@@ -71,8 +71,6 @@ void NodeTurn::on(const input::Rearmed& armed) {
   consider();
 }
 
-// ---- a running system is shut down ----
-
 // A machine that is off, silent, or in the RAM system loses nothing when its power is cut. A node that has
 // sent no message to this process may be running but disconnected, whatever its row says. So it also gets the
 // shutdown order and, unless it is off, time to shut down.
@@ -118,8 +116,6 @@ void NodeTurn::end_stop(const std::string& outcome) {
 void NodeTurn::withdraw_stop() {
   if (std::exchange(a.stop.pending, false)) add(effect::Withdraw{stop_order().id});
 }
-
-// ---- a node that nothing can boot from the network hands over by itself ----
 
 wire::WorkOrder NodeTurn::leave_order() const {
   wire::WorkOrder order;
@@ -179,11 +175,8 @@ void NodeTurn::on_left(const wire::Event& event) {
   on_powered(Ok{});
 }
 
-// ---- a person operates its power ----
-
 // The node stays in service until a person restarts it: nothing is stopped before that.
 void NodeTurn::netboot_by_hand() {
-  // It is already in the RAM system, however the last attempt ended: no manual task is needed.
   if (agent.mode == wire::Mode::ram && agent.contact && w.now - agent.contact < w.timing.silent_after)
     return got_ram();
   ++s.epoch;
@@ -225,8 +218,6 @@ void NodeTurn::manual_task_expired() {
                                               to_human(s.control.person.within), a.by_hand.task)),
                Json());
 }
-
-// ---- the power cycle ----
 
 void NodeTurn::on(const input::Cycled& cycled) {
   // The time for a boot begins when the provider's system was ordered to hand over.
@@ -336,8 +327,6 @@ void NodeTurn::on(const input::SwitchedOff& off) {
       {"power off", switched_by() + "'s answer", error.message, "retry", w.now, w.now + w.timing.look_again},
       AfterPause::power_off);
 }
-
-// ---- waking a silent node ----
 
 // While a node is powered on, the executor only waits: the state of its system is unknown.
 void NodeTurn::wake() {

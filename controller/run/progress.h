@@ -11,9 +11,8 @@
 namespace muster {
 
 // {"node","state","reason","index","of","action","phase","title","attempt","since","percent","unit","text",
-//  "rate","eta_ms","wait":{reason,awaited,observed,since,until,next},"by_hand"}; unknown fields are left out.
-// "returning": true while it returns to its previous system; when it has arrived, "state" is
-// `returned`.
+// "rate","eta_ms","wait":{reason,awaited,observed,since,until,next},"by_hand"}; unknown fields are left out.
+// "returning": true while it returns to its previous system; then "state" is `returned`.
 // "by_hand": true while a manual task is pending; "wait" describes it.
 // `ahead`: the wall clock minus the steady clock.
 Json node_progress(const NodeRun& node, DurationMs ahead);
@@ -22,7 +21,7 @@ Json node_progress(const NodeRun& node, DurationMs ahead);
 class Spans {
  public:
   void add(ActionKind kind, DurationMs time) { took_[kind].push_back(time); }
-  // Returns the median; nullopt if no such action has ended yet.
+  // nullopt: no such action has ended yet.
   std::optional<DurationMs> median(ActionKind kind) const;
 
  private:
@@ -32,7 +31,6 @@ class Spans {
 // Tally: counts of the nodes of a run that failed or are finished, updated with each change of a node; and
 // Standing, the part of a node's state that matters to other nodes. Thread safety: plain value types.
 
-// The standing of one node. Other nodes' decisions depend only on it and on which actions have succeeded.
 struct Standing {
   bool over = false, works = false, returning = false;
   bool by_hand = false;  // it waits for a person to act

@@ -28,8 +28,6 @@ ReadyQueue::Waiters* ReadyQueue::waiters_of(const Awaited& what) {
   return found == of_[what.of].end() ? nullptr : &found->second;
 }
 
-// ---- what nodes wait for ----
-
 void ReadyQueue::wait_for(size_t node, Awaited what) {
   drop(node);
   of_[what.of][what.action].nodes.insert(node);
@@ -56,8 +54,6 @@ void ReadyQueue::hold(size_t barrier, Awaited member) {
   of_[member.of][member.action].barriers.insert(barrier);
   held.member = std::move(member);
 }
-
-// ---- reports of what may have ended a wait ----
 
 void ReadyQueue::wake(Waiters waiters) {
   for (const size_t node : waiters.nodes) add(node);
@@ -89,8 +85,6 @@ std::optional<ReadyQueue::Due> ReadyQueue::next_barrier() {
 void ReadyQueue::open(size_t barrier) {
   for (const size_t node : std::exchange(barriers_[barrier].waiting, {})) add(node);
 }
-
-// ---- the next node ----
 
 std::optional<size_t> ReadyQueue::next(size_t from, const std::function<bool(Lane)>& has_place) {
   std::optional<size_t> first;

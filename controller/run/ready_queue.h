@@ -1,13 +1,10 @@
 // ReadyQueue: which nodes of a run must be considered, and what the other nodes wait for.
-//
 // A node that was considered and cannot begin waits for one thing: an action of another node, a barrier, or
 // capacity in a lane. It is considered again only when that may have happened, so every change of something
 // that nodes wait for must be reported to the queue. A superfluous report is harmless; a missing one leaves a
-// node waiting for good. Thousands may wait at one barrier for the same member: that is recorded once, for
-// the barrier.
-//
-// Nodes are numbered in the order of the plan, which is the order in which they are considered. No I/O.
-// Thread: the reactor's. Never reads a clock.
+// node waiting for good. Thousands may wait at one barrier for the same member: that is recorded once.
+// Nodes are numbered and considered in the order of the plan. No I/O. Thread: the reactor's. Never reads a
+// clock.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +41,6 @@ class ReadyQueue {
   void wait_for_barrier(size_t node, size_t barrier, Awaited member);
   void wait_for_place(size_t node, Lane lane);
 
-  // Reports that this action succeeded.
   void succeeded(const Awaited& what);
   // Reports a new state of this node, which may settle any of its actions.
   void changed(size_t node);
@@ -63,10 +59,9 @@ class ReadyQueue {
   // available.
   std::optional<size_t> next(size_t from, const std::function<bool(Lane)>& has_place);
 
-  // True if the node must be considered, whatever it waits for.
   bool has(size_t node) const { return ready_.count(node) > 0; }
   bool waits_for_place(size_t node) const { return wants_[node].what == For::place; }
-  // Returns the action that this node waits for, directly or at a barrier; null: none.
+  // Directly or at a barrier; null: none.
   const std::string* awaited(size_t node) const;
 
  private:

@@ -31,7 +31,7 @@ struct Recovery {
   std::map<std::string, std::map<std::string, int>> excused;  // by action and node
   std::map<std::string, std::vector<Json>> results;           // by action, for actions with further orders
 };
-// Reads the journal. corrupt: its rows contradict each other.
+// corrupt: the journal's rows contradict each other.
 Result<Recovery> recover(const RunRow& run, const std::vector<JournalRow>& journal);
 
 // Returns why a run whose last row dates from `last_sign` is not resumed; "" if it is. Long after that, the

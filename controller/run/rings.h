@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// The rings of one order; null where it has none.
+// Null where the order has none.
 struct RingsOfOrder {
   std::shared_ptr<const Json> ring, rings;
 };

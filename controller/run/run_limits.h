@@ -1,4 +1,4 @@
-// Limits: how much may run at once. Only counts: the executor asks before a start and reports each end.
+// Limits: how much may run at once. Only counts: the executor checks before a start and reports each end.
 // Thread: the reactor's.
 #pragma once
 
@@ -23,8 +23,8 @@ class Limits {
   void end(Lane lane, const NodeName& node);
   bool holds(Lane lane, const NodeName& node) const;
   size_t in_flight(Lane lane) const;
-  // Returns when the next power-on may happen: `now` or later. reserve_power_on() also reserves that time, so
-  // that two power-ons are never closer together than the stagger.
+  // `now` or later. reserve_power_on() also reserves that time, so that two power-ons are never closer
+  // together than the stagger.
   SteadyMs next_power_on(SteadyMs now) const;
   SteadyMs reserve_power_on(SteadyMs now);
   bool budget_spent(int quarantined) const { return quarantined > limits_.failure_budget; }

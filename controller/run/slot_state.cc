@@ -1,6 +1,5 @@
 // advance() for the two actions that end with a hello from a named root slot: one boot from the other slot,
-// and the return. It makes the decisions until that hello arrives; slot_trial.cc judges which slot it is
-// from.
+// and the return. Decides until that hello arrives; slot_trial.cc judges which slot it is from.
 #include <algorithm>
 
 #include "controller/run/decide.h"
@@ -29,7 +28,6 @@ Decision switch_on(const Situation& s, const ExecutorTiming& t) {
   return act(What::switch_on, "it lost power");
 }
 
-// The deadline has passed.
 Decision late(const Situation& s, const ExecutorTiming& t) {
   const std::string span = to_human(s.deadline - s.started);
   const bool away = s.departed || s.cycled, reachable = s.now - s.silent_since < t.silent_after;

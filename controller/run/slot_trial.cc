@@ -1,7 +1,6 @@
 // In-place re-imaging: NodeTurn's functions for the boot from the other root slot, for the return to the
-// default slot, and for determining which of the two systems a node runs. Waiting times are decided in
-// slot_state.cc.
-//
+// default slot, and for determining which of the two systems a node runs. slot_state.cc decides waiting
+// times.
 // Trial boot: the node booted from the other slot, which is not committed yet. Such a node can roll back by
 // itself at any time (its trial timer, a panic, a power cut). Each of its messages is checked for that, so
 // that the plan's remaining actions are never carried out in the old system.
@@ -46,8 +45,6 @@ bool pass_needless(NodeRun& node, const StepLog& log) {
     ++node.index, passed = true;
   return passed;
 }
-
-// ---- which system it runs ----
 
 const Action* NodeTurn::trial() const { return of_kind(s.actions, ActionKind::boot_slot); }
 
@@ -141,8 +138,6 @@ bool NodeTurn::trial_over() {
   return true;
 }
 
-// ---- a boot that ends in a named slot ----
-
 // An agent with a different boot id than before the order decides the attempt, except while its power is
 // being cut: the system that still responds is about to go down.
 bool NodeTurn::answer_counts() const { return (a.slot.sent || a.slot.cycled) && !a.slot.cutting; }
@@ -150,8 +145,7 @@ bool NodeTurn::answer_counts() const { return (a.slot.sent || a.slot.cycled) && 
 void NodeTurn::hello_from_slot(const Hello& hello) {
   if (!answer_counts() || hello.boot_id == s.latest.boot_before) return consider();
   if (reports_system(hello)) return came_back(hello);
-  // Its slot is reported with its next request for orders. It did restart, so it must not get the order
-  // again.
+  // Its slot comes with its next request for orders. It did restart, so it must not get the order again.
   if (!std::exchange(a.departed, true)) a.slot.left = w.now;
   withdraw();
   consider();
@@ -216,8 +210,7 @@ void NodeTurn::describe_slot(Situation& now) const {
                     agent.boot_id != text_at(record.intent_data, "boot_before");
   now.may_cut = record.attempt > 0 && !back;
   now.may_stand = commit_ordered();
-  // A silent node may be at work in the right system. If it responds, events may arrive before its slot is
-  // reported.
+  // A silent node may be at work in the right system; if it responds, its slot may be reported after events.
   const bool reachable = agent.contact && w.now - agent.contact < w.timing.silent_after;
   const bool no_slot = agent.slot.empty() && w.now < s.latest.started + w.timing.leave_shows;
   const bool right = agent.slot == text_at(s.action().params.own(), "slot");
@@ -239,8 +232,6 @@ void NodeTurn::on_slot_finished(bool good, const Error& error) {
   a.slot.left = w.now;
   consider();
 }
-
-// ---- a power cycle without a network boot, which starts the default slot ----
 
 void NodeTurn::cut_power(const std::string& why) {
   withdraw();
@@ -277,8 +268,6 @@ void NodeTurn::on_cut(const Status& off) {
          "the call is repeated", w.now, w.now + w.timing.look_again},
         AfterPause::cut);
 }
-
-// ---- the way back ----
 
 // False after the commit, when a restart would start the new system again. Also false for a node that goes
 // through the RAM system, except while its jobs are waited for. A node that only serves and has a way back is
@@ -332,7 +321,7 @@ void NodeTurn::stay_committed() {
   add(effect::Kick{});
 }
 
-// Returns the state in its row when the plan was made, which is in the params of one of the return's actions.
+// Its state before the run, from the params of one of the return's actions.
 std::string NodeTurn::state_to_restore() const {
   for (const Action* action : s.rescue)
     if (std::string state = text_at(action->params.own(), "state"); !state.empty()) return state;

@@ -34,7 +34,7 @@ struct ActionRecord {
 
 class StepLog {
  public:
-  // Returns Ok if the row may come next or is not a transition, else Code::conflict.
+  // Ok if the row may come next or is not a transition, else Code::conflict.
   Status check(const JournalRow& row) const;
   Status apply(const JournalRow& row);
   const ActionRecord& of(const std::string& action) const;

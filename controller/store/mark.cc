@@ -32,8 +32,7 @@ std::string mismatch(const std::string& start, int64_t commits, const std::optio
   return "";
 }
 
-// Ends the runs that were under way as cancelled, because their progress since the copy was made is
-// unknown, and begins a new history.
+// The progress of runs since the copy was made is unknown: they end as cancelled, and a new history begins.
 Status disown(sqlite::Connection& db, const std::string& why, TimeMs now) {
   const std::string reason =
       "the database is an older copy, so no run is continued: plan again (" + why + ")";

@@ -1,6 +1,5 @@
 // Mark: a small file next to the database with the number of the last transaction, by which an older copy put
 // in the database's place is recognised.
-//
 // Every start of the controller has a name, and every transaction a number; both are in the database and in
 // the mark. A copy made before the last start has the name of an earlier start, a later copy a lower number.
 // Timestamps cannot show this: a copy made during a run and restored half an hour later looks like a
@@ -24,7 +23,7 @@ class Mark {
     std::string start, next;
     int64_t commits = 0;
   };
-  // Opens the file, or creates it.
+  // Creates the file if it is missing.
   static Result<Mark> open(const std::string& path);
   Mark(Mark&& other) noexcept : path_(std::move(other.path_)), fd_(other.fd_) { other.fd_ = -1; }
   Mark& operator=(Mark&&) = delete;
@@ -39,7 +38,6 @@ class Mark {
   int fd_;
 };
 
-// Returns the path of a database's mark.
 std::string mark_path(const std::string& database);
 
 // Enters a start of the controller in the database and in the mark. Returns "" if this is the database that

@@ -1,5 +1,4 @@
 // Checks whether the controller can use a database, and migrates an older one to the current schema.
-//
 // schema/migrations/NNNN_name.sql are embedded; PRAGMA user_version is the number of the last one applied. A
 // newer, foreign or damaged database is refused before anything is written to it. Thread: any, before the
 // store is in use.
@@ -18,9 +17,9 @@ int64_t newest_schema();
 // runs quick_check on a read-only connection. Code::corrupt: damaged, or not a muster database; Code::denied:
 // newer than this program.
 Result<int64_t> inspect_database(const std::string& path);
-// Applies the missing migrations, each in a transaction of its own.
+// Each in a transaction of its own.
 Status migrate(sqlite::Connection& db);
-// Returns the whole schema as text, in a stable order; equal to schema/current.sql.
+// In a stable order; equal to schema/current.sql.
 Result<std::string> dump_schema(sqlite::Connection& db);
 
 // Copies a database, even while a controller uses it, to a new file, which is checked and synced before it

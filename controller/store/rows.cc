@@ -68,8 +68,6 @@ std::vector<std::string> columns() {
   return found.names;
 }
 
-// ---- writing ----
-
 template <typename T>
 Value stored(const T& value) {
   if constexpr (std::is_integral_v<T>)
@@ -135,8 +133,6 @@ Status put(Connection& db, const PurgeTokens& r) {
 Status put(Connection& db, const DeleteJoinTokens& r) {
   return db.run("DELETE FROM token WHERE node = ? AND purpose = 'join'", {r.node});
 }
-
-// ---- reading ----
 
 // An unreadable value is an error: if it were ignored, plans would rely on outdated facts about the disk.
 Result<std::map<std::string, TimeMs>> written_from(const std::string& text) {
@@ -232,8 +228,7 @@ Result<SpecRow> read_spec(Connection& db, int64_t revision) {
 }
 Result<PlanRow> read_plan_head(Connection& db, const std::string& digest) {
   TRY(const std::string prefix, plan_prefix(digest));
-  // The prefix has hexadecimal digits only, so prefix + 'g' sorts after all digests that begin with the
-  // prefix.
+  // The prefix has hexadecimal digits only: prefix + 'g' sorts after all digests that begin with the prefix.
   TRY(auto found,
       all<PlanRow>(db, "WHERE digest >= ? AND digest < ? LIMIT 2", {prefix, prefix + "g"}, {{"json", "''"}}));
   if (found.empty()) return fail(Code::not_found, "no plan " + digest);

@@ -19,7 +19,6 @@ namespace muster::sqlite {
 
 using Value = std::variant<std::nullptr_t, int64_t, std::string>;
 
-// The current row of a query.
 class Row {
  public:
   explicit Row(sqlite3_stmt* statement) : statement_(statement) {}

@@ -52,8 +52,7 @@ bool has_intent(const std::vector<Batch>& group) {
                      [&](const Batch& b) { return std::any_of(b.rows.begin(), b.rows.end(), intent); });
 }
 
-// Writes all batches in one transaction, with one fsync for the whole group; a batch that fails does not
-// affect the others.
+// One transaction and one fsync for the whole group; a batch that fails does not affect the others.
 std::vector<Status> commit_group(Connection& db, const std::vector<Batch>& group) {
   std::vector<Status> results;
   Status whole = db.run("BEGIN IMMEDIATE", {});
@@ -249,7 +248,6 @@ class SqliteStore : public Store {
   std::thread thread_;
 };
 
-// Returns the newest row numbers of a database.
 Result<std::string> newest_rows(const std::string& path) {
   TRY(Connection db, Connection::open(path, sqlite::Mode::read_only));
   return db.text(

@@ -17,7 +17,6 @@
 
 namespace muster {
 
-// The cluster as it is now.
 struct SeenCluster {
   rollout::View view;     // target, night, window are not set; `way` is always "in place" (see find_ways())
   rollout::Approval now;  // what an approval would cover now
@@ -47,7 +46,7 @@ class RolloutPort {
   // Returns the run whose row has this tag (rollout::run_tag).
   virtual Result<std::optional<int64_t>> tagged(const std::string& tag) = 0;
   virtual Result<bool> ended(int64_t run) = 0;
-  // Reads the result of a run that ended; `night` is not set.
+  // `night` is not set.
   virtual void read_end(int64_t run, std::function<void(Result<rollout::RunEnd>)> done) = 0;
   // Called with the rollout's newest record, after it was written durably.
   virtual void changed(const rollout::Record& record) = 0;

@@ -14,11 +14,10 @@ namespace muster {
 
 using PackagesOf = std::function<Result<PackageList>(const std::string& image_digest)>;
 
-// Returns record_shown(), and in addition images: [{from, to, nodes, packages}]: packages
-// as from package_changes(), null if they are not recorded; nodes: [{node, run, batch,
-// result, reason, phases: [{phase, ms, before_ms}]}]: before_ms is what the phase took in
-// the last re-image of the node before this rollout, null if there was none; left: {node:
-// reason}.
+// record_shown(), and in addition images: [{from, to, nodes, packages}]: packages as from package_changes(),
+// null if they are not recorded; nodes: [{node, run, batch, result, reason, phases: [{phase, ms,
+// before_ms}]}]: before_ms is what the phase took in the last re-image of the node before this rollout, null
+// if there was none; left: {node: reason}.
 Result<Json> rollout_report(const rollout::Record& record, RunArchive& archive, const PackagesOf& packages);
 
 }  // namespace muster

@@ -81,8 +81,6 @@ RolloutService::~RolloutService() {
   if (timer_) reactor_.cancel(timer_);
 }
 
-// ---- turns
-
 void RolloutService::begin() {
   begun_ = true;
   step();
@@ -123,7 +121,6 @@ void RolloutService::in_turn(Done done, std::function<void(const Done&)> work) {
     turn();
 }
 
-// Called after a change, which may have changed the next step, too.
 void RolloutService::go_on() {
   again_ = true;
   rest();
@@ -190,8 +187,6 @@ bool RolloutService::going_on() const {
   const Stage stage = record_->row->stage;
   return stage == Stage::canary || stage == Stage::batches;
 }
-
-// ---- the loop
 
 void RolloutService::step() {
   if (busy_) {
@@ -363,8 +358,6 @@ void RolloutService::stop_for_another_target() {
   next.ended = reactor_.now();
   save(std::move(next), [this] { rest(); });
 }
-
-// ---- what operators request
 
 // Not queued: it changes nothing, and must not delay a batch that is being planned.
 void RolloutService::plan(Done done) {

@@ -1,12 +1,10 @@
 // RolloutService: the loop of a rollout. Reads the state of the cluster, calls rollout::next() to decide, and
 // turns each batch into an ordinary plan and an ordinary run; nothing else is done to a node.
-//
 // Its progress is one row of the store, written before and after each batch's run (rollout_row.h defines the
 // order), so that a killed controller continues from it. A batch's plan must be covered by the current
 // approval (approval.h); if it is not, or cannot be made, the rollout is paused until an operator resumes it.
 // Operators' requests, such as a pause, are handled before the next batch's run begins. Operators' runs have
 // priority: no batch begins during one.
-//
 // From a start until the window closes, the rollout continues automatically: when a run ends, when the spec
 // changes, and every minute while it waits for nodes or storage sections. Thread: the reactor's; `done` may
 // be called before the call returns.
@@ -44,18 +42,18 @@ class RolloutService {
   // To be called when a run ended or the spec changed.
   void poke();
 
-  // Returns what `approve` would approve, with its digest, and what a rollout would do now. Changes nothing.
+  // What `approve` would approve, with its digest, and what a rollout would do now. Changes nothing.
   void plan(Done done);
-  // Approves. conflict: `digest` is not what would be approved now, or a batch is in progress.
+  // conflict: `digest` is not what would be approved now, or a batch is in progress.
   void approve(const std::string& digest, const std::string& by, Done done);
   // Opens a window; no effect if one is open. denied: nothing is approved, the approval is no longer valid,
   // or the rollout is paused or was stopped; the message names the reason and what to do.
   void start(Done done);
   void pause(const std::string& by, Done done);
   void resume(Done done);
-  // Returns the rollout's state; {state: "none"} before the first approval.
+  // {state: "none"} before the first approval.
   void status(Done done);
-  // Returns the newest record; null before the first approval.
+  // Null before the first approval.
   const rollout::Record* record() const { return record_ ? &*record_ : nullptr; }
 
   static constexpr DurationMs kAgain = kMinute;

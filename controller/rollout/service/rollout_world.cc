@@ -15,8 +15,7 @@ namespace {
 using rollout::NodeEnd;
 using rollout::Outcome;
 
-// True if, when the node went back, only its slot had been written and its jobs paused: they did not end in
-// time.
+// True if only the node's slot had been written and its jobs paused: they did not end in time.
 bool given_back(const RunRecords& records, const RunRecords::Node& node) {
   return std::none_of(node.actions.begin(), node.actions.end(), [&](const Action* action) {
     const bool harmless = action->kind == ActionKind::write_slot || action->phase == "pause";
@@ -50,7 +49,7 @@ NodeEnd end_of_node(const RunRow& run, const RunRecords& records, const std::str
           row.reason.empty() ? "the batch's run has no result for this node" : row.reason};
 }
 
-// Returns the storage sections that agents report as healthy: no data is missing or being copied.
+// Sections that agents report as healthy: no data is missing or being copied.
 std::set<std::string> healthy_sections(const Json& status) {
   std::set<std::string> out;
   for (const Json& section : status)
