@@ -85,12 +85,15 @@ slurmd() { # start|stop NODE [OPTIONS]
   pid=$(cat "$run/slurmd.$2.pid")
   kill "$pid" && within 30 eval "! kill -0 $pid 2> /dev/null"
 }
-slurm_up() {
+munge_up() {
   head -c 1024 /dev/urandom > "$SLURM_ROOT/etc/munge/munge.key"
   chmod 700 "$SLURM_ROOT/etc/munge" "$SLURM_ROOT/var/lib/munge" "$SLURM_ROOT/var/log/munge"
   chmod 400 "$SLURM_ROOT/etc/munge/munge.key"
   chown -R 0:0 "$SLURM_ROOT/etc/munge" "$SLURM_ROOT/var/lib/munge" "$SLURM_ROOT/var/log/munge"
-  slurm munged --force && within 20 eval "slurm munge -n > /dev/null 2>&1" || return 1
+  slurm munged --force && within 20 eval "slurm munge -n > /dev/null 2>&1"
+}
+slurm_up() {
+  munge_up || return 1
   ctld start || return 1
   for node in $slurm_nodes; do slurmd start "$node" || return 1; done
   for node in $slurm_nodes; do within 60 is "idle|*" state "$node" || return 1; done

@@ -96,10 +96,9 @@ Result<std::string> given_up(StepContext& context, const WantedKeptDirectory& wa
   if (why.empty()) return std::string();
   const std::string mark = at + "/" + kBeginAnew, what = fmt::format("the data in {} {}", at, why);
   if (context.files.exists(mark)) return what;
-  return fail(Code::conflict,
-              fmt::format("{}. Nothing was changed. Keep the image that it is of, or bring it to a release "
-                          "that is read. To begin without it, create {}: it is then renamed",
-                          what, mark));
+  return fail(
+      Code::conflict,
+      fmt::format("{}. Nothing was changed. To begin without it, create {}: it is then renamed", what, mark));
 }
 
 Result<CheckResult> check_kept_directory(StepContext& context, const WantedKeptDirectory& want) {

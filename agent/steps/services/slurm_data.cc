@@ -49,8 +49,8 @@ Result<std::string> older_mariadb(StepContext& context, const std::string& direc
   const size_t at = out.find("Ver ");
   const auto own = at == std::string::npos ? kept : series_of(out.substr(at + 4));
   if (own >= kept) return std::string();
-  return fmt::format("is of MariaDB {}.{}, which {}.{} does not read", kept.first, kept.second, own.first,
-                     own.second);
+  return fmt::format("is of MariaDB {0}.{1}, which {2}.{3} does not read: keep the image with {0}.{1}",
+                     kept.first, kept.second, own.first, own.second);
 }
 
 Result<std::string> other_release(StepContext& context, const std::string& program,
@@ -62,8 +62,9 @@ Result<std::string> other_release(StepContext& context, const std::string& progr
   if (!own) return std::string();
   const int oldest = *own - (*own >= kReadsThree ? 3 : 2);
   if (*kept >= oldest && *kept <= *own) return std::string();
-  return fmt::format("is of Slurm {}; {} {} reads {} to {}", name_of(*kept), program, name_of(*own),
-                     name_of(oldest), name_of(*own));
+  return fmt::format("is of Slurm {}, and {} {} reads {} to {}: keep the image with {}, or go {}",
+                     name_of(*kept), program, name_of(*own), name_of(oldest), name_of(*own), name_of(*kept),
+                     *kept < oldest ? "through a release in between" : "back to a copy from before");
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ Result<std::string> slurm_refusal(StepContext& context, const std::string& progr
   const std::string line = context.files.read_line(directory + "/clustername");
   const std::string kept_cluster = line.substr(0, line.find('|'));
   if (!kept_cluster.empty() && kept_cluster != cluster)
-    return fmt::format("is of cluster {}, not of {}", kept_cluster, cluster);
+    return fmt::format("is of cluster {}, not of {}: keep the cluster's name", kept_cluster, cluster);
   TRY(std::string why, other_release(context, program, directory));
   if (!why.empty()) return why;
   return older_mariadb(context, directory);
