@@ -5,6 +5,7 @@
 #   root_of 12|13 FOLDER        makes such a root in FOLDER
 #   step PLAYBOOK NAME [WORD=VALUE]...          a step of a playbook through muster-agent (playbook.py)
 #   content PLAYBOOK NAME [WORD=VALUE]...       the text of its file
+#   up [yes]                    the leader as `muster up` makes it, as far as slurmctld; with accounting.   down
 #   database start|stop, dbd start|stop, controller start|stop      the daemons, as Debian's units start them; their logs: $logs
 #   expect WHAT COMMAND...      and at the end: exit $wrong
 if [ -z "${RELEASE:-}" ]; then
@@ -28,7 +29,10 @@ root_of() { # 12|13 FOLDER
   fi
   mkdir -p "$2" && mount -t tmpfs tmpfs "$2" && mkdir "$2/upper" "$2/work" "$2/root" || exit 1
   mount -t overlay overlay -o "lowerdir=$lower,upperdir=$2/upper,workdir=$2/work" "$2/root" || { echo "needs overlayfs"; exit 77; }
+  mount --rbind /sys "$2/root/sys"
   rm -rf "$2/root/var/lib/mysql" && mkdir -p "$2/root/var/lib/mysql"
+  # A machine's own policy, that no service starts, is not a node's.
+  rm -f "$2/root/usr/sbin/policy-rc.d"
   cp "$BUILD/muster-agent" "$2/root/usr/sbin/muster-agent"
   printf '127.0.0.1 localhost\n10.217.0.1 node01 %s\n' "$(hostname -s)" > "$2/root/etc/hosts"
 }
@@ -52,6 +56,9 @@ daemon() { # NAME USER LOG COMMAND...
   chroot "$SLURM_ROOT" env PATH=/usr/sbin:/usr/bin:/sbin:/bin setpriv --reuid "$2" --regid "$2" --init-groups "${@:4}" > "$3" 2>&1 &
   eval "$1_pid=$!"
 }
+user_of() { # UNIT
+  sed -n 's/^User=//p' "$SLURM_ROOT/lib/systemd/system/$1.service" | grep . || echo root
+}
 ended() { # NAME
   local pid
   pid=$(eval "echo \${$1_pid:-}")
@@ -67,14 +74,32 @@ database() {
 }
 dbd() {
   [ "$1" = start ] || { ended slurmdbd; return; }
-  daemon slurmdbd slurm "$logs/slurmdbd.out" slurmdbd -D
+  daemon slurmdbd "$(user_of slurmdbd)" "$logs/slurmdbd.out" slurmdbd -D
   within 60 eval "! kill -0 \$slurmdbd_pid 2> /dev/null || slurm sacctmgr -n show cluster > /dev/null 2>&1" && kill -0 "$slurmdbd_pid"
 }
 controller() {
   [ "$1" = start ] || { ended slurmctld; return; }
-  daemon slurmctld slurm "$logs/slurmctld.out" slurmctld -D
+  daemon slurmctld "$(user_of slurmctld)" "$logs/slurmctld.out" slurmctld -D
   within 60 eval "! kill -0 \$slurmctld_pid 2> /dev/null || slurm scontrol ping 2> /dev/null | grep -q UP" && kill -0 "$slurmctld_pid"
 }
+# What a step runs to stop slurmctld: there is no systemd here.
+printf '#!/bin/sh\n[ "$*" != "stop slurmctld" ] || : > /run/stopped\n' > "$SLURM_ROOT/usr/bin/systemctl"
+chmod +x "$SLURM_ROOT/usr/bin/systemctl"
+mkdir -p "$SLURM_ROOT/state"
+up() { # [yes]
+  if [ -n "${1:-}" ]; then
+    for name in "small database" configuration "folder of the database" "before the database starts" "system tables"; do
+      step accounting "$name" || return 1
+    done
+  fi
+  step scheduler "folder for logs" && step scheduler "folder of the controller" && step scheduler configuration "accounting=${1:-}" || return 1
+  if [ -n "${1:-}" ]; then
+    database start && step accounting account && step accounting "copy before another release converts it" && dbd start &&
+      step accounting "release of the database" && step scheduler "the database's id of the cluster" accounting=yes || return 1
+  fi
+  controller start
+}
+down() { controller stop; dbd stop; database stop; }
 wrong=0
 expect() { # WHAT COMMAND...
   "${@:2}" || { echo "not so: $1"; wrong=1; }

@@ -1,23 +1,6 @@
 #!/bin/bash
 . "$SRC/tests/field/nights/stack.sh"
 munge_up || exit 1
-# What the step runs to stop slurmctld: there is no systemd here.
-printf '#!/bin/sh\n[ "$*" = "stop slurmctld" ] && : > /run/stopped\n' > "$SLURM_ROOT/usr/bin/systemctl"
-chmod +x "$SLURM_ROOT/usr/bin/systemctl"
-up() { # accounting or nothing; in the order of `muster up`, as far as the controller
-  step scheduler "folder of the controller" && step scheduler configuration "accounting=$1" || return 1
-  if [ -n "$1" ]; then
-    for name in "small database" configuration "folder of the database" "before the database starts" "system tables"; do
-      step accounting "$name" || return 1
-    done
-    database start && step accounting account && step accounting "copy before another release converts it" && dbd start &&
-      step accounting "release of the database" || return 1
-    step scheduler "the database's id of the cluster" accounting=yes || return 1
-  fi
-  controller start
-}
-down() { controller stop; dbd stop; database stop; }
-mkdir "$SLURM_ROOT/state"
 expect "a cluster without accounting" up ""
 slurm sbatch -o /dev/null --wrap "sleep 1" > /dev/null
 expect "a job waits" is "*wrap*" slurm squeue -h
