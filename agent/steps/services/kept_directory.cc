@@ -7,7 +7,7 @@
 // mount point stays as it is.
 //
 // Slurm's data is compared with the installed Slurm first, before anything is changed or another account owns
-// it: after a refusal the other slot uses it as before. An operator who gives it up makes the file kBeginAnew
+// it: after a refusal the other slot uses it as before. An operator who gives it up makes the file kStartEmpty
 // in it; then it is renamed.
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ MUSTER_PARAMETERS(WantedKeptDirectory, required(path, "absolute path"), required
                            "read is an error"),
                   optional(cluster, "Slurm's name of the cluster"))
 
-constexpr const char* kBeginAnew = "muster-begin-anew";
+constexpr const char* kStartEmpty = "muster-start-empty";
 
 Status complete_kept_directory(const StepContext& context, WantedKeptDirectory& want) {
   if (!want.path.starts_with('/')) return fail(Code::invalid, "kept_directory: 'path' must be absolute");
@@ -94,7 +94,7 @@ Result<std::string> given_up(StepContext& context, const WantedKeptDirectory& wa
   const std::string at = content_of(context.files, want);
   TRY(const std::string why, slurm_refusal(context, want.slurm, at, want.cluster));
   if (why.empty()) return std::string();
-  const std::string mark = at + "/" + kBeginAnew, what = fmt::format("the data in {} {}", at, why);
+  const std::string mark = at + "/" + kStartEmpty, what = fmt::format("the data in {} {}", at, why);
   if (context.files.exists(mark)) return what;
   return fail(
       Code::conflict,
@@ -204,7 +204,7 @@ Status keep(StepContext& context, const WantedKeptDirectory& want, Leads from) {
 }
 
 // The link goes first: one that leads nowhere would look like lost content.
-Status begin_anew(StepContext& context, const WantedKeptDirectory& want, const std::string& why) {
+Status start_empty(StepContext& context, const WantedKeptDirectory& want, const std::string& why) {
   const std::string old = content_of(context.files, want);
   const std::string aside = free_name(context.files, old + ".before-muster");
   say(context, fmt::format("{}: renamed to {}", why, aside));
@@ -216,7 +216,7 @@ Status begin_anew(StepContext& context, const WantedKeptDirectory& want, const s
 Status apply_kept_directory(StepContext& context, const WantedKeptDirectory& want) {
   TRY(const std::string up, given_up(context, want));
   if (!want.access.lacks.empty()) return fail(Code::not_found, want.access.lacks);
-  if (!up.empty()) TRY_(begin_anew(context, want, up));
+  if (!up.empty()) TRY_(start_empty(context, want, up));
   TRY(const Leads from, leads(context.files, want));
   if (from == Leads::elsewhere) return Ok{};
   if (!want.kept.empty()) return keep(context, want, from);

@@ -29,7 +29,6 @@ root_of() { # 12|13 FOLDER
   fi
   mkdir -p "$2" && mount -t tmpfs tmpfs "$2" && mkdir "$2/upper" "$2/work" "$2/root" || exit 1
   mount -t overlay overlay -o "lowerdir=$lower,upperdir=$2/upper,workdir=$2/work" "$2/root" || { echo "needs overlayfs"; exit 77; }
-  mount --rbind /sys "$2/root/sys"
   rm -rf "$2/root/var/lib/mysql" && mkdir -p "$2/root/var/lib/mysql"
   # A machine's own policy, that no service starts, is not a node's.
   rm -f "$2/root/usr/sbin/policy-rc.d"

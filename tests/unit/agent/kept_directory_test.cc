@@ -264,7 +264,7 @@ TEST_CASE("kept_directory: a refusal comes before the data gets another owner, i
 TEST_CASE("kept_directory: data that cannot be read is given up when the operator says so, and not deleted") {
   SlurmLeader leader("slurmctld", "24.11.5");
   leader.queue(38);
-  leader.machine.put("/state/q/muster-begin-anew", "");
+  leader.machine.put("/state/q/muster-start-empty", "");
   SECTION("in a slot that has not used it") {}
   SECTION("in one that has") {
     REQUIRE(leader.machine.files().make_directories("/var/lib").ok());
@@ -278,14 +278,14 @@ TEST_CASE("kept_directory: data that cannot be read is given up when the operato
   CHECK(leader.machine.get("/state/q.before-muster/jobs") == "17");
   // What can be read is not given up.
   leader.queue(42);
-  leader.machine.put("/state/q/muster-begin-anew", "");
+  leader.machine.put("/state/q/muster-start-empty", "");
   CHECK(leader.is_kept());
 }
 
 TEST_CASE("kept_directory: killed when the link was removed and the data not yet renamed") {
   SlurmLeader leader("slurmctld", "24.11.5");
   leader.queue(38);
-  leader.machine.put("/state/q/muster-begin-anew", "");
+  leader.machine.put("/state/q/muster-start-empty", "");
   leader.machine.put("/state/q.before-muster/jobs", "1");
   REQUIRE(leader.apply().ok());
   CHECK(leader.is_kept());

@@ -16,7 +16,7 @@ expect "with the same id" [ "$(cat "$SLURM_ROOT/state/slurmctld/clustername")" =
 expect "and was not stopped for it" [ ! -e "$run/stopped" ]
 down
 rm -rf "$SLURM_ROOT/state/mysql" "$SLURM_ROOT/var/lib/mysql"
-expect "it starts when the database begins anew" up yes
+expect "it starts when the database starts empty" up yes
 expect "the job still waits then" is "*wrap*" slurm squeue -h
 # Another cluster's queue is never adopted.
 down

@@ -26,10 +26,10 @@ case $turn in
     expect "with its queue" is "*wrap*" slurm squeue -h
     expect "and its accounting" is "1|wrap*" slurm sacct -anXP -o jobid,jobname
     down
-    touch "$WORK/state/mysql/muster-begin-anew" "$WORK/state/slurmctld/muster-begin-anew"
+    touch "$WORK/state/mysql/muster-start-empty" "$WORK/state/slurmctld/muster-start-empty"
     ;;
   4)
-    expect "the new image begins anew" up yes
+    expect "the new image starts empty" up yes
     expect "without the queue" is "" slurm squeue -h
     expect "the old data is there" test -e "$WORK/state/mysql.before-muster/ibdata1" -a -e "$WORK/state/slurmctld.before-muster/job_state"
     down
