@@ -84,14 +84,16 @@ Result<CheckResult> permissions(const Files& files, const WantedKeptDirectory& w
   return text.empty() ? holds() : differs(path + ": " + text);
 }
 
-std::string content_of(const Files& files, const WantedKeptDirectory& want) {
-  return !want.kept.empty() && look(files, want.kept).directory ? want.kept : want.path;
+Result<std::string> content_of(const Files& files, const WantedKeptDirectory& want) {
+  TRY(const Leads to, leads(files, want));
+  return to != Leads::elsewhere && !want.kept.empty() && look(files, want.kept).directory ? want.kept
+                                                                                          : want.path;
 }
 
 // Why the content is given up, as the operator confirmed; "" if it is used. conflict: it can be neither.
 Result<std::string> given_up(StepContext& context, const WantedKeptDirectory& want) {
   if (want.slurm.empty()) return std::string();
-  const std::string at = content_of(context.files, want);
+  TRY(const std::string at, content_of(context.files, want));
   TRY(const std::string why, slurm_refusal(context, want.slurm, at, want.cluster));
   if (why.empty()) return std::string();
   const std::string mark = at + "/" + kStartEmpty, what = fmt::format("the data in {} {}", at, why);
@@ -205,7 +207,7 @@ Status keep(StepContext& context, const WantedKeptDirectory& want, Leads from) {
 
 // The link goes first: one that leads nowhere would look like lost content.
 Status start_empty(StepContext& context, const WantedKeptDirectory& want, const std::string& why) {
-  const std::string old = content_of(context.files, want);
+  TRY(const std::string old, content_of(context.files, want));
   const std::string aside = free_name(context.files, old + ".before-muster");
   say(context, fmt::format("{}: renamed to {}", why, aside));
   TRY_(run_services(context, want, false));
