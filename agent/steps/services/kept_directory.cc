@@ -6,9 +6,9 @@
 // this slot may have been in use after the other one. A path that an operator has linked elsewhere or made a
 // mount point stays as it is.
 //
-// Slurm's data is compared with the installed Slurm first, before anything is changed or another account owns
-// it: after a refusal the other slot uses it as before. An operator who gives it up makes the file kStartEmpty
-// in it; then it is renamed.
+// Slurm's data is compared with the installed Slurm first, before anything is changed or another account
+// owns it: after a refusal the other slot uses it as before. An operator who gives it up makes the file
+// kStartEmpty in it; then it is renamed.
 #include <fmt/format.h>
 
 #include <filesystem>

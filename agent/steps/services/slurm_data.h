@@ -1,5 +1,5 @@
-// Whether an installed Slurm can use the data that an earlier one left in a directory: slurmctld's queue, or the
-// accounting database. A daemon that cannot ends at each start, or is another cluster's.
+// Whether an installed Slurm can use the data that an earlier one left in a directory: slurmctld's queue, or
+// the accounting database. A daemon that cannot ends at each start.
 //
 // The answer comes from what the daemons wrote: `clustername` and `last_config_lite` of slurmctld,
 // `mariadb_upgrade_info` of MariaDB, and kSlurmdbdMark. Stateless.

@@ -37,7 +37,7 @@ class Bench {
             "\"$here/counters.json\"; fi\n");
     program("logger", "echo \"$@\" >>\"$here/log\"\n");
     program("sleep", "[ ! -e \"$here/meanwhile\" ] || sh \"$here/meanwhile\"\n");
-    // A file per node: its state, when its reason was given, the reason. slurmctld's clock is the file `clock`.
+    // A file per node: its state, when its reason was given, the reason. The file `clock` is slurmctld's.
     program("scontrol",
             "echo \"$@\" >>\"$here/scontrol\"\n"
             "[ ! -e \"$here/no-scontrol\" ] || exit 1\n"
