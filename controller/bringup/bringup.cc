@@ -125,6 +125,7 @@ LookedAt Bringup::read_node(const NodeName& name, NodeObservation& seen) {
   seen.held_by = row.held_by;
   seen.reason = row.reason;
   seen.image_digest = row.image_digest;
+  seen.slurm = parts_.images.slurm_of(row.image_digest);
   seen.config_digest = row.config_digest;
   seen.product_uuid = row.product_uuid;
   seen.mode = parts_.executor.mode_of(name);

@@ -23,6 +23,7 @@ struct PlannerImage {
   std::string digest;
   std::string manifest_path;  // path on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
   bool trial = false;         // the image rolls back a boot that is not committed (ImageManifest::trial)
+  std::string slurm = {};     // version of its package slurmctld; "": none, or not recorded
 };
 
 // What is currently known about one node, from its row in the store and from its agent.
@@ -34,6 +35,7 @@ struct NodeObservation {
   bool online = false;                      // its agent reported in the last minute
   NodeState state = NodeState::unknown;     // NodeRow::state
   std::string image_digest, config_digest;  // NodeRow
+  std::string slurm = {};                   // PlannerImage::slurm of the image that it runs
   std::string
       product_uuid;  // of the machine that the name is bound to (NodeRow); the one found: facts.system.uuid
   bool doubtful =

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/slurm_release.h"
 #include "controller/engines/engine.h"
 
 namespace muster {
@@ -237,16 +238,33 @@ void refuse_of(Planning& p, const StorageSpec& s) {
   refuse_too_many(p, s, voters, (engine.quorum - 1) / 2, "monitors");
 }
 
+// The queue and the database are in /state: the new system uses them, or refuses them and rolls back.
+void note_slurm_release(Planning& p, const std::string& leader) {
+  for (const auto& d : p.drafts) {
+    const PlannerImage* image = d.spec->name == leader && d.imaging ? p.image_of(d) : nullptr;
+    if (!image) continue;
+    const auto kept = slurm::release_of(d.seen->slurm), own = slurm::release_of(image->slurm);
+    const std::string why = kept && own ? slurm::unread(*kept, *own) : "";
+    if (!why.empty())
+      p.plan.notes.push_back(fmt::format(
+          "{}: its queue and accounting are {}: its re-image will be refused and rolled back, except "
+          "where its operator gave them up (docs/stack.md, \"Another release of Slurm\")",
+          leader, why));
+  }
+}
+
 }  // namespace
 
 void refuse_needed(Planning& p) {
   if (p.leaving.empty()) return;
   for (const auto& s : p.spec.storage)
     if (engine_of(s).reach == Reach::shared) refuse_of(p, s);
-  if (const NodeSpec* slurm = p.spec.leader_of("scheduler"); slurm && p.leaving.count(slurm->name))
-    p.plan.notes.push_back(slurm->name +
-                           " runs Slurm's controller: jobs on the other nodes continue, but no new job "
-                           "starts until this node is back");
+  const NodeSpec* leader = p.spec.leader_of("scheduler");
+  if (!leader || !p.leaving.count(leader->name)) return;
+  p.plan.notes.push_back(leader->name +
+                         " runs Slurm's controller: jobs on the other nodes continue, but no new job "
+                         "starts until this node is back");
+  note_slurm_release(p, leader->name);
 }
 
 }  // namespace muster

@@ -6,31 +6,15 @@
 #include <optional>
 
 #include "agent/steps/step_modules.h"
+#include "base/slurm_release.h"
 
 namespace muster::steps {
 namespace {
 
-// In order: the position is what the protocol version in Slurm's files counts, from 36.
-constexpr const char* kReleases[] = {"20.11", "21.08", "22.05", "23.02", "23.11", "24.05",
-                                     "24.11", "25.05", "25.11", "26.05", "26.11"};
-constexpr int kFirst = 36, kEnd = kFirst + static_cast<int>(std::size(kReleases));
-// From here on Slurm reads the three releases before its own, until then two.
-constexpr int kReadsThree = 42;
-
-// "slurm-wlm 24.11.5" -> 42; nothing for a release that is not known here: then Slurm decides itself.
-std::optional<int> number_of(const std::string& version) {
-  for (int i = kFirst; i < kEnd; ++i)
-    if (has(version + ".", fmt::format(" {}.", kReleases[i - kFirst]))) return i;
-  return {};
-}
-std::string name_of(int number) {
-  return number >= kFirst && number < kEnd ? kReleases[number - kFirst] : fmt::format("protocol {}", number);
-}
-
 std::optional<int> kept_number(const Files& files, const std::string& directory) {
   if (const auto config = files.read(directory + "/last_config_lite"); config.ok() && !config->empty())
     return static_cast<unsigned char>(config->front());
-  return number_of(" " + files.read_line(directory + "/" + kSlurmdbdMark));
+  return slurm::release_of(files.read_line(directory + "/" + kSlurmdbdMark));
 }
 
 // "10.11.19-MariaDB" -> {10, 11}; both 0 without a version.
@@ -58,13 +42,11 @@ Result<std::string> other_release(StepContext& context, const std::string& progr
   const auto kept = kept_number(context.files, directory);
   if (!kept) return std::string();
   TRY(const std::string version, run_tool(context, {program, "-V"}));
-  const auto own = number_of(version);
-  if (!own) return std::string();
-  const int oldest = *own - (*own >= kReadsThree ? 3 : 2);
-  if (*kept >= oldest && *kept <= *own) return std::string();
-  return fmt::format("is of Slurm {}, and {} {} reads {} to {}: keep the image with {}, or go {}",
-                     name_of(*kept), program, name_of(*own), name_of(oldest), name_of(*own), name_of(*kept),
-                     *kept < oldest ? "through a release in between" : "back to a copy from before");
+  const auto own = slurm::release_of(version);
+  const std::string why = own ? slurm::unread(*kept, *own) : "";
+  if (why.empty()) return why;
+  return fmt::format("is {}: keep the image with {}, or go {}", why, slurm::name_of(*kept),
+                     *kept < *own ? "through a release in between" : "back to a copy from before");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/json_dump.h"
 #include "base/manifest.h"
 #include "controller/image/folder.h"
+#include "controller/image/package_list.h"
 #include "controller/image/ram.h"
 #include "controller/image/recipe.h"
 #include "controller/image/service/bake.h"
@@ -93,9 +94,19 @@ std::map<std::string, PlannerImage> ImageService::built(const Spec& spec) const 
     if (!info.ok()) continue;
     // The folder's name is the digest's hex part: images never change under a URL.
     const std::string leaf = std::filesystem::path(info->folder).filename().string();
-    images[name] = {info->digest, "/images/" + name + "/" + leaf + "/manifest.json", info->manifest.trial};
+    images[name] = {info->digest, "/images/" + name + "/" + leaf + "/manifest.json", info->manifest.trial,
+                    slurm_of(info->digest)};
   }
   return images;
+}
+
+std::string ImageService::slurm_of(const std::string& digest) const {
+  const auto [known, fresh] = slurm_.try_emplace(digest);
+  if (fresh && !digest.empty())
+    if (const auto packages = packages_of_image(options_.state, digest); packages.ok())
+      if (const auto slurm = packages->find("slurmctld"); slurm != packages->end())
+        known->second = slurm->second;
+  return known->second;
 }
 
 Result<ImageRequest> ImageService::request_of(const Spec* spec,

@@ -40,6 +40,8 @@ class ImageService {
   // [{name, needed, built, digest, os, kernel, stored_bytes, raw_bytes}]
   Json list(const Spec* spec) const;
   std::map<std::string, PlannerImage> built(const Spec& spec) const;
+  // PlannerImage::slurm of any image that is stored here.
+  std::string slurm_of(const std::string& digest) const;
   struct Order {
     std::string name;                    // an image of the spec, or any other name
     bool rebuild = false;                // even if nothing changed
@@ -82,6 +84,7 @@ class ImageService {
 
   // "NAME/DIGEST" -> files; never changes for a digest
   std::map<std::string, std::set<std::string>> published_;
+  mutable std::map<std::string, std::string> slurm_;  // digest -> slurm_of()
   std::map<std::string, std::vector<std::function<void()>>>
       building_;                                        // name -> callers waiting for the end of that build
   std::map<std::string, std::vector<Packed>> packing_;  // by folder: callers since packing began

@@ -81,6 +81,25 @@ TEST_CASE("pause: no job comes to a node that is not accepted yet, and `up` give
   CHECK(has_note(both, "node01 runs Slurm's controller"));
 }
 
+TEST_CASE("pause: a plan says that the new image's Slurm does not read the leader's data", "[plan]") {
+  PlannerInput in = with_shipped("storage-shared");
+  for (auto& s : in.spec.storage)
+    if (s.name == "shared") s.copies = 3;
+  in.request = {RequestKind::reimage, {"node01", "node02"}, {"node01"}};
+  struct Sample {
+    const char *before, *image;
+    bool noted;
+  };
+  const auto& [before, image, noted] =
+      GENERATE(Sample{"22.05.8-4+deb12u3", "24.11.5-4", true}, Sample{"24.11.5-4", "22.05.8-4+deb12u3", true},
+               Sample{"24.11.5-4", "24.11.5-5", false}, Sample{"23.02.1-1", "24.11.5-4", false},
+               Sample{"", "24.11.5-4", false}, Sample{"22.05.8-4+deb12u3", "", false});
+  in.nodes["node01"].slurm = before;
+  in.nodes["node02"].slurm = "22.05.8-4";  // the data is on the leader
+  for (auto& [name, built] : in.images) built.slurm = image;
+  CHECK(has_note(planned(in), "node01: its queue and accounting are of Slurm") == noted);
+}
+
 TEST_CASE("pause: what a run left of it in the storage is ended by `up`, where the agent can", "[plan]") {
   const bool ceph = GENERATE(false, true);
   PlannerInput in = ceph ? with_ceph() : with_shipped("storage-shared");
