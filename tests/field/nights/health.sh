@@ -13,7 +13,7 @@ cat > "$SLURM_ROOT/usr/lib/muster/muster-accept" <<'F'
 [ "$1" = counters ] || exit 0
 count=$(cat /run/$NODE-errors)
 if [ "$2" = --save ]; then echo $count > $3; exit; fi
-echo '{"check":"counters","metrics":{"gpu_xids":{"unit":"","value":0},"memory_uncorrected":{"unit":"","value":'$((count - $(cat $3)))'}},"detail":{}}'
+echo '{"check":"counters","metrics":{"gpu_xids":{"unit":"","value":0},"memory_uncorrected":{"unit":"","value":'$((count - $(cat $3)))'}},"detail":{"moved":{"memory controller mc0":{"memory_uncorrected":1},"DIMM (slot 3), b":{"memory_uncorrected":1}}}}'
 F
 printf '#!/bin/sh\necho "$NODE $*" >> /run/log\n' > "$SLURM_ROOT/usr/bin/logger"
 chmod +x "$SLURM_ROOT/usr/lib/muster/muster-accept" "$SLURM_ROOT/usr/bin/logger"

@@ -7,7 +7,7 @@ look n2
 ctld start
 expect "n2 is not out yet" is free shown n2
 expect "the next look finds it" eval '! look n2'
-expect "n2 is out" is "drained muster health: memory_uncorrected +1" shown n2
+expect "n2 is out" is "drained muster health: memory_uncorrected +1 (memory controller mc0, DIMM*" shown n2
 # It survives a restart, and counted once.
 ctld stop && ctld start
 expect "n2 is out after a restart" is "drained muster health: *" shown n2

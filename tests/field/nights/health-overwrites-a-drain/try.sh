@@ -7,7 +7,7 @@ look n3
 expect "the reason stays" is "drained RMA 17" shown n3
 slurm scontrol update nodename=n3 state=undrain 2> /dev/null
 look n3
-expect "the finding is held when the drain ends" is "drained muster health: memory_uncorrected +1" shown n3
+expect "the finding is held when the drain ends" is "drained muster health: memory_uncorrected +1 *" shown n3
 # Two are out (a quarter of eight); the third one's drain is taken over by its operator before it is undone.
 slurm scontrol update nodename=n1,n2 state=drain reason="muster health: x"
 slurm scontrol update nodename=n3 state=undrain 2> /dev/null
