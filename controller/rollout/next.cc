@@ -174,12 +174,13 @@ Batch choose_batch(const View& view, Survey& s) {
   return std::move(c.batch);
 }
 
-constexpr Words<Reason, 23> kReasonWords = {{{Reason::none, ""},
+constexpr Words<Reason, 24> kReasonWords = {{{Reason::none, ""},
                                              {Reason::failed, "failed"},
                                              {Reason::no_way, "no-way"},
                                              {Reason::unknown_image, "unknown-image"},
                                              {Reason::needed, "needed"},
                                              {Reason::no_canary, "no-canary"},
+                                             {Reason::skipped, "skipped"},
                                              {Reason::held, "held"},
                                              {Reason::quarantined, "quarantined"},
                                              {Reason::maintenance, "maintenance"},

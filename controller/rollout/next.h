@@ -32,6 +32,7 @@ enum class Reason {
   unknown_image,  // the image that it runs is unknown
   needed,         // one of its groups would stop without it
   no_canary,      // no node can be the canary of its image
+  skipped,        // an operator leaves it out (Record::skips)
   // Until it is available again:
   held,           // quarantined by an operator
   quarantined,    // quarantined by a run

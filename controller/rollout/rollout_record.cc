@@ -7,7 +7,9 @@
 namespace muster::rollout {
 
 MUSTER_RECORD(BatchRun, number, run, canary, images)
-MUSTER_RECORD(Record, id, approval, row, started, ended, night, window_until, why_paused, runs, before, left)
+MUSTER_RECORD(Skip, reason, by, since, until)
+MUSTER_RECORD(Record, id, approval, row, started, ended, night, window_until, why_paused, runs, before, left,
+              sparse(skips))
 
 namespace {
 
@@ -63,6 +65,11 @@ std::string spent(const Record& record) {
       return "a newer rollout was approved";
   }
   return "";
+}
+
+bool is_skipped(const Record& record, const std::string& node, TimeMs now) {
+  const auto found = record.skips.find(node);
+  return found != record.skips.end() && (found->second.until == 0 || now < found->second.until);
 }
 
 std::string to_text(const Record& record) { return dump_json(record_json(record)); }

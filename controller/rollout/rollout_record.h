@@ -46,6 +46,12 @@ struct BatchRun {
   std::map<std::string, std::string> images = {};  // node -> digest of the image to install
 };
 
+// A node that an operator leaves out of rollouts although it is in service. Approvals and builds do not end it.
+struct Skip {
+  std::string reason, by;
+  TimeMs since = 0, until = 0;  // until 0: until an operator ends it
+};
+
 struct Record {
   int64_t id = 0;
   Approval approval;
@@ -57,7 +63,11 @@ struct Record {
   std::vector<BatchRun> runs = {};
   std::map<std::string, std::string> before = {};  // node -> digest of its image before its batch
   std::map<std::string, std::string> left = {};  // node -> why it waits or is left out, as of the last check
+  std::map<std::string, Skip> skips = {};        // by node; may hold ones that are over
 };
+
+// Value of Node::skipped.
+bool is_skipped(const Record& record, const std::string& node, TimeMs now);
 
 // Returns the tag with which RunRow::approved_by of a batch's run begins: "rollout 3/2, approved by NAME".
 std::string run_tag(int64_t rollout, int64_t batch);

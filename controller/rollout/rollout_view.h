@@ -60,6 +60,7 @@ struct Node {
   bool on_trial = false;     // the system that it runs is not yet committed
   bool maintenance = false;  // drained or down in the scheduler, but not because of a muster run
   bool has_bmc = false;      // it can be reset if it hangs
+  bool skipped = false;      // an operator leaves it out (is_skipped()); it is in service, and so not away
   bool idle = true;          // it has no jobs; also true for a node that takes none
   Way way = Way::in_place;
   std::string way_reason = {};  // why it is not re-imaged in place

@@ -64,7 +64,9 @@ void judge_node(Survey& s, const View& view, size_t at) {
   if (reason == Reason::failed) return;
   const Reason of_this_window = reason;
   reason = Reason::none;
-  if (node.way == Way::none)
+  if (node.skipped)
+    reason = Reason::skipped;
+  else if (node.way == Way::none)
     reason = Reason::no_way;
   else if (const int g = group_that_stops(view, node); g >= 0)
     reason = Reason::needed, s.group[at] = g;

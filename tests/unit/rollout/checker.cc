@@ -337,6 +337,8 @@ bool Checker::reason_holds(const Left& left, const Answer& answer) const {
       return view_.groups[group].can_miss == 0;
     case Reason::no_canary:
       return proof(node.image_wanted) == -1;
+    case Reason::skipped:
+      return node.skipped;
     case Reason::held:
       return node.held_by == HeldBy::an_operator && node.state == NodeState::quarantined;
     case Reason::quarantined:

@@ -151,6 +151,19 @@ TEST_CASE("rollout: it is done when all that is left has a reason", "[rollout]")
   CHECK(nodes_of(view, started_again(row, "t1").value()) == Places{2});
 }
 
+TEST_CASE("rollout: a skipped node is in service, is no canary, and does not keep a rollout from being done",
+          "[rollout]") {
+  View view = cluster(4, 2);
+  view.nodes[0].skipped = true;
+  CHECK(nodes_of(view, begun(1, "t1")) == Places{1});
+  CHECK(nodes_of(view, proven_row()) == Places{1, 2});  // it does not count as away
+  CHECK(reason_of(next(view, proven_row()), 0) == Reason::skipped);
+  for (size_t at : {1, 2, 3}) view.nodes[at].image_now = "new";
+  CHECK(next(view, proven_row()).what == Do::done);
+  view.nodes[0].skipped = false;
+  CHECK(nodes_of(view, proven_row()) == Places{0});
+}
+
 TEST_CASE("rollout: stopped stays stopped", "[rollout]") {
   const View view = cluster(3);
   Row row = proven_row();
