@@ -2,18 +2,22 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "base/json_at.h"
 #include "base/time.h"
 #include "cli/carry_out.h"
 #include "cli/cli_context.h"
+#include "cli/local_time.h"
+#include "cli/rollout_night.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "controller/spec/units.h"
+#include "sys/clock.h"
 
 namespace muster::cli {
 namespace {
-
-constexpr auto kPoll = std::chrono::seconds(5);
 
 Json list_of(const Json& json, const char* key) { return json.value(key, Json::array()); }
 
@@ -94,6 +98,38 @@ void print_nodes(const char* title, const Json& nodes) {
   }
 }
 
+void print_skips(const Json& skips) {
+  for (const Json& skip : skips) {
+    const TimeMs until = skip.value("until", TimeMs{0});
+    fmt::print("  {:<10} {:<16} {} (by {}, until {})\n", "skipped", text_at(skip, "node"),
+               clean_at(skip, "reason"), clean_at(skip, "by"),
+               until == 0 ? "`muster rollout unskip`" : local_time(until));
+  }
+}
+
+// "night 4, until 2026-11-21 06:00 CET: nothing (nodes), 4 nights in a row: 3 unavailable (n0), 1 held (n3)"
+void print_last_night(const Json& night) {
+  if (!night.is_object()) return;
+  const std::string why = text_at(night, "why"), detail = clean_at(night, "detail");
+  const int64_t idle = night.value("idle_nights", int64_t{0});
+  fmt::print("  last window: night {}, over at {}: {}{}, {} nodes updated{}{}\n",
+             night.value("night", int64_t{0}), local_time(night.value("ended", TimeMs{0})),
+             text_at(night, "outcome"), why.empty() ? "" : " (" + why + ")",
+             night.value("updated", int64_t{0}),
+             idle > 1 ? fmt::format(", {} nights in a row without an update", idle) : "",
+             detail.empty() ? "" : ": " + detail);
+}
+
+void print_window(const Json& s) {
+  if (s.value("window_open", false))
+    fmt::print("  window open until {}\n", local_time(s.value("window_until", TimeMs{0})));
+  const DurationMs set = s.value("clock_set_ms", DurationMs{0});
+  if (set != 0)
+    fmt::print("  the clock was set {} by {} since the window was opened\n", set > 0 ? "forward" : "back",
+               to_human(std::abs(set)));
+  print_last_night(s.value("last_night", Json()));
+}
+
 void print_status(const Json& s) {
   const std::string state = text_at(s, "state");
   if (state == "none") return fmt::print("no rollout is approved: see `muster rollout plan`\n");
@@ -101,8 +137,7 @@ void print_status(const Json& s) {
              text_at(s, "stop").empty() ? "" : " (" + text_at(s, "stop") + ")");
   for (const char* key : {"why_paused", "spent", "not_covered", "trouble"})
     if (const std::string text = text_at(s, key); !text.empty()) fmt::print("  {}\n", text);
-  if (s.value("window_open", false))
-    fmt::print("  window open until {}\n", to_iso8601(s.value("window_until", int64_t{0})));
+  print_window(s);
   if (const Json batch = s.value("batch", Json()); batch.is_object())
     fmt::print("  batch {}{}: {} (run {})\n", batch.value("number", 0),
                batch.value("canary", false) ? ", canary" : "", joined(list_of(batch, "nodes")),
@@ -112,17 +147,10 @@ void print_status(const Json& s) {
   fmt::print("  nodes accepted on the new image: {}\n", list_of(s, "done").size());
   print_nodes("failed", list_of(s, "failed"));
   print_nodes("postponed", list_of(s, "postponed"));
+  print_skips(list_of(s, "skips"));
   for (const Json& node : list_of(s, "left"))
-    fmt::print("  {:<10} {:<16} {}\n", "waiting", text_at(node, "node"), with_group(node, "reason"));
-}
-
-// 0 approved, in progress or done; 3 nodes left out or failed; 4 stopped, paused, or not approved.
-int exit_of_rollout(const Json& s) {
-  const std::string state = text_at(s, "state");
-  if (state == "stopped" || state == "paused" || state == "none") return kRefused;
-  const bool all =
-      list_of(s, "failed").empty() && list_of(s, "postponed").empty() && list_of(s, "left").empty();
-  return state == "done" && !all ? kPartial : kAccepted;
+    if (text_at(node, "reason") != "skipped")
+      fmt::print("  {:<10} {:<16} {}\n", "waiting", text_at(node, "node"), with_group(node, "reason"));
 }
 
 void status(Context& context) {
@@ -131,34 +159,75 @@ void status(Context& context) {
   show(context, *s, [&] { print_status(*s); });
 }
 
-// True if nothing more happens in this window.
-bool is_over(const Json& s) {
-  const std::string state = text_at(s, "state");
-  if (s.value("batch", Json()).is_object()) return false;
-  const std::string waits = text_at(s, "waits_for");
-  return (state != "canary" && state != "batches") || !s.value("window_open", false) || waits == "night" ||
-         waits == "window";
+struct Start {
+  bool wait = false;
+  std::string timeout = "23 h";
+};
+
+void wait_for_window(Context& context, Api& api, const NightTimes& times,
+                     const std::function<Result<Json>(DurationMs)>& start) {
+  std::string said;
+  const auto sleep = [&](DurationMs span, const std::string& why) {
+    if (!why.empty() && why != said) fmt::print(stderr, "muster: will be retried: {}\n", clean_lines(why));
+    said = why;
+    std::this_thread::sleep_for(std::chrono::milliseconds(span));
+  };
+  const auto night =
+      wait_for_night({start, [&] { return api.get("/v1/rollout"); }, steady_now, sleep}, times);
+  if (!night.ok()) return complain(context, night.error(), api.details());
+  context.exit = night->exit;
+  show(context, night->status, [&] { print_status(night->status); });
 }
 
-void start(Context& context, bool wait) {
+void start(Context& context, const Start& flags) {
   Api api(context);
-  auto s = api.post("/v1/rollout/start", {{"by", "muster rollout start"}});
+  NightTimes times;
+  const auto limit = parse_duration(flags.timeout);
+  if (!limit.ok()) return complain(context, limit.error());
+  times.limit = *limit;
+  times.late = since_timer(std::getenv("TRIGGER_TIMER_MONOTONIC_USEC"), monotonic_ms());
+  const auto open = [&](DurationMs late) {
+    return api.post("/v1/rollout/start", {{"by", "muster rollout start"}, {"late_ms", late}});
+  };
+  if (flags.wait) return wait_for_window(context, api, times, open);
+  const auto s = open(times.late);
   if (!s.ok()) return complain(context, s.error(), api.details());
-  if (!wait)
-    return show(context, *s, [&] {
-      const std::string until = to_iso8601(s->value("window_until", int64_t{0}));
-      if (s->value("begun", false))
-        fmt::print("rollout started: no batch will start after {}; see `muster rollout status`\n", until);
-      else
-        fmt::print("a window is already open, until {}\n", until);
-    });
-  do {
-    std::this_thread::sleep_for(kPoll);
-    s = api.get("/v1/rollout");
-    if (!s.ok()) return complain(context, s.error());
-  } while (!is_over(*s));
-  context.exit = exit_of_rollout(*s);
-  show(context, *s, [&] { print_status(*s); });
+  show(context, *s, [&] {
+    const std::string until = local_time(s->value("window_until", TimeMs{0}));
+    if (s->value("begun", false))
+      fmt::print("rollout started: no batch will start after {}; see `muster rollout status`\n", until);
+    else
+      fmt::print("a window is already open, until {}\n", until);
+  });
+}
+
+struct SkipFlags {
+  std::string node, until, reason;
+};
+
+void skip(Context& context, const SkipFlags& flags) {
+  TimeMs until = 0;
+  if (!flags.until.empty()) {
+    const auto read = parse_local_time(flags.until);
+    if (!read.ok()) return complain(context, read.error());
+    until = *read;
+  }
+  Api api(context);
+  const auto done = api.post(
+      "/v1/rollout/skip",
+      {{"node", flags.node}, {"reason", flags.reason}, {"until", until}, {"by", "muster rollout skip"}});
+  if (!done.ok()) return complain(context, done.error(), api.details());
+  show(context, *done, [&] {
+    fmt::print("{} is left out of rollouts{}\n", flags.node,
+               until == 0 ? ": `muster rollout unskip` ends that" : " until " + local_time(until));
+  });
+}
+
+void unskip(Context& context, const std::string& node) {
+  Api api(context);
+  const auto done = api.post("/v1/rollout/unskip", {{"node", node}, {"by", "muster rollout unskip"}});
+  if (!done.ok()) return complain(context, done.error(), api.details());
+  show(context, *done, [&] { fmt::print("{} takes part in rollouts again\n", node); });
 }
 
 void change(Context& context, const std::string& what, const char* said) {
@@ -209,6 +278,21 @@ void report(Context& context, int64_t id) {
   show(context, *r, [&] { print_report(*r); });
 }
 
+void add_skips(Verb& verb, Context& context) {
+  auto flags = std::make_shared<SkipFlags>();
+  Verb& skipping = verb.add_verb("skip", "leave a node out of all rollouts although it is in service");
+  skipping.add_option("NODE", &flags->node).required();
+  skipping.add_option("--until", &flags->until,
+                      "date, or date and time, from which it takes part again; default: `unskip`");
+  skipping.add_option("--reason", &flags->reason, "shown by `status`, `plan` and `report`").required();
+  skipping.footer("Example:\n  muster rollout skip gpu03 --until 2026-12-24 --reason 'demo of a customer'");
+  skipping.runs([flags, &context] { skip(context, *flags); });
+  auto node = std::make_shared<std::string>();
+  Verb& unskipping = verb.add_verb("unskip", "end a skip");
+  unskipping.add_option("NODE", node.get()).required();
+  unskipping.runs([node, &context] { unskip(context, *node); });
+}
+
 }  // namespace
 
 void add_rollout(Verb& app, Context& context) {
@@ -221,12 +305,15 @@ void add_rollout(Verb& app, Context& context) {
       verb.add_verb("approve", "approve the rollout of the planned images; one approval covers all batches");
   add_approval(approving, *approval, "approve without confirmation");
   approving.runs([approval, &context] { approve_rollout(context, *approval); });
-  auto wait = std::make_shared<bool>(false);
+  auto flags = std::make_shared<Start>();
   Verb& starting =
       verb.add_verb("start", "open a window of length `rollout.window` in which batches may start");
-  starting.add_flag("--wait", wait.get(),
-                    "wait until nothing more will happen in this window; the exit code gives the result");
-  starting.runs([wait, &context] { start(context, *wait); });
+  starting.add_flag("--wait", &flags->wait,
+                    "wait until nothing more will happen in this window, and retry what passes, such as a "
+                    "controller that restarts; the exit code gives the result");
+  starting.add_option("--timeout", &flags->timeout, "give up waiting after this long, e.g. 12h")
+      .shows_default();
+  starting.runs([flags, &context] { start(context, *flags); });
   verb.add_verb("status", "show the progress, and which nodes wait and why").runs([&context] {
     status(context);
   });
@@ -239,6 +326,7 @@ void add_rollout(Verb& app, Context& context) {
     change(context, "resume",
            "resumed; outside a window, the rollout continues at the next `muster rollout start`\n");
   });
+  add_skips(verb, context);
   auto id = std::make_shared<int64_t>(0);
   Verb& reporting = verb.add_verb("report", "show changes, durations, and which nodes were left out and why");
   reporting.add_option("--id", id.get(), "rollout id (default: the newest)").positive();

@@ -1,5 +1,5 @@
 // Rollouts: approval, progress, and report.
-#include "base/json.h"
+#include "base/json_at.h"
 #include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
@@ -34,7 +34,25 @@ void approve_rollout(const CallPtr& call) {
   call->services.rollout.approve(digest, requested_by(*call), answer_to(call));
 }
 
-void start_rollout(const CallPtr& call) { call->services.rollout.start(answer_to(call)); }
+void start_rollout(const CallPtr& call) {
+  const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
+  if (!body.ok()) return call->error(body.error());
+  call->services.rollout.start(answer_to(call), integer_at(*body, "late_ms"));
+}
+
+void skip_node(const CallPtr& call) {
+  const auto body = parse_json(call->request.body);
+  if (!body.ok()) return call->error(body.error());
+  rollout::Skip skip{text_at(*body, "reason"), requested_by(*call)};
+  skip.until = integer_at(*body, "until");
+  call->services.rollout.skip(text_at(*body, "node"), std::move(skip), answer_to(call));
+}
+
+void unskip_node(const CallPtr& call) {
+  const auto body = parse_json(call->request.body);
+  if (!body.ok()) return call->error(body.error());
+  call->services.rollout.unskip(text_at(*body, "node"), answer_to(call));
+}
 
 void pause_rollout(const CallPtr& call) {
   call->services.rollout.pause(requested_by(*call), answer_to(call));

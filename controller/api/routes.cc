@@ -36,10 +36,14 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/rollout/approve", Role::operators, approve_rollout,
      "{digest} of the approval that the plan showed; conflict if the plan has changed"},
     {"POST", "/v1/rollout/start", Role::operators, start_rollout,
-     "opens a window; denied without a valid approval"},
+     "{late_ms} since it was due: opens a window; denied without a valid approval; conflict, unavailable: "
+     "retry"},
     {"POST", "/v1/rollout/pause", Role::operators, pause_rollout,
      "no batch is started after the current one"},
     {"POST", "/v1/rollout/resume", Role::operators, resume_rollout, ""},
+    {"POST", "/v1/rollout/skip", Role::operators, skip_node,
+     "{node, reason, until}: leaves a node out of rollouts; until 0: until it is unskipped"},
+    {"POST", "/v1/rollout/unskip", Role::operators, unskip_node, "{node}: ends a skip"},
     {"GET", "/v1/rollout/report", Role::operators, report_rollout,
      "?id=N: what changed, phase times, nodes left out, failures; default: the newest"},
     // what is

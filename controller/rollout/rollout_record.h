@@ -9,7 +9,9 @@
 
 #include "base/record.h"
 #include "controller/rollout/approval.h"
+#include "controller/rollout/night.h"
 #include "controller/rollout/rollout_row.h"
+#include "controller/rollout/window.h"
 
 namespace muster::rollout {
 
@@ -58,12 +60,15 @@ struct Record {
   std::optional<Row> row;         // none: approved, but not started yet
   TimeMs started = 0, ended = 0;  // time of the first start; when done or stopped (0: neither)
   int64_t night = 0;              // number of starts under this approval
-  TimeMs window_until = 0;        // end of the last start's window
+  TimeMs window_until = 0;        // end of the last start's window, for display (end_of())
   std::string why_paused;         // set while Row::paused
   std::vector<BatchRun> runs = {};
   std::map<std::string, std::string> before = {};  // node -> digest of its image before its batch
-  std::map<std::string, std::string> left = {};  // node -> why it waits or is left out, as of the last check
-  std::map<std::string, Skip> skips = {};        // by node; may hold ones that are over
+  // node -> why it waits or is left out, as of the last check: a Reason, or "REASON: text"
+  std::map<std::string, std::string> left = {};
+  std::map<std::string, Skip> skips = {};  // by node; may hold ones that are over
+  Window window = {};                      // of the last start; length 0: before it was recorded
+  std::optional<Night> last_night = {};
 };
 
 // Value of Node::skipped.

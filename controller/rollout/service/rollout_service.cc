@@ -16,12 +16,6 @@ using namespace rollout;
 
 namespace {
 
-std::vector<std::string> names_of(const View& view, const std::vector<size_t>& nodes) {
-  std::vector<std::string> out;
-  for (const size_t at : nodes) out.push_back(view.nodes[at].name);
-  return out;
-}
-
 // Returns the nodes that may be in a batch.
 std::vector<std::string> to_find_ways_of(const View& view) {
   std::vector<std::string> out;
@@ -49,20 +43,26 @@ void put_ways(View& view, const std::vector<NodeWay>& ways) {
 }
 
 std::map<std::string, std::string> reasons_of(const View& view, const std::vector<Left>& left,
-                                              const Row& row) {
+                                              const Record& record) {
   std::map<std::string, std::string> out;
   for (const Left& one : left) {
     std::string& reason = out[view.nodes[one.node].name] = std::string(to_string(one.reason));
     if (one.group >= 0) reason += ": " + view.groups[static_cast<size_t>(one.group)].name;
     if (one.reason == Reason::no_way) reason += ": " + view.nodes[one.node].way_reason;
-    const auto back = row.postponed.find(view.nodes[one.node].name);
-    if (is_of_this_window(one.reason) && back != row.postponed.end()) reason += ": " + back->second.reason;
+    const auto back = record.row->postponed.find(view.nodes[one.node].name);
+    if (is_of_this_window(one.reason) && back != record.row->postponed.end())
+      reason += ": " + back->second.reason;
+    if (one.reason == Reason::skipped) reason += ": " + record.skips.at(view.nodes[one.node].name).reason;
   }
   return out;
 }
 
-// In a window longer than this, a later start begins the next one before this one's end.
-constexpr DurationMs kAnotherWindow = 20 * 60 * kMinute;
+std::vector<std::string> away_of(const View& view) {
+  std::vector<std::string> out;
+  for (const Node& node : view.nodes)
+    if (in_scope(view, node) && is_away(node)) out.push_back(node.name);
+  return out;
+}
 
 bool is_another_spec(const Error& error) {
   return error.code == Code::invalid || error.code == Code::not_found;
@@ -105,6 +105,7 @@ bool RolloutService::load() {
       return false;
     }
     record_ = std::move(record).value();
+    if (record_->window.length == 0) record_->window = window_of_older(record_->window_until, clocks());
   }
   loaded_ = true;
   return true;
@@ -133,20 +134,51 @@ void RolloutService::rest() {
     waiting_.pop_front();
     turn();
   }
-  if (busy_ || !std::exchange(again_, false)) return;
-  reactor_.post(alive_.wrap([this] { step(); }));
+  if (busy_) return;
+  if (std::exchange(again_, false)) return reactor_.post(alive_.wrap([this] { step(); }));
+  if (going_on() && record_->window.length > 0 && (is_open(record_->window, clocks()) || !is_noted(*record_)))
+    look_again();
+}
+
+void RolloutService::look_again() {
+  if (timer_) return;
+  timer_ = reactor_.after(kAgain, alive_.wrap([this] {
+    timer_ = 0;
+    step();
+  }));
 }
 
 void RolloutService::later(const std::string& why) {
   if (!why.empty() && why != trouble_)
     log::warning("the rollout's next step will be retried", {{"why", why}});
   trouble_ = why;
-  if (!timer_)
-    timer_ = reactor_.after(kAgain, alive_.wrap([this] {
-      timer_ = 0;
-      step();
-    }));
+  if (!why.empty() && record_ && is_open(record_->window, clocks())) looked_.trouble = why;
+  look_again();
   rest();
+}
+
+Clocks RolloutService::clocks() const { return {reactor_.now(), boot_clock_()}; }
+
+// The record was written.
+void RolloutService::keep(Record next) {
+  const auto ended = [](const Record& record) { return record.last_night ? record.last_night->ended : 0; };
+  const bool noted = ended(next) != 0 && (!record_ || ended(next) != ended(*record_));
+  record_ = std::move(next);
+  port_.changed(*record_);
+  if (!noted) return;
+  const Night& night = *record_->last_night;
+  const log::Fields fields = {{"rollout", std::to_string(night.rollout)},
+                              {"night", std::to_string(night.night)},
+                              {"outcome", std::string(word_of(kNightOutcomes, night.outcome))},
+                              {"why", night.why},
+                              {"detail", night.detail},
+                              {"batches", std::to_string(night.batches)},
+                              {"updated", std::to_string(night.updated)},
+                              {"failed", std::to_string(night.failed)},
+                              {"idle_nights", std::to_string(idle_nights(night))}};
+  const bool fine = night.outcome == NightOutcome::done || night.outcome == NightOutcome::progress;
+  fine ? log::info("the rollout's window is over", fields)
+       : log::warning("the rollout's window is over", fields);
 }
 
 void RolloutService::save(Record next, Work then) {
@@ -156,8 +188,7 @@ void RolloutService::save(Record next, Work then) {
                alive_.wrap([this, next = std::move(next), then = std::move(then)](Status written) mutable {
                  if (!written.ok())
                    return later("the rollout's record cannot be written: " + written.error().message);
-                 record_ = std::move(next);
-                 port_.changed(*record_);
+                 keep(std::move(next));
                  then();
                }));
 }
@@ -173,10 +204,7 @@ void RolloutService::save_for(Record next, const Done& done) {
     rows.insert(rows.begin(), RolloutRow{old.id, reactor_.now(), to_text(old)});
   }
   store_.write(std::move(rows), alive_.wrap([this, next = std::move(next), done](Status written) mutable {
-    if (written.ok()) {
-      record_ = std::move(next);
-      port_.changed(*record_);
-    }
+    if (written.ok()) keep(std::move(next));
     done(written.ok() ? Result<Json>(record_shown(*record_)) : Result<Json>(written.error()));
     go_on();
   }));
@@ -195,48 +223,47 @@ void RolloutService::step() {
   }
   if (!load() || !record_ || !record_->row) return;
   busy_ = true;
+  if (const auto window = going_on() ? corrected(record_->window, clocks()) : std::nullopt)
+    return clock_was_set(*window);
   if (record_->row->batch) return finish_batch(*record_->row->batch);
   if (!going_on()) return rest();
   choose();
 }
 
-// Finishes a batch that was begun, possibly before this controller was started.
-void RolloutService::finish_batch(const Underway& batch) {
-  if (batch.run == 0) {
-    const auto found = port_.tagged(run_tag(record_->id, batch.number));
-    if (!found.ok()) return later(found.error().message);
-    if (*found) return started(batch.number, **found);
-    return started(batch.number,
-                   fail(Code::failed, "the batch was not started before the controller stopped"));
-  }
-  const auto over = port_.ended(batch.run);
-  if (!over.ok()) return later(over.error().message);
-  if (!*over) return later("");  // the end of a held run (held_run.h) is not announced
-  port_.read_end(batch.run, alive_.wrap([this](Result<RunEnd> end) { judge(std::move(end)); }));
-}
-
-void RolloutService::judge(Result<RunEnd> end) {
-  if (!end.ok()) return later(end.error().message);
+void RolloutService::clock_was_set(const Window& window) {
   Record next = *record_;
-  end->night = next.night;
-  auto row = judged(*next.row, *end);
-  if (!row.ok()) return later(row.error().message);
-  if (end->cancelled && !next.row->paused)
-    next.why_paused = fmt::format("run {} of the batch was cancelled", end->run);
-  next.row = std::move(row).value();
+  log::warning("the clock was set since the rollout's window was opened",
+               {{"by_ms", std::to_string(window.clock_set)}, {"window_until", to_iso8601(end_of(window))}});
+  next.window = window;
+  next.window_until = end_of(window);
   save(std::move(next), [this] { go_on(); });
 }
 
 void RolloutService::fill_in(SeenCluster& seen, const Row& row) const {
   seen.view.target = target_of(seen.now, seen.view.policy);
   seen.view.night = record_ ? record_->night : 0;
-  seen.view.window_open = record_ && reactor_.now() < record_->window_until;
+  seen.view.window_open = record_ && is_open(record_->window, clocks());
+  for (Node& node : seen.view.nodes)
+    node.skipped = record_ && is_skipped(*record_, node.name, reactor_.now());
   if (row.batch) seen.view.active_run = row.batch->run;
+}
+
+// True when the night's time is over, and what came of it is not noted yet.
+bool RolloutService::must_note() const {
+  const Window& window = record_->window;
+  const DurationMs age = age_of(window, clocks());
+  return window.length > 0 && age >= std::min(span_of(window), kNight) && !is_noted(*record_);
 }
 
 void RolloutService::choose() {
   auto looked = port_.look();
   if (!looked.ok() && is_another_spec(looked.error())) return stop_for_another_target();
+  if (!looked.ok() && must_note()) {
+    looked_.trouble = looked.error().message;
+    Record next = *record_;
+    note_night(next, false);
+    return save(std::move(next), [this] { rest(); });
+  }
   if (!looked.ok()) return later(looked.error().message);
   const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
   fill_in(*seen, *record_->row);
@@ -251,8 +278,8 @@ void RolloutService::choose() {
 void RolloutService::find_ways(std::shared_ptr<SeenCluster> seen) {
   const auto nodes = to_find_ways_of(seen->view);
   port_.find_ways(nodes, alive_.wrap([this, seen](Result<std::vector<NodeWay>> ways) {
-    if (!ways.ok()) return later(ways.error().message);
-    ways_ = std::move(ways).value();
+    if (!ways.ok() && !must_note()) return later(ways.error().message);
+    if (ways.ok()) ways_ = std::move(ways).value();
     put_ways(seen->view, ways_);
     act(*seen, next(seen->view, *record_->row));
   }));
@@ -260,93 +287,28 @@ void RolloutService::find_ways(std::shared_ptr<SeenCluster> seen) {
 
 void RolloutService::act(const SeenCluster& seen, const Answer& answer) {
   trouble_.clear();
-  if (answer.what == Do::run) return order(seen, answer);
+  const bool due = must_note(), open = seen.view.window_open;
+  if (answer.what == Do::run && !due) return order(seen, answer);
   Record next = *record_;
-  next.row = with_answer(std::move(*next.row), answer);
-  const bool over = next.row->stage != record_->row->stage || next.row->stop != record_->row->stop;
-  const bool for_now = answer.wait == WaitFor::next_window || answer.wait == WaitFor::resume ||
-                       (answer.what == Do::wait && !seen.view.window_open);
-  if (over) next.ended = reactor_.now();
-  if (over || for_now) next.left = reasons_of(seen.view, answer.left, *next.row);
-  if (over || next.left != record_->left) return save(std::move(next), [this] { rest(); });
-  const bool changes =
-      answer.wait == WaitFor::healing || answer.wait == WaitFor::nodes || answer.wait == WaitFor::other_run;
-  if (answer.what == Do::wait && changes && seen.view.window_open) return later("");
+  if (answer.what != Do::run) next.row = with_answer(std::move(*next.row), answer);
+  const bool ended = next.row->stage != record_->row->stage || next.row->stop != record_->row->stop;
+  if (answer.what == Do::wait && (open || (looked_.wait.empty() && looked_.trouble.empty())))
+    looked_ = {std::string(to_string(answer.wait)), "", away_of(seen.view)};
+  if (ended) next.ended = reactor_.now();
+  const bool for_now = answer.wait == WaitFor::next_window;
+  if (ended || due || for_now || answer.wait == WaitFor::resume || (answer.what == Do::wait && !open))
+    next.left = reasons_of(seen.view, answer.left, next);
+  const bool noted = (due || for_now || ended) && note_night(next, ended);
+  if (noted || ended || next.left != record_->left) return save(std::move(next), [this] { rest(); });
   rest();
 }
 
-void RolloutService::order(const SeenCluster& seen, const Answer& answer) {
-  const BatchOrder batch{names_of(seen.view, answer.batch.nodes), names_of(seen.view, answer.batch.prefetch),
-                         answer.batch.failure_budget};
-  port_.plan(batch, alive_.wrap([this, seen, answer](Result<PlannedBatch> made) {
-    planned(seen, answer, std::move(made));
-  }));
-}
-
-void RolloutService::planned(const SeenCluster& seen, const Answer& answer, Result<PlannedBatch> made) {
-  if (!waiting_.empty()) return go_on();  // a request, such as a pause, comes before the run
-  const bool again =
-      !made.ok() && (made.error().code == Code::unavailable || made.error().code == Code::conflict ||
-                     made.error().code == Code::timeout);
-  if (again) return later(made.error().message);
-  if (!made.ok()) return hold("the next batch cannot be planned: " + made.error().message);
-  if (!made->refusals.empty()) return refused(answer, seen.view, made->refusals);
-  BatchNodes nodes;
-  for (const auto& name : names_of(seen.view, answer.batch.nodes)) nodes.nodes.insert(name);
-  for (const auto& name : names_of(seen.view, answer.batch.prefetch)) nodes.prefetch.insert(name);
-  const std::string why = beyond(seen.now, *made->plan, nodes);
-  if (!why.empty()) return hold("the plan of the next batch exceeds the approval: " + why);
-  begin_run(seen, answer, made->digest);
-}
-
-void RolloutService::refused(const Answer& answer, const View& view, const std::vector<Refusal>& refusals) {
-  std::map<std::string, std::string> reasons;
-  for (const size_t at : answer.batch.nodes)
-    for (const Refusal& refusal : refusals)
-      if (refusal.node == view.nodes[at].name)
-        reasons.emplace(refusal.node, refusal.rule + ": " + refusal.message);
-  if (reasons.empty()) {
-    const Refusal& first = refusals.front();
-    return hold(
-        fmt::format("the next batch was refused ({}): {}: {}", first.rule, first.node, first.message));
-  }
-  Record next = *record_;
-  next.row = refused_in(std::move(*next.row), reasons, next.night);
-  save(std::move(next), [this] { go_on(); });
-}
-
-void RolloutService::begin_run(const SeenCluster& seen, const Answer& answer, const std::string& digest) {
-  Record next = *record_;
-  next.row = with_answer(with_batch(std::move(*next.row), seen.view, answer), answer);
-  for (const size_t at : answer.batch.nodes)
-    next.before.emplace(seen.view.nodes[at].name, seen.view.nodes[at].image_now);
-  const int64_t number = next.row->batch->number;
-  const std::string by = fmt::format("{}, approved by {}", run_tag(next.id, number), next.approval.by);
-  save(std::move(next), [this, digest, by, number] {
-    port_.start(digest, by,
-                alive_.wrap([this, number](Result<int64_t> run) { started(number, std::move(run)); }));
-  });
-}
-
-void RolloutService::started(int64_t number, Result<int64_t> run) {
-  Record next = *record_;
-  if (!run.ok()) {
-    next.row = without_batch(std::move(*next.row)).value();
-    log::warning("a batch did not begin", {{"batch", std::to_string(number)}, {"why", run.error().message}});
-    return save(std::move(next), [this, why = run.error().message] { later(why); });
-  }
-  const Underway& batch = *next.row->batch;
-  next.runs.push_back({batch.number, *run, batch.canary, batch.images});
-  next.row = with_run(std::move(*next.row), *run).value();
-  save(std::move(next), [this] { go_on(); });  // a short run may already have ended
-}
-
-void RolloutService::hold(const std::string& why) {
-  Record next = *record_;
-  next.row->paused = true;
-  next.why_paused = why;
-  log::warning("the rollout is paused until an operator acts", {{"why", why}});
-  save(std::move(next), [this] { rest(); });
+// A night that was noted is noted again only if the rollout ends in it.
+bool RolloutService::note_night(Record& next, bool ended) const {
+  if (next.window.length == 0) return false;
+  if (is_noted(next) && !(ended && is_open(next.window, clocks()))) return false;
+  next.last_night = night_of(next, ended ? LastLook{} : looked_, reactor_.now());
+  return true;
 }
 
 void RolloutService::stop_for_another_target() {
@@ -356,6 +318,7 @@ void RolloutService::stop_for_another_target() {
   const bool canary = std::any_of(next.row->failed.begin(), next.row->failed.end(), of_canary);
   next.row->stop = canary ? StopReason::canary_failed : StopReason::target_changed;
   next.ended = reactor_.now();
+  note_night(next, true);
   save(std::move(next), [this] { rest(); });
 }
 
@@ -408,20 +371,24 @@ void RolloutService::approve(const std::string& digest, const std::string& by, D
   });
 }
 
-void RolloutService::start(Done done) {
-  in_turn(std::move(done), [this](const Done& answer) {
+void RolloutService::start(Done done, DurationMs late) {
+  in_turn(std::move(done), [this, late](const Done& answer) {
+    const auto refuse = [&](const Error& error) {
+      log::warning("the rollout's window was not opened", {{"why", error.message}});
+      answer(error);
+    };
     const auto seen = port_.look();
-    if (!seen.ok()) return answer(seen.error());
-    auto next = opened(record_, *seen, reactor_.now());
-    if (!next.ok()) return answer(next.error());
-    const TimeMs now = reactor_.now(), until = record_->window_until;
-    const bool already = next->id == record_->id && going_on() &&
-                         now < std::min(until, until - seen->rollout.window + kAnotherWindow);
-    if (!already)
+    if (!seen.ok()) return refuse(seen.error());
+    auto next = opened(record_, *seen, clocks(), late);
+    if (!next.ok()) return refuse(next.error());
+    const bool already = next->id == record_->id && going_on() && is_this_night(record_->window, clocks());
+    if (!already) {
+      looked_ = {};
       return save_for(std::move(next).value(), [answer](Result<Json> shown) {
         if (shown.ok()) (*shown)["begun"] = true;
         answer(std::move(shown));
       });
+    }
     Json shown = record_shown(*record_);
     shown["begun"] = false;
     answer(std::move(shown));
@@ -450,10 +417,51 @@ void RolloutService::resume(Done done) {
   });
 }
 
+void RolloutService::skip(const std::string& node, Skip skip, Done done) {
+  in_turn(std::move(done), [this, node, skip = std::move(skip)](const Done& answer) mutable {
+    if (skip.reason.empty()) return answer(fail(Code::invalid, "a reason is required"));
+    if (skip.until != 0 && skip.until <= reactor_.now())
+      return answer(fail(Code::invalid, fmt::format("{} is over", to_iso8601(skip.until))));
+    if (!record_)
+      return answer(fail(Code::conflict, "no rollout is approved yet: run `muster rollout approve` first"));
+    const auto seen = port_.look();
+    if (!seen.ok()) return answer(seen.error());
+    const auto& nodes = seen->view.nodes;
+    const auto found =
+        std::find_if(nodes.begin(), nodes.end(), [&](const Node& one) { return one.name == node; });
+    if (found == nodes.end()) return answer(fail(Code::not_found, fmt::format("no node '{}'", node)));
+    if (!in_scope(seen->view, *found))
+      return answer(
+          fail(Code::invalid, fmt::format("no rollout takes {}: its role is not in `rollout.roles`, "
+                                          "or it has no image",
+                                          node)));
+    Record next = *record_;
+    skip.since = reactor_.now();
+    next.skips[node] = std::move(skip);
+    save_for(std::move(next), answer);
+  });
+}
+
+void RolloutService::unskip(const std::string& node, Done done) {
+  in_turn(std::move(done), [this, node](const Done& answer) {
+    Record next = record_.value_or(Record{});
+    if (next.skips.erase(node) == 0)
+      return answer(fail(Code::not_found, fmt::format("node '{}' is not skipped", node)));
+    save_for(std::move(next), answer);
+  });
+}
+
 Json RolloutService::shown_now() {
   if (!record_) return {{"state", "none"}};
-  Json out = record_shown(*record_);
-  out["window_open"] = going_on() && reactor_.now() < record_->window_until;
+  Record shown = *record_;
+  if (const auto window = going_on() ? corrected(shown.window, clocks()) : std::nullopt) {
+    shown.window = *window;
+    shown.window_until = end_of(*window);
+  }
+  std::erase_if(shown.skips,
+                [&](const auto& one) { return !is_skipped(*record_, one.first, reactor_.now()); });
+  Json out = record_shown(shown);
+  out["window_open"] = going_on() && is_open(shown.window, clocks());
   out["trouble"] = trouble_;
   out["waits_for"] = "";
   out["left"] = Json::array();

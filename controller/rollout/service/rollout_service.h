@@ -6,8 +6,8 @@
 // Operators' requests, such as a pause, are handled before the next batch's run begins. Operators' runs have
 // priority: no batch begins during one.
 // From a start until the window closes, the rollout continues automatically: when a run ends, when the spec
-// changes, and every minute while it waits for nodes or storage sections. Thread: the reactor's; `done` may
-// be called before the call returns.
+// changes, and every minute. When nothing more begins in a night, what came of it is noted and logged once
+// (night.h). Thread: the reactor's; `done` may be called before the call returns.
 #pragma once
 
 #include <deque>
@@ -30,9 +30,10 @@ class RolloutService {
  public:
   using Done = std::function<void(Result<Json>)>;
 
-  // `store` and `port` must outlive it.
-  RolloutService(Reactor& reactor, Store& store, RolloutPort& port)
-      : reactor_(reactor), store_(store), port_(port) {}
+  using BootClock = std::function<rollout::BootTime()>;
+  // `store` and `port` must outlive it. `boot_clock` measures windows.
+  RolloutService(Reactor& reactor, Store& store, RolloutPort& port, BootClock boot_clock)
+      : reactor_(reactor), store_(store), port_(port), boot_clock_(std::move(boot_clock)) {}
   ~RolloutService();
   RolloutService(const RolloutService&) = delete;
   RolloutService& operator=(const RolloutService&) = delete;
@@ -47,10 +48,16 @@ class RolloutService {
   // conflict: `digest` is not what would be approved now, or a batch is in progress.
   void approve(const std::string& digest, const std::string& by, Done done);
   // Opens a window; no effect if one is open. denied: nothing is approved, the approval is no longer valid,
-  // or the rollout is paused or was stopped; the message names the reason and what to do.
-  void start(Done done);
+  // or the rollout is paused or was stopped; the message names the reason and what to do. unavailable,
+  // conflict: the nodes cannot be read yet, or a run of other images is active; a retry is safe. `late`: how
+  // long ago the window was due.
+  void start(Done done, DurationMs late = 0);
   void pause(const std::string& by, Done done);
   void resume(Done done);
+  // Leaves a node out of all batches to come; of `skip`, `since` is not set. invalid: no reason, a time that
+  // is over, or no rollout takes the node. conflict: nothing was approved yet.
+  void skip(const std::string& node, rollout::Skip skip, Done done);
+  void unskip(const std::string& node, Done done);
   // {state: "none"} before the first approval.
   void status(Done done);
   // Null before the first approval.
@@ -70,8 +77,9 @@ class RolloutService {
   void act(const SeenCluster& seen, const rollout::Answer& answer);
   void order(const SeenCluster& seen, const rollout::Answer& answer);
   void planned(const SeenCluster& seen, const rollout::Answer& answer, Result<PlannedBatch> made);
-  void refused(const rollout::Answer& answer, const rollout::View& view,
-               const std::vector<Refusal>& refusals);
+  void refused(const SeenCluster& seen, const rollout::Answer& answer, const std::vector<Refusal>& refusals);
+  void leave_out(const rollout::View& view, const std::vector<size_t>& nodes, const std::string& why);
+  void leave_out(const std::map<std::string, std::string>& reasons);
   void begin_run(const SeenCluster& seen, const rollout::Answer& answer, const std::string& digest);
   void started(int64_t number, Result<int64_t> run);
   void hold(const std::string& why);
@@ -81,16 +89,23 @@ class RolloutService {
   Json plan_shown(SeenCluster& seen) const;
   void fill_in(SeenCluster& seen, const rollout::Row& row) const;
   bool going_on() const;
+  bool must_note() const;
+  bool note_night(rollout::Record& next, bool ended) const;
+  rollout::Clocks clocks() const;
+  void clock_was_set(const rollout::Window& window);
+  void keep(rollout::Record next);
   // Writes the record, then calls `then`; if the write fails, nothing changes and the step is retried.
   void save(rollout::Record next, Work then);
   void save_for(rollout::Record next, const Done& done);
   void go_on();
   void rest();
+  void look_again();
   void later(const std::string& why);
 
   Reactor& reactor_;
   Store& store_;
   RolloutPort& port_;
+  BootClock boot_clock_;
   Alive alive_;
   bool begun_ = false, loaded_ = false;
   std::optional<rollout::Record> record_;
@@ -99,6 +114,7 @@ class RolloutService {
   Reactor::TimerId timer_ = 0;
   std::vector<NodeWay> ways_;  // as last determined, for status()
   std::string trouble_;        // the error that causes the retries
+  rollout::LastLook looked_;   // of this night
 };
 
 }  // namespace muster

@@ -89,6 +89,32 @@ Json left_shown(const View& view, const std::vector<Left>& left) {
   return out;
 }
 
+Json rollout_event(const Record& record) {
+  const bool noted = record.row && is_noted(record);
+  return {{"id", record.id},
+          {"state", state_of(record)},
+          {"night", record.night},
+          {"outcome", noted ? word_of(kNightOutcomes, record.last_night->outcome) : ""}};
+}
+
+Json night_shown(const Night& night) {
+  Json out = record_json(night);
+  out.erase("idle_before");
+  out["idle_nights"] = idle_nights(night);
+  return out;
+}
+
+Json skips_shown(const Record& record) {
+  Json out = Json::array();
+  for (const auto& [node, skip] : record.skips)
+    out.push_back({{"node", node},
+                   {"reason", skip.reason},
+                   {"by", skip.by},
+                   {"since", skip.since},
+                   {"until", skip.until}});
+  return out;
+}
+
 Json record_shown(const Record& record) {
   Json out = {{"id", record.id},
               {"state", state_of(record)},
@@ -98,7 +124,10 @@ Json record_shown(const Record& record) {
               {"ended", record.ended},
               {"why_paused", record.why_paused},
               {"approval", approval_shown(record.approval)},
-              {"spent", spent(record)}};
+              {"spent", spent(record)},
+              {"clock_set_ms", record.window.clock_set},
+              {"last_night", record.last_night ? night_shown(*record.last_night) : Json()},
+              {"skips", skips_shown(record)}};
   Json failed = Json::array(), postponed = Json::array(), done = Json::array(), batch;
   const Row row = record.row.value_or(Row{});
   for (const auto& [node, run] : row.done) done.push_back({{"node", node}, {"run", run}});

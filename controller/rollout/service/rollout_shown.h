@@ -16,8 +16,12 @@ Json approval_shown(const rollout::Approval& approval);
 // way_reason, batch, bound, reason, group}]}: all nodes of the roles; `batch` 0: none, with the reason in
 // `reason`. `bound` of a node: the limit on the size of its batch.
 Json forecast_shown(const rollout::View& view, const rollout::Forecast& forecast);
-// {id, state, stop, why_paused, night, window_until, started, ended, batches, batch, approval, done, failed,
-// postponed: [...]}.
+// For the live log: {id, state, night, outcome}; outcome "" until it is noted.
+Json rollout_event(const rollout::Record& record);
+// {id, state, stop, why_paused, night, window_until, clock_set_ms, started, ended, batches, batch, approval,
+// done, failed, postponed: [...], skips: [{node, reason, by, since, until}], last_night}. last_night: null, or
+// {rollout, night, outcome, why, detail, opened, ended, batches, updated, failed, left: {reason: number},
+// idle_nights} of the last night that is over (night.h).
 Json record_shown(const rollout::Record& record);
 // [{node, reason, group}].
 Json left_shown(const rollout::View& view, const std::vector<rollout::Left>& left);

@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace muster {
 
 using namespace rollout;
 
-Result<Record> opened(const std::optional<Record>& record, const SeenCluster& seen, TimeMs now) {
+Result<Record> opened(const std::optional<Record>& record, const SeenCluster& seen, const Clocks& now,
+                      DurationMs late) {
   if (!record) return fail(Code::denied, "no rollout is approved: run `muster rollout approve`");
   if (const std::string why = spent(*record); !why.empty())
     return fail(Code::denied, fmt::format("rollout {} was stopped: {}. `muster rollout status` shows what "
@@ -25,6 +27,9 @@ Result<Record> opened(const std::optional<Record>& record, const SeenCluster& se
   if (next.row && next.row->paused)
     return fail(Code::denied,
                 fmt::format("the rollout is paused ({}): run `muster rollout resume`", next.why_paused));
+  if (late >= seen.rollout.window)
+    return fail(Code::denied, fmt::format("the window of {} was due {} ago and is over",
+                                          to_human(seen.rollout.window), to_human(late)));
   const bool other = next.row && (next.row->target != target || next.row->stage == Stage::stopped);
   if (other && next.row->batch)
     return fail(Code::conflict, fmt::format("run {}, which installs different images, is still active",
@@ -34,16 +39,20 @@ Result<Record> opened(const std::optional<Record>& record, const SeenCluster& se
     next.id = record->id + 1;
     next.approval = record->approval;
     next.night = record->night;
+    next.last_night = record->last_night;
   }
   if (next.row) {
     TRY(next.row, started_again(std::move(*next.row), target));
   } else {
     next.row = begun(next.id, target);
-    next.started = now;
+    next.started = now.wall;
   }
   next.ended = 0;
   ++next.night;
-  next.window_until = now + seen.rollout.window;
+  next.window = {now.wall, seen.rollout.window - std::max<DurationMs>(late, 0), now.boot};
+  // A batch that is still under way counts to this night.
+  next.window.first_batch = next.row->batches + (next.row->batch ? 0 : 1);
+  next.window_until = end_of(next.window);
   return next;
 }
 

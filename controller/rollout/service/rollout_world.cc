@@ -49,6 +49,18 @@ NodeEnd end_of_node(const RunRow& run, const RunRecords& records, const std::str
           row.reason.empty() ? "the batch's run has no result for this node" : row.reason};
 }
 
+// Why the node's other slot was not written ahead for the next batch; "" if it was, or that was not tried.
+std::string why_unwritten(const RunRecords& records, const RunRecords::Node& node) {
+  for (const Action* action : node.actions) {
+    const ActionRecord& record = records.record(action->id);
+    if (action->kind != ActionKind::write_slot || record.attempt == 0 ||
+        record.state == ActionState::succeeded)
+      continue;
+    return node.back ? node.back->reason : node.reason.empty() ? "its slot was not written" : node.reason;
+  }
+  return "";
+}
+
 // Sections that agents report as healthy: no data is missing or being copied.
 std::set<std::string> healthy_sections(const Json& status) {
   std::set<std::string> out;
@@ -65,7 +77,11 @@ Result<rollout::RunEnd> end_of(const RunSources& run, const std::map<std::string
   out.run = run.row.id;
   out.cancelled = run.row.state == RunState::cancelled;
   for (const auto& name : run.plan->nodes) {
-    if (run.plan->only_serves(NodeName(name))) continue;
+    if (run.plan->only_serves(NodeName(name))) {
+      const std::string why = out.cancelled ? "" : why_unwritten(records, records.node(name));
+      if (!why.empty()) out.unwritten[name] = why;
+      continue;
+    }
     const auto row = nodes.find(name);
     out.nodes[name] = end_of_node(run.row, records, name, row == nodes.end() ? NodeRow{} : row->second);
   }

@@ -59,6 +59,8 @@ class FakeCluster : public RolloutPort {
   }
   void plan(const BatchOrder& order, std::function<void(Result<PlannedBatch>)> done) override {
     orders.push_back(order);
+    for (const auto& name : order.nodes)
+      if (cannot_plan.count(name)) return done(cannot_plan.at(name));
     if (hold_plan) return void(held_plan = [this, order, done] { done(made(order)); });
     done(made(order));
   }
@@ -66,6 +68,11 @@ class FakeCluster : public RolloutPort {
     std::vector<Refusal> refusals;
     for (const auto& name : order.nodes)
       if (refuse.count(name)) refusals.push_back({NodeName(name), "storage-needed", "as the test says"});
+    for (const auto& name : order.nodes)
+      if (refuse_server_of.count(name))
+        refusals.push_back({NodeName("store1"), "storage-needed", "as above"});
+    for (const auto& name : order.prefetch)
+      if (refuse.count(name)) refusals.push_back({NodeName(name), "trial-short", "as above"});
     Plan plan;
     plan.kind = PlanKind::reimage;
     plan.spec_revision = now.spec_revision;
@@ -96,6 +103,7 @@ class FakeCluster : public RolloutPort {
     RunEnd end{run, 0, cancelled.count(run) > 0, {}};
     for (const auto& name : runs.at(static_cast<size_t>(run) - 1).nodes)
       end.nodes[name] = outcome.count(name) ? outcome[name] : NodeEnd{Outcome::accepted, ""};
+    end.unwritten = unwritten;
     done(end);
   }
   void changed(const Record&) override { ++changes; }
@@ -117,6 +125,9 @@ class FakeCluster : public RolloutPort {
   int64_t other_run = 0;
   std::optional<Error> broken, cannot_start;
   std::set<std::string> no_way, refuse;
+  std::set<std::string> refuse_server_of;    // plans with one of these are refused, naming another node
+  std::map<std::string, Error> cannot_plan;  // plans with one of these fail
+  std::map<std::string, std::string> unwritten;
   bool destroys = false, hold_plan = false, die_at_start = false;
   std::function<void()> held_plan;
   std::vector<std::string> planned;
@@ -132,7 +143,9 @@ struct World {
   explicit World(size_t nodes) : cluster(nodes), store(reactor) { restart(); }
 
   void restart() {
-    service = std::make_unique<RolloutService>(reactor, store, cluster);
+    service = std::make_unique<RolloutService>(reactor, store, cluster, [this] {
+      return BootTime{boot, reactor.steady().ms - booted};
+    });
     service->begin();
     settle();
   }
@@ -140,6 +153,14 @@ struct World {
   void kill(MemStore::Unsynced unsynced = MemStore::Unsynced::lost) {
     service.reset();
     store.crash(unsynced);
+    restart();
+  }
+  // The controller's machine restarts: its clock of the boot begins again.
+  void reboot() {
+    service.reset();
+    store.crash(MemStore::Unsynced::lost);
+    boot += "+";
+    booted = reactor.steady().ms;
     restart();
   }
   void settle() { reactor.advance(100); }
@@ -152,8 +173,8 @@ struct World {
   Result<Json> approve() {
     return request([this](auto done) { service->approve(digest_of(cluster.now), "ada", done); });
   }
-  Result<Json> start() {
-    return request([this](auto done) { service->start(done); });
+  Result<Json> start(DurationMs late = 0) {
+    return request([&](auto done) { service->start(done, late); });
   }
   Result<Json> pause() {
     return request([this](auto done) { service->pause("ada", done); });
@@ -176,6 +197,8 @@ struct World {
   FakeCluster cluster;
   MemStore store;
   std::unique_ptr<RolloutService> service;
+  std::string boot = "boot 1";
+  int64_t booted = 0;
 };
 
 using Names = std::vector<std::string>;
