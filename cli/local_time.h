@@ -1,4 +1,5 @@
-// Times in the zone of this machine, for people; JSON has milliseconds. They depend on TZ and the zone's files.
+// Times in the zone of this machine, for people; JSON has milliseconds. They depend on TZ and the zone's
+// files.
 #pragma once
 
 #include <string>

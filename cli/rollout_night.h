@@ -1,5 +1,5 @@
-// muster rollout start --wait: opens a window, again if it is refused for a reason that passes, and waits until
-// nothing more begins in it.
+// muster rollout start --wait: opens a window, again if it is refused for a reason that passes, and waits
+// until nothing more begins in it.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,8 @@ struct NightResult {
   int exit = 0;
 };
 
-// An error: the window was not opened, the controller was away for an hour, or `timeout`: the limit was reached.
+// An error: the window was not opened, the controller was away for an hour, or `timeout`: the limit was
+// reached.
 Result<NightResult> wait_for_night(const NightCalls& calls, const NightTimes& times);
 
 // How long ago the timer elapsed for which systemd started this process; 0: it was not started by a timer. A

@@ -1,6 +1,6 @@
-// What came of a night: of a window, or of a day of a longer one. Noted in the record once, when nothing more
-// begins in it, so that a night in which nothing happened is as visible as one that failed. Pure functions, no
-// I/O.
+// What came of a night: of a window, or of a day of a longer one. Noted in the record once, when nothing
+// more begins in it, so that a night in which nothing happened is as visible as one that failed. Pure
+// functions, no I/O.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,8 @@ struct BatchRun {
   std::map<std::string, std::string> images = {};  // node -> digest of the image to install
 };
 
-// A node that an operator leaves out of rollouts although it is in service. Approvals and builds do not end it.
+// A node that an operator leaves out of rollouts although it is in service. Approvals and builds do not end
+// it.
 struct Skip {
   std::string reason, by;
   TimeMs since = 0, until = 0;  // until 0: until an operator ends it

@@ -82,7 +82,8 @@ struct RunEnd {
   int64_t night = 0;  // current View::night
   bool cancelled = false;
   std::map<std::string, NodeEnd> nodes;
-  std::map<std::string, std::string> unwritten = {};  // node of the next batch -> why its slot was not written
+  // Node of the next batch -> why its slot was not written ahead.
+  std::map<std::string, std::string> unwritten = {};
 };
 
 Row begun(int64_t id, const std::string& target);

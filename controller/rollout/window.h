@@ -39,8 +39,8 @@ constexpr DurationMs kNight = 20 * 60 * kMinute;
 constexpr DurationMs kClockSet = kMinute;
 constexpr DurationMs kLongestWindow = 7 * 24 * 60 * kMinute;
 
-// Of a record from before windows were recorded, of which only the end by the wall clock is known. Length 0 if
-// that is over, or too far away to be right.
+// Of a record from before windows were recorded, of which only the end by the wall clock is known. Length 0
+// if that is over, or too far away to be right.
 Window window_of_older(TimeMs until, const Clocks& now);
 // Returns the time since it was opened; negative if the wall clock reads earlier, after a reboot.
 DurationMs age_of(const Window& window, const Clocks& now);
