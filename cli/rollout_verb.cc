@@ -10,7 +10,7 @@
 #include "cli/carry_out.h"
 #include "cli/cli_context.h"
 #include "cli/local_time.h"
-#include "cli/rollout_night.h"
+#include "cli/rollout_wait.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "controller/spec/units.h"
@@ -108,10 +108,10 @@ void print_skips(const Json& skips) {
 }
 
 // "night 4, until 2026-11-21 06:00 CET: nothing (nodes), 4 nights in a row: 3 unavailable (n0), 1 held (n3)"
-void print_last_night(const Json& night) {
+void print_last_window(const Json& night) {
   if (!night.is_object()) return;
   const std::string why = text_at(night, "why"), detail = clean_at(night, "detail");
-  const int64_t idle = night.value("idle_nights", int64_t{0});
+  const int64_t idle = night.value("idle_windows", int64_t{0});
   fmt::print("  last window: night {}, over at {}: {}{}, {} nodes updated{}{}\n",
              night.value("night", int64_t{0}), local_time(night.value("ended", TimeMs{0})),
              text_at(night, "outcome"), why.empty() ? "" : " (" + why + ")",
@@ -127,7 +127,7 @@ void print_window(const Json& s) {
   if (set != 0)
     fmt::print("  the clock was set {} by {} since the window was opened\n", set > 0 ? "forward" : "back",
                to_human(std::abs(set)));
-  print_last_night(s.value("last_night", Json()));
+  print_last_window(s.value("last_window", Json()));
 }
 
 void print_status(const Json& s) {
@@ -164,8 +164,8 @@ struct Start {
   std::string timeout = "23 h";
 };
 
-void wait_for_window(Context& context, Api& api, const NightTimes& times,
-                     const std::function<Result<Json>(DurationMs)>& start) {
+void start_and_wait(Context& context, Api& api, const WaitTimes& times,
+                    const std::function<Result<Json>(DurationMs)>& start) {
   std::string said;
   const auto sleep = [&](DurationMs span, const std::string& why) {
     if (!why.empty() && why != said) fmt::print(stderr, "muster: will be retried: {}\n", clean_lines(why));
@@ -173,7 +173,7 @@ void wait_for_window(Context& context, Api& api, const NightTimes& times,
     std::this_thread::sleep_for(std::chrono::milliseconds(span));
   };
   const auto night =
-      wait_for_night({start, [&] { return api.get("/v1/rollout"); }, steady_now, sleep}, times);
+      wait_for_window({start, [&] { return api.get("/v1/rollout"); }, steady_now, sleep}, times);
   if (!night.ok()) return complain(context, night.error(), api.details());
   context.exit = night->exit;
   show(context, night->status, [&] { print_status(night->status); });
@@ -181,15 +181,17 @@ void wait_for_window(Context& context, Api& api, const NightTimes& times,
 
 void start(Context& context, const Start& flags) {
   Api api(context);
-  NightTimes times;
+  WaitTimes times;
   const auto limit = parse_duration(flags.timeout);
   if (!limit.ok()) return complain(context, limit.error());
   times.limit = *limit;
-  times.late = since_timer(std::getenv("TRIGGER_TIMER_MONOTONIC_USEC"), monotonic_ms());
+  const char* elapsed = std::getenv("TRIGGER_TIMER_MONOTONIC_USEC");  // set by systemd
+  times.late = since_timer(elapsed, monotonic_ms());
   const auto open = [&](DurationMs late) {
-    return api.post("/v1/rollout/start", {{"by", "muster rollout start"}, {"late_ms", late}});
+    return api.post("/v1/rollout/start",
+                    {{"by", "muster rollout start"}, {"late_ms", late}, {"by_timer", elapsed != nullptr}});
   };
-  if (flags.wait) return wait_for_window(context, api, times, open);
+  if (flags.wait) return start_and_wait(context, api, times, open);
   const auto s = open(times.late);
   if (!s.ok()) return complain(context, s.error(), api.details());
   show(context, *s, [&] {

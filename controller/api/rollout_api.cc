@@ -37,7 +37,8 @@ void approve_rollout(const CallPtr& call) {
 void start_rollout(const CallPtr& call) {
   const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
   if (!body.ok()) return call->error(body.error());
-  call->services.rollout.start(answer_to(call), integer_at(*body, "late_ms"));
+  call->services.rollout.start({integer_at(*body, "late_ms"), is_true_at(*body, "by_timer")},
+                               answer_to(call));
 }
 
 void skip_node(const CallPtr& call) {

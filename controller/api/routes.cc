@@ -36,7 +36,8 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/rollout/approve", Role::operators, approve_rollout,
      "{digest} of the approval that the plan showed; conflict if the plan has changed"},
     {"POST", "/v1/rollout/start", Role::operators, start_rollout,
-     "{late_ms} since it was due: opens a window; denied without a valid approval; conflict, unavailable: "
+     "{late_ms, by_timer} since it was due: opens a window; denied without a valid approval; conflict, "
+     "unavailable: "
      "retry"},
     {"POST", "/v1/rollout/pause", Role::operators, pause_rollout,
      "no batch is started after the current one"},

@@ -9,7 +9,7 @@ namespace muster::rollout {
 MUSTER_RECORD(BatchRun, number, run, canary, images)
 MUSTER_RECORD(Skip, reason, by, since, until)
 MUSTER_RECORD(Record, id, approval, row, started, ended, night, window_until, why_paused, runs, before, left,
-              sparse(skips), sparse(window), sparse(last_night))
+              sparse(skips), sparse(window), sparse(last_window))
 
 namespace {
 

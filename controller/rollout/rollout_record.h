@@ -9,7 +9,7 @@
 
 #include "base/record.h"
 #include "controller/rollout/approval.h"
-#include "controller/rollout/night.h"
+#include "controller/rollout/window_result.h"
 #include "controller/rollout/rollout_row.h"
 #include "controller/rollout/window.h"
 
@@ -69,7 +69,7 @@ struct Record {
   std::map<std::string, std::string> left = {};
   std::map<std::string, Skip> skips = {};  // by node; may hold ones that are over
   Window window = {};                      // of the last start; length 0: before it was recorded
-  std::optional<Night> last_night = {};
+  std::optional<WindowResult> last_window = {};
 };
 
 // Value of Node::skipped.

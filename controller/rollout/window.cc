@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 namespace muster::rollout {
 namespace {
@@ -43,8 +44,8 @@ bool is_open(const Window& window, const Clocks& now) {
   return age >= 0 && age < span_of(window);
 }
 
-bool is_this_night(const Window& window, const Clocks& now) {
-  return is_open(window, now) && age_of(window, now) < kNight;
+bool is_same_window(const Window& window, const Clocks& now) {
+  return is_open(window, now) && age_of(window, now) < kAnotherWindow;
 }
 
 std::optional<Window> corrected(const Window& window, const Clocks& now) {
@@ -55,6 +56,22 @@ std::optional<Window> corrected(const Window& window, const Clocks& now) {
   out.opened += set;
   out.clock_set += set;
   return out;
+}
+
+void ClockWatch::sample(TimeMs wall, SteadyMs now) {
+  const DurationMs ahead = wall - now.ms;
+  if (ahead_.empty() || std::abs(ahead - ahead_.rbegin()->second) >= kSecond) ahead_[now] = ahead;
+  // What was before the longest window does not count; the newest of that does.
+  while (ahead_.size() > 1 && now - std::next(ahead_.begin())->first > kLongestWindow)
+    ahead_.erase(ahead_.begin());
+}
+
+DurationMs ClockWatch::forward_since(SteadyMs then, TimeMs wall, SteadyMs now) const {
+  if (ahead_.empty()) return 0;
+  auto before = ahead_.upper_bound(then);
+  if (before != ahead_.begin()) --before;
+  const DurationMs forward = wall - now.ms - before->second;
+  return forward >= kClockSet ? forward : 0;
 }
 
 }  // namespace muster::rollout

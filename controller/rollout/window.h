@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/record.h"
+#include "base/steady.h"
 #include "base/time.h"
 
 namespace muster::rollout {
@@ -34,7 +35,7 @@ struct Window {
 };
 
 // A longer window has several nights: a start this long after the last one begins the next.
-constexpr DurationMs kNight = 20 * 60 * kMinute;
+constexpr DurationMs kAnotherWindow = 20 * 60 * kMinute;
 // Steps of the wall clock below this are how a right clock is kept right.
 constexpr DurationMs kClockSet = kMinute;
 constexpr DurationMs kLongestWindow = 7 * 24 * 60 * kMinute;
@@ -49,9 +50,21 @@ DurationMs span_of(const Window& window);
 TimeMs end_of(const Window& window);
 bool is_open(const Window& window, const Clocks& now);
 // True until the next start begins another night.
-bool is_this_night(const Window& window, const Clocks& now);
+bool is_same_window(const Window& window, const Clocks& now);
 // Returns the window with the times that the wall clock gives now, nullopt if it was not set.
 std::optional<Window> corrected(const Window& window, const Clocks& now);
+
+// Notices that the wall clock was set forward, or that the machine stood still: at that moment a timer of the
+// wall clock elapses, however long ago it was due.
+class ClockWatch {
+ public:
+  void sample(TimeMs wall, SteadyMs now);  // every minute
+  // By how much since then, 0 if by less than kClockSet. It knows nothing from before the first sample.
+  DurationMs forward_since(SteadyMs then, TimeMs wall, SteadyMs now) const;
+
+ private:
+  std::map<SteadyMs, DurationMs> ahead_;  // of the wall clock before the steady one, from then on
+};
 
 MUSTER_RECORD(BootTime, boot, ms)
 MUSTER_RECORD(Window, opened, length, since, opt(clock_set), opt(first_batch), sparse(unwritten))

@@ -1,6 +1,6 @@
 // Windows of a rollout, its nights, and its starts, through RolloutService and `muster rollout start --wait`.
 #include "cli/cli_context.h"
-#include "cli/rollout_night.h"
+#include "cli/rollout_wait.h"
 #include "tests/field/case.h"
 #include "tests/unit/bringup/rollout_service_fixture.h"
 
@@ -32,9 +32,9 @@ struct NightlyCluster : World {
   }
   // What the timer's unit does, from now until the night is over: its exit code.
   int unit(DurationMs late = 0) {
-    cli::NightCalls calls;
+    cli::WindowCalls calls;
     calls.start = [this](DurationMs since) {
-      auto answer = start(since);
+      auto answer = start({since, true});
       if (answer.ok()) opened = reactor.steady();
       return answer;
     };
@@ -45,7 +45,7 @@ struct NightlyCluster : World {
       on_time(reactor.steady() - began);
     };
     began = reactor.steady();
-    const auto night = cli::wait_for_night(calls, {late, 23 * kHour});
+    const auto night = cli::wait_for_window(calls, {late, 23 * kHour});
     if (!night.ok()) return cli::exit_for(night.error());
     return night->exit;
   }
@@ -92,8 +92,8 @@ FIELD_CASE("silent-nights: one node that is held takes all the room") {
   for (int i = 1; i <= 4; ++i) {
     CHECK(w.unit() == cli::kPartial);
     w.reactor.advance(16 * kHour);
-    CHECK(w.status()["last_night"]["why"] == "nodes");
-    CHECK(w.status()["last_night"]["idle_nights"] == i);
+    CHECK(w.status()["last_window"]["why"] == "nodes");
+    CHECK(w.status()["last_window"]["idle_windows"] == i);
   }
   CHECK(w.cluster.runs.empty());
   CHECK(rollout_problem(*w.service->record()) != "");
@@ -105,8 +105,8 @@ FIELD_CASE("silent-nights: the planner refuses all, and failed nodes within the 
   for (int i = 1; i <= 4; ++i) {
     CHECK(w.unit() == cli::kPartial);
     w.reactor.advance(22 * kHour);
-    CHECK(w.status()["last_night"]["why"] == "refused");
-    CHECK(w.status()["last_night"]["idle_nights"] == i);
+    CHECK(w.status()["last_window"]["why"] == "refused");
+    CHECK(w.status()["last_window"]["idle_windows"] == i);
   }
   w.cluster.refuse.clear();
   w.cluster.spec.failure_budget = 3;
@@ -118,7 +118,7 @@ FIELD_CASE("silent-nights: the planner refuses all, and failed nodes within the 
   };
   CHECK(w.unit() == cli::kPartial);
   CHECK(w.state() == "batches");
-  CHECK(w.status()["last_night"]["failed"] == 1);
+  CHECK(w.status()["last_window"]["failed"] == 1);
 }
 
 FIELD_CASE("never-updated-unnoticed") {
@@ -139,7 +139,7 @@ FIELD_CASE("never-updated-unnoticed") {
   for (const char* name : {"n0", "n1", "n2", "n3"})
     w.cluster.cannot_plan[name] = fail(Code::unavailable, "no worker");
   CHECK(next_night() == cli::kPartial);
-  CHECK(w.status()["last_night"]["idle_nights"] == 3);
+  CHECK(w.status()["last_window"]["idle_windows"] == 3);
   CHECK(rollout_problem(*w.service->record()) != "");
   CHECK(w.cluster.runs.empty());
 }

@@ -78,12 +78,19 @@ Row row_for(const std::optional<Record>& record, const std::string& target) {
 
 RolloutService::~RolloutService() {
   alive_.end();
-  if (timer_) reactor_.cancel(timer_);
+  for (const Reactor::TimerId timer : {timer_, clock_timer_})
+    if (timer) reactor_.cancel(timer);
 }
 
 void RolloutService::begin() {
   begun_ = true;
+  watch_clock();
   step();
+}
+
+void RolloutService::watch_clock() {
+  clock_watch_.sample(reactor_.now(), reactor_.steady());
+  clock_timer_ = reactor_.after(kAgain, alive_.wrap([this] { watch_clock(); }));
 }
 
 void RolloutService::poke() {
@@ -161,22 +168,22 @@ Clocks RolloutService::clocks() const { return {reactor_.now(), boot_clock_()}; 
 
 // The record was written.
 void RolloutService::keep(Record next) {
-  const auto ended = [](const Record& record) { return record.last_night ? record.last_night->ended : 0; };
+  const auto ended = [](const Record& record) { return record.last_window ? record.last_window->ended : 0; };
   const bool noted = ended(next) != 0 && (!record_ || ended(next) != ended(*record_));
   record_ = std::move(next);
   port_.changed(*record_);
   if (!noted) return;
-  const Night& night = *record_->last_night;
-  const log::Fields fields = {{"rollout", std::to_string(night.rollout)},
-                              {"night", std::to_string(night.night)},
-                              {"outcome", std::string(word_of(kNightOutcomes, night.outcome))},
-                              {"why", night.why},
-                              {"detail", night.detail},
-                              {"batches", std::to_string(night.batches)},
-                              {"updated", std::to_string(night.updated)},
-                              {"failed", std::to_string(night.failed)},
-                              {"idle_nights", std::to_string(idle_nights(night))}};
-  const bool fine = night.outcome == NightOutcome::done || night.outcome == NightOutcome::progress;
+  const WindowResult& result = *record_->last_window;
+  const log::Fields fields = {{"rollout", std::to_string(result.rollout)},
+                              {"night", std::to_string(result.night)},
+                              {"outcome", std::string(word_of(kWindowOutcomes, result.outcome))},
+                              {"why", result.why},
+                              {"detail", result.detail},
+                              {"batches", std::to_string(result.batches)},
+                              {"updated", std::to_string(result.updated)},
+                              {"failed", std::to_string(result.failed)},
+                              {"idle_windows", std::to_string(idle_windows(result))}};
+  const bool fine = result.outcome == WindowOutcome::done || result.outcome == WindowOutcome::progress;
   fine ? log::info("the rollout's window is over", fields)
        : log::warning("the rollout's window is over", fields);
 }
@@ -252,7 +259,7 @@ void RolloutService::fill_in(SeenCluster& seen, const Row& row) const {
 bool RolloutService::must_note() const {
   const Window& window = record_->window;
   const DurationMs age = age_of(window, clocks());
-  return window.length > 0 && age >= std::min(span_of(window), kNight) && !is_noted(*record_);
+  return window.length > 0 && age >= std::min(span_of(window), kAnotherWindow) && !is_noted(*record_);
 }
 
 void RolloutService::choose() {
@@ -261,7 +268,7 @@ void RolloutService::choose() {
   if (!looked.ok() && must_note()) {
     looked_.trouble = looked.error().message;
     Record next = *record_;
-    note_night(next, false);
+    note_result(next, false);
     return save(std::move(next), [this] { rest(); });
   }
   if (!looked.ok()) return later(looked.error().message);
@@ -298,16 +305,16 @@ void RolloutService::act(const SeenCluster& seen, const Answer& answer) {
   const bool for_now = answer.wait == WaitFor::next_window;
   if (ended || due || for_now || answer.wait == WaitFor::resume || (answer.what == Do::wait && !open))
     next.left = reasons_of(seen.view, answer.left, next);
-  const bool noted = (due || for_now || ended) && note_night(next, ended);
+  const bool noted = (due || for_now || ended) && note_result(next, ended);
   if (noted || ended || next.left != record_->left) return save(std::move(next), [this] { rest(); });
   rest();
 }
 
 // A night that was noted is noted again only if the rollout ends in it.
-bool RolloutService::note_night(Record& next, bool ended) const {
+bool RolloutService::note_result(Record& next, bool ended) const {
   if (next.window.length == 0) return false;
   if (is_noted(next) && !(ended && is_open(next.window, clocks()))) return false;
-  next.last_night = night_of(next, ended ? LastLook{} : looked_, reactor_.now());
+  next.last_window = result_of(next, ended ? LastLook{} : looked_, reactor_.now());
   return true;
 }
 
@@ -318,7 +325,7 @@ void RolloutService::stop_for_another_target() {
   const bool canary = std::any_of(next.row->failed.begin(), next.row->failed.end(), of_canary);
   next.row->stop = canary ? StopReason::canary_failed : StopReason::target_changed;
   next.ended = reactor_.now();
-  note_night(next, true);
+  note_result(next, true);
   save(std::move(next), [this] { rest(); });
 }
 
@@ -371,8 +378,11 @@ void RolloutService::approve(const std::string& digest, const std::string& by, D
   });
 }
 
-void RolloutService::start(Done done, DurationMs late) {
-  in_turn(std::move(done), [this, late](const Done& answer) {
+void RolloutService::start(Start how, Done done) {
+  // The clock was last looked at up to a minute before it was set.
+  const SteadyMs now = reactor_.steady(), due = now - how.late - 2 * kAgain;
+  if (how.by_timer) how.late += clock_watch_.forward_since(due, reactor_.now(), now);
+  in_turn(std::move(done), [this, late = how.late](const Done& answer) {
     const auto refuse = [&](const Error& error) {
       log::warning("the rollout's window was not opened", {{"why", error.message}});
       answer(error);
@@ -381,7 +391,7 @@ void RolloutService::start(Done done, DurationMs late) {
     if (!seen.ok()) return refuse(seen.error());
     auto next = opened(record_, *seen, clocks(), late);
     if (!next.ok()) return refuse(next.error());
-    const bool already = next->id == record_->id && going_on() && is_this_night(record_->window, clocks());
+    const bool already = next->id == record_->id && going_on() && is_same_window(record_->window, clocks());
     if (!already) {
       looked_ = {};
       return save_for(std::move(next).value(), [answer](Result<Json> shown) {

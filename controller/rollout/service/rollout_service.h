@@ -7,7 +7,7 @@
 // priority: no batch begins during one.
 // From a start until the window closes, the rollout continues automatically: when a run ends, when the spec
 // changes, and every minute. When nothing more begins in a night, what came of it is noted and logged once
-// (night.h). Thread: the reactor's; `done` may be called before the call returns.
+// (window_result.h). Thread: the reactor's; `done` may be called before the call returns.
 #pragma once
 
 #include <deque>
@@ -49,9 +49,12 @@ class RolloutService {
   void approve(const std::string& digest, const std::string& by, Done done);
   // Opens a window; no effect if one is open. denied: nothing is approved, the approval is no longer valid,
   // or the rollout is paused or was stopped; the message names the reason and what to do. unavailable,
-  // conflict: the nodes cannot be read yet, or a run of other images is active; a retry is safe. `late`: how
-  // long ago the window was due.
-  void start(Done done, DurationMs late = 0);
+  // conflict: the nodes cannot be read yet, or a run of other images is active; a retry is safe.
+  struct Start {
+    DurationMs late = 0;    // how long ago the window was due
+    bool by_timer = false;  // that was due by the wall clock
+  };
+  void start(Start how, Done done);
   void pause(const std::string& by, Done done);
   void resume(Done done);
   // Leaves a node out of all batches to come; of `skip`, `since` is not set. invalid: no reason, a time that
@@ -90,8 +93,9 @@ class RolloutService {
   void fill_in(SeenCluster& seen, const rollout::Row& row) const;
   bool going_on() const;
   bool must_note() const;
-  bool note_night(rollout::Record& next, bool ended) const;
+  bool note_result(rollout::Record& next, bool ended) const;
   rollout::Clocks clocks() const;
+  void watch_clock();
   void clock_was_set(const rollout::Window& window);
   void keep(rollout::Record next);
   // Writes the record, then calls `then`; if the write fails, nothing changes and the step is retried.
@@ -111,7 +115,8 @@ class RolloutService {
   std::optional<rollout::Record> record_;
   bool busy_ = false, again_ = false;
   std::deque<Work> waiting_;  // operators' requests
-  Reactor::TimerId timer_ = 0;
+  Reactor::TimerId timer_ = 0, clock_timer_ = 0;
+  rollout::ClockWatch clock_watch_;
   std::vector<NodeWay> ways_;  // as last determined, for status()
   std::string trouble_;        // the error that causes the retries
   rollout::LastLook looked_;   // of this night

@@ -94,13 +94,13 @@ Json rollout_event(const Record& record) {
   return {{"id", record.id},
           {"state", state_of(record)},
           {"night", record.night},
-          {"outcome", noted ? word_of(kNightOutcomes, record.last_night->outcome) : ""}};
+          {"outcome", noted ? word_of(kWindowOutcomes, record.last_window->outcome) : ""}};
 }
 
-Json night_shown(const Night& night) {
-  Json out = record_json(night);
+Json result_shown(const WindowResult& result) {
+  Json out = record_json(result);
   out.erase("idle_before");
-  out["idle_nights"] = idle_nights(night);
+  out["idle_windows"] = idle_windows(result);
   return out;
 }
 
@@ -126,7 +126,7 @@ Json record_shown(const Record& record) {
               {"approval", approval_shown(record.approval)},
               {"spent", spent(record)},
               {"clock_set_ms", record.window.clock_set},
-              {"last_night", record.last_night ? night_shown(*record.last_night) : Json()},
+              {"last_window", record.last_window ? result_shown(*record.last_window) : Json()},
               {"skips", skips_shown(record)}};
   Json failed = Json::array(), postponed = Json::array(), done = Json::array(), batch;
   const Row row = record.row.value_or(Row{});

@@ -19,9 +19,9 @@ Json forecast_shown(const rollout::View& view, const rollout::Forecast& forecast
 // For the live log: {id, state, night, outcome}; outcome "" until it is noted.
 Json rollout_event(const rollout::Record& record);
 // {id, state, stop, why_paused, night, window_until, clock_set_ms, started, ended, batches, batch, approval,
-// done, failed, postponed: [...], skips: [{node, reason, by, since, until}], last_night}. last_night: null,
+// done, failed, postponed: [...], skips: [{node, reason, by, since, until}], last_window}. last_window: null,
 // or {rollout, night, outcome, why, detail, opened, ended, batches, updated, failed, left: {reason: number},
-// idle_nights} of the last night that is over (night.h).
+// idle_windows} of the last night that is over (window_result.h).
 Json record_shown(const rollout::Record& record);
 // [{node, reason, group}].
 Json left_shown(const rollout::View& view, const std::vector<rollout::Left>& left);

@@ -39,7 +39,7 @@ Result<Record> opened(const std::optional<Record>& record, const SeenCluster& se
     next.id = record->id + 1;
     next.approval = record->approval;
     next.night = record->night;
-    next.last_night = record->last_night;
+    next.last_window = record->last_window;
   }
   if (next.row) {
     TRY(next.row, started_again(std::move(*next.row), target));

@@ -11,9 +11,9 @@
 
 namespace muster {
 
-// Returns the record with which a window begins at `now`, `late` after it was due: it ends when it would
-// have ended. denied: nothing is approved, the approval is no longer valid, the rollout is paused or was stopped, or
-// the window is over; the message names the reason and what to do. conflict: a run of different images is
+// Returns the record with which a window begins at `now`, `late` after it was due: it ends when it would have
+// ended. denied: nothing is approved, the approval is no longer valid, the rollout is paused or was stopped,
+// or the window is over; the message names the reason and what to do. conflict: a run of different images is
 // active; it ends, and a retry is safe.
 Result<rollout::Record> opened(const std::optional<rollout::Record>& record, const SeenCluster& seen,
                                const rollout::Clocks& now, DurationMs late = 0);

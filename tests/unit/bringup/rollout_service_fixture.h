@@ -173,8 +173,8 @@ struct World {
   Result<Json> approve() {
     return request([this](auto done) { service->approve(digest_of(cluster.now), "ada", done); });
   }
-  Result<Json> start(DurationMs late = 0) {
-    return request([&](auto done) { service->start(done, late); });
+  Result<Json> start(RolloutService::Start how = {}) {
+    return request([&](auto done) { service->start(how, done); });
   }
   Result<Json> pause() {
     return request([this](auto done) { service->pause("ada", done); });

@@ -149,7 +149,7 @@ TEST_CASE("rollout service: killed at any point, no node is taken twice and all 
       INFO("killed after " << at << " tasks");
       World w(4);
       REQUIRE(w.approve().ok());
-      w.service->start([](Result<Json>) {});
+      w.service->start({}, [](Result<Json>) {});
       for (int i = 0; i < at && w.reactor.step(w.reactor.steady().ms + 50); ++i)
         if (!w.cluster.runs.empty() && !w.run().over && i % 3 == 2) {
           w.cluster.end_run();

@@ -62,7 +62,7 @@ TEST_CASE("rollout service: a window opened by day by a wrong clock is closed",
   w.end_run();
   CHECK(w.cluster.runs.size() == 1);
   CHECK(w.status()["window_open"] == false);
-  CHECK(w.status()["last_night"]["why"] == "clock");
+  CHECK(w.status()["last_window"]["why"] == "clock");
   w.reactor.advance(10 * kHour);
   REQUIRE(w.start().value()["begun"] == true);
   CHECK(w.cluster.runs.size() == 2);
@@ -113,11 +113,37 @@ TEST_CASE("rollout service: a reboot with a clock that lost its time opens nothi
 TEST_CASE("rollout service: a window that is opened late ends when it was to end",
           "[rollout][service][window]") {
   Windows w(60);
-  REQUIRE(w.start(4 * kHour).ok());
+  REQUIRE(w.start({4 * kHour}).ok());
   CHECK(w.status()["window_until"] == w.service->record()->window.opened + 2 * kHour);
   CHECK(w.last_begun(20 * kHour) < 2 * kHour);
-  CHECK(code_of(w.start(6 * kHour)) == Code::denied);
+  CHECK(code_of(w.start({6 * kHour})) == Code::denied);
   CHECK(w.service->record()->night == 1);
+}
+
+TEST_CASE("rollout service: a timer that elapsed because the clock was set forward begins nothing by day",
+          "[rollout][service][window]") {
+  for (const DurationMs forward : {12 * kHour, 365 * kDay}) {
+    Windows w(6);
+    w.reactor.set_clock(-forward);  // or the machine was paused that long
+    w.restart();
+    w.reactor.advance(kHour);
+    w.reactor.set_clock(forward);
+    CHECK(code_of(w.start({0, true})) == Code::denied);
+    w.reactor.advance(20 * kMinute);
+    CHECK(code_of(w.start({20 * kMinute, true})) == Code::denied);  // tried again
+    w.reactor.advance(kHour);
+    CHECK(w.start({0, true}).ok());  // it is time
+    CHECK(w.service->record()->window.length == 6 * kHour);
+  }
+  Windows w(6);
+  w.reactor.advance(kHour);
+  w.reactor.set_clock(10 * kMinute);  // NTP, at 22:00
+  REQUIRE(w.start({0, true}).ok());
+  CHECK(w.service->record()->window.length == 6 * kHour - 10 * kMinute);
+  Windows operators(6);
+  operators.reactor.advance(kHour);
+  operators.reactor.set_clock(kDay);
+  CHECK(operators.start().ok());
 }
 
 TEST_CASE("rollout service: what a start is refused for says whether a retry helps",
@@ -133,7 +159,7 @@ TEST_CASE("rollout service: what a start is refused for says whether a retry hel
   w.reactor.advance(kDay);
   CHECK(code_of(w.start()) == Code::conflict);
   w.end_run();
-  const auto again = w.start(kHour);
+  const auto again = w.start({kHour});
   REQUIRE(again.ok());
   CHECK(again.value()["window_until"] == w.reactor.now() - 100 + 5 * kHour);
   CHECK(w.cluster.runs.size() == 2);

@@ -97,13 +97,13 @@ TEST_CASE("rollout window: set back and forth again, it is what it was", "[rollo
 TEST_CASE("rollout window: one of days has each time of day", "[rollout][window]") {
   Machine m;
   Window w = opened(m, 3 * kDay);
-  CHECK(is_this_night(w, m.now));
+  CHECK(is_same_window(w, m.now));
   m.set(-5 * kHour);
   w = *corrected(w, m.now);
   CHECK(span_of(w) == 3 * kDay);
-  m.pass(kNight);
+  m.pass(kAnotherWindow);
   CHECK(is_open(w, m.now));
-  CHECK_FALSE(is_this_night(w, m.now));
+  CHECK_FALSE(is_same_window(w, m.now));
 }
 
 TEST_CASE("rollout window: after a reboot the wall clock counts", "[rollout][window]") {
@@ -116,7 +116,7 @@ TEST_CASE("rollout window: after a reboot the wall clock counts", "[rollout][win
   CHECK_FALSE(corrected(w, m.now));
   m.set(-3 * kHour);  // it cannot be before it was opened
   CHECK_FALSE(is_open(w, m.now));
-  CHECK_FALSE(is_this_night(w, m.now));
+  CHECK_FALSE(is_same_window(w, m.now));
   m.set(3 * kHour + 4 * kHour);
   CHECK_FALSE(is_open(w, m.now));
   m.now.boot.boot.clear();  // of which nothing is known
@@ -134,4 +134,29 @@ TEST_CASE("rollout window: of an older record only the end is known", "[rollout]
   CHECK(window_of_older(kTen, m.now).length == 0);
   CHECK(window_of_older(kTen + 365 * kDay, m.now).length == 0);  // of a clock that was a year ahead
   CHECK_FALSE(is_open(Window{}, m.now));
+}
+
+TEST_CASE("rollout window: the wall clock that goes forward alone is noticed", "[rollout][window]") {
+  ClockWatch watch;
+  TimeMs wall = kTen;
+  SteadyMs now{1'000'000'000'000};
+  const auto pass = [&](DurationMs span) {
+    for (DurationMs at = 0; at < span; at += kMinute) {
+      wall += kMinute;
+      now += kMinute;
+      watch.sample(wall, now);
+    }
+  };
+  CHECK(watch.forward_since(now, wall, now) == 0);
+  pass(kDay);
+  CHECK(watch.forward_since(now - kHour, wall, now) == 0);
+  wall += 10 * kHour;
+  CHECK(watch.forward_since(now - 2 * kMinute, wall, now) == 10 * kHour);
+  pass(kHour);
+  CHECK(watch.forward_since(now - 2 * kHour, wall, now) == 10 * kHour);
+  CHECK(watch.forward_since(now - 30 * kMinute, wall, now) == 0);
+  wall -= 3 * kHour;
+  CHECK(watch.forward_since(now - 2 * kMinute, wall, now) == 0);
+  pass(9 * kDay);
+  CHECK(watch.forward_since(now - kLongestWindow, wall, now) == 0);
 }

@@ -30,5 +30,5 @@ eventually is musterd.service ActiveState failed
 start
 expect "musterd failed: so does the night" is muster-rollout.service ActiveState failed
 expect "after its command was called" called 1
-expect "and nobody started musterd" is musterd.service ActiveState failed
+expect "and musterd was not started" is musterd.service ActiveState failed
 exit $wrong

@@ -1,6 +1,6 @@
 // muster rollout start --wait: what is waited out, and what the night's end is as an exit code; and times of
 // the site's zone.
-#include "cli/rollout_night.h"
+#include "cli/rollout_wait.h"
 
 #include <cstdlib>
 #include <ctime>
@@ -20,7 +20,7 @@ constexpr DurationMs kHour = 60 * kMinute;
 
 // A controller that answers as the test says, and a clock that goes on while the command sleeps.
 struct Night {
-  Json shown = {{"id", 3}, {"night", 7}, {"state", "batches"}, {"batch", Json()}, {"last_night", Json()}};
+  Json shown = {{"id", 3}, {"night", 7}, {"state", "batches"}, {"batch", Json()}, {"last_window", Json()}};
   std::deque<Error> start_fails;
   std::function<void(DurationMs at)> on_time = [](DurationMs) {};
   std::optional<Error> away;
@@ -28,10 +28,10 @@ struct Night {
   DurationMs at = 0;
 
   void ends(const std::string& outcome, int64_t night = 7) {
-    shown["last_night"] = {{"rollout", 3}, {"night", night}, {"outcome", outcome}};
+    shown["last_window"] = {{"rollout", 3}, {"night", night}, {"outcome", outcome}};
   }
-  Result<NightResult> wait(NightTimes times = {0, 23 * kHour}) {
-    NightCalls calls;
+  Result<WaitResult> wait(WaitTimes times = {0, 23 * kHour}) {
+    WindowCalls calls;
     calls.start = [this](DurationMs late) -> Result<Json> {
       starts.push_back(late);
       if (away) return *away;
@@ -50,7 +50,7 @@ struct Night {
       at += span;
       on_time(at);
     };
-    return wait_for_night(calls, times);
+    return wait_for_window(calls, times);
   }
   int exit() {
     const auto result = wait();
@@ -110,8 +110,7 @@ TEST_CASE("rollout start --wait: a pause and another approval end it, refused", 
   CHECK(replaced.exit() == kRefused);
 }
 
-TEST_CASE("rollout start --wait: what passes is retried, and the window is told how late it is",
-          "[cli][rollout]") {
+TEST_CASE("rollout start --wait: what passes is retried, with how late the window is", "[cli][rollout]") {
   Night n;
   n.ends("done");
   for (int i = 0; i < 120; ++i) n.start_fails.push_back(fail(Code::conflict, "run 5 is still active"));

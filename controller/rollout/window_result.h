@@ -15,7 +15,7 @@ namespace muster::rollout {
 
 struct Record;
 
-enum class NightOutcome {
+enum class WindowOutcome {
   done,      // no node needs an update
   progress,  // nodes were updated, others wait for another night
   partial,   // nodes failed, or are left although the rollout is done
@@ -23,17 +23,17 @@ enum class NightOutcome {
   paused,
   stopped
 };
-inline constexpr Words<NightOutcome, 6> kNightOutcomes = {{{NightOutcome::done, "done"},
-                                                           {NightOutcome::progress, "progress"},
-                                                           {NightOutcome::partial, "partial"},
-                                                           {NightOutcome::nothing, "nothing"},
-                                                           {NightOutcome::paused, "paused"},
-                                                           {NightOutcome::stopped, "stopped"}}};
-MUSTER_WORDS(NightOutcome, kNightOutcomes)
+inline constexpr Words<WindowOutcome, 6> kWindowOutcomes = {{{WindowOutcome::done, "done"},
+                                                             {WindowOutcome::progress, "progress"},
+                                                             {WindowOutcome::partial, "partial"},
+                                                             {WindowOutcome::nothing, "nothing"},
+                                                             {WindowOutcome::paused, "paused"},
+                                                             {WindowOutcome::stopped, "stopped"}}};
+MUSTER_WORDS(WindowOutcome, kWindowOutcomes)
 
-struct Night {
+struct WindowResult {
   int64_t rollout = 0, night = 0;  // Record::id and Record::night
-  NightOutcome outcome = NightOutcome::done;
+  WindowOutcome outcome = WindowOutcome::done;
   // One word: a Reason, a WaitFor or a StopReason; or `error` (nothing could be planned or read), `clock` (it
   // was opened by a wrong clock), `prefetch` (a slot could not be written ahead), `paused`. Empty for `done`.
   std::string why;
@@ -52,15 +52,15 @@ struct LastLook {
 };
 
 // `record.left` must be up to date.
-Night night_of(const Record& record, const LastLook& look, TimeMs now);
+WindowResult result_of(const Record& record, const LastLook& look, TimeMs now);
 // True if the record's last night was noted, and no batch began since.
 bool is_noted(const Record& record);
 // Nights in a row, this one included, in which no node was updated although one needed it.
-int64_t idle_nights(const Night& night);
+int64_t idle_windows(const WindowResult& result);
 // One line for `muster status`; "" if nothing needs an operator.
 std::string rollout_problem(const Record& record);
 
-MUSTER_RECORD(Night, rollout, night, outcome, why, detail, opened, ended, batches, updated, failed, left,
-              idle_before)
+MUSTER_RECORD(WindowResult, rollout, night, outcome, why, detail, opened, ended, batches, updated, failed,
+              left, idle_before)
 
 }  // namespace muster::rollout

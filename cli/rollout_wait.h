@@ -10,7 +10,7 @@
 
 namespace muster::cli {
 
-struct NightCalls {
+struct WindowCalls {
   std::function<Result<Json>(DurationMs late)> start;
   std::function<Result<Json>()> status;
   std::function<SteadyMs()> now;
@@ -18,19 +18,19 @@ struct NightCalls {
   std::function<void(DurationMs span, const std::string& why)> sleep;
 };
 
-struct NightTimes {
+struct WaitTimes {
   DurationMs late = 0;   // how long ago the window was due
   DurationMs limit = 0;  // of all waiting
 };
 
-struct NightResult {
+struct WaitResult {
   Json status;
   int exit = 0;
 };
 
 // An error: the window was not opened, the controller was away for an hour, or `timeout`: the limit was
 // reached.
-Result<NightResult> wait_for_night(const NightCalls& calls, const NightTimes& times);
+Result<WaitResult> wait_for_window(const WindowCalls& calls, const WaitTimes& times);
 
 // How long ago the timer elapsed for which systemd started this process; 0: it was not started by a timer. A
 // unit that is retried, or started because its timer was restarted, has the time of the timer's last regular

@@ -16,7 +16,7 @@ struct NightWorld : World {
       if (!cluster.runs.empty() && !run().over) end_run();
     }
     reactor.advance(2 * RolloutService::kAgain);
-    return status()["last_night"];
+    return status()["last_window"];
   }
   Json night() {
     REQUIRE(start().value()["begun"] == true);
@@ -29,16 +29,16 @@ struct NightWorld : World {
 
 TEST_CASE("rollout night: one in which all nodes are updated", "[rollout][service][night]") {
   NightWorld w(5);
-  CHECK(w.status()["last_night"].is_null());
+  CHECK(w.status()["last_window"].is_null());
   const Json night = w.night();
   CHECK(night["outcome"] == "done");
   CHECK(night["batches"] == 3);
   CHECK(night["updated"] == 5);
-  CHECK(night["idle_nights"] == 0);
+  CHECK(night["idle_windows"] == 0);
   CHECK(w.problem() == "");
   CHECK(w.night()["outcome"] == "done");  // nothing was needed
-  CHECK(w.status()["last_night"]["batches"] == 0);
-  CHECK(w.status()["last_night"]["idle_nights"] == 0);
+  CHECK(w.status()["last_window"]["batches"] == 0);
+  CHECK(w.status()["last_window"]["idle_windows"] == 0);
 }
 
 TEST_CASE("rollout night: nights in which nodes wait for one that is away are counted",
@@ -54,14 +54,14 @@ TEST_CASE("rollout night: nights in which nodes wait for one that is away are co
     CHECK(night["why"] == "nodes");
     CHECK(night["night"] == i);
     CHECK(night["left"] == Json({{"held", 1}, {"unavailable", 3}}));
-    CHECK(night["idle_nights"] == i);
+    CHECK(night["idle_windows"] == i);
     CHECK(w.problem() != "");
   }
   w.cluster.node("n3").state = NodeState::accepted;
   w.cluster.node("n3").held_by = HeldBy::nobody;
   const Json night = w.night();
   CHECK(night["outcome"] == "done");
-  CHECK(night["idle_nights"] == 0);
+  CHECK(night["idle_windows"] == 0);
   CHECK(w.problem() == "");
 }
 
@@ -70,13 +70,13 @@ TEST_CASE("rollout night: one in which the planner refused all is over at once",
   NightWorld w(3);
   w.cluster.refuse = {"n0", "n1", "n2"};
   REQUIRE(w.start().ok());
-  Json night = w.status()["last_night"];
+  Json night = w.status()["last_window"];
   CHECK(night["outcome"] == "nothing");
   CHECK(night["why"] == "refused");
   CHECK(night["detail"].get<std::string>().find("storage-needed") != std::string::npos);
   const auto ended = night["ended"].get<TimeMs>();
   CHECK(w.night_is_over()["ended"] == ended);  // noted once
-  CHECK(w.night()["idle_nights"] == 2);
+  CHECK(w.night()["idle_windows"] == 2);
 }
 
 TEST_CASE("rollout night: another run, or a controller that cannot plan, takes all of it",
@@ -90,16 +90,16 @@ TEST_CASE("rollout night: another run, or a controller that cannot plan, takes a
   CHECK(night["outcome"] == "nothing");
   CHECK(night["why"] == "error");
   CHECK(night["detail"] == "no worker");
-  CHECK(night["idle_nights"] == 2);
+  CHECK(night["idle_windows"] == 2);
   w.cluster.cannot_plan.clear();
   REQUIRE(w.start().ok());
   w.cluster.broken = fail(Code::unavailable, "the nodes cannot be read");
-  CHECK(w.status()["last_night"]["night"] == 2);
+  CHECK(w.status()["last_window"]["night"] == 2);
   w.reactor.advance(w.cluster.spec.window);
   w.end_run();
   w.reactor.advance(2 * RolloutService::kAgain);
-  CHECK(w.service->record()->last_night->night == 3);
-  CHECK(w.service->record()->last_night->why == "error");
+  CHECK(w.service->record()->last_window->night == 3);
+  CHECK(w.service->record()->last_window->why == "error");
 }
 
 TEST_CASE("rollout night: failed nodes within the budget, and a failed canary", "[rollout][service][night]") {
@@ -110,10 +110,10 @@ TEST_CASE("rollout night: failed nodes within the budget, and a failed canary", 
   w.end_run();
   w.cluster.outcome["n1"] = {Outcome::returned, "x"};
   w.reactor.advance(w.cluster.spec.window);  // the window ends while the second batch is under way
-  CHECK(w.status()["last_night"].is_null());
+  CHECK(w.status()["last_window"].is_null());
   w.end_run();
   w.reactor.advance(2 * RolloutService::kAgain);
-  const Json night = w.status()["last_night"];
+  const Json night = w.status()["last_window"];
   CHECK(w.state() == "batches");
   CHECK(night["outcome"] == "partial");
   CHECK(night["why"] == "failed");
@@ -125,8 +125,8 @@ TEST_CASE("rollout night: failed nodes within the budget, and a failed canary", 
   canary.cluster.outcome["n0"] = {Outcome::quarantined, "x"};
   REQUIRE(canary.start().ok());
   canary.end_run();
-  CHECK(canary.status()["last_night"]["outcome"] == "stopped");
-  CHECK(canary.status()["last_night"]["why"] == "canary-failed");
+  CHECK(canary.status()["last_window"]["outcome"] == "stopped");
+  CHECK(canary.status()["last_window"]["why"] == "canary-failed");
   CHECK(canary.problem() != "");
 }
 
@@ -153,8 +153,8 @@ TEST_CASE("rollout night: of a window of days there is one each day", "[rollout]
     if (hours % 7 == 6) w.end_run();
   }
   w.reactor.advance(2 * RolloutService::kAgain);
-  CHECK(w.status()["last_night"]["night"] == 1);
-  CHECK(w.status()["last_night"]["outcome"] == "progress");
+  CHECK(w.status()["last_window"]["night"] == 1);
+  CHECK(w.status()["last_window"]["outcome"] == "progress");
   CHECK(w.status()["window_open"] == true);
   CHECK_FALSE(w.run().over);  // and the batches go on
 }
@@ -207,7 +207,7 @@ TEST_CASE("rollout service: a batch that cannot be planned leaves out its nodes,
   CHECK(w.state() == "batches");
   CHECK(w.service->record()->row->done.size() == 4);
   CHECK(w.service->record()->left.at("n2").find("no such profile") != std::string::npos);
-  CHECK(w.status()["last_night"]["outcome"] == "progress");
+  CHECK(w.status()["last_window"]["outcome"] == "progress");
   w.cluster.cannot_plan.clear();
   w.reactor.advance(w.cluster.spec.window);
   REQUIRE(w.start().ok());
@@ -241,7 +241,7 @@ TEST_CASE("rollout skip: a skipped node is left out until its time, and is shown
   CHECK(w.run().nodes == Names{"n2"});
   w.end_run();
   CHECK(w.state() == "done");
-  CHECK(w.status()["last_night"]["outcome"] == "done");
+  CHECK(w.status()["last_window"]["outcome"] == "done");
   CHECK(w.status()["skips"][0]["until"] == until);
   CHECK(w.status()["skips"][0]["by"] == "ada");
   CHECK(w.service->record()->left.at("n1") == "skipped: RAM on order");

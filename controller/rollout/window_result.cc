@@ -1,4 +1,4 @@
-#include "controller/rollout/night.h"
+#include "controller/rollout/window_result.h"
 
 #include <fmt/format.h>
 
@@ -26,9 +26,9 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 // Each reason with its number of nodes and the first of them.
-std::string detail_of(const Record& record, const Night& night, const LastLook& look) {
+std::string detail_of(const Record& record, const WindowResult& result, const LastLook& look) {
   std::vector<std::string> parts;
-  for (const auto& [reason, count] : night.left)
+  for (const auto& [reason, count] : result.left)
     for (const auto& [node, text] : record.left) {
       if (word_of_left(text) != reason) continue;
       parts.push_back(fmt::format("{} {} ({}{})", count, reason, node, text.substr(reason.size())));
@@ -39,11 +39,11 @@ std::string detail_of(const Record& record, const Night& night, const LastLook& 
   return out;
 }
 
-void count(Night& night, const Record& record) {
+void count(WindowResult& result, const Record& record) {
   std::set<std::string> updated, failed;
   for (const BatchRun& run : record.runs) {
     if (run.number < record.window.first_batch) continue;
-    ++night.batches;
+    ++result.batches;
     for (const auto& [node, image] : run.images) {
       const auto done = record.row->done.find(node);
       const auto bad = record.row->failed.find(node);
@@ -51,9 +51,9 @@ void count(Night& night, const Record& record) {
       if (bad != record.row->failed.end() && bad->second.run == run.run) failed.insert(node);
     }
   }
-  night.updated = static_cast<int64_t>(updated.size());
-  night.failed = static_cast<int64_t>(failed.size());
-  for (const auto& [node, text] : record.left) ++night.left[word_of_left(text)];
+  result.updated = static_cast<int64_t>(updated.size());
+  result.failed = static_cast<int64_t>(failed.size());
+  for (const auto& [node, text] : record.left) ++result.left[word_of_left(text)];
 }
 
 // The reason of most nodes.
@@ -64,45 +64,45 @@ std::string most_frequent(const std::map<std::string, int64_t>& left) {
   return most.second;
 }
 
-std::string why_left(const Record& record, const Night& night, const LastLook& look) {
+std::string why_left(const Record& record, const WindowResult& result, const LastLook& look) {
   if (span_of(record.window) == 0) return "clock";
   if (!look.trouble.empty()) return "error";
-  if (look.wait.empty() || look.wait == to_string(WaitFor::next_window)) return most_frequent(night.left);
+  if (look.wait.empty() || look.wait == to_string(WaitFor::next_window)) return most_frequent(result.left);
   return look.wait;
 }
 
-std::pair<NightOutcome, std::string> outcome_of(const Record& record, const Night& night,
-                                                const LastLook& look) {
+std::pair<WindowOutcome, std::string> outcome_of(const Record& record, const WindowResult& result,
+                                                 const LastLook& look) {
   const Row& row = *record.row;
-  if (row.stage == Stage::stopped) return {NightOutcome::stopped, std::string(to_string(row.stop))};
-  if (row.paused && row.stage != Stage::done) return {NightOutcome::paused, "paused"};
-  if (night.failed > 0) return {NightOutcome::partial, std::string(to_string(Reason::failed))};
-  const std::string most = most_frequent(night.left);
+  if (row.stage == Stage::stopped) return {WindowOutcome::stopped, std::string(to_string(row.stop))};
+  if (row.paused && row.stage != Stage::done) return {WindowOutcome::paused, "paused"};
+  if (result.failed > 0) return {WindowOutcome::partial, std::string(to_string(Reason::failed))};
+  const std::string most = most_frequent(result.left);
   const bool needed = !most.empty() || !look.trouble.empty();
-  if (needed && night.updated == 0) return {NightOutcome::nothing, why_left(record, night, look)};
-  if (!needed) return {NightOutcome::done, ""};
-  if (row.stage == Stage::done || !row.failed.empty()) return {NightOutcome::partial, most};
-  if (!record.window.unwritten.empty()) return {NightOutcome::partial, "prefetch"};
-  return {NightOutcome::progress, why_left(record, night, look)};
+  if (needed && result.updated == 0) return {WindowOutcome::nothing, why_left(record, result, look)};
+  if (!needed) return {WindowOutcome::done, ""};
+  if (row.stage == Stage::done || !row.failed.empty()) return {WindowOutcome::partial, most};
+  if (!record.window.unwritten.empty()) return {WindowOutcome::partial, "prefetch"};
+  return {WindowOutcome::progress, why_left(record, result, look)};
 }
 
 }  // namespace
 
-Night night_of(const Record& record, const LastLook& look, TimeMs now) {
-  Night out;
+WindowResult result_of(const Record& record, const LastLook& look, TimeMs now) {
+  WindowResult out;
   out.rollout = record.id;
   out.night = record.night;
   out.opened = record.window.opened;
   out.ended = now;
-  if (record.last_night) {
-    const bool again = record.last_night->rollout == record.id && record.last_night->night == record.night;
-    out.idle_before = again ? record.last_night->idle_before : idle_nights(*record.last_night);
+  if (record.last_window) {
+    const bool again = record.last_window->rollout == record.id && record.last_window->night == record.night;
+    out.idle_before = again ? record.last_window->idle_before : idle_windows(*record.last_window);
   }
   count(out, record);
   std::tie(out.outcome, out.why) = outcome_of(record, out, look);
   if (out.why == "error")
     out.detail = look.trouble;
-  else if (out.outcome == NightOutcome::paused)
+  else if (out.outcome == WindowOutcome::paused)
     out.detail = record.why_paused;
   else if (out.why == "prefetch")
     out.detail = fmt::format("{}: {}", record.window.unwritten.begin()->first,
@@ -113,16 +113,16 @@ Night night_of(const Record& record, const LastLook& look, TimeMs now) {
 }
 
 bool is_noted(const Record& record) {
-  if (!record.last_night || record.last_night->rollout != record.id) return false;
-  if (record.last_night->night != record.night) return false;
-  Night now;
+  if (!record.last_window || record.last_window->rollout != record.id) return false;
+  if (record.last_window->night != record.night) return false;
+  WindowResult now;
   count(now, record);
-  return now.batches == record.last_night->batches;
+  return now.batches == record.last_window->batches;
 }
 
-int64_t idle_nights(const Night& night) {
-  const bool idle = night.updated == 0 && night.outcome != NightOutcome::done;
-  return idle ? night.idle_before + 1 : 0;
+int64_t idle_windows(const WindowResult& result) {
+  const bool idle = result.updated == 0 && result.outcome != WindowOutcome::done;
+  return idle ? result.idle_before + 1 : 0;
 }
 
 std::string rollout_problem(const Record& record) {
@@ -130,15 +130,15 @@ std::string rollout_problem(const Record& record) {
   constexpr const char* kSee = ": `muster rollout status`";
   if (state == "approved") return "";
   if (state == "paused") return fmt::format("paused ({}){}", record.why_paused, kSee);
-  if (!record.last_night) return "";
-  const Night& night = *record.last_night;
-  const int64_t idle = idle_nights(night);
+  if (!record.last_window) return "";
+  const WindowResult& result = *record.last_window;
+  const int64_t idle = idle_windows(result);
   const std::string times = idle > 1 ? fmt::format(", {} nights in a row", idle) : "";
-  if (night.outcome == NightOutcome::stopped) return fmt::format("stopped ({}){}", night.why, kSee);
-  if (night.outcome == NightOutcome::nothing)
-    return fmt::format("no node was updated in its last window ({}){}{}", night.why, times, kSee);
-  if (night.failed > 0) return fmt::format("nodes failed in its last window ({}){}", night.failed, kSee);
-  return night.why == "prefetch" ? fmt::format("a slot could not be written ahead{}", kSee) : "";
+  if (result.outcome == WindowOutcome::stopped) return fmt::format("stopped ({}){}", result.why, kSee);
+  if (result.outcome == WindowOutcome::nothing)
+    return fmt::format("no node was updated in its last window ({}){}{}", result.why, times, kSee);
+  if (result.failed > 0) return fmt::format("nodes failed in its last window ({}){}", result.failed, kSee);
+  return result.why == "prefetch" ? fmt::format("a slot could not be written ahead{}", kSee) : "";
 }
 
 }  // namespace muster::rollout

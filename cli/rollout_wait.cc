@@ -1,4 +1,4 @@
-#include "cli/rollout_night.h"
+#include "cli/rollout_wait.h"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ struct Awaited {
 
   bool replaced(const Json& s) const { return s.value("id", int64_t{0}) != rollout; }
   bool noted(const Json& s) const {
-    const Json last = s.value("last_night", Json());
+    const Json last = s.value("last_window", Json());
     return last.is_object() && last.value("rollout", int64_t{0}) == rollout &&
            last.value("night", int64_t{0}) >= night;
   }
@@ -34,7 +34,7 @@ struct Awaited {
   }
   int exit_of(const Json& s) const {
     if (replaced(s) || !noted(s)) return kRefused;  // paused, or another rollout was approved
-    const std::string outcome = text_at(s["last_night"], "outcome");
+    const std::string outcome = text_at(s["last_window"], "outcome");
     if (outcome == "done" || outcome == "progress") return kAccepted;
     return outcome == "partial" || outcome == "nothing" ? kPartial : kRefused;
   }
@@ -42,16 +42,16 @@ struct Awaited {
 
 class Waiting {
  public:
-  Waiting(const NightCalls& calls, const NightTimes& times)
+  Waiting(const WindowCalls& calls, const WaitTimes& times)
       : calls_(calls), times_(times), began_(calls.now()), answered_(began_) {}
 
-  Result<NightResult> run() {
+  Result<WaitResult> run() {
     TRY(const Json started,
         retried(true, [&] { return calls_.start(times_.late + (calls_.now() - began_)); }));
     const Awaited awaited{started.value("id", int64_t{0}), started.value("night", int64_t{0})};
     for (;;) {
       TRY(const Json s, retried(false, calls_.status));
-      if (awaited.over(s)) return NightResult{s, awaited.exit_of(s)};
+      if (awaited.over(s)) return WaitResult{s, awaited.exit_of(s)};
       if (calls_.now() - began_ >= times_.limit)
         return fail(Code::timeout, fmt::format("night {} of rollout {} is not over after {}; it goes on",
                                                awaited.night, awaited.rollout, to_human(times_.limit)));
@@ -74,14 +74,14 @@ class Waiting {
     }
   }
 
-  const NightCalls& calls_;
-  const NightTimes& times_;
+  const WindowCalls& calls_;
+  const WaitTimes& times_;
   SteadyMs began_, answered_;
 };
 
 }  // namespace
 
-Result<NightResult> wait_for_night(const NightCalls& calls, const NightTimes& times) {
+Result<WaitResult> wait_for_window(const WindowCalls& calls, const WaitTimes& times) {
   return Waiting(calls, times).run();
 }
 
