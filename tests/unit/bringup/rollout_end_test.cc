@@ -107,3 +107,22 @@ TEST_CASE("rollout end: quarantined, held, not begun, cancelled", "[rollout][bri
   cancelled.run.state = RunState::cancelled;
   CHECK(cancelled.end().outcome == Outcome::unfinished);
 }
+
+TEST_CASE("rollout end: a slot that was not written ahead is said, and is no failure of its node",
+          "[rollout][bringup]") {
+  const auto unwritten = [](const std::string& last, RunState state = RunState::done) {
+    Case c;
+    c.plan.serving = {"n1"};
+    c.run.state = state;
+    if (!last.empty()) c.did("write", last);
+    if (last == "failed") c.happened("", "returned", {{"reason", "write: no space left"}});
+    const auto ended = end_of({c.run, std::make_shared<const Plan>(c.plan), c.journal}, {{"n1", c.row}});
+    REQUIRE(ended.ok());
+    CHECK(ended->nodes.empty());
+    return ended->unwritten;
+  };
+  CHECK(unwritten("succeeded").empty());
+  CHECK(unwritten("").empty());
+  CHECK(unwritten("failed").at("n1") == "write: no space left");
+  CHECK(unwritten("failed", RunState::cancelled).empty());
+}

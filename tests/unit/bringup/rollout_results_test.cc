@@ -56,6 +56,8 @@ TEST_CASE("rollout night: nights in which nodes wait for one that is away are co
     CHECK(night["left"] == Json({{"held", 1}, {"unavailable", 3}}));
     CHECK(night["idle_windows"] == i);
     CHECK(w.problem() != "");
+    w.kill();
+    CHECK(w.status()["last_window"] == night);
   }
   w.cluster.node("n3").state = NodeState::accepted;
   w.cluster.node("n3").held_by = HeldBy::nobody;
