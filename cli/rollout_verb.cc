@@ -41,6 +41,15 @@ void print_approval(const Json& approval) {
   for (const Json& line : list_of(approval, "effects")) fmt::print("  {}\n", line.get<std::string>());
 }
 
+void print_skips(const Json& skips) {
+  for (const Json& skip : skips) {
+    const TimeMs until = skip.value("until", TimeMs{0});
+    fmt::print("  {:<10} {:<16} {} (by {}, until {})\n", "skipped", text_at(skip, "node"),
+               clean_at(skip, "reason"), clean_at(skip, "by"),
+               until == 0 ? "`muster rollout unskip`" : local_time(until));
+  }
+}
+
 void print_plan_of(const Json& plan) {
   fmt::print("{:<16} {:<13} {:<13} {:<12} {:>5}  {}\n", "NODE", "CURRENT", "TARGET", "METHOD", "BATCH",
              "LIMITED BY / REASON");
@@ -55,6 +64,8 @@ void print_plan_of(const Json& plan) {
                current ? "-" : text_at(node, "way"), batch > 0 ? std::to_string(batch) : "-", why,
                text_at(node, "way_reason").empty() ? "" : ": " + text_at(node, "way_reason"));
   }
+  const Json record = plan.value("record", Json());
+  if (record.is_object()) print_skips(list_of(record, "skips"));
   fmt::print("\none approval covers the following (spec revision {}):\n",
              plan["approval"].value("spec_revision", int64_t{0}));
   print_approval(plan["approval"]);
@@ -95,15 +106,6 @@ void print_nodes(const char* title, const Json& nodes) {
   for (const Json& node : nodes) {
     const std::string why = text_at(node, "reason");
     fmt::print("  {:<10} {:<16} {}\n", title, text_at(node, "node"), why);
-  }
-}
-
-void print_skips(const Json& skips) {
-  for (const Json& skip : skips) {
-    const TimeMs until = skip.value("until", TimeMs{0});
-    fmt::print("  {:<10} {:<16} {} (by {}, until {})\n", "skipped", text_at(skip, "node"),
-               clean_at(skip, "reason"), clean_at(skip, "by"),
-               until == 0 ? "`muster rollout unskip`" : local_time(until));
   }
 }
 

@@ -384,7 +384,9 @@ void RolloutService::start(Start how, Done done) {
   if (how.by_timer) how.late += clock_watch_.forward_since(due, reactor_.now(), now);
   in_turn(std::move(done), [this, late = how.late](const Done& answer) {
     const auto refuse = [&](const Error& error) {
-      log::warning("the rollout's window was not opened", {{"why", error.message}});
+      if (error.code == Code::denied || error.message != refused_)
+        log::warning("the rollout's window was not opened", {{"why", error.message}});
+      refused_ = error.message;
       answer(error);
     };
     const auto seen = port_.look();
@@ -393,7 +395,7 @@ void RolloutService::start(Start how, Done done) {
     if (!next.ok()) return refuse(next.error());
     const bool already = next->id == record_->id && going_on() && is_same_window(record_->window, clocks());
     if (!already) {
-      looked_ = {};
+      looked_ = {}, refused_.clear();
       return save_for(std::move(next).value(), [answer](Result<Json> shown) {
         if (shown.ok()) (*shown)["begun"] = true;
         answer(std::move(shown));
@@ -436,10 +438,10 @@ void RolloutService::skip(const std::string& node, Skip skip, Done done) {
       return answer(fail(Code::conflict, "no rollout is approved yet: run `muster rollout approve` first"));
     const auto seen = port_.look();
     if (!seen.ok()) return answer(seen.error());
-    const auto& nodes = seen->view.nodes;
-    const auto found =
-        std::find_if(nodes.begin(), nodes.end(), [&](const Node& one) { return one.name == node; });
-    if (found == nodes.end()) return answer(fail(Code::not_found, fmt::format("no node '{}'", node)));
+    const auto named = [&](const Node& one) { return one.name == node; };
+    const auto found = std::find_if(seen->view.nodes.begin(), seen->view.nodes.end(), named);
+    if (found == seen->view.nodes.end())
+      return answer(fail(Code::not_found, fmt::format("no node '{}'", node)));
     if (!in_scope(seen->view, *found))
       return answer(
           fail(Code::invalid, fmt::format("no rollout takes {}: its role is not in `rollout.roles`, "

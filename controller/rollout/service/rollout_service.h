@@ -119,6 +119,7 @@ class RolloutService {
   rollout::ClockWatch clock_watch_;
   std::vector<NodeWay> ways_;  // as last determined, for status()
   std::string trouble_;        // the error that causes the retries
+  std::string refused_;        // why the last start was refused: a retry is not logged again
   rollout::LastLook looked_;   // of this night
 };
 
