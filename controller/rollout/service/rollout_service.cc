@@ -48,17 +48,21 @@ void put_ways(View& view, const std::vector<NodeWay>& ways) {
   }
 }
 
-std::map<std::string, std::string> reasons_of(const View& view, const std::vector<Left>& left,
-                                              const Row& row) {
+std::map<std::string, std::string> reasons_of(const View& view, const Record& record,
+                                              const std::vector<Left>& left) {
   std::map<std::string, std::string> out;
   for (const Left& one : left) {
-    std::string& reason = out[view.nodes[one.node].name] = std::string(to_string(one.reason));
-    if (one.group >= 0) reason += ": " + view.groups[static_cast<size_t>(one.group)].name;
-    if (one.reason == Reason::no_way) reason += ": " + view.nodes[one.node].way_reason;
-    const auto back = row.postponed.find(view.nodes[one.node].name);
-    if (is_of_this_window(one.reason) && back != row.postponed.end()) reason += ": " + back->second.reason;
+    const std::string why = why_left(view, record, one);
+    out[view.nodes[one.node].name] =
+        fmt::format("{}{}{}", to_string(one.reason), why.empty() ? "" : ": ", why);
   }
   return out;
+}
+
+bool could_be_canary(const View& view, const std::string& name) {
+  return std::any_of(view.nodes.begin(), view.nodes.end(), [&](const Node& node) {
+    return node.name == name && in_scope(view, node) && may_fail(node);
+  });
 }
 
 // In a window longer than this, a later start begins the next one before this one's end.
@@ -66,12 +70,6 @@ constexpr DurationMs kAnotherWindow = 20 * 60 * kMinute;
 
 bool is_another_spec(const Error& error) {
   return error.code == Code::invalid || error.code == Code::not_found;
-}
-
-// Returns the record's row if it can be continued with this target, else a new one.
-Row row_for(const std::optional<Record>& record, const std::string& target) {
-  const bool same = record && record->row && record->row->target == target && spent(*record).empty();
-  return same ? *record->row : begun(0, target);
 }
 
 }  // namespace
@@ -217,19 +215,14 @@ void RolloutService::finish_batch(const Underway& batch) {
 
 void RolloutService::judge(Result<RunEnd> end) {
   if (!end.ok()) return later(end.error().message);
-  Record next = *record_;
-  end->night = next.night;
-  auto row = judged(*next.row, *end);
-  if (!row.ok()) return later(row.error().message);
-  if (end->cancelled && !next.row->paused)
-    next.why_paused = fmt::format("run {} of the batch was cancelled", end->run);
-  next.row = std::move(row).value();
-  save(std::move(next), [this] { go_on(); });
+  auto next = judged(*record_, std::move(end).value(), reactor_.now());
+  if (!next.ok()) return later(next.error().message);
+  save(std::move(next).value(), [this] { go_on(); });
 }
 
 void RolloutService::fill_in(SeenCluster& seen, const Row& row) const {
   seen.view.target = target_of(seen.now, seen.view.policy);
-  seen.view.night = record_ ? record_->night : 0;
+  if (record_) recall(seen.view, *record_, reactor_.now());
   seen.view.window_open = record_ && reactor_.now() < record_->window_until;
   if (row.batch) seen.view.active_run = row.batch->run;
 }
@@ -267,7 +260,7 @@ void RolloutService::act(const SeenCluster& seen, const Answer& answer) {
   const bool for_now = answer.wait == WaitFor::next_window || answer.wait == WaitFor::resume ||
                        (answer.what == Do::wait && !seen.view.window_open);
   if (over) next.ended = reactor_.now();
-  if (over || for_now) next.left = reasons_of(seen.view, answer.left, *next.row);
+  if (over || for_now) next.left = reasons_of(seen.view, next, answer.left);
   if (over || next.left != record_->left) return save(std::move(next), [this] { rest(); });
   const bool changes =
       answer.wait == WaitFor::healing || answer.wait == WaitFor::nodes || answer.wait == WaitFor::other_run;
@@ -290,36 +283,30 @@ void RolloutService::planned(const SeenCluster& seen, const Answer& answer, Resu
                      made.error().code == Code::timeout);
   if (again) return later(made.error().message);
   if (!made.ok()) return hold("the next batch cannot be planned: " + made.error().message);
-  if (!made->refusals.empty()) return refused(answer, seen.view, made->refusals);
   BatchNodes nodes;
   for (const auto& name : names_of(seen.view, answer.batch.nodes)) nodes.nodes.insert(name);
   for (const auto& name : names_of(seen.view, answer.batch.prefetch)) nodes.prefetch.insert(name);
-  const std::string why = beyond(seen.now, *made->plan, nodes);
-  if (!why.empty()) return hold("the plan of the next batch exceeds the approval: " + why);
+  const auto refusals = made->refusals.empty() ? beyond(seen.now, *made->plan, nodes) : made->refusals;
+  if (!refusals.empty()) return refused(answer, seen.view, refusals);
   begin_run(seen, answer, made->digest);
 }
 
+// A refusal that names none of the batch's nodes leaves all of them for this window, and the others go on.
 void RolloutService::refused(const Answer& answer, const View& view, const std::vector<Refusal>& refusals) {
   std::map<std::string, std::string> reasons;
-  for (const size_t at : answer.batch.nodes)
+  for (const auto& node : names_of(view, answer.batch.nodes))
     for (const Refusal& refusal : refusals)
-      if (refusal.node == view.nodes[at].name)
-        reasons.emplace(refusal.node, refusal.rule + ": " + refusal.message);
-  if (reasons.empty()) {
-    const Refusal& first = refusals.front();
-    return hold(
-        fmt::format("the next batch was refused ({}): {}: {}", first.rule, first.node, first.message));
-  }
-  Record next = *record_;
-  next.row = refused_in(std::move(*next.row), reasons, next.night);
-  save(std::move(next), [this] { go_on(); });
+      if (refusal.node == node) reasons.emplace(node, refusal.rule + ": " + refusal.message);
+  const Refusal& first = refusals.front();
+  if (reasons.empty())
+    for (const auto& node : names_of(view, answer.batch.nodes))
+      reasons[node] =
+          fmt::format("{}: {}{}{}", first.rule, first.node, first.node.empty() ? "" : ": ", first.message);
+  save(refused_in(*record_, view, reasons, reactor_.now()), [this] { go_on(); });
 }
 
 void RolloutService::begin_run(const SeenCluster& seen, const Answer& answer, const std::string& digest) {
-  Record next = *record_;
-  next.row = with_answer(with_batch(std::move(*next.row), seen.view, answer), answer);
-  for (const size_t at : answer.batch.nodes)
-    next.before.emplace(seen.view.nodes[at].name, seen.view.nodes[at].image_now);
+  Record next = with_batch(*record_, seen.view, answer);
   const int64_t number = next.row->batch->number;
   const std::string by = fmt::format("{}, approved by {}", run_tag(next.id, number), next.approval.by);
   save(std::move(next), [this, digest, by, number] {
@@ -352,46 +339,63 @@ void RolloutService::hold(const std::string& why) {
 void RolloutService::stop_for_another_target() {
   Record next = *record_;
   next.row->stage = Stage::stopped;
-  const auto of_canary = [](const auto& failed) { return failed.second.canary; };
-  const bool canary = std::any_of(next.row->failed.begin(), next.row->failed.end(), of_canary);
-  next.row->stop = canary ? StopReason::canary_failed : StopReason::target_changed;
+  next.row->stop = next.row->held.empty() ? StopReason::target_changed : StopReason::canary_failed;
   next.ended = reactor_.now();
   save(std::move(next), [this] { rest(); });
 }
 
 // Not queued: it changes nothing, and must not delay a batch that is being planned.
-void RolloutService::plan(Done done) {
+void RolloutService::plan(Done done, std::vector<std::string> canaries) {
   if (!load()) return done(fail(Code::unavailable, trouble_));
   auto looked = port_.look();
   if (!looked.ok()) return done(looked.error());
   const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
   const auto nodes = to_find_ways_of(seen->view);
-  port_.find_ways(nodes, alive_.wrap([this, seen, done = std::move(done)](Result<std::vector<NodeWay>> ways) {
+  port_.find_ways(nodes, alive_.wrap([this, seen, canaries = std::move(canaries),
+                                      done = std::move(done)](Result<std::vector<NodeWay>> ways) {
     if (!ways.ok()) return done(ways.error());
     put_ways(seen->view, *ways);
-    done(plan_shown(*seen));
+    done(plan_shown(*seen, canaries));
   }));
 }
 
-Json RolloutService::plan_shown(SeenCluster& seen) const {
-  const Row row = row_for(record_, target_of(seen.now, seen.view.policy));
-  fill_in(seen, row);
-  Json out = forecast_shown(seen.view, forecast(seen.view, row));
+// What a start would do; where it would be refused, or canaries are named, what it would do after an
+// approval.
+Json RolloutService::plan_shown(SeenCluster& seen, const std::vector<std::string>& canaries) const {
+  const std::string target = target_of(seen.now, seen.view.policy);
+  std::string why = !record_                   ? "no approval has been given yet"
+                    : !spent(*record_).empty() ? spent(*record_)
+                                               : not_covered(record_->approval, seen.now);
+  Record next;
+  if (why.empty()) {
+    next = at_start(*record_, seen.now, target);
+    why = all_held(next, seen, reactor_.now());
+  }
+  if (!why.empty() || !canaries.empty()) {
+    Approval approval = seen.now;
+    approval.canaries = canaries;
+    next = at_start(approved(record_.value_or(Record{}), std::move(approval)), seen.now, target);
+  }
+  fill_in(seen, *next.row);
+  recall(seen.view, next, reactor_.now());
+  Json out = forecast_shown(seen.view, forecast(seen.view, *next.row));
   out["approval"] = approval_shown(seen.now);
-  const std::string why = !record_                   ? "no approval has been given yet"
-                          : !spent(*record_).empty() ? spent(*record_)
-                                                     : not_covered(record_->approval, seen.now);
   out["approved"] = why.empty();
   out["not_approved"] = why;
   out["record"] = record_ ? record_shown(*record_) : Json();
   return out;
 }
 
-void RolloutService::approve(const std::string& digest, const std::string& by, Done done) {
-  in_turn(std::move(done), [this, digest, by](const Done& answer) {
+void RolloutService::approve(ToApprove what, Done done) {
+  in_turn(std::move(done), [this, what = std::move(what)](const Done& answer) {
     const auto seen = port_.look();
     if (!seen.ok()) return answer(seen.error());
-    if (digest_of(seen->now) != digest)
+    for (const auto& name : what.canaries)
+      if (!could_be_canary(seen->view, name))
+        return answer(fail(Code::invalid, fmt::format("{} cannot be a canary: a node of the roles is needed "
+                                                      "that has a BMC, serves no storage and leads nothing",
+                                                      name)));
+    if (digest_of(seen->now) != what.digest)
       return answer(fail(Code::conflict, "the rollout to approve has changed: see `muster rollout plan`"));
     if (record_ && record_->row && record_->row->batch)
       return answer(
@@ -399,12 +403,11 @@ void RolloutService::approve(const std::string& digest, const std::string& by, D
                fmt::format(
                    "batch {} is in progress: run `muster rollout pause`, and approve once its run has ended",
                    record_->row->batch->number)));
-    Record next;
-    next.id = record_ ? record_->id + 1 : 1;
-    next.approval = seen->now;
-    next.approval.by = by;
-    next.approval.time = reactor_.now();
-    save_for(std::move(next), answer);
+    Approval approval = seen->now;
+    approval.by = what.by;
+    approval.time = reactor_.now();
+    approval.canaries = what.canaries;
+    save_for(approved(record_.value_or(Record{}), std::move(approval)), answer);
   });
 }
 
@@ -468,7 +471,7 @@ Json RolloutService::shown_now() {
   put_ways(seen->view, ways_);
   const Answer now = next(seen->view, *record_->row);
   out["waits_for"] = now.what == Do::wait ? to_string(now.wait) : "";
-  out["left"] = left_shown(seen->view, now.left);
+  out["left"] = left_shown(seen->view, *record_, now.left);
   return out;
 }
 

@@ -2,7 +2,8 @@
 // turns each batch into an ordinary plan and an ordinary run; nothing else is done to a node.
 // Its progress is one row of the store, written before and after each batch's run (rollout_row.h defines the
 // order), so that a killed controller continues from it. A batch's plan must be covered by the current
-// approval (approval.h); if it is not, or cannot be made, the rollout is paused until an operator resumes it.
+// approval (approval.h); if it is not, or is refused, the node or the batch is left for this window. If none
+// can be made, the rollout is paused until an operator resumes it.
 // Operators' requests, such as a pause, are handled before the next batch's run begins. Operators' runs have
 // priority: no batch begins during one.
 // From a start until the window closes, the rollout continues automatically: when a run ends, when the spec
@@ -43,9 +44,15 @@ class RolloutService {
   void poke();
 
   // What `approve` would approve, with its digest, and what a rollout would do now. Changes nothing.
-  void plan(Done done);
-  // conflict: `digest` is not what would be approved now, or a batch is in progress.
-  void approve(const std::string& digest, const std::string& by, Done done);
+  // `canaries` as for approve().
+  void plan(Done done, std::vector<std::string> canaries = {});
+  struct ToApprove {
+    std::string digest, by;
+    std::vector<std::string> canaries = {};  // nodes that go first, also if they failed before
+  };
+  // conflict: `digest` is not what would be approved now, or a batch is in progress. invalid: one of
+  // `canaries` cannot be a canary.
+  void approve(ToApprove what, Done done);
   // Opens a window; no effect if one is open. denied: nothing is approved, the approval is no longer valid,
   // or the rollout is paused or was stopped; the message names the reason and what to do.
   void start(Done done);
@@ -78,7 +85,7 @@ class RolloutService {
   void stop_for_another_target();
 
   Json shown_now();
-  Json plan_shown(SeenCluster& seen) const;
+  Json plan_shown(SeenCluster& seen, const std::vector<std::string>& canaries) const;
   void fill_in(SeenCluster& seen, const rollout::Row& row) const;
   bool going_on() const;
   // Writes the record, then calls `then`; if the write fails, nothing changes and the step is retried.

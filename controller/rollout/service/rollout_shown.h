@@ -17,10 +17,15 @@ Json approval_shown(const rollout::Approval& approval);
 // `reason`. `bound` of a node: the limit on the size of its batch.
 Json forecast_shown(const rollout::View& view, const rollout::Forecast& forecast);
 // {id, state, stop, why_paused, night, window_until, started, ended, batches, batch, approval, done, failed,
-// postponed: [...]}.
+// postponed: [...], held: [{image, digest, node, run, reason}], past: [{node, failed, postponed, run, time,
+// digest, reason}]}. `held`: images whose canary failed; `past`: nodes that did not get an image when it was
+// last their turn, in this or an earlier rollout.
 Json record_shown(const rollout::Record& record);
-// [{node, reason, group}].
-Json left_shown(const rollout::View& view, const std::vector<rollout::Left>& left);
+// What a reason leaves open: the group, why there is no way, who skipped the node until when; "" if nothing.
+std::string why_left(const rollout::View& view, const rollout::Record& record, const rollout::Left& left);
+// [{node, reason, group, why}].
+Json left_shown(const rollout::View& view, const rollout::Record& record,
+                const std::vector<rollout::Left>& left);
 // Returns one word: what the rollout waits for, or why it stopped.
 std::string word_of_answer(const rollout::Answer& answer);
 
