@@ -82,17 +82,18 @@ void plan(Context& context) {
   show(context, *planned, [&] { print_plan_of(*planned); });
 }
 
-void approve_rollout(Context& context, const Approval& approval) {
+void approve_rollout(Context& context, const Approval& approval, const std::vector<std::string>& canaries) {
   Api api(context);
-  const auto planned = api.post("/v1/rollout/plan", Json::object());
+  const auto planned = api.post("/v1/rollout/plan", {{"canaries", canaries}});
   if (!planned.ok()) return complain(context, planned.error(), api.details());
   const Json& shown = (*planned)["approval"];
   if (!context.json) print_plan_of(*planned);
   if (const Status fine = approve(context, approval, shown, "Approve the rollout of these images?");
       !fine.ok())
     return complain(context, fine.error());
-  const auto done = api.post("/v1/rollout/approve",
-                             {{"digest", text_at(shown, "digest")}, {"by", "muster rollout approve"}});
+  const auto done = api.post(
+      "/v1/rollout/approve",
+      {{"digest", text_at(shown, "digest")}, {"by", "muster rollout approve"}, {"canaries", canaries}});
   if (!done.ok()) return complain(context, done.error(), api.details());
   show(context, *done, [&] {
     fmt::print(
@@ -147,12 +148,16 @@ void print_status(const Json& s) {
   if (const std::string waits = text_at(s, "waits_for"); !waits.empty())
     fmt::print("  waiting for: {}\n", waits);
   fmt::print("  nodes accepted on the new image: {}\n", list_of(s, "done").size());
+  for (const Json& image : list_of(s, "held"))
+    fmt::print("  {:<10} {:<16} canary {} failed in run {}: {}\n", "held", text_at(image, "image"),
+               text_at(image, "node"), image.value("run", int64_t{0}), text_at(image, "reason"));
   print_nodes("failed", list_of(s, "failed"));
   print_nodes("postponed", list_of(s, "postponed"));
   print_skips(list_of(s, "skips"));
   for (const Json& node : list_of(s, "left"))
     if (text_at(node, "reason") != "skipped")
-      fmt::print("  {:<10} {:<16} {}\n", "waiting", text_at(node, "node"), with_group(node, "reason"));
+      fmt::print("  {:<10} {:<16} {}{}{}\n", "waiting", text_at(node, "node"), with_group(node, "reason"),
+                 text_at(node, "why").empty() ? "" : ": ", text_at(node, "why"));
 }
 
 void status(Context& context) {
@@ -308,7 +313,10 @@ void add_rollout(Verb& app, Context& context) {
   Verb& approving =
       verb.add_verb("approve", "approve the rollout of the planned images; one approval covers all batches");
   add_approval(approving, *approval, "approve without confirmation");
-  approving.runs([approval, &context] { approve_rollout(context, *approval); });
+  auto canaries = std::make_shared<std::vector<std::string>>();
+  approving.add_option("--canary", canaries.get(),
+                       "node to be the canary of its image, also if it failed before (repeatable)");
+  approving.runs([approval, canaries, &context] { approve_rollout(context, *approval, *canaries); });
   auto flags = std::make_shared<Start>();
   Verb& starting =
       verb.add_verb("start", "open a window of length `rollout.window` in which batches may start");

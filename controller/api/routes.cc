@@ -32,9 +32,9 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/rollout", Role::operators, get_rollout,
      "progress, nodes left out and why; state \"none\" before the first approval"},
     {"POST", "/v1/rollout/plan", Role::operators, plan_rollout,
-     "what would be approved, the batches, and why each node waits; changes nothing"},
+     "{canaries: [node]} -> what would be approved, the batches, and why each node waits; changes nothing"},
     {"POST", "/v1/rollout/approve", Role::operators, approve_rollout,
-     "{digest} of the approval that the plan showed; conflict if the plan has changed"},
+     "{digest, canaries: [node]}: the approval that the plan showed; conflict if the plan has changed"},
     {"POST", "/v1/rollout/start", Role::operators, start_rollout,
      "{late_ms, by_timer} since it was due: opens a window; denied without a valid approval; conflict, "
      "unavailable: "

@@ -37,12 +37,11 @@ void RolloutService::planned(const SeenCluster& seen, const Answer& answer, Resu
   if (again) return later(made.error().message);
   if (!made.ok())
     return leave_out(seen.view, answer.batch.nodes, "cannot be planned: " + made.error().message);
-  if (!made->refusals.empty()) return refused(seen, answer, made->refusals);
   BatchNodes nodes;
   for (const auto& name : names_of(seen.view, answer.batch.nodes)) nodes.nodes.insert(name);
   for (const auto& name : names_of(seen.view, answer.batch.prefetch)) nodes.prefetch.insert(name);
-  const std::string why = beyond(seen.now, *made->plan, nodes);
-  if (!why.empty()) return hold("the plan of the next batch exceeds the approval: " + why);
+  const auto refusals = made->refusals.empty() ? beyond(seen.now, *made->plan, nodes) : made->refusals;
+  if (!refusals.empty()) return refused(seen, answer, refusals);
   begin_run(seen, answer, made->digest);
 }
 
@@ -61,13 +60,15 @@ void RolloutService::refused(const SeenCluster& seen, const Answer& answer,
       return std::none_of(nodes.begin(), nodes.end(),
                           [&](size_t at) { return view.nodes[at].name == one.first; });
     });
-    return leave_out(std::move(reasons));
+    return leave_out(view, std::move(reasons));
   }
   Answer smaller = answer;
   if (std::erase_if(smaller.batch.prefetch, named) == 0) {
     const Refusal& first = refusals.front();
     if (nodes.size() == 1)
-      return leave_out(view, nodes, fmt::format("{}: {}: {}", first.rule, first.node, first.message));
+      return leave_out(
+          view, nodes,
+          fmt::format("{}: {}{}{}", first.rule, first.node, first.node.empty() ? "" : ": ", first.message));
     smaller.batch.nodes = {nodes.front()};
     smaller.batch.prefetch.clear();
   }
@@ -77,24 +78,19 @@ void RolloutService::refused(const SeenCluster& seen, const Answer& answer,
 void RolloutService::leave_out(const View& view, const std::vector<size_t>& nodes, const std::string& why) {
   std::map<std::string, std::string> reasons;
   for (const size_t at : nodes) reasons[view.nodes[at].name] = why;
-  leave_out(std::move(reasons));
+  leave_out(view, std::move(reasons));
 }
 
 // For this night.
-void RolloutService::leave_out(const std::map<std::string, std::string>& reasons) {
+void RolloutService::leave_out(const View& view, const std::map<std::string, std::string>& reasons) {
   log::warning("nodes are left out of the rollout's window", {{"nodes", std::to_string(reasons.size())},
                                                               {"node", reasons.begin()->first},
                                                               {"why", reasons.begin()->second}});
-  Record next = *record_;
-  next.row = refused_in(std::move(*next.row), reasons, next.night);
-  save(std::move(next), [this] { go_on(); });
+  save(refused_in(*record_, view, reasons, reactor_.now()), [this] { go_on(); });
 }
 
 void RolloutService::begin_run(const SeenCluster& seen, const Answer& answer, const std::string& digest) {
-  Record next = *record_;
-  next.row = with_answer(with_batch(std::move(*next.row), seen.view, answer), answer);
-  for (const size_t at : answer.batch.nodes)
-    next.before.emplace(seen.view.nodes[at].name, seen.view.nodes[at].image_now);
+  Record next = with_batch(*record_, seen.view, answer);
   const int64_t number = next.row->batch->number;
   const std::string by = fmt::format("{}, approved by {}", run_tag(next.id, number), next.approval.by);
   save(std::move(next), [this, digest, by, number] {
@@ -117,14 +113,6 @@ void RolloutService::started(int64_t number, Result<int64_t> run) {
   save(std::move(next), [this] { go_on(); });  // a short run may already have ended
 }
 
-void RolloutService::hold(const std::string& why) {
-  Record next = *record_;
-  next.row->paused = true;
-  next.why_paused = why;
-  log::warning("the rollout is paused until an operator acts", {{"why", why}});
-  save(std::move(next), [this] { rest(); });
-}
-
 // Finishes a batch that was begun, possibly before this controller was started.
 void RolloutService::finish_batch(const Underway& batch) {
   if (batch.run == 0) {
@@ -142,16 +130,12 @@ void RolloutService::finish_batch(const Underway& batch) {
 
 void RolloutService::judge(Result<RunEnd> end) {
   if (!end.ok()) return later(end.error().message);
-  Record next = *record_;
-  end->night = next.night;
-  auto row = judged(*next.row, *end);
-  if (!row.ok()) return later(row.error().message);
-  if (end->cancelled && !next.row->paused)
-    next.why_paused = fmt::format("run {} of the batch was cancelled", end->run);
-  next.row = std::move(row).value();
-  for (const auto& [node, why] : end->unwritten) next.window.unwritten[node] = why;
-  for (const auto& [node, run] : next.row->done) next.window.unwritten.erase(node);
-  save(std::move(next), [this] { go_on(); });
+  const auto unwritten = end->unwritten;
+  auto next = judged(*record_, std::move(end).value(), reactor_.now());
+  if (!next.ok()) return later(next.error().message);
+  for (const auto& [node, why] : unwritten) next->window.unwritten[node] = why;
+  for (const auto& [node, run] : next->row->done) next->window.unwritten.erase(node);
+  save(std::move(next).value(), [this] { go_on(); });
 }
 
 }  // namespace muster

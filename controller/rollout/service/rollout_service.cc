@@ -42,17 +42,13 @@ void put_ways(View& view, const std::vector<NodeWay>& ways) {
   }
 }
 
-std::map<std::string, std::string> reasons_of(const View& view, const std::vector<Left>& left,
-                                              const Record& record) {
+std::map<std::string, std::string> reasons_of(const View& view, const Record& record,
+                                              const std::vector<Left>& left) {
   std::map<std::string, std::string> out;
   for (const Left& one : left) {
-    std::string& reason = out[view.nodes[one.node].name] = std::string(to_string(one.reason));
-    if (one.group >= 0) reason += ": " + view.groups[static_cast<size_t>(one.group)].name;
-    if (one.reason == Reason::no_way) reason += ": " + view.nodes[one.node].way_reason;
-    const auto back = record.row->postponed.find(view.nodes[one.node].name);
-    if (is_of_this_window(one.reason) && back != record.row->postponed.end())
-      reason += ": " + back->second.reason;
-    if (one.reason == Reason::skipped) reason += ": " + record.skips.at(view.nodes[one.node].name).reason;
+    const std::string why = why_left(view, record, one);
+    out[view.nodes[one.node].name] =
+        fmt::format("{}{}{}", to_string(one.reason), why.empty() ? "" : ": ", why);
   }
   return out;
 }
@@ -66,12 +62,6 @@ std::vector<std::string> away_of(const View& view) {
 
 bool is_another_spec(const Error& error) {
   return error.code == Code::invalid || error.code == Code::not_found;
-}
-
-// Returns the record's row if it can be continued with this target, else a new one.
-Row row_for(const std::optional<Record>& record, const std::string& target) {
-  const bool same = record && record->row && record->row->target == target && spent(*record).empty();
-  return same ? *record->row : begun(0, target);
 }
 
 }  // namespace
@@ -248,10 +238,8 @@ void RolloutService::clock_was_set(const Window& window) {
 
 void RolloutService::fill_in(SeenCluster& seen, const Row& row) const {
   seen.view.target = target_of(seen.now, seen.view.policy);
-  seen.view.night = record_ ? record_->night : 0;
+  if (record_) recall(seen.view, *record_, reactor_.now());
   seen.view.window_open = record_ && is_open(record_->window, clocks());
-  for (Node& node : seen.view.nodes)
-    node.skipped = record_ && is_skipped(*record_, node.name, reactor_.now());
   if (row.batch) seen.view.active_run = row.batch->run;
 }
 
@@ -304,7 +292,7 @@ void RolloutService::act(const SeenCluster& seen, const Answer& answer) {
   if (ended) next.ended = reactor_.now();
   const bool for_now = answer.wait == WaitFor::next_window;
   if (ended || due || for_now || answer.wait == WaitFor::resume || (answer.what == Do::wait && !open))
-    next.left = reasons_of(seen.view, answer.left, next);
+    next.left = reasons_of(seen.view, next, answer.left);
   const bool noted = (due || for_now || ended) && note_result(next, ended);
   if (noted || ended || next.left != record_->left) return save(std::move(next), [this] { rest(); });
   rest();
@@ -321,146 +309,52 @@ bool RolloutService::note_result(Record& next, bool ended) const {
 void RolloutService::stop_for_another_target() {
   Record next = *record_;
   next.row->stage = Stage::stopped;
-  const auto of_canary = [](const auto& failed) { return failed.second.canary; };
-  const bool canary = std::any_of(next.row->failed.begin(), next.row->failed.end(), of_canary);
-  next.row->stop = canary ? StopReason::canary_failed : StopReason::target_changed;
+  next.row->stop = next.row->held.empty() ? StopReason::target_changed : StopReason::canary_failed;
   next.ended = reactor_.now();
   note_result(next, true);
   save(std::move(next), [this] { rest(); });
 }
 
 // Not queued: it changes nothing, and must not delay a batch that is being planned.
-void RolloutService::plan(Done done) {
+void RolloutService::plan(Done done, std::vector<std::string> canaries) {
   if (!load()) return done(fail(Code::unavailable, trouble_));
   auto looked = port_.look();
   if (!looked.ok()) return done(looked.error());
   const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
   const auto nodes = to_find_ways_of(seen->view);
-  port_.find_ways(nodes, alive_.wrap([this, seen, done = std::move(done)](Result<std::vector<NodeWay>> ways) {
+  port_.find_ways(nodes, alive_.wrap([this, seen, canaries = std::move(canaries),
+                                      done = std::move(done)](Result<std::vector<NodeWay>> ways) {
     if (!ways.ok()) return done(ways.error());
     put_ways(seen->view, *ways);
-    done(plan_shown(*seen));
+    done(plan_shown(*seen, canaries));
   }));
 }
 
-Json RolloutService::plan_shown(SeenCluster& seen) const {
-  const Row row = row_for(record_, target_of(seen.now, seen.view.policy));
-  fill_in(seen, row);
-  Json out = forecast_shown(seen.view, forecast(seen.view, row));
+// What a start would do; where it would be refused, or canaries are named, what it would do after an
+// approval.
+Json RolloutService::plan_shown(SeenCluster& seen, const std::vector<std::string>& canaries) const {
+  const std::string target = target_of(seen.now, seen.view.policy);
+  std::string why = !record_                   ? "no approval has been given yet"
+                    : !spent(*record_).empty() ? spent(*record_)
+                                               : not_covered(record_->approval, seen.now);
+  Record next;
+  if (why.empty()) {
+    next = at_start(*record_, seen.now, target);
+    why = all_held(next, seen, reactor_.now());
+  }
+  if (!why.empty() || !canaries.empty()) {
+    Approval approval = seen.now;
+    approval.canaries = canaries;
+    next = at_start(approved(record_.value_or(Record{}), std::move(approval)), seen.now, target);
+  }
+  fill_in(seen, *next.row);
+  recall(seen.view, next, reactor_.now());
+  Json out = forecast_shown(seen.view, forecast(seen.view, *next.row));
   out["approval"] = approval_shown(seen.now);
-  const std::string why = !record_                   ? "no approval has been given yet"
-                          : !spent(*record_).empty() ? spent(*record_)
-                                                     : not_covered(record_->approval, seen.now);
   out["approved"] = why.empty();
   out["not_approved"] = why;
   out["record"] = record_ ? record_shown(*record_) : Json();
   return out;
-}
-
-void RolloutService::approve(const std::string& digest, const std::string& by, Done done) {
-  in_turn(std::move(done), [this, digest, by](const Done& answer) {
-    const auto seen = port_.look();
-    if (!seen.ok()) return answer(seen.error());
-    if (digest_of(seen->now) != digest)
-      return answer(fail(Code::conflict, "the rollout to approve has changed: see `muster rollout plan`"));
-    if (record_ && record_->row && record_->row->batch)
-      return answer(
-          fail(Code::conflict,
-               fmt::format(
-                   "batch {} is in progress: run `muster rollout pause`, and approve once its run has ended",
-                   record_->row->batch->number)));
-    Record next;
-    next.id = record_ ? record_->id + 1 : 1;
-    next.approval = seen->now;
-    next.approval.by = by;
-    next.approval.time = reactor_.now();
-    save_for(std::move(next), answer);
-  });
-}
-
-void RolloutService::start(Start how, Done done) {
-  // The clock was last looked at up to a minute before it was set.
-  const SteadyMs now = reactor_.steady(), due = now - how.late - 2 * kAgain;
-  if (how.by_timer) how.late += clock_watch_.forward_since(due, reactor_.now(), now);
-  in_turn(std::move(done), [this, late = how.late](const Done& answer) {
-    const auto refuse = [&](const Error& error) {
-      if (error.code == Code::denied || error.message != refused_)
-        log::warning("the rollout's window was not opened", {{"why", error.message}});
-      refused_ = error.message;
-      answer(error);
-    };
-    const auto seen = port_.look();
-    if (!seen.ok()) return refuse(seen.error());
-    auto next = opened(record_, *seen, clocks(), late);
-    if (!next.ok()) return refuse(next.error());
-    const bool already = next->id == record_->id && going_on() && is_same_window(record_->window, clocks());
-    if (!already) {
-      looked_ = {}, refused_.clear();
-      return save_for(std::move(next).value(), [answer](Result<Json> shown) {
-        if (shown.ok()) (*shown)["begun"] = true;
-        answer(std::move(shown));
-      });
-    }
-    Json shown = record_shown(*record_);
-    shown["begun"] = false;
-    answer(std::move(shown));
-    poke();
-  });
-}
-
-void RolloutService::pause(const std::string& by, Done done) {
-  in_turn(std::move(done), [this, by](const Done& answer) {
-    if (!going_on()) return answer(fail(Code::conflict, "no rollout is in progress"));
-    Record next = *record_;
-    next.row->paused = true;
-    if (next.why_paused.empty()) next.why_paused = "by " + by;
-    save_for(std::move(next), answer);
-  });
-}
-
-void RolloutService::resume(Done done) {
-  in_turn(std::move(done), [this](const Done& answer) {
-    if (!record_ || !record_->row || !record_->row->paused)
-      return answer(fail(Code::conflict, "the rollout is not paused"));
-    Record next = *record_;
-    next.row->paused = false;
-    next.why_paused.clear();
-    save_for(std::move(next), answer);
-  });
-}
-
-void RolloutService::skip(const std::string& node, Skip skip, Done done) {
-  in_turn(std::move(done), [this, node, skip = std::move(skip)](const Done& answer) mutable {
-    if (skip.reason.empty()) return answer(fail(Code::invalid, "a reason is required"));
-    if (skip.until != 0 && skip.until <= reactor_.now())
-      return answer(fail(Code::invalid, fmt::format("{} is over", to_iso8601(skip.until))));
-    if (!record_)
-      return answer(fail(Code::conflict, "no rollout is approved yet: run `muster rollout approve` first"));
-    const auto seen = port_.look();
-    if (!seen.ok()) return answer(seen.error());
-    const auto named = [&](const Node& one) { return one.name == node; };
-    const auto found = std::find_if(seen->view.nodes.begin(), seen->view.nodes.end(), named);
-    if (found == seen->view.nodes.end())
-      return answer(fail(Code::not_found, fmt::format("no node '{}'", node)));
-    if (!in_scope(seen->view, *found))
-      return answer(
-          fail(Code::invalid, fmt::format("no rollout takes {}: its role is not in `rollout.roles`, "
-                                          "or it has no image",
-                                          node)));
-    Record next = *record_;
-    skip.since = reactor_.now();
-    next.skips[node] = std::move(skip);
-    save_for(std::move(next), answer);
-  });
-}
-
-void RolloutService::unskip(const std::string& node, Done done) {
-  in_turn(std::move(done), [this, node](const Done& answer) {
-    Record next = record_.value_or(Record{});
-    if (next.skips.erase(node) == 0)
-      return answer(fail(Code::not_found, fmt::format("node '{}' is not skipped", node)));
-    save_for(std::move(next), answer);
-  });
 }
 
 Json RolloutService::shown_now() {
@@ -488,7 +382,7 @@ Json RolloutService::shown_now() {
   put_ways(seen->view, ways_);
   const Answer now = next(seen->view, *record_->row);
   out["waits_for"] = now.what == Do::wait ? to_string(now.wait) : "";
-  out["left"] = left_shown(seen->view, now.left);
+  out["left"] = left_shown(seen->view, *record_, now.left);
   return out;
 }
 

@@ -2,7 +2,8 @@
 // turns each batch into an ordinary plan and an ordinary run; nothing else is done to a node.
 // Its progress is one row of the store, written before and after each batch's run (rollout_row.h defines the
 // order), so that a killed controller continues from it. A batch's plan must be covered by the current
-// approval (approval.h); if it is not, or cannot be made, the rollout is paused until an operator resumes it.
+// approval (approval.h); if it is not, is refused, or cannot be made, the nodes that it is about are left out
+// for this window.
 // Operators' requests, such as a pause, are handled before the next batch's run begins. Operators' runs have
 // priority: no batch begins during one.
 // From a start until the window closes, the rollout continues automatically: when a run ends, when the spec
@@ -44,9 +45,15 @@ class RolloutService {
   void poke();
 
   // What `approve` would approve, with its digest, and what a rollout would do now. Changes nothing.
-  void plan(Done done);
-  // conflict: `digest` is not what would be approved now, or a batch is in progress.
-  void approve(const std::string& digest, const std::string& by, Done done);
+  // `canaries` as for approve().
+  void plan(Done done, std::vector<std::string> canaries = {});
+  struct ToApprove {
+    std::string digest, by;
+    std::vector<std::string> canaries = {};  // nodes that go first, also if they failed before
+  };
+  // conflict: `digest` is not what would be approved now, or a batch is in progress. invalid: one of
+  // `canaries` cannot be a canary.
+  void approve(ToApprove what, Done done);
   // Opens a window; no effect if one is open. denied: nothing is approved, the approval is no longer valid,
   // or the rollout is paused or was stopped; the message names the reason and what to do. unavailable,
   // conflict: the nodes cannot be read yet, or a run of other images is active; a retry is safe.
@@ -82,14 +89,13 @@ class RolloutService {
   void planned(const SeenCluster& seen, const rollout::Answer& answer, Result<PlannedBatch> made);
   void refused(const SeenCluster& seen, const rollout::Answer& answer, const std::vector<Refusal>& refusals);
   void leave_out(const rollout::View& view, const std::vector<size_t>& nodes, const std::string& why);
-  void leave_out(const std::map<std::string, std::string>& reasons);
+  void leave_out(const rollout::View& view, const std::map<std::string, std::string>& reasons);
   void begin_run(const SeenCluster& seen, const rollout::Answer& answer, const std::string& digest);
   void started(int64_t number, Result<int64_t> run);
-  void hold(const std::string& why);
   void stop_for_another_target();
 
   Json shown_now();
-  Json plan_shown(SeenCluster& seen) const;
+  Json plan_shown(SeenCluster& seen, const std::vector<std::string>& canaries) const;
   void fill_in(SeenCluster& seen, const rollout::Row& row) const;
   bool going_on() const;
   bool must_note() const;

@@ -177,7 +177,7 @@ TEST_CASE("rollout night: a slot that cannot be written ahead is said", "[rollou
 TEST_CASE("rollout service: a refusal that names another node leaves out only the node that needs it",
           "[rollout][service]") {
   World w(6);
-  w.cluster.refuse_server_of = {"n2"};
+  w.cluster.refuse_beside = "n2";
   REQUIRE(w.approve().ok());
   REQUIRE(w.start().ok());
   for (int i = 0; i < 5 && w.state() == "batches" + std::string(); ++i) w.end_run();
@@ -185,7 +185,7 @@ TEST_CASE("rollout service: a refusal that names another node leaves out only th
   CHECK_FALSE(w.service->record()->row->paused);
   CHECK(w.service->record()->row->done.size() == 5);
   CHECK(w.service->record()->row->postponed.at("n2").refused);
-  CHECK(w.service->record()->left.at("n2") == "refused: storage-needed: store1: as above");
+  CHECK(w.service->record()->left.at("n2") == "refused: storage-needed: storage1: as the test says");
 }
 
 TEST_CASE("rollout service: a node of the next batch that is refused does not hold this one",
@@ -246,7 +246,7 @@ TEST_CASE("rollout skip: a skipped node is left out until its time, and is shown
   CHECK(w.status()["last_window"]["outcome"] == "done");
   CHECK(w.status()["skips"][0]["until"] == until);
   CHECK(w.status()["skips"][0]["by"] == "ada");
-  CHECK(w.service->record()->left.at("n1") == "skipped: RAM on order");
+  CHECK(w.service->record()->left.at("n1").starts_with("skipped: RAM on order"));
   w.reactor.advance(24 * 60 * kMinute);
   CHECK(w.status()["skips"].size() == 1);
   REQUIRE(w.start().ok());

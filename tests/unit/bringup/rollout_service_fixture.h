@@ -67,12 +67,12 @@ class FakeCluster : public RolloutPort {
   PlannedBatch made(const BatchOrder& order) {
     std::vector<Refusal> refusals;
     for (const auto& name : order.nodes)
-      if (refuse.count(name)) refusals.push_back({NodeName(name), "storage-needed", "as the test says"});
-    for (const auto& name : order.nodes)
-      if (refuse_server_of.count(name))
-        refusals.push_back({NodeName("store1"), "storage-needed", "as above"});
+      if (name == refuse_beside)
+        refusals.push_back({NodeName("storage1"), "storage-needed", "as the test says"});
+      else if (refuse.count(name))
+        refusals.push_back({NodeName(name), "storage-needed", "as the test says"});
     for (const auto& name : order.prefetch)
-      if (refuse.count(name)) refusals.push_back({NodeName(name), "trial-short", "as above"});
+      if (refuse.count(name)) refusals.push_back({NodeName(name), "trial-short", "as the test says"});
     Plan plan;
     plan.kind = PlanKind::reimage;
     plan.spec_revision = now.spec_revision;
@@ -80,10 +80,11 @@ class FakeCluster : public RolloutPort {
     plan.nodes = order.nodes;
     for (const auto& name : order.nodes)
       plan.actions.push_back({name + "/write", NodeName(name), ActionKind::write_slot, "image", "write"});
-    if (destroys) {
-      plan.destroys.emplace_back();
-      plan.destroys.back().node = NodeName(order.nodes.front());
-    }
+    for (const auto& name : order.nodes)
+      if (destroys.count(name)) {
+        plan.destroys.emplace_back();
+        plan.destroys.back().node = NodeName(name);
+      }
     planned = order.nodes;
     return {"plan" + std::to_string(orders.size()), std::make_shared<const Plan>(std::move(plan)), refusals};
   }
@@ -124,11 +125,11 @@ class FakeCluster : public RolloutPort {
   std::vector<Group> groups;
   int64_t other_run = 0;
   std::optional<Error> broken, cannot_start;
-  std::set<std::string> no_way, refuse;
-  std::set<std::string> refuse_server_of;    // plans with one of these are refused, naming another node
+  std::set<std::string> no_way, refuse, destroys;
+  std::string refuse_beside;                 // plans with it are refused, naming another node
   std::map<std::string, Error> cannot_plan;  // plans with one of these fail
   std::map<std::string, std::string> unwritten;
-  bool destroys = false, hold_plan = false, die_at_start = false;
+  bool hold_plan = false, die_at_start = false;
   std::function<void()> held_plan;
   std::vector<std::string> planned;
   std::vector<BatchOrder> orders;
@@ -170,8 +171,8 @@ struct World {
     settle();
     return out;
   }
-  Result<Json> approve() {
-    return request([this](auto done) { service->approve(digest_of(cluster.now), "ada", done); });
+  Result<Json> approve(const std::vector<std::string>& canaries = {}) {
+    return request([&](auto done) { service->approve({digest_of(cluster.now), "ada", canaries}, done); });
   }
   Result<Json> start(RolloutService::Start how = {}) {
     return request([&](auto done) { service->start(how, done); });
