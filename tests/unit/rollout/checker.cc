@@ -25,6 +25,8 @@ void Checker::approved(const std::vector<std::string>& named) {
 
 void Checker::opened(int64_t id) {
   opened_ = model_.time;
+  opened_wrong_ = wrong_ = model_.clock_off != 0;
+  boots_ = model_.boots;
   id_ = id;
   start();
 }
@@ -232,6 +234,7 @@ int Checker::proof_now(const std::string& image) const {
 
 void Checker::answer(const Row& row, const Answer& answer) {
   count_away(row);
+  wrong_ = wrong_ || model_.clock_off != 0;
   taken_.assign(view_.groups.size(), 0);
   for (const size_t at : answer.batch.nodes)
     for (const size_t g : view_.nodes[at].groups) ++taken_[g];
@@ -263,7 +266,7 @@ void Checker::no_node_forgotten(const Row& row, const Answer& answer) {
   if (target_ != model_.target()) return fail("it should have stopped");
   if (view_.policy.failure_budget >= 0 && failures_ > view_.policy.failure_budget)
     return fail("it should have stopped for its budget");
-  const bool may_begin = window_open() && !row.paused && view_.active_run == 0;
+  const bool may_begin = must_be_open() && !row.paused && view_.active_run == 0;
   bool waiting = false, any = false, ordinary = false;
   size_t special = SIZE_MAX, one = SIZE_MAX;
   const std::vector<int> none(view_.groups.size(), 0);
@@ -394,7 +397,7 @@ void Checker::dusk() {
   full_ = progress_ = false;
   proofs_.clear();
   for (size_t at = 0; at < view_.nodes.size(); ++at)
-    waits_[at].dusk = model_.calm() && window_open() && id_ && ordinary(at) && !failed_before(at) &&
+    waits_[at].dusk = model_.calm() && must_be_open() && id_ && ordinary(at) && !failed_before(at) &&
                       !model_.truth[at].endless && view_.nodes[at].groups.empty();
 }
 

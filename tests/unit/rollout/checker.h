@@ -85,7 +85,13 @@ class Checker {
   void reasons(const Answer& answer);
   bool reason_holds(const Left& left, const Answer& answer) const;
 
-  bool window_open() const { return model_.time < opened_ + kLength; }
+  // A window is a span of time. Where the clock was wrong it may end earlier; only a machine that was
+  // restarted with a wrong clock cannot know.
+  bool may_be_open() const { return model_.time < opened_ + kLength || (model_.boots != boots_ && wrong_); }
+  bool must_be_open() const {
+    return model_.time < opened_ + kLength && !opened_wrong_ && model_.clock_off == 0 &&
+           (model_.boots == boots_ || !wrong_);
+  }
   bool scope(const Node& node) const;
   bool away(const Node& node) const;
   bool under_way(const Node& node) const;
@@ -117,7 +123,8 @@ class Checker {
   std::vector<Wait> waits_;
   std::map<size_t, TimeMs> skips_;  // 0: until it is ended
   TimeMs opened_ = 0;
-  int64_t window_ = 0;
+  bool opened_wrong_ = false, wrong_ = false;  // the clock, when it was opened, and at any time since
+  int64_t boots_ = 0, window_ = 0;
   // Of this approval:
   std::set<std::string> named_;
   std::vector<char> held_ = {0, 0, 0};  // per image

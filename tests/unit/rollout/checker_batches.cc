@@ -14,7 +14,7 @@ void Checker::run(const Answer& answer) {
   if (budget >= 0 && failures_ > budget) fail("a batch above the failure budget");
   if (!batch.canary && batch.failure_budget != (budget < 0 ? -1 : budget - failures_))
     fail("the run's budget is not what is left of the rollout's");
-  if (!window_open()) fail("a batch outside the window");
+  if (!may_be_open()) fail("a batch outside the window");
   if (view_.active_run) fail("a batch beside another run");
   if (away_ + static_cast<int>(batch.nodes.size()) > most()) fail("more away than max_unavailable");
   for (size_t i = 0; i < batch.nodes.size(); ++i) {

@@ -36,7 +36,7 @@ class Controller {
     ++out_.restarts;
     return true;
   }
-  bool window_open() const { return m_.time < opened_ + kLength; }
+  Clocks clocks() const { return {m_.wall(), {std::to_string(m_.boots), m_.time - m_.booted}}; }
   SeenCluster look();
   void operator_acts();
   void skip_something();
@@ -50,7 +50,6 @@ class Controller {
   Checker& checker_;
   Nights& out_;
   Record record_, durable_;
-  TimeMs opened_ = 0;
   int64_t boots_ = 1;
 };
 
@@ -77,12 +76,11 @@ void Controller::approve() {
 
 // Also a start in a window that is open changes nothing.
 void Controller::start() {
-  if (goes_on(record_) && window_open()) return;
-  const auto next = opened(record_, look(), {m_.wall(), {}});
+  const auto next = opened(record_, look(), clocks());
   if (!next.ok()) return checker_.refused(record_.row && record_.row->batch);
+  if (next->id == record_.id && goes_on(record_) && is_same_window(record_.window, clocks())) return;
   out_.rollouts += next->id != record_.id || !record_.row;
   record_ = *next;
-  opened_ = m_.time;
   checker_.opened(record_.id);
   write();
 }
@@ -184,10 +182,14 @@ void Controller::count_end(const Answer& answer) {
 
 void Controller::step() {
   if (dies() || !checker_.bad.empty()) return;
+  if (const auto window = goes_on(record_) ? corrected(record_.window, clocks()) : std::nullopt) {
+    record_.window = *window;
+    write();
+  }
   operator_acts();
   if (!settle_batch() || !record_.row) return;
   m_.view.target = target_of(m_.declared(), m_.view.policy);
-  m_.view.window_open = window_open();
+  m_.view.window_open = is_open(record_.window, clocks());
   recall(m_.view, record_, m_.wall());
   const Answer answer = next(m_.view, *record_.row);
   checker_.answer(*record_.row, answer);
