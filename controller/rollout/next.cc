@@ -166,9 +166,10 @@ std::vector<Class> classes(Choice& c) {
                                 {others, false, lowest(others, &Node::accepted_in)},
                                 {busy_others, false, oldest},
                                 {newer, false, lowest(newer, &Node::accepted_in)}};
-  // One of which no node can be taken is tried first, for the reasons.
+  // One of which no node can be taken is tried first: that gives the reasons.
+  const auto key = [](const Class& one) { return one.turn == INT64_MAX ? 0 : one.turn; };
   std::stable_sort(by_turn.begin(), by_turn.end(),
-                   [](const Class& a, const Class& b) { return a.turn % INT64_MAX < b.turn % INT64_MAX; });
+                   [&](const Class& a, const Class& b) { return key(a) < key(b); });
   std::vector<Class> out = {{canaries, true}};
   out.insert(out.end(), by_turn.begin(), by_turn.end());
   for (Class& last : std::vector<Class>{{late, true}, {failed}, {busy_failed}})

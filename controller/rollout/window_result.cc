@@ -81,7 +81,8 @@ std::pair<WindowOutcome, std::string> outcome_of(const Record& record, const Win
   const bool needed = !most.empty() || !look.trouble.empty();
   if (needed && result.updated == 0) return {WindowOutcome::nothing, why_left(record, result, look)};
   if (!needed) return {WindowOutcome::done, ""};
-  if (row.stage == Stage::done || !row.failed.empty()) return {WindowOutcome::partial, most};
+  if (row.stage == Stage::done || !row.failed.empty() || !row.held.empty())
+    return {WindowOutcome::partial, most};
   if (!record.window.unwritten.empty()) return {WindowOutcome::partial, "prefetch"};
   return {WindowOutcome::progress, why_left(record, result, look)};
 }

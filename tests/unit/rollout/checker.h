@@ -1,5 +1,17 @@
 // What a rollout may and must do, said a second time and without the product's code: holds every answer, and
-// every record, against the model's truth and what happened so far.
+// every record, against the model's truth and what happened so far. At any time:
+//   - no job is ended; no node is left drained by a run that is over, unless it counts as away;
+//   - never more nodes are away than max_unavailable, no group misses more than it can;
+//   - a held image, a skipped node and one that failed in this rollout are not touched; what failed before is
+//     no canary, and goes last;
+//   - a start is refused, and a rollout stops, only if nothing that is not held could go on;
+//   - while a node could be taken, no other has its turn more than twice, over builds and approvals;
+//   - a batch begins within the length of a window, and any time within it if the clock was right.
+// In the calm, when nothing goes wrong any more:
+//   - a node whose jobs end has its turn after at most as many nights with a full batch as all nodes need,
+//     nodes / max_unavailable, and 2, 4, 8 ... more if it was given back; nights in which no batch was full
+//     (none began, one failed, groups or jobs kept nodes from it) are not counted;
+//   - in each night that has such a node, a run ends; without builds, all ends.
 #pragma once
 
 #include <algorithm>

@@ -28,6 +28,7 @@ void Checker::run(const Answer& answer) {
     if (view_.nodes[at].idle != view_.nodes[batch.nodes[0]].idle) fail("idle and busy nodes are mixed", at);
     memory_[at] = past(at);
     memory_[at].before = view_.nodes[at].image_now;
+    waits_[at].turns = 0;
   }
   if (batch.canary)
     canary(batch);
@@ -127,8 +128,8 @@ void Checker::canaries_wait(const Batch& batch) {
   }
 }
 
-// No node waits for more turns of others than two for each (a batch that is begun anew counts twice): none is
-// forgotten while images are built again.
+// No node waits for more turns of others than two for each (a batch that is begun again counts twice): none
+// is forgotten while images are built again.
 void Checker::count_turns(const Batch& batch) {
   const std::vector<int> none(taken_.size(), 0);
   const int size = static_cast<int>(batch.nodes.size());

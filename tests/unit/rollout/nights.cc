@@ -126,7 +126,7 @@ void Controller::night_begins() {
   const bool covered = not_covered(record_.approval, m_.declared()).empty();
   const bool stuck = held || stopped || !covered || !checker_.to_name().empty();
   if (stuck && (m_.calm() || m_.rng.chance(0.5))) {
-    if ((held || stopped) && m_.rng.chance(0.5)) m_.change_spec();
+    if ((held || stopped) && !m_.calm() && m_.rng.chance(0.5)) m_.change_spec();
     approve();
   }
   start();

@@ -79,7 +79,7 @@ TEST_CASE("rollout record: memory ends when the node gets another image, by a ro
   recall(view, record, 0);
   CHECK_FALSE(view.nodes[0].failed_before);
   record = after_batch(record, view, Outcome::returned, 6);
-  CHECK(record.past.at("n00").failed == 1);  // counted anew
+  CHECK(record.past.at("n00").failed == 1);  // counted from 0
 }
 
 TEST_CASE("rollout record: a refused node is remembered like one that was given back", "[rollout]") {
@@ -128,4 +128,17 @@ TEST_CASE("rollout record: a skip outlives a start", "[rollout]") {
   recall(view, started_one, 6);
   CHECK(view.nodes[0].skipped);
   CHECK_FALSE(view.nodes[1].skipped);
+}
+
+TEST_CASE("rollout record: a night with a held image is partial, whatever else was updated", "[rollout]") {
+  Record record = started(approved({}, approval_of("new")), "new");
+  record.window.length = 1;
+  record.window.first_batch = 1;
+  record.runs = {{1, 5, false, {{"n02", "other"}}}};
+  record.row->done["n02"] = 5;
+  record.left["n01"] = "canary-failed: panic";
+  record.left["n03"] = "jobs: job 12";
+  CHECK(result_of(record, {}, 0).outcome == WindowOutcome::progress);
+  record.row->held["new"] = {"n00", "panic", "new", 3};  // by an earlier build
+  CHECK(result_of(record, {}, 0).outcome == WindowOutcome::partial);
 }
