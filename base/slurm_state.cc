@@ -25,8 +25,8 @@ struct Words {
   unsigned effects;
   std::string_view names;
 };
-// The long and short words and the flags' names of libslurm 22.05.8 and 24.11.5; err, pow_dn, pow_up and
-// no_respond are of older versions (sinfo(1)). With `fail` as with a drain, an administrator keeps jobs off,
+// The long and short words and the flags' names of libslurm 22.05.8 and 24.11.5; power_drain as in
+// slurmrestd's answers (slurm.h); err, pow_dn, pow_up and no_respond of older versions (sinfo(1)). With `fail` as with a drain, an administrator keeps jobs off,
 // and the state `resume` ends it. slurmctld drains what it marks INVALID_REG.
 constexpr Words kWords[] = {
     {0, "idle planned plnd reserved resv blocked block perfctrs npc cloud dynamic_norm resume undrain"},
@@ -42,6 +42,7 @@ constexpr Words kWords[] = {
     {kReboots, "reboot_requested"},
     {kReboots | kAbsent, "reboot_issued"},
     {kAbsent | kHides, "unknown unk"},
+    {kDrain | kAbsent, "power_drain"},
     {kAbsent,
      "down future futr dynamic_future error err not_responding no_respond "
      "power_down powering_down powered_down pow_dn power_up powering_up pow_up"},

@@ -18,8 +18,8 @@ slurm() { ${SLURM_ROOT:+chroot "$SLURM_ROOT"} env PATH=/usr/local/sbin:/usr/loca
 for program in munged slurmctld slurmd sinfo; do
   slurm which "$program" > /dev/null || { echo "needs $program${SLURM_ROOT:+ in $SLURM_ROOT}"; exit 77; }
 done
-for folder in /proc /dev; do
-  mountpoint -q "$SLURM_ROOT$folder" || mount --bind "$folder" "$SLURM_ROOT$folder" || exit 1
+for folder in /proc /dev /sys; do
+  mountpoint -q "$SLURM_ROOT$folder" || mount --rbind "$folder" "$SLURM_ROOT$folder" || exit 1
 done
 for folder in /etc/slurm /var/lib/slurm /var/log/slurm /var/spool /etc/munge /run; do
   mkdir -p "$SLURM_ROOT$folder" && mount -t tmpfs tmpfs "$SLURM_ROOT$folder" || exit 1
@@ -95,3 +95,7 @@ slurm_up() {
   for node in $slurm_nodes; do slurmd start "$node" || return 1; done
   for node in $slurm_nodes; do within 60 is "idle|*" state "$node" || return 1; done
 }
+slurm_step() { # apply|check NODE STATE [MORE]: the step slurm_node, after root.sh and with SLURM_ROOT=$root; MORE: '"reason":"x"'
+  agent "$1" slurm_node "{\"node\":\"$2\",\"state\":\"$3\"${4:+,$4}}"
+}
+refused() { ! "$@"; }

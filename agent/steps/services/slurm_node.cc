@@ -36,6 +36,7 @@ MUSTER_PARAMETERS(
     optional(deadline_seconds, "how long to wait for slurmctld, for jobs to end, for the node to register"))
 
 constexpr int64_t kVerifySeconds = 60;
+constexpr int kRefusals = 3;  // of one change
 constexpr DurationMs kMeasure = 4 * kMinute;
 constexpr const char* kAllOfMuster = "muster";
 
@@ -83,7 +84,7 @@ Result<bool> has_registered(StepContext& context, const WantedNode& want) {
 }
 
 Result<CheckResult> check_registered(StepContext& context, const WantedNode& want, const SlurmNode& now) {
-  if (now.state.lacking) return differs(in_words(now) + " (it registered with less than slurm.conf has)");
+  if (now.state.lacking) return differs(in_words(now) + " (less than slurm.conf has)");
   if (now.state.absent) return differs(in_words(now));
   TRY(const bool registered, has_registered(context, want));
   if (!registered) return differs(want.node + " has not registered with slurmctld since its boot");
@@ -111,7 +112,7 @@ std::string found_on(StepContext& context, const WantedNode& want, const SlurmNo
 
 Result<CheckResult> check_resumed(StepContext& context, const WantedNode& want, const SlurmNode& now) {
   if (now.state.takes_jobs()) return holds();
-  if (now.state.lacking) return differs(in_words(now) + " (it registered with less than slurm.conf has)");
+  if (now.state.lacking) return differs(in_words(now) + " (less than slurm.conf has)");
   if (now.state.draining) {
     if (!may_resume(now, want)) return CheckResult{Holds::yes, "", left_as_it_is(now)};
     if (const std::string found = found_on(context, want, now); !found.empty())
@@ -158,7 +159,7 @@ std::string next_state(const WantedNode& want, const SlurmNode& now) {
 }
 
 // Changes a node that does not hold; returns false if only time can.
-using Change = std::function<Result<bool>(const SlurmNode& now, const std::string& diff)>;
+using Change = std::function<Result<bool>(const SlurmNode& now)>;
 
 // One look and change, and a second look if it changed something. Returns what is different.
 Result<std::string> take_turn(StepContext& context, const WantedNode& want, const Change& change) {
@@ -168,7 +169,7 @@ Result<std::string> take_turn(StepContext& context, const WantedNode& want, cons
     TRY(const CheckResult judged, judge(context, want, now));
     diff = judged.holds == Holds::yes ? "" : judged.diff;
     if (diff.empty() || look > 0) break;
-    TRY(const bool changed, change(now, diff));
+    TRY(const bool changed, change(now));
     if (!changed) break;
   }
   return diff;
@@ -177,36 +178,42 @@ Result<std::string> take_turn(StepContext& context, const WantedNode& want, cons
 // Takes turns until the state holds or the deadline passes, also while slurmctld does not answer.
 Status wait_for(StepContext& context, const WantedNode& want, int64_t seconds, const Change& change) {
   Status given_up = Ok{};
+  std::string reported;
   TRY(const CheckResult end, wait_until(context, seconds, [&]() -> Result<std::string> {
         auto diff = take_turn(context, want, change);
-        if (diff.ok() || diff.error().code != Code::not_found) return diff;
-        given_up = diff.error();
-        return std::string();
+        if (!diff.ok() && (diff.error().code == Code::not_found || diff.error().code == Code::denied)) {
+          given_up = diff.error();
+          return std::string();
+        }
+        const std::string why = diff.ok() ? *diff : diff.error().message;
+        if (!why.empty() && why != reported) say(context, "waiting: " + why);
+        reported = why;
+        return diff;
       }));
   TRY_(given_up);
   return end.holds == Holds::yes ? Status(Ok{}) : Status(fail(Code::timeout, end.diff));
 }
 
+// slurmctld resumes no node before it has registered, and it may restart between a look and a change; but a
+// drain that it refuses each time it will refuse for the hours until the deadline.
 Status apply_node(StepContext& context, const WantedNode& want) {
-  std::string reported;
-  return wait_for(
-      context, want, want.deadline_seconds,
-      [&](const SlurmNode& now, const std::string& diff) -> Result<bool> {
-        if (diff != reported) say(context, "waiting: " + diff);
-        reported = diff;
-        const std::string state = next_state(want, now);
-        if (state.empty()) return false;
-        std::vector<std::string> argv = {"scontrol", "update", "nodename=" + want.node, "state=" + state};
-        if (state == "drain") argv.push_back("reason=" + want.reason);
-        TRY_(run_tool(context, argv));
-        return true;
-      });
+  int refusals = 0;
+  return wait_for(context, want, want.deadline_seconds, [&](const SlurmNode& now) -> Result<bool> {
+    const std::string state = next_state(want, now);
+    if (state.empty()) return false;
+    std::vector<std::string> argv = {"scontrol", "update", "nodename=" + want.node, "state=" + state};
+    if (state == "drain") argv.push_back("reason=" + want.reason);
+    const auto changed = run_tool(context, argv);
+    if (changed.ok()) return true;
+    const bool for_good = state == "drain" && ++refusals == kRefusals;
+    return for_good ? fail(Code::denied, changed.error().message) : changed.error();
+  });
 }
 
 // slurmctld may be restarting right after the work is done.
 Status verify_node(StepContext& context, const WantedNode& want) {
   return wait_for(context, want, std::min(kVerifySeconds, want.deadline_seconds),
-                  [](const SlurmNode&, const std::string&) -> Result<bool> { return false; });
+                  [](const SlurmNode&) -> Result<bool> { return false; });
 }
 
 }  // namespace

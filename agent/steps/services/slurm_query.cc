@@ -59,7 +59,7 @@ bool is_left(const SlurmNode& node) { return node.state.draining && slurm::is_de
 
 std::string in_words(const SlurmNode& node) {
   std::string out = node.name + " is " + node.word;
-  if (!node.state.unknown.empty()) out += " (a state that muster does not know)";
+  if (!node.state.unknown.empty()) out += " (not in muster's table of states)";
   if (node.state.maintained) out += " (see `scontrol show reservation`)";
   if (node.reason.empty() || node.state.takes_jobs()) return out;
   if (!node.user.empty()) out += " by " + node.user;

@@ -118,6 +118,24 @@ TEST_CASE("slurm: whatever is wanted of a node waits for a controller that resta
   }
 }
 
+TEST_CASE("slurm: a change that slurmctld refuses is not waited for", "[steps]") {
+  struct Refuses : Process {
+    explicit Refuses(FakeMachine& of) : machine(of) {}
+    Result<Output> run(const Command& command) override {
+      if (command.argv[0] != "scontrol") return machine.run(command);
+      return Output{1, "", "slurm_update error: Invalid user id"};
+    }
+    FakeMachine& machine;
+  };
+  FakeMachine machine;
+  machine.put("/slurm/node01", "idle|none");
+  Refuses process(machine);
+  StepContext context{machine.context().files, process, "node01"};
+  const Status end = find_step_module("slurm_node")->apply(context, params("drain", 86400));
+  REQUIRE_FALSE(end.ok());
+  CHECK(end.error().message.find("Invalid user id") != std::string::npos);
+}
+
 TEST_CASE("slurm: a node with jobs is not drained yet, whatever its state shows", "[steps]") {
   FakeMachine machine;
   StepContext context = machine.context();

@@ -63,7 +63,7 @@ const Row kRows[] = {
     {"ALLOCATED+DRAIN+INVALID_REG", "busy draining lacking away"},
     {"IDLE+MAINTENANCE+RESERVED", "maintained away"},
     {"IDLE+DRAIN+MAINTENANCE+RESERVED", "draining drained maintained away"},
-    {"DOWN+DRAIN", "draining drained absent away"},
+    {"DOWN+DRAIN IDLE+POWER_DRAIN", "draining drained absent away"},
     {"DOWN+DRAIN+REBOOT_ISSUED IDLE+DRAIN+NOT_RESPONDING+REBOOT_REQUESTED",
      "draining drained absent reboots away"},
     {"IDLE+NOT_RESPONDING IDLE*+CLOUD IDLE+POWERED_DOWN IDLE+POWERING_DOWN IDLE+POWER_DOWN IDLE+POWER_UP "
