@@ -18,18 +18,21 @@ enum Effect : unsigned {
   kAbsent = 8,
   kMaintained = 16,
   kReboots = 32,
-  kHides = 64,  // as the first word: printed instead of whether there are jobs
+  kHides = 64,    // as the first word: printed instead of whether there are jobs
+  kNoBase = 128,  // as the first word: the base state is unknown
 };
 
 struct Words {
   unsigned effects;
   std::string_view names;
 };
-// The long and short words and the flags' names of libslurm 22.05.8 and 24.11.5; power_drain as in
-// slurmrestd's answers (slurm.h); err, pow_dn, pow_up and no_respond of older versions (sinfo(1)). With `fail` as with a drain, an administrator keeps jobs off,
-// and the state `resume` ends it. slurmctld drains what it marks INVALID_REG.
+// The long and short words and the flags' names of libslurm 22.05.8 and 24.11.5; power_drain is slurmrestd's
+// (slurm.h), and err, pow_dn, pow_up and no_respond are of older versions (sinfo(1)). With `fail` as with a
+// drain, an administrator keeps jobs off, and the state `resume` ends it. slurmctld drains what it marks
+// INVALID_REG.
 constexpr Words kWords[] = {
-    {0, "idle planned plnd reserved resv blocked block perfctrs npc cloud dynamic_norm resume undrain"},
+    {0, "idle planned plnd reserved resv blocked block perfctrs npc"},
+    {kNoBase, "cloud dynamic_norm dynamic_future power_up resume resm undrain"},
     {kJobs, "mixed mix allocated alloc completing comp"},
     {kDrain, "drained drain"},
     {kDrain | kJobs, "draining drng failing failg"},
@@ -44,8 +47,8 @@ constexpr Words kWords[] = {
     {kAbsent | kHides, "unknown unk"},
     {kDrain | kAbsent, "power_drain"},
     {kAbsent,
-     "down future futr dynamic_future error err not_responding no_respond "
-     "power_down powering_down powered_down pow_dn power_up powering_up pow_up"},
+     "down future futr error err not_responding no_respond "
+     "power_down powering_down powered_down pow_dn powering_up pow_up"},
 };
 // The mark after sinfo's word. `$`: in a reservation for maintenance, with its jobs; `-`: planned for a
 // larger job; `+`: a job ends; `@`: to be restarted; `^`: restarting; others: silent, off, or on the way.
@@ -64,7 +67,8 @@ std::optional<unsigned> effects_of(const Words (&table)[N], const std::string& n
 
 void add(State& out, std::optional<unsigned> known, const std::string& name, bool first) {
   if (!known) out.unknown += (out.unknown.empty() ? "" : " ") + name;
-  const unsigned effects = known.value_or(kAbsent | kHides);
+  unsigned effects = known.value_or(kAbsent | kHides);
+  if (first && (effects & kNoBase) != 0) effects |= kAbsent | kHides;
   const auto has = [&](Effect effect) { return (effects & effect) != 0; };
   out.busy = out.busy || has(kJobs);
   out.unclear = out.unclear || (has(kHides) && (first || !known));

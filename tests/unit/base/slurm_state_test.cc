@@ -44,13 +44,14 @@ const Row kRows[] = {
     {"inval", "unclear draining lacking away"},
     {"maint", "unclear maintained away"},
     {"reboot boot", "unclear absent reboots away"},
-    {"unknown unk", "unclear absent away"},
-    {"down future futr error err no_respond power_down powering_down powered_down pow_dn power_up "
+    {"unknown unk cloud resume resm undrain dynamic_norm dynamic_future power_up", "unclear absent away"},
+    {"down future futr error err no_respond power_down powering_down powered_down pow_dn "
      "powering_up "
      "pow_up",
      "absent away"},
-    {"IDLE IDLE+CLOUD IDLE+RESERVED IDLE+PLANNED IDLE+BLOCKED IDLE+PERFCTRS IDLE+DYNAMIC_NORM IDLE+RESUME "
-     "IDLE+UNDRAIN",
+    {"IDLE IDLE+CLOUD IDLE+RESERVED IDLE+PLANNED IDLE+BLOCKED IDLE+PERFCTRS IDLE+DYNAMIC_NORM "
+     "IDLE+DYNAMIC_FUTURE IDLE+RESUME "
+     "IDLE+UNDRAIN IDLE+POWER_UP",
      "takes"},
     {"MIXED+PLANNED ALLOCATED+COMPLETING IDLE+COMPLETING MIXED+MAINTENANCE+RESERVED", "takes busy"},
     {"IDLE+REBOOT_REQUESTED", "takes reboots"},
@@ -66,8 +67,8 @@ const Row kRows[] = {
     {"DOWN+DRAIN IDLE+POWER_DRAIN", "draining drained absent away"},
     {"DOWN+DRAIN+REBOOT_ISSUED IDLE+DRAIN+NOT_RESPONDING+REBOOT_REQUESTED",
      "draining drained absent reboots away"},
-    {"IDLE+NOT_RESPONDING IDLE*+CLOUD IDLE+POWERED_DOWN IDLE+POWERING_DOWN IDLE+POWER_DOWN IDLE+POWER_UP "
-     "IDLE+POWERING_UP IDLE+DYNAMIC_FUTURE",
+    {"IDLE+NOT_RESPONDING IDLE*+CLOUD IDLE+POWERED_DOWN IDLE+POWERING_DOWN IDLE+POWER_DOWN "
+     "IDLE+POWERING_UP",
      "absent away"},
 };
 
