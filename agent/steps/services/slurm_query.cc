@@ -62,6 +62,7 @@ std::string in_words(const SlurmNode& node) {
   if (!node.state.unknown.empty()) out += " (not in muster's table of states)";
   if (node.state.maintained) out += " (see `scontrol show reservation`)";
   if (node.reason.empty() || node.state.takes_jobs()) return out;
+  if (!node.state.draining) return out + " (" + node.reason + ")";
   if (!node.user.empty()) out += " by " + node.user;
   if (!node.since.empty()) out += " since " + node.since;
   return out + ": " + node.reason;
