@@ -39,7 +39,7 @@ struct Compute : Process {
 
 }  // namespace
 
-FIELD_CASE("slurm-inval-resume: it is out, whoever has drained it") {
+FIELD_CASE("slurm-inval-resume: it is out, for whatever reason it is drained") {
   Compute node;
   for (const char* line : {"inval|muster reimage", "inval*|muster reimage", "inval|Low RealMemory"}) {
     CAPTURE(line);
@@ -89,7 +89,7 @@ FIELD_CASE("slurm-power-states: libslurm's words say no more than is so") {
       if (state.lacking || all.lacking) CHECK(state.lacking == all.lacking);
       if (state.busy) CHECK(all.busy);
       // What it hides, it is known to hide; or the node is away. `drained` hides an unknown base state, and
-      // squeue is asked for its jobs.
+      // its jobs are squeue's.
       if (all.busy) CHECK((state.busy || state.unclear || state.absent));
       if (all.draining) CHECK((state.draining || state.reboots));
       CHECK((state.takes_jobs() || !all.takes_jobs() || state.unclear));

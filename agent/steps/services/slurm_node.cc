@@ -2,7 +2,7 @@
 //
 // A drain belongs to those who began it. One by a person or by the health check is left, with its reason, and
 // fails nothing. Drains that a run of muster left, and slurmctld's own for a node that registered with too
-// little, belong to nobody and are taken over.
+// little, are no decision and are taken over.
 #include <fmt/format.h>
 
 #include <algorithm>

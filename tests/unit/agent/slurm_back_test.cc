@@ -220,7 +220,7 @@ TEST_CASE("slurm: a drain by others keeps its reason, is waited for, and is not 
   CHECK_FALSE(machine.called("scontrol"));
 }
 
-TEST_CASE("slurm: what nobody decided is taken over", "[steps]") {
+TEST_CASE("slurm: what is no decision is taken over", "[steps]") {
   FakeMachine machine;
   StepContext context = machine.context();
   const StepModule& one = *find_step_module("slurm_node");

@@ -219,7 +219,7 @@ TEST_CASE("storage told: what the scheduler says of a node", "[storage][rollout]
   CHECK_FALSE(word("drained", "psu").paused);
   CHECK_FALSE(word("drained", "muster reimages").paused);
   CHECK_FALSE(word("idle", "muster reimage").paused);
-  // It takes no jobs, whoever resumes it.
+  // It takes no jobs when it is resumed, either.
   CHECK(word("inval", "muster reimage").out);
   CHECK_FALSE(word("inval", "muster reimage").paused);
   // Without an answer it may have jobs; what is known of it stays.
