@@ -84,7 +84,8 @@ struct PollReply {
 };
 
 // kinds and their data:
-//   hello     {mode, boot_id, image_digest, agent_version, slot, trial}    first event of every agent process
+//   hello     {mode, boot_id, image_digest, agent_version, slot, trial,    first event of every agent process
+//             loader_skipped?}
 //   started   {}                                                            the agent began the order
 //   progress  {done, total, unit, text}                                     numbers are optional
 //   step      {step, name, status: already|applied|measured|failed|not_applicable|not_looked_at|incomplete,

@@ -55,13 +55,14 @@ Status Agent::start() {
   TRY(const auto records, journal_.load());
   for (const auto& record : records)
     if (record.finished) finished_[record.order] = record.finish;
-  emit("", "hello",
-       {{"mode", std::string(wire::to_string(identity_.mode))},
-        {"boot_id", identity_.boot_id},
-        {"image_digest", identity_.image_digest},
-        {"agent_version", identity_.version},
-        {"slot", identity_.slot},
-        {"trial", identity_.on_trial && identity_.on_trial()}});
+  Json hello = {{"mode", std::string(wire::to_string(identity_.mode))},
+                {"boot_id", identity_.boot_id},
+                {"image_digest", identity_.image_digest},
+                {"agent_version", identity_.version},
+                {"slot", identity_.slot},
+                {"trial", identity_.on_trial && identity_.on_trial()}};
+  if (identity_.loader_skipped) hello["loader_skipped"] = true;
+  emit("", "hello", std::move(hello));
   return Ok{};
 }
 

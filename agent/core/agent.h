@@ -62,6 +62,7 @@ struct AgentIdentity {
   std::string image_digest;  // of the running system; empty in the RAM system
   std::string slot;          // root slot in use, "a" or "b"; empty in the RAM system
   std::string version;
+  bool loader_skipped = false;  // the boot loader did not carry out what was set for this boot
   // True if this boot is on trial now (agent/image/own_slots.h). Called for each request, because a commit
   // ends the trial; also on threads of the link. If no function is set, the boot is not on trial.
   std::function<bool()> on_trial = {};

@@ -10,6 +10,7 @@
 #include "agent/boot/kexec.h"
 #include "agent/boot/ram_init.h"
 #include "agent/core/identity.h"
+#include "agent/core/restart.h"
 #include "agent/image/image_job.h"
 #include "agent/image/slot_boot.h"
 #include "agent/image/slot_child.h"
@@ -76,9 +77,7 @@ void wait_a_second() { std::this_thread::sleep_for(std::chrono::seconds(1)); }
 WorkFunctions installed_functions(const Files& files, Process& process, std::function<void()> a_second) {
   const auto systemctl = [&process, a_second](const char* verb, const CancelCheck& ended,
                                               const Leave& leave) -> Status {
-    Command command;
-    command.argv = {"systemctl", "--no-block", verb};
-    TRY(auto out, run_ok(process, command));
+    TRY(auto out, run_ok(process, systemctl_now(verb)));
     (void)out;
     // systemd ends this process during the restart.
     for (int i = 0; i < leave.seconds; ++i) {

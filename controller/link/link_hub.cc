@@ -179,6 +179,7 @@ void LinkHub::forward(const NodeName& node, const wire::EventBatch& batch, const
     hello.image_digest = Digest(text_at(event.data, "image_digest"));
     hello.slot = slot_of(text_at(event.data, "slot"));
     hello.trial = is_true_at(event.data, "trial");
+    hello.loader_skipped = is_true_at(event.data, "loader_skipped");
     log::info("agent connected", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});
     sink_.hello(hello);
   }

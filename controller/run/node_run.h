@@ -47,8 +47,9 @@ struct KnownAgent {
   SteadyMs spoke = {};    // last message from the boot that sent the hello; a later boot may send messages
                           // before its hello was handled
   TimeMs seen = 0;        // `contact` as wall time, for display
-  SteadyMs silent_since = {};  // its last contact; later if it could not report
-  SteadyMs returned = {};      // when it last reported again after silence or a boot
+  SteadyMs silent_since = {};   // its last contact; later if it could not report
+  SteadyMs returned = {};       // when it last reported again after silence or a boot
+  bool loader_skipped = false;  // Hello::loader_skipped
 };
 
 // A failure that is being judged: another node may be at fault, but that is not known yet.

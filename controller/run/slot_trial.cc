@@ -155,14 +155,21 @@ void NodeTurn::came_back(const Hello& hello) {
   const Action& action = s.action();
   if (action.kind == ActionKind::return_slot && committed()) return stay_committed();
   const std::string slot = text_at(action.params.own(), "slot");
-  if (hello.mode == wire::Mode::installed && hello.slot == slot &&
+  const bool tries = action.kind == ActionKind::boot_slot;
+  const bool skipped = tries && hello.loader_skipped && !a.slot.cycled;
+  if (hello.mode == wire::Mode::installed && hello.slot == slot && !skipped &&
       hello.image_digest == text_at(action.params.own(), "digest"))
     return succeed({{"boot_id", hello.boot_id}, {"slot", slot}, {"trial", hello.trial}});
-  const bool tries = action.kind == ActionKind::boot_slot;
   std::string why = "it came back in " + system_of(hello);
   if (a.slot.cycled) why = "it hung: its power was cycled, and it is back in " + system_of(hello);
   if (!a.slot.cycled && a.power.stayed_off > 0) why += ", after it lost power";
-  why += tries ? fmt::format(": the trial of slot {} ended", slot) : fmt::format(" instead of slot {}", slot);
+  if (skipped)
+    why += fmt::format(
+        " without its boot loader (kexec, a soft reboot, or another disk's loader): slot {} was not tried",
+        slot);
+  else
+    why +=
+        tries ? fmt::format(": the trial of slot {} ended", slot) : fmt::format(" instead of slot {}", slot);
   if (const std::string panic = w.hooks.panic ? w.hooks.panic(s.name, s.latest.started) : ""; !panic.empty())
     why += "; its console: " + panic;
   fail_attempt(fail(tries ? Code::conflict : Code::failed, why), Json());
@@ -178,8 +185,9 @@ bool NodeTurn::slot_reached() {
   const bool reachable = agent.contact && w.now - agent.contact < w.timing.silent_after;
   if (!reachable || !agent.greeted || !agent.mode || a.slot.cutting) return false;
   const Action& action = s.action();
-  const Hello known{s.name,     *agent.mode, agent.boot_id, Digest(w.others.row_of(s.name).image_digest),
-                    agent.slot, agent.trial};
+  const Hello known{
+      s.name,     *agent.mode, agent.boot_id,       Digest(w.others.row_of(s.name).image_digest),
+      agent.slot, agent.trial, agent.loader_skipped};
   if (answer_counts() && agent.boot_id != s.latest.boot_before && agent.spoke > a.power.answered &&
       reports_system(known)) {
     came_back(known);
