@@ -4,9 +4,6 @@
 #include <sys/reboot.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <thread>
-
 #include "agent/boot/kexec.h"
 #include "agent/boot/ram_init.h"
 #include "agent/core/identity.h"
@@ -72,8 +69,6 @@ WorkFunctions ram_functions(const Files& files, Process& process, const std::str
   return out;
 }
 
-void wait_a_second() { std::this_thread::sleep_for(std::chrono::seconds(1)); }
-
 WorkFunctions installed_functions(const Files& files, Process& process, std::function<void()> a_second) {
   const auto systemctl = [&process, a_second](const char* verb, const CancelCheck& ended,
                                               const Leave& leave) -> Status {
@@ -89,6 +84,7 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
                 fmt::format("{} s after `systemctl {}`, this system is still running", leave.seconds, verb));
   };
   WorkFunctions out;
+  out.a_second = a_second;
   out.reboot = [&files, systemctl](const Json&, const CancelCheck& ended) {
     if (slot_boot_armed(files)) disarm_slot_boot(files);  // an ordered restart must be a normal boot
     return systemctl("reboot", ended, {});

@@ -89,12 +89,21 @@ wire::PollReply LinkHub::news(const NodeName& node, const std::set<std::string>&
   if (offered == offers_.end()) return reply;
   for (const auto& [id, order] : offered->second) {
     if (have.count(id)) continue;
-    auto params = resolve_(order.params);
-    if (!params.ok()) {
-      refuse(node, order, params.error());
+    wire::WorkOrder sent = order;
+    Status resolved = Ok{};
+    for (Json* part : {&sent.params, &sent.preconditions}) {
+      if (part->is_null() || !resolved.ok()) continue;
+      auto whole = resolve_(*part);
+      if (whole.ok())
+        *part = std::move(*whole);
+      else
+        resolved = whole.error();
+    }
+    if (!resolved.ok()) {
+      refuse(node, order, resolved.error());
       continue;
     }
-    reply.orders.push_back({order.id, order.kind, std::move(params).value(), order.deadline});
+    reply.orders.push_back(std::move(sent));
   }
   return reply;
 }

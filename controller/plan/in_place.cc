@@ -348,6 +348,7 @@ void write_trials(Planning& p) {
     const wire::BootSlotJob job{d.slot, d.slot_digest, p.spec.limits.trial};
     Action& boot = add(
         p, d, {"boot", ActionKind::boot_slot, "boot", title, wire::to_json(job), 2 * p.spec.limits.boot, 1});
+    if (!d.pause.empty()) add_steps(boot.params, d.pause);
     if (others) boot.behind = behind, used = true;
   }
   if (!used) return;

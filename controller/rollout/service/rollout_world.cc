@@ -15,20 +15,6 @@ namespace {
 using rollout::NodeEnd;
 using rollout::Outcome;
 
-// True if only the node's slot had been written and its jobs paused: they did not end in time.
-bool given_back(const RunRecords& records, const RunRecords::Node& node) {
-  return std::none_of(node.actions.begin(), node.actions.end(), [&](const Action* action) {
-    const bool harmless = action->kind == ActionKind::write_slot || action->phase == "pause";
-    return !action->when_failed && !harmless && records.record(action->id).attempt > 0;
-  });
-}
-
-bool paused(const RunRecords& records, const RunRecords::Node& node) {
-  return std::any_of(node.actions.begin(), node.actions.end(), [&](const Action* action) {
-    return !action->when_failed && action->phase == "pause" && records.record(action->id).attempt > 0;
-  });
-}
-
 NodeEnd end_of_node(const RunRow& run, const RunRecords& records, const std::string& name,
                     const NodeRow& row) {
   const RunRecords::Node& node = records.node(name);
@@ -36,10 +22,8 @@ NodeEnd end_of_node(const RunRow& run, const RunRecords& records, const std::str
   if (row.state == NodeState::quarantined && row.held_by == HeldBy::an_operator)
     return {Outcome::held, row.reason};
   if (!node.reason.empty()) return {Outcome::quarantined, node.reason};
-  if (node.back && node.back->there) {
-    const bool jobs = paused(records, node) && given_back(records, node);
-    return {jobs ? Outcome::jobs : Outcome::returned, node.back->reason};
-  }
+  if (node.back && node.back->there)
+    return {records.kept_by_jobs(node) ? Outcome::jobs : Outcome::returned, node.back->reason};
   if (!node.stood_down.empty())
     return {cancelled ? Outcome::unfinished : Outcome::not_begun, node.stood_down};
   const bool works = row.state == NodeState::accepted || row.state == NodeState::degraded;

@@ -84,6 +84,14 @@ TEST_CASE("rollout end: given back before its system was left is its jobs, and e
   failed.happened("", "returned", {{"reason", "panic"}});
   CHECK(failed.end().outcome == Outcome::returned);
   CHECK(failed.end().reason == "panic");
+  Case resumed;  // refused by its agent, right before the boot
+  resumed.did("write", "succeeded");
+  resumed.did("pause", "succeeded");
+  resumed.happened("boot", "intent");
+  resumed.happened("boot", "failed", {{"code", "conflict"}, {"result", {{"precondition", "scheduler/x"}}}});
+  resumed.happened("boot", "abandoned", {{"message", "it has jobs"}});
+  resumed.happened("", "returned", {{"reason", "it has jobs"}});
+  CHECK(resumed.end().outcome == Outcome::jobs);
   Case write;
   write.did("write", "failed");
   write.happened("", "returned", {{"reason", "disk"}});
