@@ -61,7 +61,7 @@ $(node node02 2 plain)
 $(node node03 3 store "$bulk")
 $(node node04 4 store "$bulk")
 $(node node05 5 plain)
-$(node node06 6 gpu)
+$(node node06 6 work)
 storage:
   scratch: { engine: local, disks: fast, level: raid0, fs: xfs, mount: /scratch }
   shared:  { engine: moosefs, disks: bulk, server: node01, copies: 2, mount: /shared }
@@ -69,10 +69,10 @@ roles:
   head:  { playbooks: [ $books ], leads: [ scheduler ] }
   plain: { playbooks: [ $books ] }
   store: { playbooks: [ $books ] }
-  gpu:   { playbooks: [ $books ] }
+  work:  { playbooks: [ $books ] }
 acceptance: { profile: lab }
 limits: { netboot: 10 min, boot: 10 min, trial: 20 min, image_write_rate: 30 MB/s }
-rollout: { roles: [ plain, store, gpu ], max_unavailable: 3, failure_budget: 1, window: 6 h, drain_timeout: 90 min }
+rollout: { roles: [ plain, store, work ], max_unavailable: 3, failure_budget: 1, window: 6 h, drain_timeout: 90 min }
 playbooks: [ site ]
 lab:
   memory_mib: 2048
