@@ -56,9 +56,15 @@ def run_script(folder):
     """(exit status, what it printed last, seconds) of a case's script."""
     if os.geteuid() != 0:
         return 77, "needs root", 0.0
+    tree = ""
+    if (folder / "tree").is_file():
+        made = subprocess.run([HERE / "tree.sh", (folder / "tree").read_text().strip()], stdout=subprocess.PIPE, text=True, check=False)
+        if made.returncode != 0:
+            return 77, made.stdout.strip(), 0.0
+        tree = made.stdout.strip()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="muster-field.", dir="/var/tmp") as work:
-        environment = dict(os.environ, BUILD=str(BUILD), SRC=str(SRC), CASE=str(folder), WORK=work)
+        environment = dict(os.environ, BUILD=str(BUILD), SRC=str(SRC), CASE=str(folder), WORK=work, TREE=tree)
         try:
             done = subprocess.run(
                 ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", folder / "try.sh"],

@@ -5,6 +5,10 @@
 // if /state has nothing yet, as when an older muster configured the node, and is an error otherwise, because
 // this slot may have been in use after the other one. A path that an operator has linked elsewhere or made a
 // mount point stays as it is.
+//
+// Slurm's data is compared with the installed Slurm first, before anything is changed or another account
+// owns it: after a refusal the other slot uses it as before. An operator who gives it up makes the file
+// kStartEmpty in it; then it is renamed.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -13,6 +17,7 @@
 #include "agent/steps/accounts.h"
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/services/service_module.h"
+#include "agent/steps/services/slurm_data.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
@@ -21,6 +26,7 @@ namespace {
 struct WantedKeptDirectory {
   std::string path, name, mode = "0755", owner, group;
   Texts services;
+  std::string slurm, cluster;
   std::string kept = {};  // empty on a system without /state
   Access access = {};
 };
@@ -28,7 +34,13 @@ MUSTER_PARAMETERS(WantedKeptDirectory, required(path, "absolute path"), required
                   optional(mode, "octal mode"),
                   optional(owner, "user name or UID; another owner is replaced in all of it"),
                   optional(group, "group name or GID"),
-                  optional(services, "units that use it; stopped while it is moved, not started again"))
+                  optional(services, "units that use it; stopped while it is moved, not started again"),
+                  optional(slurm,
+                           "slurmctld or slurmdbd, if that is whose data it is; data that it cannot "
+                           "read is an error"),
+                  optional(cluster, "Slurm's name of the cluster"))
+
+constexpr const char* kStartEmpty = "muster-start-empty";
 
 Status complete_kept_directory(const StepContext& context, WantedKeptDirectory& want) {
   if (!want.path.starts_with('/')) return fail(Code::invalid, "kept_directory: 'path' must be absolute");
@@ -72,7 +84,28 @@ Result<CheckResult> permissions(const Files& files, const WantedKeptDirectory& w
   return text.empty() ? holds() : differs(path + ": " + text);
 }
 
+Result<std::string> content_of(const Files& files, const WantedKeptDirectory& want) {
+  TRY(const Leads to, leads(files, want));
+  return to != Leads::elsewhere && !want.kept.empty() && look(files, want.kept).directory ? want.kept
+                                                                                          : want.path;
+}
+
+// Why the content is given up, as the operator confirmed; "" if it is used. conflict: it can be neither.
+Result<std::string> given_up(StepContext& context, const WantedKeptDirectory& want) {
+  if (want.slurm.empty()) return std::string();
+  TRY(const std::string at, content_of(context.files, want));
+  TRY(const std::string why, slurm_refusal(context, want.slurm, at, want.cluster));
+  if (why.empty()) return std::string();
+  const std::string mark = at + "/" + kStartEmpty, what = fmt::format("the data in {} {}", at, why);
+  if (context.files.exists(mark)) return what;
+  return fail(
+      Code::conflict,
+      fmt::format("{}. Nothing was changed. To begin without it, create {}: it is then renamed", what, mark));
+}
+
 Result<CheckResult> check_kept_directory(StepContext& context, const WantedKeptDirectory& want) {
+  TRY(const std::string up, given_up(context, want));
+  if (!up.empty()) return differs(up + ": it is renamed");
   if (!want.access.lacks.empty()) return differs(want.access.lacks);
   TRY(const Leads to, leads(context.files, want));
   if (to == Leads::elsewhere) return holds();
@@ -172,8 +205,20 @@ Status keep(StepContext& context, const WantedKeptDirectory& want, Leads from) {
   return moved;
 }
 
+// The link goes first: one that leads nowhere would look like lost content.
+Status start_empty(StepContext& context, const WantedKeptDirectory& want, const std::string& why) {
+  TRY(const std::string old, content_of(context.files, want));
+  const std::string aside = free_name(context.files, old + ".before-muster");
+  say(context, fmt::format("{}: renamed to {}", why, aside));
+  TRY_(run_services(context, want, false));
+  if (old == want.kept && look(context.files, want.path).link) TRY_(context.files.remove(want.path));
+  return move(context.files, old, aside);
+}
+
 Status apply_kept_directory(StepContext& context, const WantedKeptDirectory& want) {
+  TRY(const std::string up, given_up(context, want));
   if (!want.access.lacks.empty()) return fail(Code::not_found, want.access.lacks);
+  if (!up.empty()) TRY_(start_empty(context, want, up));
   TRY(const Leads from, leads(context.files, want));
   if (from == Leads::elsewhere) return Ok{};
   if (!want.kept.empty()) return keep(context, want, from);

@@ -180,5 +180,118 @@ TEST_CASE("kept_directory: a name that leaves /state, and the agent's own") {
   CHECK(leader.apply().error().code == Code::invalid);
 }
 
+// Slurm's data, and the release that is installed.
+struct SlurmLeader : Leader {
+  explicit SlurmLeader(const char* program, const char* version) {
+    params["slurm"] = program;
+    params["cluster"] = "lab";
+    machine.put(std::string("/versions/") + program, std::string("slurm-wlm ") + version + "\n");
+  }
+  // As slurmctld leaves it: the first two bytes are the protocol's version.
+  void queue(unsigned char protocol, const std::string& name = "lab") {
+    machine.put("/state/q/last_config_lite",
+                std::string(1, static_cast<char>(protocol)) + std::string(9, '\0'));
+    machine.put("/state/q/clustername", name);
+    machine.put("/state/q/jobs", "17");
+  }
+  bool refuses() { return check().ok() ? false : check().error().code == Code::conflict; }
+};
+
+TEST_CASE("kept_directory: a queue is used by the releases that read it, and by its cluster alone") {
+  struct Sample {
+    const char* version;
+    unsigned char protocol;
+    const char* name;
+    bool used;
+  };
+  const auto& [version, protocol, name, used] =
+      GENERATE(Sample{"24.11.5", 42, "lab|3208", true}, Sample{"24.11.5", 39, "lab", true},
+               Sample{"24.11.5", 38, "lab", false}, Sample{"24.11.5", 43, "lab|1", false},
+               Sample{"22.05.8", 38, "lab", true}, Sample{"22.05.8", 42, "lab|1", false},
+               Sample{"23.11.4", 38, "lab", true}, Sample{"23.11.4", 37, "lab", false},
+               Sample{"24.11.5", 42, "lab2|7", false}, Sample{"24.11.5", 42, "la|7", false},
+               Sample{"99.11.1", 38, "lab", true});
+  SlurmLeader leader("slurmctld", version);
+  leader.queue(protocol, name);
+  CHECK(leader.refuses() != used);
+  CHECK(leader.apply().ok() == used);
+  CHECK(leader.runs() != used);  // a refusal stops nothing
+  CHECK(leader.machine.get("/state/q/jobs") == "17");
+  CHECK(leader.link() == (used ? "/state/q" : ""));
+}
+
+TEST_CASE("kept_directory: a database is used by the releases that read it") {
+  struct Sample {
+    const char *slurm, *slurmdbd, *kept, *mariadb;
+    bool used;
+  };
+  const auto& [slurm, slurmdbd, kept, mariadb, used] =
+      GENERATE(Sample{"slurm-wlm 22.05.8", "24.11.5", "10.11.19-MariaDB", "11.8.9", false},
+               Sample{"slurm-wlm 23.11.4", "24.11.5", "10.11.19-MariaDB", "11.8.9", true},
+               Sample{"slurm-wlm 24.11.5", "22.05.8", "10.11.19-MariaDB", "10.11.19", false},
+               Sample{"slurm-wlm 24.11.5", "24.11.5", "11.8.9-MariaDB", "10.11.19", false},
+               Sample{"slurm-wlm 24.11.5", "24.11.5", "11.8.9-MariaDB", "11.8.2", true},
+               Sample{"", "24.11.5", "", "11.8.2", true});
+  SlurmLeader leader("slurmdbd", slurmdbd);
+  leader.machine.put("/versions/mariadbd",
+                     std::string("mariadbd  Ver ") + mariadb + "-MariaDB-0+deb13u1 from Debian");
+  leader.machine.put("/state/q/ibdata1", "x");
+  if (*slurm) leader.machine.put("/state/q/muster-slurmdbd", slurm);
+  if (*kept) leader.machine.put("/state/q/mariadb_upgrade_info", kept);
+  CHECK(leader.refuses() != used);
+  CHECK(leader.apply().ok() == used);
+  CHECK(leader.machine.get("/state/q/ibdata1") == "x");
+}
+
+TEST_CASE("kept_directory: a refusal comes before the data gets another owner, in either slot") {
+  SlurmLeader leader("slurmctld", "24.11.5");
+  leader.queue(38);
+  leader.params["owner"] = std::to_string(getuid() + 1);
+  SECTION("of the other slot") {}
+  SECTION("of this one, whose link is there") {
+    REQUIRE(leader.machine.files().make_directories("/var/lib").ok());
+    REQUIRE(leader.machine.files().symlink("/state/q", "/var/lib/q").ok());
+  }
+  SECTION("without /state") {
+    std::filesystem::remove_all(leader.machine.files().real("/state"));
+    leader.machine.put("/var/lib/q/last_config_lite", "\x26");
+  }
+  CHECK(leader.apply().error().code == Code::conflict);
+  CHECK_FALSE(leader.machine.called("chown"));
+  CHECK(leader.runs());
+}
+
+TEST_CASE("kept_directory: data that cannot be read is given up when the operator says so, and not deleted") {
+  SlurmLeader leader("slurmctld", "24.11.5");
+  leader.queue(38);
+  leader.machine.put("/state/q/muster-start-empty", "");
+  SECTION("in a slot that has not used it") {}
+  SECTION("in one that has") {
+    REQUIRE(leader.machine.files().make_directories("/var/lib").ok());
+    REQUIRE(leader.machine.files().symlink("/state/q", "/var/lib/q").ok());
+  }
+  CHECK_FALSE(leader.is_kept());
+  REQUIRE(leader.apply().ok());
+  CHECK_FALSE(leader.runs());
+  CHECK(leader.is_kept());
+  CHECK(leader.machine.files().list("/state/q").empty());
+  CHECK(leader.machine.get("/state/q.before-muster/jobs") == "17");
+  // What can be read is not given up.
+  leader.queue(42);
+  leader.machine.put("/state/q/muster-start-empty", "");
+  CHECK(leader.is_kept());
+}
+
+TEST_CASE("kept_directory: killed when the link was removed and the data not yet renamed") {
+  SlurmLeader leader("slurmctld", "24.11.5");
+  leader.queue(38);
+  leader.machine.put("/state/q/muster-start-empty", "");
+  leader.machine.put("/state/q.before-muster/jobs", "1");
+  REQUIRE(leader.apply().ok());
+  CHECK(leader.is_kept());
+  CHECK(leader.machine.get("/state/q.before-muster/jobs") == "1");
+  CHECK(leader.machine.get("/state/q.before-muster.2/jobs") == "17");
+}
+
 }  // namespace
 }  // namespace muster
