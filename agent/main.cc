@@ -118,7 +118,7 @@ Result<AgentConfig> join_and_keep(const Files& files, const std::string& folder,
 }
 
 Status serve(Files& files, Process& process, const std::string& folder, const AgentConfig& config,
-             WorkFunctions functions) {
+             WorkFunctions functions, bool loader_skipped = false) {
   TRY(const Credentials credentials, read_credentials(files, folder));
   const auto reactor = make_reactor(1);
   AgentIdentity identity;
@@ -130,6 +130,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   identity.slot = image.slot;
   if (config.mode != wire::Mode::ram) identity.on_trial = [&files] { return on_trial(files); };
   identity.version = kProgramVersion;
+  identity.loader_skipped = loader_skipped;
   identity.jitter_seed = std::hash<std::string>()(config.node + identity.incarnation);
   StorageState storage(files, process);
   const auto report = [&storage] {
@@ -198,15 +199,17 @@ Status run_installed(const std::map<std::string, std::string>& options) {
   const auto process = make_process();
   take_back_unconfirmed(files, *process);
   forget_kexec(files, *process);
-  // Makes the next restart a normal one, whatever causes it.
-  if (slot_boot_armed(files)) disarm_slot_boot(files);
+  // Makes the next restart a normal one, whatever causes it. The boot loader removes the entry for one boot
+  // before it starts it: if this is another boot than the one that set it, the loader did not run.
+  const bool armed = slot_boot_armed(files);
+  if (armed) disarm_slot_boot(files);
   const auto it = options.find("config");
   const std::string folder =
       folder_of(it == options.end() ? std::string(kInstalledIdentity) + "/agent.json" : it->second);
   TRY(AgentConfig config, read_config(files, folder));
   // The image writer copies what the RAM system's agent wrote, but this is an installed system.
   if (config.mode == wire::Mode::ram) config.mode = wire::Mode::installed;
-  return serve(files, *process, folder, config, installed_functions(files, *process));
+  return serve(files, *process, folder, config, installed_functions(files, *process), armed);
 }
 
 Result<std::string> line_from_stdin() {

@@ -39,8 +39,9 @@ MUSTER_RECORD(DiskFacts, lenient, opt(serial), opt(wwid), opt(model), opt(size_b
               opt(content_hash), opt(blank), opt(partitions), opt(signatures), opt(mounted),
               sparse(read_only), opt(is_os_ancestor), opt(muster_cluster), opt(muster_node),
               opt(muster_authority))
-MUSTER_RECORD(SlotFacts, lenient, opt(image), opt(digest), opt(stage), opt(address), opt(trial))
-MUSTER_RECORD(BootFacts, lenient, opt(running), opt(standing), opt(no_trial), opt(slots))
+MUSTER_RECORD(SlotFacts, lenient, opt(image), opt(digest), opt(stage), opt(address), opt(trial),
+              sparse(fault))
+MUSTER_RECORD(BootFacts, lenient, opt(running), opt(standing), opt(no_trial), opt(slots), sparse(room))
 MUSTER_RECORD(ShareFacts, lenient, opt(cores), opt(of_cores), opt(cores_by), opt(words))
 MUSTER_RECORD(HardwareFacts, lenient, opt(system), opt(cpus), opt(memory_bytes), sparse(memory_usable_bytes),
               opt(gpus), opt(nics), opt(disks), opt(firmware), opt(uefi), opt(kernel), opt(os),

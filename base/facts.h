@@ -98,6 +98,7 @@ struct SlotFacts {
   std::string stage;          // "" (nothing was written) | writing | written
   std::string address;        // the node address configured in it, "10.20.0.11/24"
   bool trial = false;         // its system rolls back an uncommitted boot by itself
+  std::string fault = {};     // why it cannot be started; "": nothing was found, or it is the running one
 };
 // The slots of the running system. `running` empty: it was not started from a slot, or the agent is too old
 // to report it.
@@ -106,6 +107,8 @@ struct BootFacts {
   std::string standing;  // the default slot, started unless a one-time boot is requested; "": unknown
   std::string no_trial;  // why a one-time boot of the other slot is not possible; "": it is
   std::map<std::string, SlotFacts> slots;
+  // Bytes that kernel and initrd of the other slot may have on the EFI system partition; 0: unknown.
+  uint64_t room = 0;
 
   bool empty() const { return running.empty(); }
 };

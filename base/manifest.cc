@@ -77,6 +77,13 @@ uint64_t ImageManifest::stored_size() const {
   return sum;
 }
 
+uint64_t ImageManifest::boot_size() const {
+  uint64_t sum = 1 << 20;
+  for (const char* role : {"kernel", "initrd"})
+    if (const ImageFile* f = file(role)) sum += f->size;
+  return sum;
+}
+
 std::string manifest_digest(const ImageManifest& manifest) { return sha256(dump_json(body_json(manifest))); }
 
 std::string to_text(const ImageManifest& manifest) { return dump_json(record_json(manifest)); }

@@ -54,7 +54,16 @@ struct ImageManifest {
   // nullptr when the image has no such file.
   const ImageFile* file(std::string_view role) const;
   uint64_t stored_size() const;
+  // What kernel and initrd need on the EFI system partition, with clusters, folders and entries.
+  uint64_t boot_size() const;
 };
+
+// Size of the EFI system partition in muster's layout of a disk. Two systems must fit: the one that runs and
+// the one that is written.
+constexpr uint64_t kSmallDiskBytes = uint64_t{32} << 30, kSmallEspBytes = 256 << 20, kEspBytes = 512 << 20;
+constexpr uint64_t esp_size(uint64_t disk_size) {
+  return disk_size >= kSmallDiskBytes ? kEspBytes : kSmallEspBytes;
+}
 
 // Canonical, including `digest`.
 std::string to_text(const ImageManifest& manifest);

@@ -72,6 +72,10 @@ struct WorkOrder {
   Json params = Json::object();
   DurationMs deadline = 10 * kMinute;  // from receipt; the agent ends the work with Code::timeout after it
   std::string unknown_kind = {};       // the kind's name as received, if it is unknown
+  // Of an order that makes the node leave its system: a list of steps whose checks must hold right before, or
+  // nothing is done. None of them is applied. Read with the order, not before: a step of a later version must
+  // not keep the agent from its other orders. Agents of earlier versions ignore them.
+  Json preconditions = Json();
 
   std::string kind_word() const {
     return kind == OrderKind::unknown ? unknown_kind : std::string(to_string(kind));
@@ -84,13 +88,16 @@ struct PollReply {
 };
 
 // kinds and their data:
-//   hello     {mode, boot_id, image_digest, agent_version, slot, trial}    first event of every agent process
+//   hello     {mode, boot_id, image_digest, agent_version, slot, trial,    first event of every agent process
+//             loader_skipped?}
 //   started   {}                                                            the agent began the order
 //   progress  {done, total, unit, text}                                     numbers are optional
 //   step      {step, name, status: already|applied|measured|failed|not_applicable|not_looked_at|incomplete,
 //             message, ms, diff?, result?}
 //   log       {level, text}
-//   finished  {ok, code, message, result}                                   exactly once per order
+//   finished  {ok, code, message, result}                                   once per order
+//             Refused because of a precondition: `result` is {precondition: ID of the step}. That may follow
+//             a first report of success that took long to be acknowledged.
 struct Event {
   uint64_t seq = 0;
   TimeMs time = 0;  // the agent's clock; for display only

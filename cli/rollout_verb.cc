@@ -2,18 +2,22 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "base/json_at.h"
 #include "base/time.h"
 #include "cli/carry_out.h"
 #include "cli/cli_context.h"
+#include "cli/local_time.h"
+#include "cli/rollout_wait.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "controller/spec/units.h"
+#include "sys/clock.h"
 
 namespace muster::cli {
 namespace {
-
-constexpr auto kPoll = std::chrono::seconds(5);
 
 Json list_of(const Json& json, const char* key) { return json.value(key, Json::array()); }
 
@@ -37,6 +41,15 @@ void print_approval(const Json& approval) {
   for (const Json& line : list_of(approval, "effects")) fmt::print("  {}\n", line.get<std::string>());
 }
 
+void print_skips(const Json& skips) {
+  for (const Json& skip : skips) {
+    const TimeMs until = skip.value("until", TimeMs{0});
+    fmt::print("  {:<10} {:<16} {} (by {}, until {})\n", "skipped", text_at(skip, "node"),
+               clean_at(skip, "reason"), clean_at(skip, "by"),
+               until == 0 ? "`muster rollout unskip`" : local_time(until));
+  }
+}
+
 void print_plan_of(const Json& plan) {
   fmt::print("{:<16} {:<13} {:<13} {:<12} {:>5}  {}\n", "NODE", "CURRENT", "TARGET", "METHOD", "BATCH",
              "LIMITED BY / REASON");
@@ -51,6 +64,8 @@ void print_plan_of(const Json& plan) {
                current ? "-" : text_at(node, "way"), batch > 0 ? std::to_string(batch) : "-", why,
                text_at(node, "way_reason").empty() ? "" : ": " + text_at(node, "way_reason"));
   }
+  const Json record = plan.value("record", Json());
+  if (record.is_object()) print_skips(list_of(record, "skips"));
   fmt::print("\none approval covers the following (spec revision {}):\n",
              plan["approval"].value("spec_revision", int64_t{0}));
   print_approval(plan["approval"]);
@@ -67,17 +82,18 @@ void plan(Context& context) {
   show(context, *planned, [&] { print_plan_of(*planned); });
 }
 
-void approve_rollout(Context& context, const Approval& approval) {
+void approve_rollout(Context& context, const Approval& approval, const std::vector<std::string>& canaries) {
   Api api(context);
-  const auto planned = api.post("/v1/rollout/plan", Json::object());
+  const auto planned = api.post("/v1/rollout/plan", {{"canaries", canaries}});
   if (!planned.ok()) return complain(context, planned.error(), api.details());
   const Json& shown = (*planned)["approval"];
   if (!context.json) print_plan_of(*planned);
   if (const Status fine = approve(context, approval, shown, "Approve the rollout of these images?");
       !fine.ok())
     return complain(context, fine.error());
-  const auto done = api.post("/v1/rollout/approve",
-                             {{"digest", text_at(shown, "digest")}, {"by", "muster rollout approve"}});
+  const auto done = api.post(
+      "/v1/rollout/approve",
+      {{"digest", text_at(shown, "digest")}, {"by", "muster rollout approve"}, {"canaries", canaries}});
   if (!done.ok()) return complain(context, done.error(), api.details());
   show(context, *done, [&] {
     fmt::print(
@@ -94,6 +110,29 @@ void print_nodes(const char* title, const Json& nodes) {
   }
 }
 
+// "night 4, until 2026-11-21 06:00 CET: nothing (nodes), 4 nights in a row: 3 unavailable (n0), 1 held (n3)"
+void print_last_window(const Json& night) {
+  if (!night.is_object()) return;
+  const std::string why = text_at(night, "why"), detail = clean_at(night, "detail");
+  const int64_t idle = night.value("idle_windows", int64_t{0});
+  fmt::print("  last window: night {}, over at {}: {}{}, {} nodes updated{}{}\n",
+             night.value("night", int64_t{0}), local_time(night.value("ended", TimeMs{0})),
+             text_at(night, "outcome"), why.empty() ? "" : " (" + why + ")",
+             night.value("updated", int64_t{0}),
+             idle > 1 ? fmt::format(", {} nights in a row without an update", idle) : "",
+             detail.empty() ? "" : ": " + detail);
+}
+
+void print_window(const Json& s) {
+  if (s.value("window_open", false))
+    fmt::print("  window open until {}\n", local_time(s.value("window_until", TimeMs{0})));
+  const DurationMs set = s.value("clock_set_ms", DurationMs{0});
+  if (set != 0)
+    fmt::print("  the clock was set {} by {} since the window was opened\n", set > 0 ? "forward" : "back",
+               to_human(std::abs(set)));
+  print_last_window(s.value("last_window", Json()));
+}
+
 void print_status(const Json& s) {
   const std::string state = text_at(s, "state");
   if (state == "none") return fmt::print("no rollout is approved: see `muster rollout plan`\n");
@@ -101,8 +140,7 @@ void print_status(const Json& s) {
              text_at(s, "stop").empty() ? "" : " (" + text_at(s, "stop") + ")");
   for (const char* key : {"why_paused", "spent", "not_covered", "trouble"})
     if (const std::string text = text_at(s, key); !text.empty()) fmt::print("  {}\n", text);
-  if (s.value("window_open", false))
-    fmt::print("  window open until {}\n", to_iso8601(s.value("window_until", int64_t{0})));
+  print_window(s);
   if (const Json batch = s.value("batch", Json()); batch.is_object())
     fmt::print("  batch {}{}: {} (run {})\n", batch.value("number", 0),
                batch.value("canary", false) ? ", canary" : "", joined(list_of(batch, "nodes")),
@@ -110,19 +148,16 @@ void print_status(const Json& s) {
   if (const std::string waits = text_at(s, "waits_for"); !waits.empty())
     fmt::print("  waiting for: {}\n", waits);
   fmt::print("  nodes accepted on the new image: {}\n", list_of(s, "done").size());
+  for (const Json& image : list_of(s, "held"))
+    fmt::print("  {:<10} {:<16} canary {} failed in run {}: {}\n", "held", text_at(image, "image"),
+               text_at(image, "node"), image.value("run", int64_t{0}), text_at(image, "reason"));
   print_nodes("failed", list_of(s, "failed"));
   print_nodes("postponed", list_of(s, "postponed"));
+  print_skips(list_of(s, "skips"));
   for (const Json& node : list_of(s, "left"))
-    fmt::print("  {:<10} {:<16} {}\n", "waiting", text_at(node, "node"), with_group(node, "reason"));
-}
-
-// 0 approved, in progress or done; 3 nodes left out or failed; 4 stopped, paused, or not approved.
-int exit_of_rollout(const Json& s) {
-  const std::string state = text_at(s, "state");
-  if (state == "stopped" || state == "paused" || state == "none") return kRefused;
-  const bool all =
-      list_of(s, "failed").empty() && list_of(s, "postponed").empty() && list_of(s, "left").empty();
-  return state == "done" && !all ? kPartial : kAccepted;
+    if (text_at(node, "reason") != "skipped")
+      fmt::print("  {:<10} {:<16} {}{}{}\n", "waiting", text_at(node, "node"), with_group(node, "reason"),
+                 text_at(node, "why").empty() ? "" : ": ", text_at(node, "why"));
 }
 
 void status(Context& context) {
@@ -131,34 +166,77 @@ void status(Context& context) {
   show(context, *s, [&] { print_status(*s); });
 }
 
-// True if nothing more happens in this window.
-bool is_over(const Json& s) {
-  const std::string state = text_at(s, "state");
-  if (s.value("batch", Json()).is_object()) return false;
-  const std::string waits = text_at(s, "waits_for");
-  return (state != "canary" && state != "batches") || !s.value("window_open", false) || waits == "night" ||
-         waits == "window";
+struct Start {
+  bool wait = false;
+  std::string timeout = "23 h";
+};
+
+void start_and_wait(Context& context, Api& api, const WaitTimes& times,
+                    const std::function<Result<Json>(DurationMs)>& start) {
+  std::string said;
+  const auto sleep = [&](DurationMs span, const std::string& why) {
+    if (!why.empty() && why != said) fmt::print(stderr, "muster: will be retried: {}\n", clean_lines(why));
+    said = why;
+    std::this_thread::sleep_for(std::chrono::milliseconds(span));
+  };
+  const auto night =
+      wait_for_window({start, [&] { return api.get("/v1/rollout"); }, steady_now, sleep}, times);
+  if (!night.ok()) return complain(context, night.error(), api.details());
+  context.exit = night->exit;
+  show(context, night->status, [&] { print_status(night->status); });
 }
 
-void start(Context& context, bool wait) {
+void start(Context& context, const Start& flags) {
   Api api(context);
-  auto s = api.post("/v1/rollout/start", {{"by", "muster rollout start"}});
+  WaitTimes times;
+  const auto limit = parse_duration(flags.timeout);
+  if (!limit.ok()) return complain(context, limit.error());
+  times.limit = *limit;
+  const char* elapsed = std::getenv("TRIGGER_TIMER_MONOTONIC_USEC");  // set by systemd
+  times.late = since_timer(elapsed, monotonic_ms());
+  const auto open = [&](DurationMs late) {
+    return api.post("/v1/rollout/start",
+                    {{"by", "muster rollout start"}, {"late_ms", late}, {"by_timer", elapsed != nullptr}});
+  };
+  if (flags.wait) return start_and_wait(context, api, times, open);
+  const auto s = open(times.late);
   if (!s.ok()) return complain(context, s.error(), api.details());
-  if (!wait)
-    return show(context, *s, [&] {
-      const std::string until = to_iso8601(s->value("window_until", int64_t{0}));
-      if (s->value("begun", false))
-        fmt::print("rollout started: no batch will start after {}; see `muster rollout status`\n", until);
-      else
-        fmt::print("a window is already open, until {}\n", until);
-    });
-  do {
-    std::this_thread::sleep_for(kPoll);
-    s = api.get("/v1/rollout");
-    if (!s.ok()) return complain(context, s.error());
-  } while (!is_over(*s));
-  context.exit = exit_of_rollout(*s);
-  show(context, *s, [&] { print_status(*s); });
+  show(context, *s, [&] {
+    const std::string until = local_time(s->value("window_until", TimeMs{0}));
+    if (s->value("begun", false))
+      fmt::print("rollout started: no batch will start after {}; see `muster rollout status`\n", until);
+    else
+      fmt::print("a window is already open, until {}\n", until);
+  });
+}
+
+struct SkipFlags {
+  std::string node, until, reason;
+};
+
+void skip(Context& context, const SkipFlags& flags) {
+  TimeMs until = 0;
+  if (!flags.until.empty()) {
+    const auto read = parse_local_time(flags.until);
+    if (!read.ok()) return complain(context, read.error());
+    until = *read;
+  }
+  Api api(context);
+  const auto done = api.post(
+      "/v1/rollout/skip",
+      {{"node", flags.node}, {"reason", flags.reason}, {"until", until}, {"by", "muster rollout skip"}});
+  if (!done.ok()) return complain(context, done.error(), api.details());
+  show(context, *done, [&] {
+    fmt::print("{} is left out of rollouts{}\n", flags.node,
+               until == 0 ? ": `muster rollout unskip` ends that" : " until " + local_time(until));
+  });
+}
+
+void unskip(Context& context, const std::string& node) {
+  Api api(context);
+  const auto done = api.post("/v1/rollout/unskip", {{"node", node}, {"by", "muster rollout unskip"}});
+  if (!done.ok()) return complain(context, done.error(), api.details());
+  show(context, *done, [&] { fmt::print("{} takes part in rollouts again\n", node); });
 }
 
 void change(Context& context, const std::string& what, const char* said) {
@@ -209,6 +287,21 @@ void report(Context& context, int64_t id) {
   show(context, *r, [&] { print_report(*r); });
 }
 
+void add_skips(Verb& verb, Context& context) {
+  auto flags = std::make_shared<SkipFlags>();
+  Verb& skipping = verb.add_verb("skip", "leave a node out of all rollouts although it is in service");
+  skipping.add_option("NODE", &flags->node).required();
+  skipping.add_option("--until", &flags->until,
+                      "date, or date and time, from which it takes part again; default: `unskip`");
+  skipping.add_option("--reason", &flags->reason, "shown by `status`, `plan` and `report`").required();
+  skipping.footer("Example:\n  muster rollout skip gpu03 --until 2026-12-24 --reason 'demo of a customer'");
+  skipping.runs([flags, &context] { skip(context, *flags); });
+  auto node = std::make_shared<std::string>();
+  Verb& unskipping = verb.add_verb("unskip", "end a skip");
+  unskipping.add_option("NODE", node.get()).required();
+  unskipping.runs([node, &context] { unskip(context, *node); });
+}
+
 }  // namespace
 
 void add_rollout(Verb& app, Context& context) {
@@ -220,13 +313,19 @@ void add_rollout(Verb& app, Context& context) {
   Verb& approving =
       verb.add_verb("approve", "approve the rollout of the planned images; one approval covers all batches");
   add_approval(approving, *approval, "approve without confirmation");
-  approving.runs([approval, &context] { approve_rollout(context, *approval); });
-  auto wait = std::make_shared<bool>(false);
+  auto canaries = std::make_shared<std::vector<std::string>>();
+  approving.add_option("--canary", canaries.get(),
+                       "node to be the canary of its image, also if it failed before (repeatable)");
+  approving.runs([approval, canaries, &context] { approve_rollout(context, *approval, *canaries); });
+  auto flags = std::make_shared<Start>();
   Verb& starting =
       verb.add_verb("start", "open a window of length `rollout.window` in which batches may start");
-  starting.add_flag("--wait", wait.get(),
-                    "wait until nothing more will happen in this window; the exit code gives the result");
-  starting.runs([wait, &context] { start(context, *wait); });
+  starting.add_flag("--wait", &flags->wait,
+                    "wait until nothing more will happen in this window, and retry what passes, such as a "
+                    "controller that restarts; the exit code gives the result");
+  starting.add_option("--timeout", &flags->timeout, "give up waiting after this long, e.g. 12h")
+      .shows_default();
+  starting.runs([flags, &context] { start(context, *flags); });
   verb.add_verb("status", "show the progress, and which nodes wait and why").runs([&context] {
     status(context);
   });
@@ -239,6 +338,7 @@ void add_rollout(Verb& app, Context& context) {
     change(context, "resume",
            "resumed; outside a window, the rollout continues at the next `muster rollout start`\n");
   });
+  add_skips(verb, context);
   auto id = std::make_shared<int64_t>(0);
   Verb& reporting = verb.add_verb("report", "show changes, durations, and which nodes were left out and why");
   reporting.add_option("--id", id.get(), "rollout id (default: the newest)").positive();

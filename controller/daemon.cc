@@ -33,10 +33,12 @@
 #include "controller/power/service/consoles.h"
 #include "controller/power/service/power_service.h"
 #include "controller/rollout/service/rollout_service.h"
+#include "controller/rollout/service/rollout_shown.h"
 #include "controller/rollout/service/rollout_world.h"
 #include "controller/store/sqlite_store.h"
 #include "controller/trust/authority.h"
 #include "controller/trust/vault.h"
+#include "sys/clock.h"
 #include "sys/contain.h"
 #include "sys/http/http.h"
 #include "sys/lock_file.h"
@@ -141,11 +143,12 @@ Status Core::finish() {
                                                      offload, authority.ca_fingerprint(), own});
   rollout_world = std::make_unique<RolloutWorld>(RolloutWorld::Parts{
       *store, spec, *bringup, images, storage, [this] { return held_run.holds(); },
-      [this](const rollout::Record& record) {
-        events.add(0, "", "rollout", {{"id", record.id}, {"state", rollout::state_of(record)}});
-      },
+      [this](const rollout::Record& record) { events.add(0, "", "rollout", rollout_event(record)); },
       offload});
-  rollout = std::make_unique<RolloutService>(reactor, *store, *rollout_world);
+  rollout = std::make_unique<RolloutService>(reactor, *store, *rollout_world,
+                                             [boot = Files().read_line("/proc/sys/kernel/random/boot_id")] {
+                                               return rollout::BootTime{boot, since_boot()};
+                                             });
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
                                                  boot, power, *vault, images, *bringup, executor, *rollout,
                                                  archive, discovery, storage, problems});

@@ -2,6 +2,8 @@
 // what assembles it, and for adapters. Thread-safe.
 #pragma once
 
+#include <time.h>
+
 #include <chrono>
 
 #include "base/steady.h"
@@ -15,6 +17,12 @@ inline int64_t monotonic_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 inline SteadyMs steady_now() { return {monotonic_ms()}; }
+// Since the boot, also while the machine is suspended; the same for all processes.
+inline DurationMs since_boot() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<DurationMs>(now.tv_sec) * kSecond + now.tv_nsec / 1'000'000;
+}
 inline TimeMs wall_clock() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();

@@ -17,8 +17,9 @@ bool departs(wire::OrderKind kind) {
          kind == OrderKind::kexec || kind == OrderKind::boot_slot;
 }
 // True for departures that need preparation first: the node leaves only after that has succeeded.
-bool gets_ready(wire::OrderKind kind) {
-  return kind == wire::OrderKind::kexec || kind == wire::OrderKind::boot_slot;
+bool gets_ready(const wire::WorkOrder& order) {
+  return order.kind == wire::OrderKind::kexec || order.kind == wire::OrderKind::boot_slot ||
+         (departs(order.kind) && !order.preconditions.is_null());
 }
 
 constexpr const char* kWithdrawn = "withdrawn by the controller";
@@ -55,13 +56,14 @@ Status Agent::start() {
   TRY(const auto records, journal_.load());
   for (const auto& record : records)
     if (record.finished) finished_[record.order] = record.finish;
-  emit("", "hello",
-       {{"mode", std::string(wire::to_string(identity_.mode))},
-        {"boot_id", identity_.boot_id},
-        {"image_digest", identity_.image_digest},
-        {"agent_version", identity_.version},
-        {"slot", identity_.slot},
-        {"trial", identity_.on_trial && identity_.on_trial()}});
+  Json hello = {{"mode", std::string(wire::to_string(identity_.mode))},
+                {"boot_id", identity_.boot_id},
+                {"image_digest", identity_.image_digest},
+                {"agent_version", identity_.version},
+                {"slot", identity_.slot},
+                {"trial", identity_.on_trial && identity_.on_trial()}};
+  if (identity_.loader_skipped) hello["loader_skipped"] = true;
+  emit("", "hello", std::move(hello));
   return Ok{};
 }
 
@@ -129,7 +131,11 @@ void Agent::on_acked(Result<uint64_t> reply) {
   if (!std::exchange(greeted_, true)) schedule_poll(0);
   if (current_ && !departing_ && departs(current_->kind) && finished_.count(current_->id) &&
       succeeded(finished_[current_->id]) && !reported_.count(current_->id)) {
-    if (withdrawn_) return stay();
+    if (withdrawn_) {
+      const std::string id = current_->id;
+      unload(id);
+      return stay(fail(Code::cancelled, kWithdrawn), Json::object());
+    }
     depart();
   }
 }
@@ -172,7 +178,7 @@ void Agent::stop(const std::string& order) {
   if (waiting_ && waiting_->id == order) waiting_.reset();
   if (!current_ || current_->id != order || withdrawn_) return;
   const bool undoes = departing_ && current_->kind == wire::OrderKind::boot_slot;
-  if (!undoes && (gets_ready(current_->kind) ? departing_ : settling_ || departs(current_->kind))) return;
+  if (!undoes && (gets_ready(*current_) ? departing_ : settling_ || departs(current_->kind))) return;
   withdrawn_ = true;
   log("warning", order + " was withdrawn: the work stops at its next safe point");
   if (runner_busy_) runner_.cancel();  // otherwise the work has not begun yet
@@ -198,7 +204,7 @@ void Agent::begin(const wire::WorkOrder& order) {
   current_ = order;
   running_id_ = order.id;
   deadline_passed_ = settling_ = withdrawn_ = departing_ = false;
-  if (!departs(order.kind) || gets_ready(order.kind)) arm_deadline(order.deadline);
+  if (!departs(order.kind) || gets_ready(order)) arm_deadline(order.deadline);
   journal_.append({order.id, order.kind_word(), false, {}}, alive_.wrap([this](Status status) {
     // Running an order twice is harmless: a failure to write the journal is reported, and the work goes on.
     if (!status.ok()) log("error", "journal: " + status.error().message);
@@ -210,10 +216,10 @@ void Agent::run_order() {
   if (!current_) return;
   if (withdrawn_) return settle(fail(Code::cancelled, kWithdrawn), Json::object());
   emit(current_->id, "started", Json::object());
-  if (departs(current_->kind) && !gets_ready(current_->kind)) return settle(Ok{}, Json::object());
+  if (departs(current_->kind) && !gets_ready(*current_)) return settle(Ok{}, Json::object());
   runner_busy_ = true;
   const std::string id = current_->id;
-  const bool readies = gets_ready(current_->kind);
+  const bool readies = gets_ready(*current_);
   if (readies) ready_kind_ = current_->kind;
   const auto on_event = [this, id](const std::string& kind, Json data) {
     if (current_ && current_->id == id && !settling_) emit(id, kind, std::move(data));
@@ -248,7 +254,11 @@ void Agent::on_done(const std::string& order, bool readied, WorkOutcome outcome)
     // The agent gave this work up earlier, or it is a departure that failed: only the runner is freed.
     if (!outcome.status.ok())
       emit(order, "log", {{"level", "error"}, {"text", order + ": " + outcome.status.error().message}});
-    if (current_ && current_->id == order && departing_) current_.reset();
+    if (current_ && current_->id == order && std::exchange(departing_, false)) {
+      if (!outcome.status.ok() && !current_->preconditions.is_null())
+        return stay(outcome.status, std::move(outcome.result));
+      current_.reset();
+    }
     if (ready) return unload(order);
     return next_order();
   }
@@ -297,16 +307,15 @@ void Agent::depart() {
   runner_busy_ = departing_ = true;
   const std::string id = current_->id;
   runner_.run(
-      *current_, gets_ready(current_->kind) ? OrderPart::leave : OrderPart::work,
+      *current_, gets_ready(*current_) ? OrderPart::leave : OrderPart::work,
       alive_.wrap([this, id](const std::string& kind, Json data) { emit(id, kind, std::move(data)); }),
       alive_.wrap([this, id](WorkOutcome outcome) { on_done(id, false, std::move(outcome)); }));
 }
 
-// The order was withdrawn after its success was reported: replaces that report by `cancelled`.
-void Agent::stay() {
+// It does not leave after all, although success was reported: replaces that report.
+void Agent::stay(const Status& why, Json result) {
   finished_.erase(current_->id);
-  unload(current_->id);
-  settle(fail(Code::cancelled, kWithdrawn), Json::object());
+  settle(why, std::move(result));
 }
 
 void Agent::unload(const std::string& order) {

@@ -9,8 +9,9 @@
 //   - the result is in the journal before it is sent; `boot_disk`, `reboot` and `power_off` are reported as
 //     finished, and that report is acknowledged, BEFORE the runner carries them out, because no agent is left
 //     to report afterwards;
-//   - `kexec` and `boot_slot` first prepare everything, as work that may fail or be withdrawn; after that,
-//     they are departures, like those three;
+//   - `kexec`, `boot_slot` and every departure with preconditions first prepare everything, as work that may
+//     fail or be withdrawn; after that, they are departures, like those three. If the preconditions no longer
+//     hold when the report is acknowledged, the order has failed after all, and that is reported instead;
 //   - events are re-sent until they are acknowledged; when the buffer is full, log lines are dropped first,
 //     then progress, never anything else;
 //   - while the controller is unreachable, the work continues; calls are repeated with growing, jittered
@@ -62,6 +63,7 @@ struct AgentIdentity {
   std::string image_digest;  // of the running system; empty in the RAM system
   std::string slot;          // root slot in use, "a" or "b"; empty in the RAM system
   std::string version;
+  bool loader_skipped = false;  // the boot loader did not carry out what was set for this boot
   // True if this boot is on trial now (agent/image/own_slots.h). Called for each request, because a commit
   // ends the trial; also on threads of the link. If no function is set, the boot is not on trial.
   std::function<bool()> on_trial = {};
@@ -120,7 +122,7 @@ class Agent {
   void on_settled(Json finish);
   void next_order();
   void depart();
-  void stay();
+  void stay(const Status& why, Json result);
   void unload(const std::string& order);
   std::vector<std::string> have() const;
   DurationMs pause(Backoff& backoff);

@@ -22,7 +22,8 @@ struct WorkOutcome {
   Json result = Json::object();
 };
 
-// Which part of an order to run: the work; or, once a `kexec` or `boot_slot` is prepared, leaving or undoing.
+// Which part of an order to run: the work; or, once a departure is prepared (`kexec`, `boot_slot`, and any
+// order with preconditions), leaving or undoing.
 enum class OrderPart { work, leave, drop };
 
 class WorkRunner {
@@ -32,9 +33,9 @@ class WorkRunner {
   using Done = std::function<void(WorkOutcome)>;
   virtual ~WorkRunner() = default;
   // For `boot_disk`, `reboot` and `power_off` the agent has already reported success, and the report was
-  // acknowledged; the runner carries them out, and calls `done` only on failure. `kexec` and `boot_slot`
-  // first prepare everything as ordinary work; once that success is acknowledged they run again as
-  // OrderPart::leave, or as OrderPart::drop if withdrawn in the meantime.
+  // acknowledged; the runner carries them out, and calls `done` only on failure. `kexec`, `boot_slot`, and
+  // those of the former that have preconditions, first prepare everything as ordinary work; once that success
+  // is acknowledged they run again as OrderPart::leave, or as OrderPart::drop if withdrawn in the meantime.
   virtual void run(const wire::WorkOrder& order, OrderPart part, Emit emit, Done done) = 0;
   // The deadline has passed, or the order was withdrawn: stop at the next safe point, then call `done` (with
   // the partial result). Does nothing when idle.

@@ -64,8 +64,8 @@ struct StepModule {
   std::function<std::vector<Result<CheckResult>>(StepContext&, const std::vector<Json>& params)> check_many;
 };
 
-// {"boot_id", "reasons"}: the restart made by the current order (agent/steps/system/reboot.cc). While it
-// exists and is from a different boot, the order is being repeated after that restart.
+// {"boot_id", "loader", "reasons"}: the restart made by the current order (agent/steps/system/reboot.cc).
+// While it exists and is from a different boot, the order is being repeated after that restart.
 inline constexpr const char* kRebootRecord = "/var/lib/muster/reboot.json";
 
 // Defined in agent/all_drivers.cc.

@@ -211,6 +211,26 @@ Result<StepOrder> step_order_from_json(const Json& params, const StepContext& co
   return order;
 }
 
+std::optional<UnmetStep> first_unmet(StepContext& context, const std::vector<wire::Step>& steps) {
+  const auto unmet = [&context](const std::string& name, const Json& params) -> std::string {
+    const StepModule* module = context.module ? context.module(name) : nullptr;
+    if (!module) return "unknown step module '" + name + "'";
+    if (!module->check) return "";
+    const auto found = module->check(context, params);
+    if (!found.ok()) return found.error().message;
+    if (found->holds != Holds::no) return "";
+    return found->diff.empty() ? "the declared state does not hold" : found->diff;
+  };
+  for (const wire::Step& step : steps) {
+    if (!step.mandatory) continue;
+    std::string why = unmet(step.module, step.params);
+    if (why.empty() && step.verify.is_object())
+      why = unmet(step.verify.value("module", ""), step.verify.value("params", Json::object()));
+    if (!why.empty()) return UnmetStep{step.id, std::move(why)};
+  }
+  return {};
+}
+
 WorkOutcome run_steps(StepContext& context, const StepOrder& order, const std::function<TimeMs()>& now,
                       const WorkRunner::Emit& emit) {
   return StepRun(context, order, now, emit).run();

@@ -14,6 +14,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "agent/core/runner.h"
@@ -37,5 +39,12 @@ Result<StepOrder> step_order_from_json(const Json& params, const StepContext& co
 // StepContext::cancelled. `now` is only used to measure how long each step took.
 WorkOutcome run_steps(StepContext& context, const StepOrder& order, const std::function<TimeMs()>& now,
                       const WorkRunner::Emit& emit);
+
+// The first mandatory step that does not hold, or whose check cannot be made; none: all hold. Nothing is
+// applied.
+struct UnmetStep {
+  std::string id, why;
+};
+std::optional<UnmetStep> first_unmet(StepContext& context, const std::vector<wire::Step>& steps);
 
 }  // namespace muster

@@ -8,7 +8,9 @@
 
 namespace muster {
 
-MUSTER_RECORD(SlotNote, lenient, opt(image), opt(digest), opt(stage), opt(address), opt(order), opt(trial))
+MUSTER_RECORD(NotedFile, lenient, size, sha256)
+MUSTER_RECORD(SlotNote, lenient, opt(image), opt(digest), opt(stage), opt(address), opt(order), opt(trial),
+              sparse(kernel), sparse(initrd))
 MUSTER_RECORD(ImageMarker, lenient, node, stage, digest, slot, current, approved, fresh, opt(cluster),
               opt(authority), opt(order), opt(slots), opt(serial))
 

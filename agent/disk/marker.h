@@ -26,12 +26,17 @@ inline constexpr uint64_t kMarkersEnd = kSecondMarkerOffset + kMarkerSize;
 // The content of one root slot.
 inline constexpr const char* kSlotWriting = "writing";
 inline constexpr const char* kSlotWritten = "written";
+struct NotedFile {
+  uint64_t size = 0;  // 0: an earlier version wrote the record
+  std::string sha256 = {};
+};
 struct SlotNote {
   std::string image = {}, digest = {};
   std::string stage = {};    // writing | written
   std::string address = {};  // of the node configured in it, "10.20.0.11/24"
   std::string order = {};    // the order that wrote it, without the attempt
   bool trial = false;        // ImageManifest::trial; false also if an earlier version wrote the record
+  NotedFile kernel = {}, initrd = {};  // as written to the ESP
 };
 
 struct ImageMarker {

@@ -1,5 +1,7 @@
 #include "agent/disk/mount_table.h"
 
+#include <sys/statvfs.h>
+
 #include "agent/disk/bearers.h"
 #include "base/split.h"
 
@@ -42,6 +44,13 @@ std::optional<MountEntry> find_mount(const Files& files, const std::string& targ
   const auto all = all_mounts(files);
   const auto found = all.find(target);
   return found == all.end() ? std::nullopt : std::optional<MountEntry>(found->second);
+}
+
+bool is_read_only(const Files& files, const std::string& target) {
+  const auto entry = find_mount(files, target);
+  if (entry && ("," + entry->options + ",").find(",ro,") != std::string::npos) return true;
+  struct statvfs now = {};
+  return ::statvfs(files.real(target).c_str(), &now) == 0 && (now.f_flag & ST_RDONLY) != 0;
 }
 
 std::string kernel_name(const Files& files, const std::string& source) {

@@ -17,6 +17,8 @@ struct MountEntry {
 std::map<std::string, MountEntry> all_mounts(const Files& files);
 // The topmost mount on exactly this path.
 std::optional<MountEntry> find_mount(const Files& files, const std::string& target);
+// True if the mount point is mounted read-only, or its file system became read-only after an error.
+bool is_read_only(const Files& files, const std::string& target);
 // Returns the kernel name of a source: "/dev/md/scratch" -> "md127", "UUID=..." through /dev/disk/by-uuid;
 // otherwise the source itself. Only for sources that are mounted or compared; mounts.h finds a
 // device that is to be mounted.

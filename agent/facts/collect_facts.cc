@@ -13,6 +13,7 @@
 #include "agent/facts/node_share.h"
 #include "agent/image/efi_variables.h"
 #include "agent/image/esp_files.h"
+#include "agent/image/esp_room.h"
 #include "agent/image/own_slots.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/system/smbios.h"
@@ -31,18 +32,29 @@ SlotFacts facts_of(const SlotNote& note) {
   return {note.image, note.digest, note.stage, note.address, note.trial};
 }
 
-// Sets the default slot; returns why the files on the ESP do not allow a trial.
-std::string read_esp(const Files& files, const OwnSlots& own, std::string& standing) {
-  const auto esp = open_own_esp(files, own, kEspPlace, Mounted::Way::read);
-  if (!esp.ok()) return esp.error().message;
-  standing = standing_slot((*esp)->files());
-  if (standing.empty()) return "the loader's configuration was not written by muster";
-  if (own.marker.current == standing) return "";
+// Sets the default slot, the space for the slot that does not run, and what is wrong with its files. Returns
+// an error if the ESP does not allow a trial.
+Status read_esp(const Files& files, const OwnSlots& own, BootFacts& out) {
+  TRY(const auto esp, open_own_esp(files, own, kEspPlace, Mounted::Way::read));
+  const auto startable = [&](const std::string& slot) {
+    return slot_is_startable(esp->files(), slot, own.slot(slot).guid, own.note(slot), Proof::sizes);
+  };
+  out.standing = standing_slot(esp->files());
+  out.room = esp_room(esp->files(), own.other(), space_of(esp->files().root())).repaired();
+  if (const auto other = out.slots.find(own.other());
+      other != out.slots.end() && other->second.stage == kSlotWritten)
+    if (const Status starts = startable(other->first); !starts.ok())
+      other->second.fault = starts.error().message;
+  if (out.standing.empty())
+    return fail(Code::conflict, "the loader's configuration was not written by muster");
   // A commit was interrupted between its two writes: neither slot can be written or tried until they agree.
-  return fmt::format(
-      "loader.conf starts slot {}, but the disk's marker records {}: run `muster reimage --through-ram` to "
-      "resolve this",
-      standing, own.marker.current.empty() ? "none" : "slot " + own.marker.current);
+  if (own.marker.current != out.standing)
+    return fail(
+        Code::conflict,
+        fmt::format("loader.conf starts slot {}, but the disk's marker records {}: run `muster reimage "
+                    "--through-ram` to resolve this",
+                    out.standing, own.marker.current.empty() ? "none" : "slot " + own.marker.current));
+  return startable(out.standing);
 }
 
 constexpr const char* kPci = "/sys/bus/pci/devices";
@@ -92,9 +104,10 @@ BootFacts slot_facts(const Files& files) {
   for (const char* name : {"a", "b"})
     if (const SlotNote* note = own->note(name)) out.slots[name] = facts_of(*note);
   out.slots[own->running] = facts_of(running_note(files, *own));
-  out.no_trial = read_esp(files, *own, out.standing);
-  for (const Status& can : {efi::came_from(files, own->esp().guid), efi::takes_one_shot(files)})
-    if (!can.ok()) out.no_trial = can.error().message;
+  const Status esp = read_esp(files, *own, out);
+  for (const Status& can : {efi::takes_variables(files), efi::takes_one_shot(files),
+                            efi::came_from(files, own->esp().guid), state_is_writable(files), esp})
+    if (!can.ok() && out.no_trial.empty()) out.no_trial = can.error().message;
   return out;
 }
 
@@ -214,6 +227,10 @@ Result<HardwareFacts> collect_facts(const Files& files) {
   facts.by_label = devices_by_label(files);
   facts.boot = slot_facts(files);
   facts.properties = host_properties(files);
+  if (efi::takes_one_shot(files).ok()) {
+    const std::string set = efi::overrides(files);
+    facts.properties["overrides of loader.conf"] = set.empty() ? "none" : set;
+  }
   facts.machine_id = hidden_machine_id(files);
   const NodeShare share = node_share(files);
   if (const auto words = share_words(share); !words.empty())

@@ -29,12 +29,12 @@ Result<OwnSlots> running_system(const Files& files, const SlotCommit& c) {
 }
 
 // Checks that loader.conf was written by muster, and that all files that the slot needs to boot are present.
-Result<std::string> standing_now(const OwnSlots& own, const Files& esp) {
+Result<std::string> standing_now(const OwnSlots& own, const Files& esp, Proof proof) {
   const std::string standing = standing_slot(esp);
   if (standing.empty())
     return fail(Code::conflict,
                 "the loader's configuration was not written by muster, so it was left unchanged");
-  TRY_(slot_is_startable(esp, own.running, own.slot(own.running).guid));
+  TRY_(slot_is_startable(esp, own.running, own.slot(own.running).guid, own.note(own.running), proof));
   return standing;
 }
 
@@ -64,25 +64,25 @@ Status commit_marker(const CommitDeps& deps, const OwnSlots& own, const SlotComm
 Result<std::string> uncommitted(const Files& files, const SlotCommit& c) {
   TRY(const OwnSlots own, running_system(files, c));
   TRY(const auto esp, open_own_esp(files, own, kEspPlace, Mounted::Way::read));
-  TRY(const std::string standing, standing_now(own, esp->files()));
+  TRY(const std::string standing, standing_now(own, esp->files(), Proof::sizes));
   TRY_(esp->close());
   std::string out;
   if (standing != c.slot) out = fmt::format("loader.conf: slot {} -> {}", standing, c.slot);
   if (!marker_holds(own, c))
     out += fmt::format("{}marker: slot {} -> {}", out.empty() ? "" : "; ", own.marker.current, c.slot);
-  if (efi::is_set(files, efi::kDefault))
-    out += fmt::format("{}{} is set", out.empty() ? "" : "; ", efi::kDefault);
+  if (const std::string set = efi::overrides(files); !set.empty())
+    out += fmt::format("{}EFI variables that override loader.conf: {}", out.empty() ? "" : "; ", set);
   return out;
 }
 
 Status commit_slot(const CommitDeps& deps, const SlotCommit& c) {
   TRY(const OwnSlots own, running_system(deps.files, c));
   TRY(const auto esp, open_own_esp(deps.files, own, kEspPlace, Mounted::Way::write));
-  TRY(const std::string standing, standing_now(own, esp->files()));
-  // The firmware's default entry is removed before loader.conf changes: if that fails, nothing has changed.
-  if (efi::is_set(deps.files, efi::kDefault)) {
-    TRY_(go_on(deps, efi::kDefault));
-    TRY_(efi::drop_default(deps.files));
+  TRY(const std::string standing, standing_now(own, esp->files(), Proof::digests));
+  // What overrides loader.conf is removed before that changes: if it fails, nothing has changed.
+  if (const std::string set = efi::overrides(deps.files); !set.empty()) {
+    TRY_(go_on(deps, set));
+    TRY_(efi::drop_overrides(deps.files));
   }
   if (standing != c.slot) {
     TRY_(go_on(deps, "loader.conf"));

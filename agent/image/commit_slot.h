@@ -27,8 +27,8 @@ struct CommitDeps {
   const Files& files;
   BeforeWrite before_write = {};  // called before each write; an error stops the work there
 };
-// Removes the firmware's default entry, changes loader.conf and the marker, in this order, and removes the
-// trial entry. If neither copy of the marker can be written, loader.conf is changed back.
+// Removes the EFI variables that override loader.conf, changes loader.conf and the marker, in this order, and
+// removes the trial entry. If neither copy of the marker can be written, loader.conf is changed back.
 Status commit_slot(const CommitDeps& deps, const SlotCommit& commit);
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 
+#include "agent/disk/mount_table.h"
 #include "base/lower.h"
 
 namespace muster::efi {
@@ -17,19 +18,29 @@ namespace {
 
 constexpr const char* kLoaderGuid =
     "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";  // systemd's, BOOT_LOADER_INTERFACE
+constexpr const char* kProbe = "MusterProbe-6d757374-6572-4a7b-9c1e-0e6f7b5d2a91";  // muster's own vendor
 
 std::string path_of(const std::string& name) { return fmt::format("{}{}-{}", kFolder, name, kLoaderGuid); }
 
 Status denied(const std::string& why) { return fail(Code::denied, why); }
 
-std::string why_not(int error) {
-  if (error == ENOSPC) return "the EFI variable store is full (ENOSPC)";
-  return strerror(error);
+// Makes a single write, never a new file in place of the old one: each write changes the firmware's variable.
+Status put(const Files& files, const std::string& path, const std::string& content) {
+  const int fd = ::open(files.real(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  int error = fd < 0 ? errno : 0;
+  if (fd >= 0) {
+    const ssize_t n = ::write(fd, content.data(), content.size());
+    if (n != static_cast<ssize_t>(content.size())) error = n < 0 ? errno : ENOSPC;
+    ::close(fd);
+  }
+  if (error == 0) return Ok{};
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return denied(fmt::format("EFI variable {}: {}", name.substr(0, name.find('-')),
+                            error == ENOSPC ? "the EFI variable store is full (ENOSPC)" : strerror(error)));
 }
 
 // Ok if it does not exist.
-Status take_away(const Files& files, const std::string& name) {
-  const std::string path = path_of(name);
+Status take_away(const Files& files, const std::string& path) {
   if (!files.exists(path)) return Ok{};
   const int fd = ::open(files.real(path).c_str(), O_RDONLY | O_CLOEXEC);
   int flags = 0;
@@ -64,28 +75,55 @@ std::string loader_text(const Files& files, const std::string& name) {
   return out;
 }
 
-void remove_loader_variable(const Files& files, const std::string& name) { (void)take_away(files, name); }
+void remove_loader_variable(const Files& files, const std::string& name) {
+  (void)take_away(files, path_of(name));
+}
 
 Status write_loader_text(const Files& files, const std::string& name, const std::string& text) {
   remove_loader_variable(files, name);
-  const std::string content = std::string("\7\0\0\0", kAttributes) + wide(text);
-  const int fd = ::open(files.real(path_of(name)).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  int error = fd < 0 ? errno : 0;
-  if (fd >= 0) {
-    const ssize_t n = ::write(fd, content.data(), content.size());
-    if (n != static_cast<ssize_t>(content.size())) error = n < 0 ? errno : ENOSPC;
-    ::close(fd);
-  }
-  if (error != 0) return denied("EFI variable " + name + ": " + why_not(error));
+  TRY_(put(files, path_of(name), std::string("\7\0\0\0", kAttributes) + wide(text)));
   if (loader_text(files, name) == text) return Ok{};
   return denied("EFI variable " + name + " was written, but cannot be read back");
 }
 
-Status drop_default(const Files& files) {
-  const Status gone = take_away(files, kDefault);
-  if (!is_set(files, kDefault)) return Ok{};
-  return fail(Code::conflict, fmt::format("the EFI variable {} overrides loader.conf and cannot be removed{}",
-                                          kDefault, gone.ok() ? "" : ": " + gone.error().message));
+std::string overrides(const Files& files) {
+  std::string out;
+  for (const char* name : kOverrides)
+    if (is_set(files, name)) out += (out.empty() ? "" : ", ") + std::string(name);
+  return out;
+}
+
+Status drop_overrides(const Files& files) {
+  for (const char* name : kOverrides) {
+    const Status gone = take_away(files, path_of(name));
+    if (is_set(files, name))
+      return fail(Code::conflict,
+                  fmt::format("the EFI variable {} overrides loader.conf and cannot be removed{}", name,
+                              gone.ok() ? "" : ": " + gone.error().message));
+  }
+  return Ok{};
+}
+
+Status takes_variables(const Files& files) {
+  if (files.list(kFolder).empty())
+    return denied(fmt::format(
+        "there are no EFI variables in {}: efivarfs is not mounted, or this system was not booted by UEFI",
+        kFolder));
+  if (is_read_only(files, "/sys/firmware/efi/efivars"))
+    return denied(fmt::format("{} is mounted read-only, so no boot entry can be set", kFolder));
+  return Ok{};
+}
+
+Status probe_variables(const Files& files) {
+  TRY_(takes_variables(files));
+  const std::string path = kFolder + std::string(kProbe);
+  const std::string content = std::string("\7\0\0\0", kAttributes) + wide("muster-a-trial.conf");
+  (void)take_away(files, path);  // of a probe that was interrupted
+  TRY_(put(files, path, content));
+  const bool same = files.read(path).value_or("") == content;
+  TRY_(take_away(files, path));
+  if (same) return Ok{};
+  return denied("an EFI variable was written, but cannot be read back");
 }
 
 Status came_from(const Files& files, const std::string& partition_guid) {
@@ -126,7 +164,6 @@ std::string little_endian(uint64_t value, int bytes) {
   return out;
 }
 
-// Returns text as UTF-16 with a terminator.
 // Returns a GUID as bytes: the first three fields are little-endian numbers.
 Result<std::string> guid_bytes(const std::string& text) {
   std::string hex;
@@ -154,15 +191,8 @@ Result<std::string> entry_for(const EspPlace& esp) {
   return little_endian(1, 4) + little_endian(path.size(), 2) + efi::wide("muster") + path;
 }
 
-// Makes a single write, never a new file in place of the old one: each write changes the firmware's variable.
 Status write_variable(const Files& files, const std::string& variable, const std::string& value) {
-  const std::string where = files.real(variable_path(variable)), content = little_endian(kKept, 4) + value;
-  const int fd = ::open(where.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  const bool written =
-      fd >= 0 && ::write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size());
-  const int error = errno;
-  if (fd >= 0) ::close(fd);
-  return written ? Status(Ok{}) : fail(Code::failed, "EFI variable " + variable + ": " + strerror(error));
+  return efi::put(files, variable_path(variable), little_endian(kKept, 4) + value);
 }
 
 std::optional<std::string> read_variable(const Files& files, const std::string& variable) {

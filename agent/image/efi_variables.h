@@ -16,6 +16,10 @@ inline constexpr const char* kFolder = "/sys/firmware/efi/efivars/";
 inline constexpr size_t kAttributes = 4;  // bytes before each value
 inline constexpr const char* kOneShot = "LoaderEntryOneShot";
 inline constexpr const char* kDefault = "LoaderEntryDefault";
+// Variables that override loader.conf: which entry boots, and how long, or for ever, the menu waits.
+// Operators set them in systemd-boot's menu or with bootctl, and they stay.
+inline constexpr const char* kOverrides[] = {kDefault, "LoaderEntryPreferred", "LoaderConfigTimeout",
+                                             "LoaderConfigTimeoutOneShot"};
 
 // ASCII as UTF-16 with its terminator.
 std::string wide(const std::string& ascii);
@@ -31,9 +35,16 @@ void remove_loader_variable(const Files& files, const std::string& name);
 // the value that is read back differs. Even then, the old value is gone.
 Status write_loader_text(const Files& files, const std::string& name, const std::string& text);
 
-// Removes the firmware's default entry, which overrides loader.conf; operators set it in systemd-boot's menu
-// or with bootctl. conflict: it cannot be removed; the message gives the reason.
-Status drop_default(const Files& files);
+// Returns the names of kOverrides that are set, for messages; "": none.
+std::string overrides(const Files& files);
+// Removes them. conflict: one cannot be removed; the message has its name and the reason.
+Status drop_overrides(const Files& files);
+
+// denied: there are no variables (efivarfs is not mounted), or it is mounted read-only. Reads only.
+Status takes_variables(const Files& files);
+// The same, and also writes a variable of muster's own, reads it back and removes it. denied: the store is
+// full, or the firmware rejects the write.
+Status probe_variables(const Files& files);
 
 // denied: the loader that started this system was not read from the partition with that PARTUUID, so the
 // files there do not determine what boots.

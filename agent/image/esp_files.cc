@@ -13,13 +13,14 @@
 
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
+#include "base/digest.h"
 #include "base/kernel_line.h"
 #include "base/split.h"
 
 namespace muster {
 namespace {
 
-std::string folder_of_slot(const std::string& slot) { return "/muster/" + slot; }
+constexpr const char* kLoaderFile = "/EFI/BOOT/BOOTX64.EFI";  // the one that firmware starts
 
 uint64_t size_of(const Files& esp, const std::string& path) {
   struct stat st = {};
@@ -33,6 +34,42 @@ std::vector<std::string> files_of_slot(const Files& esp, const std::string& slot
     if (!esp.is_directory(path)) out.push_back(path);
   }
   return out;
+}
+
+// True if it begins like a program that systemd-boot can start (PE), as each Linux kernel for UEFI does.
+bool begins_as_kernel(const std::string& begin) { return begin.starts_with("MZ"); }
+
+// True if it begins like an archive (cpio) that the kernel unpacks, or like one that is compressed.
+bool begins_as_initrd(const std::string& begin) {
+  using namespace std::string_literals;
+  static const std::vector<std::string> kMagic = {"07070"s,    "\x1f\x8b"s,         "\x28\xb5\x2f\xfd"s,
+                                                  "\3757zXZ"s, "\x02\x21\x4c\x18"s, "\x04\x22\x4d\x18"s,
+                                                  "BZh"s,      "\x89LZO"s,          "\x5d\0\0"s};
+  return std::any_of(kMagic.begin(), kMagic.end(), [&](const auto& m) { return begin.starts_with(m); });
+}
+
+std::string begin_of(const std::string& path) {
+  std::string out(8, '\0');
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const ssize_t n = fd < 0 ? 0 : ::pread(fd, out.data(), out.size(), 0);
+  if (fd >= 0) ::close(fd);
+  out.resize(n < 0 ? 0 : static_cast<size_t>(n));
+  return out;
+}
+
+// Returns how the file differs from its record; "" if it does not. From the disk: the page cache would return
+// what was written even if the disk had lost it.
+std::string wrong_file(const Files& esp, const std::string& path, const NotedFile& noted, Proof proof,
+                       bool (*begins_right)(const std::string&)) {
+  const uint64_t size = size_of(esp, path);
+  if (size == 0) return "is missing";
+  if (noted.size == 0) return begins_right(begin_of(esp.real(path))) ? "" : "is damaged";
+  if (size != noted.size) return fmt::format("has {} bytes instead of {}", size, noted.size);
+  if (proof == Proof::sizes) return "";
+  drop_cached(esp, path);
+  const auto found = sha256_file(esp.real(path));
+  if (!found.ok()) return "cannot be read: " + found.error().message;
+  return *found == noted.sha256 ? "" : "is damaged: its SHA-256 is not the recorded one";
 }
 
 // By the kernel's rules: the last `panic=` is used, in seconds; 0 halts, a negative value restarts at once.
@@ -102,28 +139,39 @@ Result<std::string> trial_entry(const std::string& entry, int64_t seconds) {
   return std::string(entry).insert(end, more);
 }
 
-Status slot_is_startable(const Files& esp, const std::string& slot, const std::string& partition_guid) {
-  const auto missing = [&slot](const std::string& what) -> Status {
+std::string folder_of_slot(const std::string& slot) { return "/muster/" + slot; }
+
+void drop_cached(const Files& files, const std::string& path) {
+  const int fd = ::open(files.real(path).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
+}
+
+Status slot_is_startable(const Files& esp, const std::string& slot, const std::string& partition_guid,
+                         const SlotNote* note, Proof proof) {
+  const auto wrong = [&slot](const std::string& what) -> Status {
     return fail(Code::conflict, fmt::format("slot {} cannot be started: {}", slot, what));
   };
+  if (size_of(esp, kLoaderFile) == 0) return wrong("the boot loader is missing");
   const auto entry = esp.read(entry_path(entry_name(slot)));
-  if (!entry.ok()) return missing("it has no boot loader entry");
+  if (!entry.ok()) return wrong("it has no boot loader entry");
   const std::string options = entry_value(*entry, "options");
   if (kernel_argument(options, "root") != "root=PARTUUID=" + partition_guid ||
       kernel_argument(options, "muster.slot") != "muster.slot=" + slot)
-    return missing("its boot loader entry does not start the slot's partition");
-  if (entry_value(*entry, "linux") != kernel_path(slot) || size_of(esp, kernel_path(slot)) == 0)
-    return missing("its kernel is missing");
+    return wrong("its boot loader entry does not start the slot's partition");
+  const SlotNote noted = note ? *note : SlotNote{};
+  if (entry_value(*entry, "linux") != kernel_path(slot))
+    return wrong("its boot loader entry does not name its kernel");
+  if (const auto why = wrong_file(esp, kernel_path(slot), noted.kernel, proof, begins_as_kernel);
+      !why.empty())
+    return wrong("its kernel " + why);
   const std::string initrd = entry_value(*entry, "initrd");
-  if (!initrd.empty() && (initrd != initrd_path(slot) || size_of(esp, initrd) == 0))
-    return missing("its initrd is missing");
+  if (initrd.empty() && noted.initrd.size == 0) return Ok{};
+  if (initrd != initrd_path(slot)) return wrong("its boot loader entry does not name its initrd");
+  if (const auto why = wrong_file(esp, initrd, noted.initrd, proof, begins_as_initrd); !why.empty())
+    return wrong("its initrd " + why);
   return Ok{};
-}
-
-uint64_t slot_bytes(const Files& esp, const std::string& slot) {
-  uint64_t sum = 0;
-  for (const auto& path : files_of_slot(esp, slot)) sum += size_of(esp, path);
-  return sum;
 }
 
 // Lists all files, because an interrupted Files::write() leaves its temporary file behind, and nothing else
@@ -173,7 +221,7 @@ Status seed_esp(const Files& esp, const SeedRequest& r) {
     TRY_(esp.write(initrd_path(r.slot), initrd->second));
   TRY_(esp.write(entry_path(entry_name(r.slot)), entry));
   TRY_(esp.write("/EFI/systemd/systemd-bootx64.efi", r.files.at("bootloader")));
-  TRY_(esp.write("/EFI/BOOT/BOOTX64.EFI", r.files.at("bootloader")));
+  TRY_(esp.write(kLoaderFile, r.files.at("bootloader")));
   return esp.write(kLoaderConf, loader_conf(r.slot));
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 
+#include "agent/disk/marker.h"
 #include "agent/image/writer.h"
 #include "base/result.h"
 #include "sys/os.h"
@@ -33,13 +34,21 @@ Result<std::string> loader_entry(const SeedRequest& request);
 // Returns the entry for a boot that rolls back after `seconds`. conflict: `entry` has no options line.
 Result<std::string> trial_entry(const std::string& entry, int64_t seconds);
 
-// Checks that the files on the ESP boot this slot from its own partition: entry, kernel, and initrd if the
-// entry names one. conflict names what is missing.
-Status slot_is_startable(const Files& esp, const std::string& slot, const std::string& partition_guid);
+// How kernel and initrd are compared with the slot's record: `digests` reads both from the disk, which takes
+// seconds.
+enum class Proof { sizes, digests };
+// Checks that the ESP boots this slot from its own partition: loader, entry, kernel, and initrd if it has
+// one. What `note` (may be null) does not record must at least begin like a kernel or an initrd. conflict
+// names what is wrong.
+Status slot_is_startable(const Files& esp, const std::string& slot, const std::string& partition_guid,
+                         const SlotNote* note, Proof proof);
 
-// Returns the size of all files in the slot's folder: kernel, initrd, and leftovers of an interrupted copy.
-uint64_t slot_bytes(const Files& esp, const std::string& slot);
-// Removes those files. Subfolders are left alone.
+// So that the next read comes from the disk.
+void drop_cached(const Files& files, const std::string& path);
+
+// The folder of the slot's kernel and initrd.
+std::string folder_of_slot(const std::string& slot);
+// Removes the files in it: kernel, initrd, and leftovers of an interrupted copy. Subfolders are left alone.
 Status clear_slot_folder(const Files& esp, const std::string& slot);
 
 // Names the other slot in loader.conf. Overwrites only one byte, within one sector, so that a power cut

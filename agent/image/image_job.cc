@@ -37,7 +37,10 @@ class TimedSeeder : public Seeder {
   TimedSeeder(std::unique_ptr<Seeder> inner, const WorkRunner::Emit& emit)
       : inner_(std::move(inner)), emit_(emit) {}
   std::string standing(const std::string& disk) override { return inner_->standing(disk); }
-  Status drop_firmware_default() override { return inner_->drop_firmware_default(); }
+  std::optional<EspRoom> room(const std::string& disk, const std::string& slot) override {
+    return inner_->room(disk, slot);
+  }
+  Status drop_overrides() override { return inner_->drop_overrides(); }
   Status seed(const SeedRequest& r) override {
     started = monotonic_ms();
     emit_("progress", {{"text", "writing the identity and network settings of the new system"}});

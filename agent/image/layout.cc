@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/manifest.h"
+
 namespace muster {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr uint64_t kAlign = 4 * kMiB;
 }  // namespace
 
 Result<GptTable> make_layout(uint64_t disk_size, uint64_t raw_size, uint64_t root_size) {
-  const uint64_t esp = disk_size >= 32 * kGiB ? 512 * kMiB : 256 * kMiB;
+  const uint64_t esp = esp_size(disk_size);
   const uint64_t state_min = std::clamp(disk_size / 5, 128 * kMiB, 64 * kGiB);
   const uint64_t edges = kAlign + kMiB;  // space before the first partition, and for the backup table
   if (disk_size < edges + esp + state_min)

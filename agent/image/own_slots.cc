@@ -125,7 +125,7 @@ Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSl
   for (const auto& [target, entry] : all_mounts(files)) {
     if (entry.device != files.read_line(kBlock + esp + "/dev", "-") || !files.exists(target + "/loader"))
       continue;
-    if (way == Mounted::Way::write && ("," + entry.options + ",").find(",ro,") != std::string::npos)
+    if (way == Mounted::Way::write && is_read_only(files, target))
       return fail(Code::conflict, fmt::format("the EFI system partition is mounted read-only at {}", target));
     return std::unique_ptr<OpenFolder>(std::make_unique<MountedBefore>(files.real(target)));
   }
@@ -149,6 +149,12 @@ void detach(const std::string& place) { (void)::umount2(place.c_str(), MNT_DETAC
 void unmount_left_over(const Files& files, const Unmount& unmount) {
   for (const char* place : {kEspPlace, kWriterEspPlace, kWriterSlotPlace})
     if (find_mount(files, place)) unmount(files.real(place));
+}
+
+Status state_is_writable(const Files& files) {
+  if (!find_mount(files, "/state")) return fail(Code::conflict, "/state is not mounted");
+  if (is_read_only(files, "/state")) return fail(Code::conflict, "/state is mounted read-only");
+  return Ok{};
 }
 
 Status is_committed(const OwnSlots& own, const std::string& standing) {

@@ -59,6 +59,9 @@ Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSl
 // be mounted read-only: `mount` is then called a second time, for writing.
 Result<Mounted> mount_beside(const std::function<Result<Mounted>(Mounted::Way)>& mount, Mounted::Way way);
 
+// conflict: /state, which both slots need for the agent's identity and journal, is not mounted, or read-only.
+Status state_is_writable(const Files& files);
+
 // conflict: the running slot is not the default one (yet), in loader.conf or in the marker.
 Status is_committed(const OwnSlots& own, const std::string& standing);
 

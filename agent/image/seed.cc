@@ -11,6 +11,7 @@
 #include "agent/disk/disk.h"
 #include "agent/disk/marker.h"
 #include "agent/image/efi_variables.h"
+#include "agent/image/esp_room.h"
 #include "agent/image/esp_files.h"
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
@@ -19,6 +20,7 @@
 #include "base/digest.h"
 #include "base/resolver.h"
 #include "base/result.h"
+#include "sys/log.h"
 #include "sys/os.h"
 
 namespace muster {
@@ -84,12 +86,23 @@ class LinuxSeeder : public Seeder {
       : files_(files), process_(process), identity_(std::move(identity)) {}
 
   std::string standing(const std::string& disk) override {
-    const auto esp = Mounted::mount(partition_path(disk, 1), "vfat", "/run/muster-image/esp", "umask=0077",
-                                    Mounted::Way::read);
+    const auto esp = mount_esp(disk, Mounted::Way::read);
     return esp.ok() ? standing_slot(esp->files()) : "";
   }
 
-  Status drop_firmware_default() override { return efi::drop_default(files_); }
+  std::optional<EspRoom> room(const std::string& disk, const std::string& slot) override {
+    auto room = measure(disk, slot);
+    if (!room || room->lost == 0) return room;
+    const Status repaired = repair_vfat(process_, partition_path(disk, 1));
+    log::warning("the EFI system partition has lost space",
+                 {{"KiB", std::to_string(room->lost >> 10)},
+                  {"repair", repaired.ok() ? "done" : repaired.error().message}});
+    if (repaired.ok())
+      if (auto esp = mount_esp(disk, Mounted::Way::write); esp.ok()) (void)remove_salvaged(esp->files());
+    return measure(disk, slot);
+  }
+
+  Status drop_overrides() override { return efi::drop_overrides(files_); }
 
   Status seed(const SeedRequest& r) override {
     if (r.fresh) TRY_(make_file_systems(r));
@@ -109,13 +122,22 @@ class LinuxSeeder : public Seeder {
   }
 
   Status install_loader(const SeedRequest& r) override {
-    TRY(Mounted esp,
-        Mounted::mount(partition_path(r.disk, 1), "vfat", "/run/muster-image/esp", "umask=0077"));
+    TRY(Mounted esp, mount_esp(r.disk, Mounted::Way::write));
     TRY_(seed_esp(esp.files(), r));
     return esp.close();
   }
 
  private:
+  static Result<Mounted> mount_esp(const std::string& disk, Mounted::Way way) {
+    return Mounted::mount(partition_path(disk, 1), "vfat", "/run/muster-image/esp", "umask=0077", way);
+  }
+
+  static std::optional<EspRoom> measure(const std::string& disk, const std::string& slot) {
+    const auto esp = mount_esp(disk, Mounted::Way::read);
+    if (!esp.ok()) return {};
+    return esp_room(esp->files(), slot, space_of(esp->at()));
+  }
+
   Status make_file_systems(const SeedRequest& r) {
     Command esp{.argv = {"mkfs.vfat", "-F", "32", "-n", "MUSTER-ESP", partition_path(r.disk, 1)}};
     Command state{.argv = {"mkfs.ext4", "-q", "-F", "-L", "muster-state", "-m", "1", "-E",

@@ -29,10 +29,14 @@ Status check_note(const OwnSlots& own, const wire::BootSlotJob& job) {
   return Ok{};
 }
 
+Status is_startable(const Files& esp, const OwnSlots& own, const std::string& slot) {
+  return slot_is_startable(esp, slot, own.slot(slot).guid, own.note(slot), Proof::digests);
+}
+
 // Writes the entry before the variable: after an interruption in between, the next boot is a normal one.
 Status arm(const Files& files, const Files& esp, const OwnSlots& own, const std::string& slot,
            int64_t seconds) {
-  TRY_(slot_is_startable(esp, slot, own.slot(slot).guid));
+  TRY_(is_startable(esp, own, slot));
   TRY(const std::string plain, esp.read(entry_path(entry_name(slot))));
   TRY(const std::string trial, trial_entry(plain, seconds));
   const std::string path = entry_path(trial_name(slot));
@@ -40,7 +44,7 @@ Status arm(const Files& files, const Files& esp, const OwnSlots& own, const std:
   TRY_(sync_file_system(esp.root()));
   TRY(const std::string found, esp.read(path));
   if (found != trial) return fail(Code::failed, "the trial entry does not read back as written");
-  TRY_(efi::drop_default(files));
+  TRY_(efi::drop_overrides(files));
   return efi::write_loader_text(files, efi::kOneShot, trial_name(slot));
 }
 
@@ -62,6 +66,7 @@ Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job) {
   TRY_(check_note(own, job));
   TRY(const auto esp, open_own_esp(files, own, kEspPlace, Mounted::Way::write));
   TRY_(is_committed(own, standing_slot(esp->files())));
+  TRY_(is_startable(esp->files(), own, own.running));  // the system to return to
   Status armed = arm(files, esp->files(), own, job.slot, job.trial / kSecond);
   if (!armed.ok()) {
     if (is_trial(efi::loader_text(files, efi::kOneShot))) efi::remove_loader_variable(files, efi::kOneShot);

@@ -14,10 +14,10 @@
 
 namespace muster {
 
-// conflict: this system is not committed; the slot is the running one, is half written, contains a different
-// image or one that does not roll back automatically, or cannot be booted; or the firmware's default entry
-// cannot be removed. denied: firmware or loader do not support one-time boots, or the loader was started from
-// a different disk.
+// conflict: this system is not committed, or cannot be booted again; the slot is the running one, is half
+// written, contains a different image or one that does not roll back automatically, or cannot be booted; or a
+// variable that overrides loader.conf cannot be removed. denied: firmware or loader do not support one-time
+// boots, or the loader was started from a different disk.
 Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job);
 // Makes the next boot a normal one again: removes the variable if muster set it, and the trial entries.
 void disarm_slot_boot(const Files& files);

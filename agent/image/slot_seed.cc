@@ -1,8 +1,6 @@
 #include "agent/image/slot_seed.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -43,13 +41,9 @@ Status go_on(const BeforeWrite& before, std::string_view what) {
   return before ? before(what) : Status(Ok{});
 }
 
-// Reads from the disk: the page cache would return what was written even if the disk had lost it.
+// From the disk: the page cache would return what was written even if the disk had lost it.
 Result<std::string> read_anew(const Files& files, const std::string& path) {
-  const int fd = ::open(files.real(path).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd >= 0) {
-    (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    ::close(fd);
-  }
+  drop_cached(files, path);
   return files.read(path);
 }
 

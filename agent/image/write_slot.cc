@@ -1,7 +1,6 @@
 #include "agent/image/write_slot.h"
 
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <thread>
@@ -10,6 +9,7 @@
 #include "agent/core/identity.h"
 #include "agent/disk/block_device.h"
 #include "agent/disk/disk.h"
+#include "agent/image/efi_variables.h"
 #include "agent/image/esp_files.h"
 #include "agent/image/layout.h"
 #include "agent/image/slot_seed.h"
@@ -90,6 +90,17 @@ Status check_slot(SlotWork& w) {
   return Ok{};
 }
 
+// Checks what the boot that follows the write needs: later, the node would have been drained for nothing.
+Status trial_may_follow(const SlotWork& w) {
+  TRY_(efi::probe_variables(w.deps.files));
+  TRY_(state_is_writable(w.deps.files));
+  // Opened for writing, so that a read-only mount is rejected now and not halfway through.
+  TRY(const auto esp, open_esp(w, Mounted::Way::write));
+  TRY_(slot_is_startable(esp->files(), w.own.running, w.own.slot(w.own.running).guid,
+                         w.own.note(w.own.running), Proof::digests));
+  return esp->close();
+}
+
 // Collects what the new root takes over from the running one.
 Status collect_own(SlotWork& w) {
   w.machine_id = w.deps.files.read_line(std::string(kInstalledIdentity) + "/machine-id");
@@ -126,18 +137,29 @@ Status fetch(SlotWork& w) {
   return Ok{};
 }
 
-Status check_room(const SlotWork& w, const Files& esp) {
-  constexpr uint64_t kSpare = 1 << 20;  // clusters, folders, the entries
-  uint64_t needed = kSpare;
-  for (const char* role : {"kernel", "initrd"})
-    if (const auto it = w.files.find(role); it != w.files.end()) needed += it->second.size();
-  const uint64_t have = w.deps.free_bytes(esp.root()) + slot_bytes(esp, w.job.slot);
-  if (have >= needed) return Ok{};
-  return fail(
-      Code::conflict,
-      fmt::format(
-          "the EFI system partition has {} KiB for this slot's kernel and initrd, but {} KiB is needed",
-          have >> 10, needed >> 10));
+Result<EspRoom> measure_esp(const SlotWork& w) {
+  TRY(const auto esp, open_esp(w, Mounted::Way::read));
+  const EspRoom room = esp_room(esp->files(), w.job.slot, w.deps.space(esp->files().root()));
+  TRY_(esp->close());
+  return room;
+}
+
+// Repairs the ESP only if the space that would come back is needed.
+Status check_room(const SlotWork& w) {
+  const uint64_t needed = w.manifest.boot_size();
+  TRY(const EspRoom room, measure_esp(w));
+  const Status fits = has_room(room, needed);
+  if (fits.ok() || room.repaired() < needed || !w.deps.repair_esp) return fits;
+  say(w, "repairing the EFI system partition, whose free space is not complete");
+  if (Status repaired = w.deps.repair_esp(w.own); !repaired.ok())
+    return fail(Code::conflict, fits.error().message + "; it was not freed: " + repaired.error().message);
+  {
+    TRY(const auto esp, open_esp(w, Mounted::Way::write));
+    TRY_(remove_salvaged(esp->files()));
+    TRY_(esp->close());
+  }
+  TRY(const EspRoom after, measure_esp(w));
+  return has_room(after, needed);
 }
 
 // ---- writing ----
@@ -147,8 +169,7 @@ Status note(SlotWork& w, const char* stage) {
   TRY(ImageMarker now, read_marker(disk));
   if (now.serial != w.own.marker.serial)
     return fail(Code::conflict, "the marker on this disk was changed in the meantime");
-  now.slots[w.job.slot] = {w.job.image.image,        w.job.image.digest, stage,
-                           w.job.image.address_cidr, w.deps.order,       w.manifest.trial};
+  now.slots[w.job.slot] = slot_note(w.job.image, w.manifest, stage, w.deps.order);
   now.slots[w.own.running] = running_note(w.deps.files, w.own);
   TRY_(go_on(w, std::string("note ") + stage));
   TRY_(write_marker(disk, now));
@@ -231,11 +252,6 @@ bool is_complete(const SlotWork& w) {
          (*esp)->close().ok();
 }
 
-uint64_t real_free_bytes(const std::string& folder) {
-  struct statvfs st = {};
-  return ::statvfs(folder.c_str(), &st) == 0 ? uint64_t{st.f_bavail} * st.f_frsize : 0;
-}
-
 }  // namespace
 
 Result<WriteSlotResult> write_slot(const wire::SlotJob& job, const WriteSlotDeps& deps,
@@ -250,14 +266,10 @@ Result<WriteSlotResult> write_slot(const wire::SlotJob& job, const WriteSlotDeps
   result.slot = job.slot;
   TRY_(find_own_disk_of(w));
   TRY_(check_slot(w));
+  TRY_(trial_may_follow(w));
   TRY_(collect_own(w));
   TRY_(fetch(w));
-  {
-    // Opened for writing, so that a read-only mount is rejected now and not halfway through.
-    TRY(const auto esp, open_esp(w, Mounted::Way::write));
-    TRY_(check_room(w, esp->files()));
-    TRY_(esp->close());
-  }
+  TRY_(check_room(w));
   if (is_complete(w)) {
     result.finished_before = true;
     return result;
@@ -275,7 +287,11 @@ WriteSlotDeps real_write_slot_deps(const Files& files, const wire::SlotJob& job)
     if (way == Mounted::Way::write) TRY_(grow_ext4(root.at(), size));
     return std::unique_ptr<OpenFolder>(std::make_unique<Mounted>(std::move(root)));
   };
-  deps.free_bytes = real_free_bytes;
+  deps.space = space_of;
+  deps.repair_esp = [&files](const OwnSlots& own) -> Status {
+    TRY(const std::string esp, partition_of(files, own, own.esp()));
+    return repair_vfat(*make_process(), files.real("/dev/" + esp));
+  };
   return deps;
 }
 

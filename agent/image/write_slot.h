@@ -3,14 +3,15 @@
 // Everything that could prevent the order is checked before the first write: the job is for this node; the
 // disk matches its description (identity), has muster's layout and a marker of this node, cluster and
 // controller, and / is one of its root slots; the running slot is committed, and the job names the other one;
-// that partition is not in use; the image rolls back automatically (ImageManifest::trial), fits, and is
-// served as announced, as are the programs; the ESP has enough space. The writes are ordered so that the
-// running slot stays the default and bootable after a power cut at any point: the marker records "writing",
-// the slot's entries are removed, frames are written (correct ones are kept), the new root is seeded, kernel,
-// initrd and finally the entry are written to the ESP, everything is read back, and the marker records
-// "written". Never changed: the running slot, its files on the ESP, loader.conf, the loader itself, the state
-// partition. A repeated order continues; one that had finished is verified and succeeds. Thread: blocking, a
-// process of its own (slot_child.h).
+// that partition is not in use; an EFI variable can be written, /state too, and the running slot's files on
+// the ESP are whole; the image rolls back automatically (ImageManifest::trial), fits, and is served as
+// announced, as are the programs; the ESP has enough space, after a repair if some of it is lost. The writes
+// are ordered so that the running slot stays the default and bootable after a power cut at any point: the
+// marker records "writing", the slot's entries are removed, frames are written (correct ones are kept), the
+// new root is seeded, kernel, initrd and finally the entry are written to the ESP, everything is read back,
+// and the marker records "written". Never changed: the running slot, its files on the ESP, loader.conf, the
+// loader itself, the state partition. A repeated order continues; one that had finished is verified and
+// succeeds. Thread: blocking, a process of its own (slot_child.h).
 #pragma once
 
 #include <functional>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "agent/image/blobs.h"
+#include "agent/image/esp_room.h"
 #include "agent/image/mounted.h"
 #include "agent/image/own_slots.h"
 #include "agent/image/slot_frames.h"
@@ -40,7 +42,8 @@ struct WriteSlotDeps {
   std::function<Result<std::unique_ptr<OpenFolder>>(const std::string& device, uint64_t size,
                                                     Mounted::Way way)>
       mount_slot = {};
-  std::function<uint64_t(const std::string& folder)> free_bytes = {};  // of its file system
+  std::function<Space(const std::string& folder)> space = {};
+  std::function<Status(const OwnSlots& own)> repair_esp = {};  // called while the ESP is not mounted
   // Called before each write; an error stops the work there.
   std::function<Status(std::string_view what)> before_write = {};
   std::function<void(const std::string& text)> say = {};

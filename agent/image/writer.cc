@@ -34,6 +34,7 @@ struct ImageWork {
   std::map<std::string, std::string> files = {};
   std::string path = {};
   std::string standing = {};  // the default slot in loader.conf
+  std::optional<EspRoom> room = {};
   GptTable layout = {};
   ImageMarker marker = {};
   WriteResult result = {};
@@ -43,17 +44,34 @@ const ImageMarker* marker_of(const DiskContent& content) {
   return content.marker ? &*content.marker : nullptr;
 }
 
-// Returns the default slot if this disk already belongs to this node. The marker may be older than
-// loader.conf, because a commit writes it last (commit_slot.h).
-std::string standing_on(const wire::ImageJob& job, const WriteDeps& deps, const std::string& path) {
+// True if this order's work on a disk of this node was begun, and is to be continued.
+bool is_unfinished(const wire::ImageJob& job, const ImageMarker& marker) {
+  return marker.stage == "writing" && marker.digest == job.digest;
+}
+
+// Returns the slot to write on a disk of this node. The marker may be older than loader.conf, because a
+// commit writes it last (commit_slot.h).
+std::string slot_to_write(const wire::ImageJob& job, const ImageMarker& marker, const std::string& standing) {
+  if (is_unfinished(job, marker)) return marker.slot;
+  const bool fresh = marker.fresh && marker.stage == "writing";
+  return (fresh || standing.empty() ? marker.current : standing) == "a" ? "b" : "a";
+}
+
+// Reads the ESP of a disk that already belongs to this node.
+void read_esp(ImageWork& w) {
+  ImageMarker found;
   {
-    const auto disk = BlockDevice::open(path, BlockDevice::Access::read);
+    const auto disk = BlockDevice::open(w.path, BlockDevice::Access::read);
     const auto marker = disk.ok() ? read_marker(*disk) : Result<ImageMarker>(disk.error());
-    if (!marker.ok() || !is_ours(job, *marker)) return "";
+    if (!marker.ok() || !is_ours(w.job, *marker)) return;
     const auto table = read_gpt(*disk);
-    if (!table.ok() || !is_layout(*table)) return "";
+    if (!table.ok() || !is_layout(*table)) return;
+    found = *marker;
   }
-  return deps.seeder->standing(path);
+  w.standing = w.deps.seeder->standing(w.path);
+  const bool fresh = found.fresh && found.stage == "writing";  // no file system yet
+  if (w.job.allow_ours && !fresh)
+    w.room = w.deps.seeder->room(w.path, slot_to_write(w.job, found, w.standing));
 }
 
 Status plan_work(ImageWork& w, const BlockDevice& disk) {
@@ -61,8 +79,7 @@ Status plan_work(ImageWork& w, const BlockDevice& disk) {
   const ImageMarker* found = marker_of(content);
   TRY_(may_write(w.job, content, found));
   const bool ours = found && is_layout(content.gpt) && is_ours(w.job, *found);
-  const bool unfinished =
-      found && found->stage == "writing" && found->digest == w.job.digest && is_ours(w.job, *found);
+  const bool unfinished = found && is_ours(w.job, *found) && is_unfinished(w.job, *found);
   w.marker = {w.job.hostname, "writing",     w.job.digest,    "a",          "", w.job.content_hash,
               false,          w.job.cluster, w.job.authority, w.deps.order, {}};
   if (ours) {
@@ -70,8 +87,7 @@ Status plan_work(ImageWork& w, const BlockDevice& disk) {
     w.marker.slots = found->slots;
     w.marker.current = found->current;
     w.marker.fresh = found->fresh && found->stage == "writing";
-    const std::string stands = w.marker.fresh || w.standing.empty() ? found->current : w.standing;
-    w.marker.slot = unfinished ? found->slot : stands == "a" ? "b" : "a";
+    w.marker.slot = slot_to_write(w.job, *found, w.standing);
     w.result.resumed = unfinished;
   } else {
     const uint64_t root = w.job.root_size.empty() ? 0 : std::strtoull(w.job.root_size.c_str(), nullptr, 10);
@@ -79,20 +95,21 @@ Status plan_work(ImageWork& w, const BlockDevice& disk) {
     w.marker.fresh = true;
     w.result.fresh_layout = true;
   }
+  if (w.marker.fresh) w.room = EspRoom{0, w.layout.named("muster-esp")->size, 0};
+  if (w.room) TRY_(has_room(*w.room, w.manifest.boot_size()));
   // A retry keeps the hash that the plan first approved, because the order is sent again with that hash.
   if (unfinished && w.marker.approved.empty()) w.marker.approved = found->approved;
   const GptPartition* slot = slot_partition(w.layout, w.marker.slot);
   if (slot->size < w.manifest.raw_size)
     return fail(Code::invalid, "the image does not fit into the root slot of this disk");
   w.result.slot = w.marker.slot;
-  w.marker.slots[w.marker.slot] = {w.job.image,        w.job.digest, kSlotWriting,
-                                   w.job.address_cidr, w.deps.order, w.manifest.trial};
+  w.marker.slots[w.marker.slot] = slot_note(w.job, w.manifest, kSlotWriting, w.deps.order);
   return Ok{};
 }
 
 Status write_disk(ImageWork& w, const BlockDevice& disk) {
   TRY_(plan_work(w, disk));
-  TRY_(w.deps.seeder->drop_firmware_default());
+  TRY_(w.deps.seeder->drop_overrides());
   TRY_(write_marker(disk, w.marker));  // intent, before the first effect
   if (w.result.fresh_layout) {
     TRY_(clear_old_signatures(disk, w.layout));
@@ -120,6 +137,14 @@ Status finish(ImageWork& w) {
 }
 
 }  // namespace
+
+SlotNote slot_note(const wire::ImageJob& job, const ImageManifest& manifest, const char* stage,
+                   const std::string& order) {
+  SlotNote out{job.image, job.digest, stage, job.address_cidr, order, manifest.trial};
+  if (const ImageFile* kernel = manifest.file("kernel")) out.kernel = {kernel->size, kernel->sha256};
+  if (const ImageFile* initrd = manifest.file("initrd")) out.initrd = {initrd->size, initrd->sha256};
+  return out;
+}
 
 bool is_ours(const wire::ImageJob& job, const ImageMarker& marker) {
   const auto is_mine = [&job](const std::string& noted, const std::string& mine) {
@@ -180,7 +205,7 @@ Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps
     return fail(Code::conflict, fmt::format("disk {} is in use on this machine", facts.serial));
   w.path = deps.device(facts.name);
   // Read before the disk is opened exclusively, because the kernel mounts no partition of it after that.
-  w.standing = standing_on(job, deps, w.path);
+  read_esp(w);
   {
     TRY(const BlockDevice disk, BlockDevice::open(w.path, BlockDevice::Access::exclusive_write));
     if (disk.size() != job.disk.size_bytes)

@@ -2,27 +2,29 @@
 // the default.
 //
 // Order, and why a power cut anywhere is harmless: find the disk by identity, open it exclusively, probe its
-// content again (Code::denied unless it is what the plan approved), remove the firmware's entry that
-// overrides loader.conf, record the intent on the disk itself, make the partitions if they are not muster's
-// yet, write frames into the slot that is not the default (by loader.conf, or the marker if there is none),
-// then file systems and identity, and the loader entry last. The other slot and the state partition are never
-// written. Every frame is checked against the manifest before it is decompressed; a bad one is fetched again
-// and never written. Correct data already in the slot, from an earlier image or an interrupted transfer, is
-// neither fetched nor written. An order that had finished, and is sent again because its result was lost,
-// succeeds without a write. Thread: blocking, starts its own workers. Never: changes a different disk,
-// selects by a kernel name, trusts the network.
+// content again (Code::denied unless it is what the plan approved), compare kernel and initrd with the space
+// on the ESP, remove the EFI variables that override loader.conf, record the intent on the disk itself, make
+// the partitions if they are not muster's yet, write frames into the slot that is not the default (by
+// loader.conf, or the marker if there is none), then file systems and identity, and the loader entry last.
+// The other slot and the state partition are never written. Every frame is checked against the manifest
+// before it is decompressed; a bad one is fetched again and never written. Correct data already in the slot,
+// from an earlier image or an interrupted transfer, is neither fetched nor written. An order that had
+// finished, and is sent again because its result was lost, succeeds without a write. Thread: blocking, starts
+// its own workers. Never: changes a different disk, selects by a kernel name, trusts the network.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/disk/disk_probe.h"
 #include "agent/disk/gpt.h"
 #include "agent/image/blobs.h"
+#include "agent/image/esp_room.h"
 #include "agent/image/slot_frames.h"
 #include "base/facts.h"
 #include "base/manifest.h"
@@ -31,6 +33,7 @@
 namespace muster {
 
 struct ImageMarker;
+struct SlotNote;
 
 struct SeedRequest {
   const wire::ImageJob& job;
@@ -48,9 +51,12 @@ class Seeder {
   virtual ~Seeder() = default;
   // Returns the default slot of the boot loader on this disk ("/dev/nvme0n1"); "" if unknown.
   virtual std::string standing(const std::string& /*disk*/) { return ""; }
-  // Removes the firmware's default entry for systemd-boot, which overrides loader.conf: it may name the slot
-  // that is about to be written, or keep the new system from being started. Ok if there is no such entry.
-  virtual Status drop_firmware_default() { return Ok{}; }
+  // Returns the space for the slot's kernel and initrd on this disk's ESP, after a repair of the ESP if some
+  // of it is lost; none: unknown.
+  virtual std::optional<EspRoom> room(const std::string& /*disk*/, const std::string& /*slot*/) { return {}; }
+  // Removes the variables that override loader.conf (efi_variables.h): they may name the slot that is about
+  // to be written, or keep the new system from being started.
+  virtual Status drop_overrides() { return Ok{}; }
   // Makes the file systems of ESP and state if `fresh`; grows the root; host name, network, agent, identity.
   virtual Status seed(const SeedRequest& request) = 0;
   // Makes the slot the default. The last change of all.
@@ -79,6 +85,10 @@ struct WriteResult : FrameCounts {
 // match the manifest.
 Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps,
                                 const WriteOptions& options = {});
+
+// The record of a slot that is written with that image.
+SlotNote slot_note(const wire::ImageJob& job, const ImageManifest& manifest, const char* stage,
+                   const std::string& order);
 
 // True if this order's work on this disk is done: the marker names the order, or records that this image was
 // written over the approved content, and that content is gone. Pure function.

@@ -199,9 +199,12 @@ Json StorageState::look(int64_t seconds) {
       continue;  // the first query has just been sent
     out.push_back(std::move(one));
   }
-  if (const Answer& slurm = answers_[kSlurm]; !host.empty() && slurm.answered >= 0 && !slurm.silent) {
-    out.push_back(slurm.said);
-    out.back()["scheduler"] = kSlurm;
+  if (!host.empty()) {
+    const Answer& slurm = answers_[kSlurm];
+    Json one = slurm.answered >= 0 ? slurm.said : Json::object();
+    one["scheduler"] = kSlurm;
+    if (slurm.silent || slurm.answered < 0) one["silent"] = true;
+    out.push_back(std::move(one));
   }
   for (const auto& [target, mount] : mounts)
     if (!is_systems(target) && (is_local(mount) || is_served(mount)))

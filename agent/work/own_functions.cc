@@ -4,12 +4,10 @@
 #include <sys/reboot.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <thread>
-
 #include "agent/boot/kexec.h"
 #include "agent/boot/ram_init.h"
 #include "agent/core/identity.h"
+#include "agent/core/restart.h"
 #include "agent/image/image_job.h"
 #include "agent/image/slot_boot.h"
 #include "agent/image/slot_child.h"
@@ -71,14 +69,10 @@ WorkFunctions ram_functions(const Files& files, Process& process, const std::str
   return out;
 }
 
-void wait_a_second() { std::this_thread::sleep_for(std::chrono::seconds(1)); }
-
 WorkFunctions installed_functions(const Files& files, Process& process, std::function<void()> a_second) {
   const auto systemctl = [&process, a_second](const char* verb, const CancelCheck& ended,
                                               const Leave& leave) -> Status {
-    Command command;
-    command.argv = {"systemctl", "--no-block", verb};
-    TRY(auto out, run_ok(process, command));
+    TRY(auto out, run_ok(process, systemctl_now(verb)));
     (void)out;
     // systemd ends this process during the restart.
     for (int i = 0; i < leave.seconds; ++i) {
@@ -90,6 +84,7 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
                 fmt::format("{} s after `systemctl {}`, this system is still running", leave.seconds, verb));
   };
   WorkFunctions out;
+  out.a_second = a_second;
   out.reboot = [&files, systemctl](const Json&, const CancelCheck& ended) {
     if (slot_boot_armed(files)) disarm_slot_boot(files);  // an ordered restart must be a normal boot
     return systemctl("reboot", ended, {});

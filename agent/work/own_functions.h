@@ -11,8 +11,6 @@
 
 namespace muster {
 
-void wait_a_second();
-
 WorkFunctions ram_functions(const Files& files, Process& process, const std::string& node);
 // `a_second` waits for one second between two checks that an ordered restart has begun.
 WorkFunctions installed_functions(const Files& files, Process& process,

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -17,11 +16,13 @@
 namespace muster {
 namespace {
 
-TimeMs monotonic_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+// How long preconditions are checked again: what they read, such as Slurm's controller, may be restarting.
+constexpr DurationMs kPatience = kMinute;
+// They are checked once more if the report of success was not acknowledged within this time ...
+constexpr DurationMs kStale = 30 * kSecond;
+// ... and that check must not take longer: the restart must begin before the controller stops waiting for it
+// (kSlotLeaveSeconds, ExecutorTiming::leave_shows).
+constexpr DurationMs kLate = 20 * kSecond;
 
 class RealWorkRunner : public WorkRunner {
  public:
@@ -86,6 +87,10 @@ class RealWorkRunner : public WorkRunner {
   WorkOutcome carry_out(const wire::WorkOrder& order, OrderPart part, const Emit& emit) {
     using wire::OrderKind;
     if (part != OrderPart::work) return go_or_stay(order, part);
+    if (!order.preconditions.is_null()) {
+      WorkOutcome held = hold(order, kPatience, emit);
+      if (!held.status.ok() || leaves_at_once(order.kind)) return held;
+    }
     const CancelCheck cancelled = is_cancelled();
     switch (order.kind) {
       case OrderKind::inventory:
@@ -114,16 +119,67 @@ class RealWorkRunner : public WorkRunner {
     return refusal(order);
   }
 
+  // True for a departure that prepares nothing but its preconditions.
+  static bool leaves_at_once(wire::OrderKind kind) {
+    using wire::OrderKind;
+    return kind == OrderKind::boot_disk || kind == OrderKind::reboot || kind == OrderKind::power_off;
+  }
+
   // Carries out what an order has prepared, or undoes the preparation.
   WorkOutcome go_or_stay(const wire::WorkOrder& order, OrderPart part) {
-    const bool slot = order.kind == wire::OrderKind::boot_slot, goes = part == OrderPart::leave;
-    if (slot && goes)
-      return functions_.leave_slot
-                 ? WorkOutcome{functions_.leave_slot(is_stopped(), is_withdrawn()), Json::object()}
-                 : refusal(order);
-    const auto& rest = slot ? functions_.drop_slot : goes ? functions_.leave_ready : functions_.drop_ready;
-    if ((!slot && order.kind != wire::OrderKind::kexec) || !rest) return refusal(order);
-    return {rest(), Json::object()};
+    if (part == OrderPart::drop) return drop(order);
+    if (!order.preconditions.is_null() && functions_.now() - held_at_ > kStale) {
+      const int64_t begun = functions_.now();
+      WorkOutcome held = hold(order, 0, {});
+      if (held.status.ok() && functions_.now() - begun > kLate)
+        held = {fail(Code::conflict, "checking the preconditions once more took too long"), held.result};
+      if (!held.status.ok()) {
+        (void)drop(order);
+        return held;
+      }
+    }
+    switch (order.kind) {
+      case wire::OrderKind::boot_slot:
+        if (!functions_.leave_slot) break;
+        return {functions_.leave_slot(is_stopped(), is_withdrawn()), Json::object()};
+      case wire::OrderKind::kexec:
+        if (!functions_.leave_ready) break;
+        return {functions_.leave_ready(), Json::object()};
+      case wire::OrderKind::reboot:
+        return depart(order, functions_.reboot);
+      case wire::OrderKind::power_off:
+        return depart(order, functions_.power_off);
+      case wire::OrderKind::boot_disk:
+        return depart(order, functions_.boot_disk);
+      default:
+        break;
+    }
+    return refusal(order);
+  }
+
+  WorkOutcome drop(const wire::WorkOrder& order) {
+    if (leaves_at_once(order.kind)) return {Ok{}, Json::object()};
+    const auto& undo = order.kind == wire::OrderKind::boot_slot ? functions_.drop_slot
+                       : order.kind == wire::OrderKind::kexec   ? functions_.drop_ready
+                                                                : std::function<Status()>();
+    return undo ? WorkOutcome{undo(), Json::object()} : refusal(order);
+  }
+
+  // Ok if all preconditions hold, within `patience`. Nothing is applied.
+  WorkOutcome hold(const wire::WorkOrder& order, DurationMs patience, const Emit& emit) {
+    StepContext context = context_for(order, emit);
+    const auto parsed = step_order_from_json({{"mode", "check"}, {"steps", order.preconditions}}, context);
+    if (!parsed.ok()) return {Error(parsed.error()).with("preconditions"), Json::object()};
+    const int64_t begun = functions_.now();
+    for (;;) {
+      const auto unmet = first_unmet(context, parsed->steps);
+      held_at_ = functions_.now();
+      if (!unmet) return {Ok{}, Json::object()};
+      if (held_at_ - begun >= patience || cancelled_)
+        return {fail(Code::conflict, "nothing was done, because " + unmet->id + ": " + unmet->why),
+                {{"precondition", unmet->id}}};
+      functions_.a_second();
+    }
   }
 
   WorkOutcome depart(const wire::WorkOrder& order, const WorkFunctions::Depart& leave) const {
@@ -154,14 +210,20 @@ class RealWorkRunner : public WorkRunner {
     return {Ok{}, to_json(*facts)};
   }
 
-  WorkOutcome steps(const wire::WorkOrder& order, const Emit& emit) {
+  StepContext context_for(const wire::WorkOrder& order, const Emit& emit) {
     StepContext context{files_, process_, node_};
-    context.say = [&emit](const std::string& text) { emit("log", {{"level", "info"}, {"text", text}}); };
+    if (emit)
+      context.say = [emit](const std::string& text) { emit("log", {{"level", "info"}, {"text", text}}); };
     context.cancelled = [this] { return cancelled_.load(); };
     context.module = [](const std::string& name) { return find_step_module(name); };
     context.order = order.id;
     context.root = ::geteuid() == 0;
     context.folder = functions_.folder;
+    return context;
+  }
+
+  WorkOutcome steps(const wire::WorkOrder& order, const Emit& emit) {
+    StepContext context = context_for(order, emit);
     auto parsed = step_order_from_json(order.params, context);
     if (!parsed.ok()) return {parsed.error(), Json::object()};
     auto programs = programs_of(order);
@@ -169,7 +231,7 @@ class RealWorkRunner : public WorkRunner {
     context.programs = std::move(*programs);
     // After a restart that a step of this order requested, everything before it is verified again.
     parsed->reverify = restarted();
-    WorkOutcome outcome = run_steps(context, *parsed, monotonic_ms, emit);
+    WorkOutcome outcome = run_steps(context, *parsed, functions_.now, emit);
     if (parsed->reverify && files_.remove(kRebootRecord).ok())
       emit("log", {{"level", "info"}, {"text", "continuing after a restart"}});
     return outcome;
@@ -198,6 +260,7 @@ class RealWorkRunner : public WorkRunner {
   std::condition_variable wake_;
   std::optional<Job> job_;
   std::atomic<bool> cancelled_ = false, stop_ = false;
+  int64_t held_at_ = 0;  // when the preconditions were last checked
   std::thread thread_;
 };
 

@@ -7,20 +7,24 @@
 // specified by WorkRunner; the functions run in the worker thread.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "agent/core/runner.h"
 #include "agent/work/carried_programs.h"
+#include "sys/clock.h"
 #include "sys/os.h"
 #include "sys/reactor.h"
 
 namespace muster {
 
 using CancelCheck = std::function<bool()>;
+inline void wait_a_second() { std::this_thread::sleep_for(std::chrono::seconds(1)); }
 struct WorkFunctions {
   std::function<Result<Json>(const wire::WorkOrder& order, const WorkRunner::Emit& emit,
                              const CancelCheck& cancelled)>
@@ -48,6 +52,9 @@ struct WorkFunctions {
       const Json& params, const std::vector<CarriedProgram>& programs, const CancelCheck& cancelled)>
       programs = {};
   std::string folder = "/run";  // StepContext::folder
+
+  std::function<void()> a_second = wait_a_second;  // between two checks of preconditions
+  std::function<int64_t()> now = monotonic_ms;
 };
 
 std::unique_ptr<WorkRunner> make_work_runner(Reactor& reactor, Files& files, Process& process,

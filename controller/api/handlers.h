@@ -28,6 +28,8 @@ void approve_rollout(const CallPtr&);
 void start_rollout(const CallPtr&);
 void pause_rollout(const CallPtr&);
 void resume_rollout(const CallPtr&);
+void skip_node(const CallPtr&);
+void unskip_node(const CallPtr&);
 void report_rollout(const CallPtr&);
 void set_discovery(const CallPtr&);
 void admit_machine(const CallPtr&);

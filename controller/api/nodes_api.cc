@@ -13,6 +13,7 @@
 #include "controller/nodes/states.h"
 #include "controller/power/provider/provider_install.h"
 #include "controller/power/service/power_service.h"
+#include "controller/rollout/service/rollout_service.h"
 
 namespace muster::api {
 namespace {
@@ -25,7 +26,13 @@ NodesView nodes_of(const CallPtr& call) {
 
 }  // namespace
 
-void get_status(const CallPtr& call) { call->ok(nodes_of(call).status()); }
+void get_status(const CallPtr& call) {
+  Json status = nodes_of(call).status();
+  if (const rollout::Record* record = call->services.rollout.record())
+    if (const std::string problem = rollout_problem(*record); !problem.empty())
+      status["problems"]["rollout"] = problem;
+  call->ok(status);
+}
 
 void list_nodes(const CallPtr& call) {
   Json list = Json::array();

@@ -1,5 +1,5 @@
 // Rollouts: approval, progress, and report.
-#include "base/json.h"
+#include "base/json_at.h"
 #include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
@@ -18,23 +18,53 @@ RolloutService::Done answer_to(const CallPtr& call) {
   };
 }
 
+std::vector<std::string> canaries_of(const Json& body) {
+  std::vector<std::string> out;
+  for (const Json& node : list_at(body, "canaries"))
+    out.push_back(node.is_string() ? node.get<std::string>() : "");
+  return out;
+}
+
 }  // namespace
 
 void get_rollout(const CallPtr& call) { call->services.rollout.status(answer_to(call)); }
 
-void plan_rollout(const CallPtr& call) { call->services.rollout.plan(answer_to(call)); }
+void plan_rollout(const CallPtr& call) {
+  const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
+  if (!body.ok()) return call->error(body.error());
+  call->services.rollout.plan(answer_to(call), canaries_of(*body));
+}
 
 void approve_rollout(const CallPtr& call) {
   const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
   if (!body.ok()) return call->error(body.error());
-  const std::string digest = body->is_object() ? body->value("digest", "") : "";
-  if (digest.empty())
+  RolloutService::ToApprove what{text_at(*body, "digest"), requested_by(*call), canaries_of(*body)};
+  if (what.digest.empty())
     return call->error(
         fail(Code::invalid, "`digest` is required: the digest of the approval, as shown by the plan"));
-  call->services.rollout.approve(digest, requested_by(*call), answer_to(call));
+  call->services.rollout.approve(std::move(what), answer_to(call));
 }
 
-void start_rollout(const CallPtr& call) { call->services.rollout.start(answer_to(call)); }
+void start_rollout(const CallPtr& call) {
+  const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
+  if (!body.ok()) return call->error(body.error());
+  call->services.rollout.start({integer_at(*body, "late_ms"), is_true_at(*body, "by_timer")},
+                               answer_to(call));
+}
+
+void skip_node(const CallPtr& call) {
+  const auto body = parse_json(call->request.body);
+  if (!body.ok()) return call->error(body.error());
+  rollout::Skip skip{text_at(*body, "reason"), requested_by(*call)};
+  skip.until = integer_at(*body, "until");
+  call->services.rollout.skip(text_at(*body, "node"), std::move(skip), answer_to(call));
+}
+
+void unskip_node(const CallPtr& call) {
+  const auto body = parse_json(call->request.body);
+  if (!body.ok()) return call->error(body.error());
+  call->services.rollout.unskip(text_at(*body, "node"), answer_to(call));
+}
 
 void pause_rollout(const CallPtr& call) {
   call->services.rollout.pause(requested_by(*call), answer_to(call));

@@ -32,14 +32,19 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/rollout", Role::operators, get_rollout,
      "progress, nodes left out and why; state \"none\" before the first approval"},
     {"POST", "/v1/rollout/plan", Role::operators, plan_rollout,
-     "what would be approved, the batches, and why each node waits; changes nothing"},
+     "{canaries: [node]} -> what would be approved, the batches, and why each node waits; changes nothing"},
     {"POST", "/v1/rollout/approve", Role::operators, approve_rollout,
-     "{digest} of the approval that the plan showed; conflict if the plan has changed"},
+     "{digest, canaries: [node]}: the approval that the plan showed; conflict if the plan has changed"},
     {"POST", "/v1/rollout/start", Role::operators, start_rollout,
-     "opens a window; denied without a valid approval"},
+     "{late_ms, by_timer} since it was due: opens a window; denied without a valid approval; conflict, "
+     "unavailable: "
+     "retry"},
     {"POST", "/v1/rollout/pause", Role::operators, pause_rollout,
      "no batch is started after the current one"},
     {"POST", "/v1/rollout/resume", Role::operators, resume_rollout, ""},
+    {"POST", "/v1/rollout/skip", Role::operators, skip_node,
+     "{node, reason, until}: leaves a node out of rollouts; until 0: until it is unskipped"},
+    {"POST", "/v1/rollout/unskip", Role::operators, unskip_node, "{node}: ends a skip"},
     {"GET", "/v1/rollout/report", Role::operators, report_rollout,
      "?id=N: what changed, phase times, nodes left out, failures; default: the newest"},
     // what is

@@ -28,7 +28,8 @@ std::string measured_list(const List& list) {
 std::string digest_of(const HardwareFacts& facts) { return sha256(dump_ascii(to_json(facts))); }
 
 InputFields fields_of(const PlannerImage& image) {
-  const auto& [digest, manifest_path, trial, slurm] = image;  // slurm: by the digest
+  const auto& [digest, manifest_path, trial, boot_size, slurm] = image;
+  (void)boot_size, (void)slurm;  // of the same digest
   return {{"digest", digest}, {"manifest", manifest_path}, {"trial", yes(trial)}};
 }
 

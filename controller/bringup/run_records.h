@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "controller/plan/plan.h"
 #include "controller/ports/store.h"
+#include "controller/run/node_run.h"
 #include "controller/run/step_log.h"
 
 namespace muster {
@@ -45,6 +46,7 @@ class RunRecords {
 
   const Node& node(const std::string& name) const;
   const ActionRecord& record(const std::string& action) const { return log_.of(action); }
+  bool kept_by_jobs(const Node& node) const { return muster::kept_by_jobs(node.actions, log_); }
   // In order of their first action.
   std::vector<PhaseTime> phases(const std::string& node) const;
 

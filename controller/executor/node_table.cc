@@ -93,6 +93,7 @@ bool NodeTable::hello(const Hello& hello, JournalWriter::Rows& rows) {
   known.boot_id = hello.boot_id;
   if (new_boot || !hello.slot.empty()) known.slot = hello.slot;
   known.trial = hello.trial;
+  known.loader_skipped = hello.loader_skipped;
   known.greeted = true;
   if (new_boot) known.returned = reactor_.steady();
   note_contact(known);

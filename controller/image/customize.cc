@@ -155,18 +155,20 @@ for word in $line; do case $word in muster.trial=*) seconds=${word#*=};; esac; d
 [ -n "$seconds" ] || exit 0
 case $seconds in *[!0-9]*|????????*) seconds=600;; esac
 [ ! -e "${5:-/run/muster-committed}" ] || exit 0
+# No restart may become a kexec or a soft reboot (systemd 255 and later): the loader would not run.
+firmware='Environment=SYSTEMCTL_SKIP_AUTO_KEXEC=1 SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1'
 unit() { printf '[Unit]\nDescription=%s\nDefaultDependencies=no\nConditionPathExists=!/run/muster-committed\n' "$1"; }
 { unit 'End of the trial of this system'
   printf 'IgnoreOnIsolate=yes\n[Timer]\nOnBootSec=%s\nAccuracySec=1s\n' "$seconds"; } > "$1/muster-trial.timer"
 { unit 'Back to the system that stands'
-  printf 'FailureAction=reboot-force\n[Service]\nType=oneshot\nExecStart=/bin/systemctl --force reboot\n'
+  printf 'FailureAction=reboot-force\n[Service]\nType=oneshot\n%s\nExecStart=/bin/systemctl --force reboot\n' "$firmware"
 } > "$1/muster-trial.service"
 mkdir -p "$1/sysinit.target.wants"
 ln -sf ../muster-trial.timer "$1/sysinit.target.wants/muster-trial.timer"
 for service in emergency rescue; do
   mkdir -p "$1/$service.service.d"
-  printf '[Unit]\nFailureAction=reboot-force\n[Service]\nExecStartPre=\nExecStart=\nExecStart=/bin/systemctl --force reboot\n' \
-    > "$1/$service.service.d/muster-trial.conf"
+  printf '[Unit]\nFailureAction=reboot-force\n[Service]\n%s\nExecStartPre=\nExecStart=\nExecStart=/bin/systemctl --force reboot\n' \
+    "$firmware" > "$1/$service.service.d/muster-trial.conf"
 done
 )sh";
 

@@ -413,6 +413,18 @@ std::vector<std::string> list_images(const std::string& state_dir) {
   return out;
 }
 
+std::string too_large_to_replace(const ImageManifest& manifest) {
+  const uint64_t twice = 2 * manifest.boot_size();
+  if (twice <= kSmallEspBytes) return "";
+  const bool all = twice > kEspBytes;
+  return fmt::format(
+      "kernel and initrd ({} MiB) fit only once on the EFI system partition of {} MiB{}: nodes with this "
+      "image "
+      "cannot be re-imaged",
+      manifest.boot_size() >> 20, (all ? kEspBytes : kSmallEspBytes) >> 20,
+      all ? "" : fmt::format(", which disks below {} GiB have", kSmallDiskBytes >> 30));
+}
+
 Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress) {
   if (!valid_image_name(request.name))
     return fail(Code::invalid, "not an image name: \"" + request.name + "\"");

@@ -52,6 +52,10 @@ struct ImageInfo {
 // fraction 0 and the reason for the build: "not built yet", "packages: +htop".
 using ImageProgress = std::function<void(const std::string& what, double fraction)>;
 
+// Returns why nodes with this image, or some of them, could not be re-imaged: its kernel and initrd do not
+// fit twice on the EFI system partition. "": they do.
+std::string too_large_to_replace(const ImageManifest& manifest);
+
 // Builds an image, or returns the current one, without calling `progress`, if its inputs are the same.
 Result<ImageInfo> build_image(const ImageRequest& request, Process& process, const ImageProgress& progress);
 // Returns the current image of that name; not_found if none was built. Checks the manifest, not the frames.

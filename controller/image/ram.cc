@@ -74,8 +74,8 @@ Names ram_system_modules(const ModuleIndex& index) {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-const Names kTools = {"sfdisk",   "mkfs.vfat", "mkfs.ext4", "e2fsck", "resize2fs", "tune2fs",
-                      "mkfs.xfs", "mdadm",     "wipefs",    "blkid",  "lsblk",     "blkdiscard"};
+const Names kTools = {"sfdisk",   "mkfs.vfat", "fsck.vfat", "mkfs.ext4", "e2fsck", "resize2fs", "tune2fs",
+                      "mkfs.xfs", "mdadm",     "wipefs",    "blkid",     "lsblk",  "blkdiscard"};
 const Names kApplets = {
     "sh",          "ash",    "mount",    "umount", "ip",     "modprobe",  "insmod",  "lsmod", "ls",
     "cat",         "dmesg",  "ps",       "sleep",  "reboot", "poweroff",  "mkdir",   "cp",    "mv",

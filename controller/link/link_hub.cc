@@ -89,12 +89,21 @@ wire::PollReply LinkHub::news(const NodeName& node, const std::set<std::string>&
   if (offered == offers_.end()) return reply;
   for (const auto& [id, order] : offered->second) {
     if (have.count(id)) continue;
-    auto params = resolve_(order.params);
-    if (!params.ok()) {
-      refuse(node, order, params.error());
+    wire::WorkOrder sent = order;
+    Status resolved = Ok{};
+    for (Json* part : {&sent.params, &sent.preconditions}) {
+      if (part->is_null() || !resolved.ok()) continue;
+      auto whole = resolve_(*part);
+      if (whole.ok())
+        *part = std::move(*whole);
+      else
+        resolved = whole.error();
+    }
+    if (!resolved.ok()) {
+      refuse(node, order, resolved.error());
       continue;
     }
-    reply.orders.push_back({order.id, order.kind, std::move(params).value(), order.deadline});
+    reply.orders.push_back(std::move(sent));
   }
   return reply;
 }
@@ -179,6 +188,7 @@ void LinkHub::forward(const NodeName& node, const wire::EventBatch& batch, const
     hello.image_digest = Digest(text_at(event.data, "image_digest"));
     hello.slot = slot_of(text_at(event.data, "slot"));
     hello.trial = is_true_at(event.data, "trial");
+    hello.loader_skipped = is_true_at(event.data, "loader_skipped");
     log::info("agent connected", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});
     sink_.hello(hello);
   }

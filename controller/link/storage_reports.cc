@@ -8,6 +8,7 @@
 
 #include "base/disk_source.h"
 #include "base/json_at.h"
+#include "base/slurm_state.h"
 #include "controller/engines/engine.h"
 #include "controller/plan/interconnect.h"
 
@@ -155,20 +156,20 @@ void StorageReports::update(const std::string& node, const std::string& text) {
     reports_.erase(node);
 }
 
-// Parses Slurm's long state names: "idle", "mixed-", "drained*", "draining".
 SchedulerState StorageReports::scheduler(const std::string& node) const {
   SchedulerState out;
   const auto report = reports_.find(node);
   if (report == reports_.end()) return out;
   for (const Json& one : report->second) {
     if (!one.is_object() || text_at(one, "scheduler").empty()) continue;
-    const std::string state = text_at(one, "state");
-    const auto is = [&](const char* word) { return state.starts_with(word); };
-    out.busy = is("alloc") || is("mixed") || is("comp") || is("draining") || is("drng");
-    const bool takes_none = is("drain") || is("drng") || is("down") || is("fail") || is("maint");
-    const bool by_muster = text_at(one, "reason").starts_with("muster reimage");
-    out.out = takes_none && !by_muster;
-    out.paused = takes_none && by_muster;
+    const std::string word = text_at(one, "state");
+    out.busy = word.empty() || is_true_at(one, "silent");
+    if (word.empty()) continue;
+    const slurm::State state = slurm::read_state(word);
+    const bool of_reimage = slurm::drain_of(text_at(one, "reason")) == slurm::Drain::reimage;
+    out.busy = out.busy || state.busy || state.unclear;
+    out.paused = state.draining && of_reimage && !state.lacking;
+    out.out = !state.takes_jobs() && !out.paused;
   }
   return out;
 }

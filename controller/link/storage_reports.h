@@ -12,11 +12,11 @@
 
 namespace muster {
 
-// A node's state in the scheduler, as its agent last reported it. All members are false if it is unknown.
+// A node's state in the scheduler, as its agent last reported it. All members are false if it reported none.
 struct SchedulerState {
-  bool busy = false;    // it has jobs
-  bool out = false;     // it takes no jobs: drained, down or failed, unless for muster's own re-image
-  bool paused = false;  // it takes no jobs because of muster's own re-image
+  bool busy = false;    // it has jobs, or it is unknown whether it has
+  bool out = false;     // it takes no jobs, unless it is drained for muster's own re-image
+  bool paused = false;  // it is drained for muster's own re-image, and takes jobs when it is resumed
 };
 
 class StorageReports {

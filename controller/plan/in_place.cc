@@ -99,6 +99,7 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
     return fmt::format("nothing was ever written to its other root slot ({})", slots.other);
   if (other->stage != "written")
     return fmt::format("its other root slot ({}) is only partly written ({})", slots.other, other->stage);
+  if (!other->fault.empty()) return other->fault;
   if (other->image.empty())
     return fmt::format(
         "its other root slot ({}) was written by an earlier version of muster, whose systems do not roll "
@@ -121,6 +122,23 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
     return fmt::format("its address in the other root slot ({}) is {}, but the spec declares {}", slots.other,
                        other->address, declared);
   return "";
+}
+
+bool fits_on_esp(const Draft& d, const PlannerImage& image) {
+  const uint64_t room = d.seen->facts ? d.seen->facts->boot.room : 0;
+  return room == 0 || image.boot_size <= room;
+}
+
+// Refuses an image whose kernel and initrd do not fit beside those of the standing system, whichever way the
+// node takes: through the RAM system the other slot is written, too.
+void refuse_without_room(Planning& p, const Draft& d) {
+  const PlannerImage* image = p.image_of(d);
+  if (p.rolls_back() || !image || !d.disks.os_is_ours || fits_on_esp(d, *image)) return;
+  p.refuse(d.spec->name, "esp-room",
+           fmt::format(
+               "kernel and initrd of image '{}' need {} MiB on the EFI system partition, but beside those of "
+               "the standing system there is space for {} MiB: build the image with a smaller initrd",
+               d.spec->image, image->boot_size >> 20, d.seen->facts->boot.room >> 20));
 }
 
 const char* limits_of(const Planning& p) { return p.in.request.batch ? "rollout" : "limits"; }
@@ -230,9 +248,11 @@ bool may_prefetch(Planning& p, const std::string& name, Draft& d) {
   d.disks = choose_disks(p.spec, *d.spec, *d.seen->facts,
                          {true, imaged_here(d, *d.seen->facts), d.spec->image, p.in.authority});
   Slots slots;
-  if (!d.disks.refusals.empty() || !why_not_in_place(p, d, slots).empty()) return false;
+  const PlannerImage& image = *p.image_of(d);
+  if (!fits_on_esp(d, image) || !d.disks.refusals.empty() || !why_not_in_place(p, d, slots).empty())
+    return false;
   d.slot = slots.other;
-  d.slot_digest = Digest(p.image_of(d)->digest);
+  d.slot_digest = Digest(image.digest);
   return true;
 }
 
@@ -247,6 +267,7 @@ void note_way(Planning& p, const Draft& d) {
 void choose_way(Planning& p, Draft& d) {
   const bool requested = p.kind() == RequestKind::reimage || (p.kind() == RequestKind::up && d.older);
   if (!p.rolls_back() && !(d.imaging && requested)) return;
+  refuse_without_room(p, d);
   Slots slots;
   const std::string why = p.rolls_back() ? why_no_rollback(p, d, slots) : why_not_in_place(p, d, slots);
   if (!why.empty()) {
@@ -327,6 +348,7 @@ void write_trials(Planning& p) {
     const wire::BootSlotJob job{d.slot, d.slot_digest, p.spec.limits.trial};
     Action& boot = add(
         p, d, {"boot", ActionKind::boot_slot, "boot", title, wire::to_json(job), 2 * p.spec.limits.boot, 1});
+    if (!d.pause.empty()) add_steps(boot.params, d.pause);
     if (others) boot.behind = behind, used = true;
   }
   if (!used) return;

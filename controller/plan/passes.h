@@ -98,8 +98,10 @@ void write_slot_and_pause(Planning& p, Draft& d);
 // Writes the prefetches for nodes of a rollout's next batch: their other slot is written when this plan's
 // nodes leave their systems. Those are in Plan::serving: their state stays the same, even if the write fails.
 void write_prefetches(Planning& p);
-// Writes the trial boots, after all earlier actions of all nodes of the plan. The trial's time limit starts
-// with the boot, so no later action may wait for jobs; a hung node is waited for no longer than two boots.
+// Writes the trial boots, after all earlier actions of all nodes of the plan. Hours may lie between a node's
+// pause and its boot: the order carries the steps of the pause as preconditions. The trial's time limit
+// starts with the boot, so no later action may wait for jobs; a hung node is waited for no longer than two
+// boots.
 void write_trials(Planning& p);
 // Writes the actions after acceptance: commit and resume, and those that return a failed node.
 void write_ends(Planning& p);

@@ -23,7 +23,7 @@ namespace muster {
 
 enum class ActionKind {
   netboot,  // arm the boot service, boot-once PXE + power cycle through the power driver; done when the agent
-            // joins (mode ram)
+            // joins (mode ram). params.steps: preconditions of leaving the installed system
   inventory,  // agent order (any mode): report facts; the result is {"facts": ...} (base/facts.h)
   image,      // agent order (mode ram): write the OS disk; params = wire::ImageJob. It may also netboot
               // this node again if its RAM agent stops responding (so may boot_disk)
@@ -40,9 +40,9 @@ enum class ActionKind {
               // what boots
   // agent order (mode installed): params = wire::SlotJob
   write_slot,
-  // agent order (mode installed): one boot from the other root slot, params = wire::BootSlotJob; done when
-  // the agent sends a hello from params.slot with params.digest. One attempt. If no agent reports by the
-  // deadline, the node is power-cycled, which boots the default slot.
+  // agent order (mode installed): one boot from the other root slot, params = wire::BootSlotJob, and steps:
+  // its preconditions; done when the agent sends a hello from params.slot with params.digest. One attempt. If
+  // no agent reports by the deadline, the node is power-cycled, which boots the default slot.
   boot_slot,
   // back to the default slot, params = {"slot","digest","state"}: done when the agent sends a hello from that
   // slot (at once if the node already runs from it); otherwise an agent order `reboot`, and a power cycle if

@@ -23,6 +23,7 @@ struct PlannerImage {
   std::string digest;
   std::string manifest_path;  // path on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
   bool trial = false;         // the image rolls back a boot that is not committed (ImageManifest::trial)
+  uint64_t boot_size = 0;     // ImageManifest::boot_size()
   std::string slurm = {};     // version of its package slurmctld; "": none, or not recorded
 };
 

@@ -141,12 +141,13 @@ void add_netboot(Planning& p, Draft& d) {
     return;
   }
   const Switch by = switched_by(*d.spec);
-  add(p, d,
-      {"netboot", ActionKind::netboot, "power",
-       !can_netboot(by)       ? "start the RAM system (kexec)"
-       : by == Switch::person ? "network boot, power switched by hand"
-                              : "network boot",
-       Json::object(), p.spec.limits.netboot, 3});
+  Action& netboot = add(p, d,
+                        {"netboot", ActionKind::netboot, "power",
+                         !can_netboot(by)       ? "start the RAM system (kexec)"
+                         : by == Switch::person ? "network boot, power switched by hand"
+                                                : "network boot",
+                         Json::object(), p.spec.limits.netboot, 3});
+  if (by != Switch::person && !d.pause.empty()) add_steps(netboot.params, d.pause);
   if (by == Switch::person)
     p.plan.notes.push_back(fmt::format(
         "an operator must control the power of {}{} by hand: the run shows when, and waits up to {}",
@@ -168,6 +169,11 @@ void group_by_node(Planning& p) {
 
 ActionParams order_params(const std::vector<PlannedStep>& steps, bool check) {
   ActionParams params = Json{{"mode", check ? "check" : "apply"}, {"stop_on_failure", !check}};
+  add_steps(params, steps);
+  return params;
+}
+
+void add_steps(ActionParams& params, const std::vector<PlannedStep>& steps) {
   std::vector<SharedText> texts;
   std::map<std::string, const NodeSet*> rings;
   std::set<const NodeSet*> different;
@@ -177,7 +183,7 @@ ActionParams order_params(const std::vector<PlannedStep>& steps, bool check) {
   }
   params.set_steps(std::move(texts));
   if (different.size() == 1) params.set("ring", SharedText((*different.begin())->ring));
-  if (different.size() < 2) return params;
+  if (different.size() < 2) return;
   SharedText by_step;
   for (const auto& [id, set] : rings) {
     by_step.add(
@@ -186,7 +192,6 @@ ActionParams order_params(const std::vector<PlannedStep>& steps, bool check) {
   }
   by_step.add_literal("}");
   params.set("rings", std::move(by_step));
-  return params;
 }
 
 DurationMs with_restart(DurationMs time, const std::vector<PlannedStep>& steps, const Spec& spec) {

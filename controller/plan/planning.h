@@ -131,6 +131,9 @@ void group_by_node(Planning& p);
 // Returns the parameters of a `steps` or `check` action. They contain a ring of nodes for steps that use the
 // next live node (controller/run/narrow.h); steps with the same nodes share one ring.
 ActionParams order_params(const std::vector<PlannedStep>& steps, bool check);
+// Adds the steps to an action's parameters. If it is no order of steps, they are the preconditions of its
+// order (wire::WorkOrder).
+void add_steps(ActionParams& params, const std::vector<PlannedStep>& steps);
 // Adds the firmware's boot time to `time`, the limit of an action with these steps, if one of them restarts
 // the node.
 DurationMs with_restart(DurationMs time, const std::vector<PlannedStep>& steps, const Spec& spec);

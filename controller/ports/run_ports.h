@@ -105,6 +105,7 @@ struct Hello {
                           // not report it
   bool trial = false;     // this boot is not committed, and rolls back by itself; an older agent never
                           // reports it
+  bool loader_skipped = false;  // the boot loader did not carry out what was set for this boot
 };
 
 }  // namespace muster

@@ -15,6 +15,7 @@ Json shown(const Approval& approval) {
   Json out = record_json(approval);
   out.erase("by");
   out.erase("time");
+  out.erase("canaries");
   return out;
 }
 
@@ -129,25 +130,29 @@ std::string not_covered(const Approval& approved, const Approval& now) {
   return "";
 }
 
-std::string beyond(const Approval& now, const Plan& plan, const BatchNodes& batch) {
+std::vector<Refusal> beyond(const Approval& now, const Plan& plan, const BatchNodes& batch) {
+  const auto refuse = [](const NodeName& node, std::string why) {
+    return std::vector<Refusal>{{node, "approval", std::move(why)}};
+  };
   if (plan.kind != PlanKind::reimage)
-    return fmt::format("the plan is of kind {}, not a re-image", to_string(plan.kind));
+    return refuse({}, fmt::format("the plan is of kind {}, not a re-image", to_string(plan.kind)));
   if (plan.spec_revision != now.spec_revision)
-    return fmt::format("the plan is for revision {} of the spec, not for the current one",
-                       plan.spec_revision);
+    return refuse({}, fmt::format("the plan is for revision {} of the spec, not for the current one",
+                                  plan.spec_revision));
   if (!plan.destroys.empty()) {
     const Destruction& lost = plan.destroys.front();
-    return fmt::format("{}: disk {} would be written ({})", lost.node,
-                       lost.serial.empty() ? lost.model : lost.serial, lost.why);
+    return refuse(lost.node, fmt::format("disk {} would be written ({})",
+                                         lost.serial.empty() ? lost.model : lost.serial, lost.why));
   }
   for (const auto& [name, digest] : plan.images) {
     const auto image = now.images.find(name);
     if (image == now.images.end() || image->second.digest != digest)
-      return fmt::format("image '{}' differs from the approved image", name);
+      return refuse({}, fmt::format("image '{}' differs from the approved image", name));
   }
   for (const Action& action : plan.actions)
-    if (!is_within(plan, batch, action)) return fmt::format("{}: {}", action.id, action.title);
-  return "";
+    if (!is_within(plan, batch, action))
+      return refuse(action.node, fmt::format("{}: {}", action.id, action.title));
+  return {};
 }
 
 Json to_json(const Approval& approval) { return record_json(approval); }

@@ -30,6 +30,7 @@ struct Approval {
   std::vector<std::string> roles;
   std::map<std::string, ApprovedImage> images;  // by name; only images of the roles' nodes
   bool rebuilt_images = false;                  // RolloutSpec::rebuilt_images
+  std::vector<std::string> canaries = {};       // nodes that the operator named
 };
 
 // A revision of the spec, and the images that have been built.
@@ -41,10 +42,10 @@ struct Declared {
 };
 
 Policy policy_of(const RolloutSpec& rollout);
-// Without `by` and `time`. Code::invalid: the spec has no `rollout` section. Code::not_found: an image of the
-// roles' nodes is not built.
+// Without `by`, `time` and `canaries`. Code::invalid: the spec has no `rollout` section. Code::not_found:
+// an image of the roles' nodes is not built.
 Result<Approval> to_approve(const Declared& now);
-// Covers everything except `by` and `time`, that is, what the operator was shown.
+// Covers everything except `by`, `time` and `canaries`, that is, what the operator was shown.
 std::string digest_of(const Approval& approval);
 // The value of View::target.
 std::string target_of(const Approval& now, const Policy& policy);
@@ -57,13 +58,13 @@ std::string not_covered(const Approval& approved, const Approval& now);
 struct BatchNodes {
   std::set<std::string> nodes, prefetch;
 };
-// Returns what in this plan the approval does not cover; "" if it covers everything. It covers the batch's
-// nodes with the images of `now`, the other slots of the next batch's nodes, and steps by which storage
-// servers allow nodes to mount. It never covers a destroyed disk.
-std::string beyond(const Approval& now, const Plan& plan, const BatchNodes& batch);
+// Returns what in this plan the approval does not cover, of rule `approval`; empty if it covers everything.
+// It covers the batch's nodes with the images of `now`, the other slots of the next batch's nodes, and
+// steps by which storage servers allow nodes to mount. It never covers a destroyed disk.
+std::vector<Refusal> beyond(const Approval& now, const Plan& plan, const BatchNodes& batch);
 
 MUSTER_RECORD(ApprovedImage, digest, built_from)
-MUSTER_RECORD(Approval, by, time, spec_revision, spec_digest, roles, images, rebuilt_images)
+MUSTER_RECORD(Approval, by, time, spec_revision, spec_digest, roles, images, rebuilt_images, sparse(canaries))
 Json to_json(const Approval& approval);
 Result<Approval> approval_from_json(const Json& json);  // Code::invalid if malformed
 

@@ -24,6 +24,8 @@ void come_through(View& view, Row& row) {
   row.batch.reset();
 }
 
+using Places = std::vector<size_t>;  // indexes into View::nodes
+
 struct Choice {
   const View& view;
   Survey& s;
@@ -47,17 +49,13 @@ void bind(Choice& c, Bound bound, int group = -1) {
   c.batch.bound_group = group;
 }
 
-// True if the node's groups can do without it and the nodes that are away or taken; else records the reason.
-bool groups_allow(Choice& c, size_t at) {
-  for (const size_t g : c.node(at).groups) {
-    const Group& group = c.view.groups[g];
-    const bool room = c.s.missing[g] + c.taken[g] < group.can_miss;
-    if (group.healed && room) continue;
-    wait_for(c, at, group.healed ? Reason::section : Reason::healing, static_cast<int>(g));
-    bind(c, group.healed ? Bound::section : Bound::healing, static_cast<int>(g));
-    return false;
-  }
-  return true;
+// The first of the node's groups that cannot do without it beside the nodes that are away or taken, or is not
+// healed; -1: none.
+int group_in_need(const Choice& c, size_t at) {
+  for (const size_t g : c.node(at).groups)
+    if (!c.view.groups[g].healed || c.s.missing[g] + c.taken[g] >= c.view.groups[g].can_miss)
+      return static_cast<int>(g);
+  return -1;
 }
 
 // False if it must wait, with the reason recorded.
@@ -67,57 +65,52 @@ bool take(Choice& c, size_t at) {
     bind(c, Bound::max_unavailable);
     return false;
   }
-  if (!groups_allow(c, at)) return false;
+  if (const int group = group_in_need(c, at); group >= 0) {
+    const bool healed = c.view.groups[static_cast<size_t>(group)].healed;
+    wait_for(c, at, healed ? Reason::section : Reason::healing, group);
+    bind(c, healed ? Bound::section : Bound::healing, group);
+    return false;
+  }
   for (const size_t g : c.node(at).groups) ++c.taken[g];
   c.batch.nodes.push_back(at);
   wait_for(c, at, Reason::none);
   return true;
 }
 
-// Idle nodes come before busy ones, and are never in the same batch. Of the busy ones, those that were
-// returned to service unchanged the fewest times come first: otherwise nodes with jobs that never end would
-// be chosen in every window, and no others.
-void take_idle_or_busy(Choice& c, const std::vector<size_t>& some) {
-  std::vector<size_t> busy;
-  for (const size_t at : some)
-    if (c.node(at).idle)
-      take(c, at);
-    else
-      busy.push_back(at);
-  if (!c.batch.nodes.empty()) {
-    for (const size_t at : busy) wait_for(c, at, Reason::busy);
-    if (!busy.empty()) bind(c, Bound::idle);
-    return;
-  }
-  std::stable_sort(busy.begin(), busy.end(), [&](size_t a, size_t b) { return c.s.times[a] < c.s.times[b]; });
-  for (const size_t at : busy) take(c, at);
-}
-
-// Takes as many canaries as each image still needs. In-place nodes come first: if they fail, they go back to
-// their old system. Then those that were returned to service unchanged the fewest times, as above.
-void take_canaries(Choice& c) {
-  std::vector<size_t> some;
-  for (size_t at = 0; at < c.view.nodes.size(); ++at)
-    if (c.s.can[at] && !c.image(at).is_proven() && may_be_canary(c.node(at))) some.push_back(at);
-  std::stable_sort(some.begin(), some.end(), [&](size_t a, size_t b) {
-    const auto key = [&](size_t at) { return std::pair(c.node(at).way != Way::in_place, c.s.times[at]); };
-    return key(a) < key(b);
-  });
-  const bool any_idle = std::any_of(some.begin(), some.end(), [&](size_t at) { return c.node(at).idle; });
+// Takes as many canaries of `some` as their images still need.
+void take_canaries(Choice& c, const Places& some) {
   std::vector<int> needs;
   for (const ImageProof& image : c.s.images) needs.push_back(image.wanted - image.proven - image.under_way);
   for (const size_t at : some)
-    if (int& need = needs[static_cast<size_t>(c.s.image[at])]; need > 0 && c.node(at).idle == any_idle)
-      need -= take(c, at);
+    if (int& need = needs[static_cast<size_t>(c.s.image[at])]; need > 0) need -= take(c, at);
   if (c.batch.nodes.empty()) return;
   c.batch.canary = true;
   bind(c, Bound::canary);
 }
 
-// Returns the nodes that need no special treatment, in the order of names. Nodes whose image is not proven,
-// or cannot be, get that reason unless they have one.
-std::vector<size_t> ordinary(Choice& c) {
-  std::vector<size_t> out;
+// Possible canaries, the best first. A node that an operator named comes first, then in-place nodes: if they
+// fail, they go back to their old system. Others of the image of a named node are left out.
+Places possible_canaries(const Choice& c) {
+  Places some;
+  std::vector<char> named(c.s.images.size(), 0);
+  for (size_t at = 0; at < c.view.nodes.size(); ++at) {
+    if (!c.s.can[at] || c.image(at).is_proven() || !may_be_canary(c.node(at))) continue;
+    some.push_back(at);
+    if (c.node(at).named_canary) named[static_cast<size_t>(c.s.image[at])] = 1;
+  }
+  std::erase_if(
+      some, [&](size_t at) { return named[static_cast<size_t>(c.s.image[at])] && !c.node(at).named_canary; });
+  std::stable_sort(some.begin(), some.end(), [&](size_t a, size_t b) {
+    const auto key = [&](size_t at) { return std::pair(c.node(at).way != Way::in_place, c.node(at).turn); };
+    return key(a) < key(b);
+  });
+  return some;
+}
+
+// Returns the nodes that need no special treatment, those that have waited longest first. Nodes whose image
+// is not proven, or cannot be, get that reason unless they have one.
+Places ordinary(Choice& c) {
+  Places out;
   for (size_t at = 0; at < c.view.nodes.size(); ++at) {
     if (!c.s.can[at]) continue;
     const ImageProof& image = c.image(at);
@@ -128,7 +121,81 @@ std::vector<size_t> ordinary(Choice& c) {
     else if (!image.is_proven() && c.s.reason[at] == Reason::none)
       wait_for(c, at, Reason::canary);
   }
+  std::stable_sort(out.begin(), out.end(),
+                   [&](size_t a, size_t b) { return c.node(a).turn < c.node(b).turn; });
   return out;
+}
+
+// Moves the nodes for which `which` is true to the returned list. Both keep their order.
+template <typename Which>
+Places split(Places& some, Which&& which) {
+  const auto rest = std::stable_partition(some.begin(), some.end(), [&](size_t at) { return !which(at); });
+  Places out(rest, some.end());
+  some.erase(rest, some.end());
+  return out;
+}
+
+// Nodes that may be in one batch, and the lowest turn among those that their groups can do without.
+struct Class {
+  Places nodes;
+  bool canary = false;
+  int64_t turn = 0;
+};
+
+// The classes of nodes in the order in which they have their turn. Idle canaries are first, because all
+// others of their image wait for them. Then the class of the node that has waited longest; or else busy
+// canaries, idle nodes, busy nodes. Idle nodes that got an image while the busy ones waited go after these;
+// that they were given back before does not count, as they are idle now. The busy canaries of an image that
+// one delayed in this window already go after the other images' nodes; nodes that failed before, last.
+std::vector<Class> classes(Choice& c) {
+  const auto busy = [&](size_t at) { return !c.node(at).idle; };
+  const auto lowest = [&](const Places& some, int64_t Node::*turn) {
+    int64_t out = INT64_MAX;
+    for (const size_t at : some)
+      if (group_in_need(c, at) < 0) out = std::min(out, c.node(at).*turn);
+    return out;
+  };
+  Places canaries = possible_canaries(c), others = ordinary(c);
+  Places busy_canaries = split(canaries, busy);
+  Places late = split(busy_canaries, [&](size_t at) { return c.image(at).next_window > 0; });
+  Places failed = split(others, [&](size_t at) { return c.node(at).failed_before; });
+  Places busy_others = split(others, busy), busy_failed = split(failed, busy);
+  const int64_t oldest = lowest(busy_others, &Node::turn);
+  Places newer = split(others, [&](size_t at) { return c.node(at).accepted_in > oldest; });
+  std::vector<Class> by_turn = {{busy_canaries, true, lowest(busy_canaries, &Node::turn)},
+                                {others, false, lowest(others, &Node::accepted_in)},
+                                {busy_others, false, oldest},
+                                {newer, false, lowest(newer, &Node::accepted_in)}};
+  // One of which no node can be taken is tried first: that gives the reasons.
+  const auto key = [](const Class& one) { return one.turn == INT64_MAX ? 0 : one.turn; };
+  std::stable_sort(by_turn.begin(), by_turn.end(),
+                   [&](const Class& a, const Class& b) { return key(a) < key(b); });
+  std::vector<Class> out = {{canaries, true}};
+  out.insert(out.end(), by_turn.begin(), by_turn.end());
+  for (Class& last : std::vector<Class>{{late, true}, {failed}, {busy_failed}})
+    out.push_back(std::move(last));
+  return out;
+}
+
+// A node waits that is of a later class than the batch.
+void wait_for_class(Choice& c, size_t at, bool canary) {
+  if (canary || c.batch.canary) return wait_for(c, at, Reason::canary);
+  const Node& node = c.node(at);
+  wait_for(c, at, node.failed_before ? Reason::last : node.idle ? Reason::turn : Reason::busy);
+  if (!node.failed_before) bind(c, Bound::idle);
+}
+
+// Takes nodes of the first class of which any can be taken.
+void take_class(Choice& c) {
+  const std::vector<Class> all = classes(c);
+  size_t at = 0;
+  for (; at < all.size() && c.batch.nodes.empty(); ++at)
+    if (all[at].canary)
+      take_canaries(c, all[at].nodes);
+    else
+      for (const size_t node : all[at].nodes) take(c, node);
+  for (; at < all.size(); ++at)
+    for (const size_t node : all[at].nodes) wait_for_class(c, node, all[at].canary);
 }
 
 // True if no more ordinary nodes can be taken in this window.
@@ -139,7 +206,7 @@ bool special_may_go(const Choice& c) {
 }
 
 void take_special(Choice& c) {
-  std::vector<size_t> some;
+  Places some;
   for (size_t at = 0; at < c.view.nodes.size(); ++at)
     if (c.s.can[at] && c.node(at).special != Special::no) some.push_back(at);
   std::stable_sort(some.begin(), some.end(),
@@ -160,26 +227,21 @@ void take_special(Choice& c) {
 // to `s.reason` and `s.group` why the others wait. Does not fill in the failure budget and the prefetch.
 Batch choose_batch(const View& view, Survey& s) {
   Choice c{view, s, {}};
-  take_canaries(c);
-  const bool canaries = !c.batch.nodes.empty();
-  for (const size_t at : c.batch.nodes) s.can[at] = 0;
-  std::vector<size_t> others = ordinary(c);
-  if (canaries)
-    for (const size_t at : others) wait_for(c, at, Reason::canary);
-  else
-    take_idle_or_busy(c, others);
+  take_class(c);
   take_special(c);
   for (const size_t at : c.batch.nodes) s.can[at] = 0;
   std::sort(c.batch.nodes.begin(), c.batch.nodes.end());
   return std::move(c.batch);
 }
 
-constexpr Words<Reason, 23> kReasonWords = {{{Reason::none, ""},
+constexpr Words<Reason, 26> kReasonWords = {{{Reason::none, ""},
                                              {Reason::failed, "failed"},
                                              {Reason::no_way, "no-way"},
                                              {Reason::unknown_image, "unknown-image"},
                                              {Reason::needed, "needed"},
                                              {Reason::no_canary, "no-canary"},
+                                             {Reason::canary_failed, "canary-failed"},
+                                             {Reason::skipped, "skipped"},
                                              {Reason::held, "held"},
                                              {Reason::quarantined, "quarantined"},
                                              {Reason::maintenance, "maintenance"},
@@ -195,6 +257,7 @@ constexpr Words<Reason, 23> kReasonWords = {{{Reason::none, ""},
                                              {Reason::section, "section"},
                                              {Reason::healing, "healing"},
                                              {Reason::busy, "busy"},
+                                             {Reason::turn, "turn"},
                                              {Reason::last, "last"},
                                              {Reason::held_back, "held-back"}}};
 constexpr Words<Bound, 7> kBoundWords = {{{Bound::all, "all"},
@@ -214,7 +277,7 @@ constexpr Words<WaitFor, 8> kWaitForWords = {{{WaitFor::nothing, ""},
                                               {WaitFor::nodes, "nodes"}}};
 
 struct Waiting {
-  bool healing = false, nodes = false, window = false, no_canary = false;
+  bool healing = false, nodes = false, window = false;
 };
 
 Waiting waiting_for(const Survey& s) {
@@ -223,11 +286,10 @@ Waiting waiting_for(const Survey& s) {
     w.healing = w.healing || reason == Reason::healing;
     w.nodes = w.nodes || reason == Reason::unavailable || reason == Reason::section;
     w.window = w.window || is_of_this_window(reason);
-    w.no_canary = w.no_canary || reason == Reason::no_canary;
   }
   // Canaries that wait for the next window are counted above; others wait for what their canary waits for.
   for (const ImageProof& image : s.images)
-    w.nodes = w.nodes || (!image.is_proven() && image.next_window == 0 && image.away > 0);
+    w.nodes = w.nodes || (!image.held && !image.is_proven() && image.next_window == 0 && image.away > 0);
   return w;
 }
 
@@ -241,21 +303,20 @@ void stop(Answer& a, StopReason why) {
   a.stop = why;
 }
 
-void answer_without_batch(Answer& a, const Survey& s, const Row& row) {
+void answer_without_batch(Answer& a, const Survey& s) {
   const Waiting w = waiting_for(s);
   if (w.healing) return wait(a, WaitFor::healing);
   if (w.nodes) return wait(a, WaitFor::nodes);
   if (w.window) return wait(a, WaitFor::next_window);
-  if (w.no_canary && row.done.empty()) return stop(a, StopReason::no_canary);
+  const auto is_missing = [](const ImageProof& image) { return image.held && image.needed; };
+  if (std::any_of(s.images.begin(), s.images.end(), is_missing)) return stop(a, StopReason::canary_failed);
   a.what = Do::done;
 }
 
 StopReason why_stopped(const View& view, const Row& row) {
   if (row.stage == Stage::stopped) return row.stop;
-  const auto of_canary = [](const auto& failed) { return failed.second.canary; };
-  if (std::any_of(row.failed.begin(), row.failed.end(), of_canary)) return StopReason::canary_failed;
   const int budget = view.policy.failure_budget;
-  if (budget >= 0 && static_cast<int>(row.failed.size()) > budget) return StopReason::budget;
+  if (budget >= 0 && failures_of(row) > budget) return StopReason::budget;
   return row.target == view.target ? StopReason::none : StopReason::target_changed;
 }
 
@@ -269,12 +330,14 @@ WaitFor why_held_back(const View& view, const Row& row) {
 int budget_left(const View& view, const Row& row, const Batch& batch) {
   if (batch.canary) return 0;
   if (view.policy.failure_budget < 0) return -1;
-  return view.policy.failure_budget - static_cast<int>(row.failed.size());
+  return view.policy.failure_budget - failures_of(row);
 }
 
-std::vector<size_t> to_prefetch(const View& view, const Batch& batch, Survey s) {
+Places to_prefetch(const View& view, const Batch& batch, Survey s) {
   if (batch.canary) return {};
-  std::vector<size_t> out = choose_batch(view, s).nodes;
+  const Batch following = choose_batch(view, s);
+  if (following.canary) return {};  // their image is not proven
+  Places out = following.nodes;
   std::erase_if(out, [&](size_t at) { return view.nodes[at].way != Way::in_place; });
   return out;
 }
@@ -317,7 +380,7 @@ Answer next(const View& view, const Row& row) {
   else if (stopped != StopReason::none)
     stop(a, stopped);
   else if (batch.nodes.empty())
-    answer_without_batch(a, s, row);
+    answer_without_batch(a, s);
   else if (held != WaitFor::nothing)
     wait(a, held);
   else

@@ -4,13 +4,16 @@
 // Guarantees for each batch at the moment when it begins:
 //   - its nodes and the nodes that are away for other reasons are together at most Policy::max_unavailable;
 //   - no group lacks more members than it can do without; a group that is not healed gives none;
-//   - an image that no canary has proven goes to canaries only: nodes that have a BMC, serve nothing and are
-//     not special. An image for which there is no such node is not rolled out;
+//   - an image that no canary has proven goes to canaries only: nodes that have a BMC, serve nothing, are not
+//     special and did not fail before (unless an operator names them);
+//   - an image for which there is no such node, or whose canary failed, is not rolled out; others are;
 //   - a special node (Node::special) is taken alone, when no other node is waiting for its turn;
+//   - a node that failed in an earlier rollout is taken when no other is waiting, apart from special ones;
 //   - idle nodes and busy ones are not mixed: an idle one would wait for the others' jobs;
+//   - of both, nodes go first that have waited longest (Node::turn);
 //   - a node that failed is not taken again; one returned to service unchanged, not in the same window;
-//   - nothing begins after a failed canary, above the failure budget, during a pause, outside the window,
-//     during another run, or when images or policy are not those approved.
+//   - nothing begins above the failure budget, during a pause, outside the window, during another run, or
+//     when images or policy are not those approved.
 // `away` is: silent, on trial, in maintenance, or in a state other than `accepted` and `degraded`.
 // The nodes of the batch under way also count as away, from its beginning until it is judged.
 #pragma once
@@ -32,6 +35,8 @@ enum class Reason {
   unknown_image,  // the image that it runs is unknown
   needed,         // one of its groups would stop without it
   no_canary,      // no node can be the canary of its image
+  canary_failed,  // a canary of its image failed (Row::held)
+  skipped,        // an operator leaves it out (Record::skips)
   // Until it is available again:
   held,           // quarantined by an operator
   quarantined,    // quarantined by a run
@@ -50,7 +55,8 @@ enum class Reason {
   section,      // its group already lacks as many members as it can do without
   healing,      // its group is not healed
   busy,         // idle nodes go first
-  last,         // it is updated alone, after the others
+  turn,         // busy nodes that have waited longer go first
+  last,         // it failed before, or is updated alone: after the others
   // It would be in the batch, but none begins now (Answer::wait, Answer::stop).
   held_back
 };
@@ -69,7 +75,7 @@ enum class Bound {
   max_unavailable,  // max_unavailable, including the nodes that are away
   section,          // Batch::bound_group cannot do without more members
   healing,          // Batch::bound_group is not healed
-  idle,             // the other nodes have jobs
+  idle,             // the other nodes have jobs, or those of the batch have: they are not mixed
   alone             // it is the batch of a special node
 };
 std::string_view to_string(Bound bound);

@@ -1,5 +1,6 @@
 #include "controller/rollout/rollout_row.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "controller/rollout/next.h"
@@ -21,6 +22,8 @@ void judge(Row& row, const std::string& node, const RunEnd& end, const NodeEnd& 
     if (batch.canary) ++row.proven[batch.images.at(node)];
   } else if (is_failure(of_node.outcome)) {
     row.failed[node] = {of_node.reason, end.run, batch.canary, of_node.outcome == Outcome::returned};
+    const std::string& image = batch.images.at(node);
+    if (batch.canary) row.held[image] = {node, of_node.reason, image, end.run};
   } else if (of_node.outcome == Outcome::jobs || of_node.outcome == Outcome::unfinished) {
     postpone(row, node, end, of_node);
   }
@@ -35,10 +38,17 @@ Row begun(int64_t id, const std::string& target) {
   return row;
 }
 
+int failures_of(const Row& row) {
+  return static_cast<int>(std::count_if(row.failed.begin(), row.failed.end(),
+                                        [](const auto& failed) { return !failed.second.canary; }));
+}
+
 Result<Row> started_again(Row row, const std::string& target) {
-  if (row.stage == Stage::stopped) return fail(Code::conflict, "the rollout was stopped");
+  const bool of_images = row.stop == StopReason::canary_failed || row.stop == StopReason::no_canary;
+  if (row.stage == Stage::stopped && !of_images) return fail(Code::conflict, "the rollout was stopped");
   if (row.target != target) return fail(Code::conflict, "the rollout has a different target");
-  if (row.stage == Stage::done) row.stage = Stage::batches;
+  if (row.stage == Stage::done || row.stage == Stage::stopped) row.stage = Stage::batches;
+  row.stop = StopReason::none;
   return row;
 }
 

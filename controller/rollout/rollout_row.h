@@ -21,10 +21,10 @@ struct View;
 enum class Stage { canary, batches, stopped, done };
 enum class StopReason {
   none,
-  canary_failed,   // a node of a canary batch failed
+  canary_failed,   // a canary of each image that nodes still need failed
   budget,          // more nodes failed than Policy::failure_budget
   target_changed,  // the images or the policy are not those approved
-  no_canary,       // no image has a node that could be its canary
+  no_canary,       // only in rows of earlier versions: now such nodes are left
   replaced         // a newer rollout was approved before this one was done
 };
 
@@ -42,6 +42,12 @@ struct Postponed {
   int times = 0;               // at least 1
   bool cancelled = false;      // its run was cancelled
   bool refused = false;        // its plan was refused; if neither is set: its jobs did not end
+};
+// An image whose canary failed: no node gets it until a new approval, not even if it is built again.
+struct HeldImage {
+  std::string node, reason;  // of the canary
+  std::string digest;        // what it was to get; of an earlier build if the image was built again
+  int64_t run = 0;
 };
 struct Underway {
   int64_t number = 0;  // from 1
@@ -62,6 +68,7 @@ struct Row {
   std::map<std::string, Failure> failed;       // by node, as are `postponed` and `done`
   std::map<std::string, Postponed> postponed;  // includes nodes that were accepted later
   std::map<std::string, int64_t> done;         // node -> run
+  std::map<std::string, HeldImage> held;       // by image digest
 };
 
 enum class Outcome {
@@ -82,11 +89,16 @@ struct RunEnd {
   int64_t night = 0;  // current View::night
   bool cancelled = false;
   std::map<std::string, NodeEnd> nodes;
+  // Node of the next batch -> why its slot was not written ahead.
+  std::map<std::string, std::string> unwritten = {};
 };
 
 Row begun(int64_t id, const std::string& target);
-// Returns the row after another `start`, in the same or a later window: a rollout that was done is checked
-// again, counts are kept. Code::conflict: stopped, or a different target: a new rollout is required.
+// Nodes whose failure counts against the failure budget: a failed canary holds its image instead.
+int failures_of(const Row& row);
+// Returns the row after another `start`, in the same or a later window: a rollout that was done, or had
+// only nodes of held images left, is checked again; counts are kept. Code::conflict: stopped for another
+// reason, or a different target: a new rollout is required.
 Result<Row> started_again(Row row, const std::string& target);
 // `answer`: a `run` answer, whose batch is about to begin.
 Row with_batch(Row row, const View& view, const Answer& answer);

@@ -56,15 +56,27 @@ struct Node {
   std::string image_now, image_wanted;
   NodeState state = NodeState::unknown;
   HeldBy held_by = HeldBy::nobody;
-  bool online = false;       // its agent reported within the last minute
-  bool on_trial = false;     // the system that it runs is not yet committed
-  bool maintenance = false;  // drained or down in the scheduler, but not because of a muster run
-  bool has_bmc = false;      // it can be reset if it hangs
-  bool idle = true;          // it has no jobs; also true for a node that takes none
+  bool online = false;    // its agent reported within the last minute
+  bool on_trial = false;  // the system that it runs is not yet committed
+  // Not because of a muster run: drained or down in the scheduler, or registered there with less than
+  // declared.
+  bool maintenance = false;
+  bool has_bmc = false;  // it can be reset if it hangs
+  bool skipped = false;  // an operator leaves it out (is_skipped()); it is in service, and so not away
+  bool idle = true;      // it has no jobs; also true for a node that takes none
   Way way = Way::in_place;
   std::string way_reason = {};  // why it is not re-imaged in place
   Special special = Special::no;
   std::vector<size_t> groups = {};  // indexes into View::groups; it counts in each of them
+  // From the record (recall()), as is `skipped`:
+  bool failed_before =
+      false;  // it failed in an earlier rollout, and was not accepted with another image since
+  bool named_canary = false;  // an operator named it: it goes first, also if it failed before
+  int64_t accepted_in = 0;    // the rollout that last gave it an image; 0: none
+  // Lower ones go first: the rollout in which it last had its turn, and later the more often it was given
+  // back since (turn_of()). So no node starves while images are built faster than all can get them, and one
+  // whose jobs never end is tried ever more rarely.
+  int64_t turn = 0;
 };
 
 struct View {

@@ -53,18 +53,22 @@ int place_of_image(Survey& s, const View& view, const Row& row, const std::strin
   image.digest = &digest;
   image.proven = proven == row.proven.end() ? 0 : proven->second;
   image.wanted = std::max(1, view.policy.canary);
+  image.held = row.held.count(digest) > 0;
   s.images.push_back(image);
   return static_cast<int>(s.images.size()) - 1;
 }
 
 // Whether a node that needs the update can be taken. `reason` already holds what the row records.
-void judge_node(Survey& s, const View& view, size_t at) {
+void judge_node(Survey& s, const View& view, size_t at, ImageProof& image) {
   const Node& node = view.nodes[at];
   Reason& reason = s.reason[at];
+  image.needed = image.needed || !node.skipped;
   if (reason == Reason::failed) return;
   const Reason of_this_window = reason;
   reason = Reason::none;
-  if (node.way == Way::none)
+  if (node.skipped)
+    reason = Reason::skipped;
+  else if (node.way == Way::none)
     reason = Reason::no_way;
   else if (const int g = group_that_stops(view, node); g >= 0)
     reason = Reason::needed, s.group[at] = g;
@@ -73,7 +77,7 @@ void judge_node(Survey& s, const View& view, size_t at) {
   else if (node.image_now.empty())
     reason = Reason::unknown_image;
   else
-    reason = of_this_window;
+    reason = image.held ? Reason::canary_failed : of_this_window;
   s.can[at] = reason == Reason::none;
 }
 
@@ -106,8 +110,12 @@ bool is_away(const Node& node) {
   return !works || !node.online || node.on_trial || node.maintenance;
 }
 
-bool may_be_canary(const Node& node) {
+bool may_fail(const Node& node) {
   return node.has_bmc && node.groups.empty() && node.special == Special::no && node.way != Way::none;
+}
+
+bool may_be_canary(const Node& node) {
+  return may_fail(node) && !node.skipped && (!node.failed_before || node.named_canary);
 }
 
 Survey survey(const View& view, const Row& row) {
@@ -117,11 +125,9 @@ Survey survey(const View& view, const Row& row) {
   s.group.assign(n, -1);
   s.can.assign(n, 0);
   s.under_way.assign(n, 0);
-  s.times.assign(n, 0);
   s.image.assign(n, -1);
   s.missing.assign(view.groups.size(), 0);
   for_each_known(view, row.postponed, [&](size_t at, const Postponed& p) {
-    s.times[at] = p.times;
     if (p.night >= view.night)
       s.reason[at] = p.cancelled ? Reason::cancelled : p.refused ? Reason::refused : Reason::jobs;
   });
@@ -148,8 +154,9 @@ Survey survey(const View& view, const Row& row) {
       continue;
     }
     const bool current = node.image_now == node.image_wanted;
-    if (!current) judge_node(s, view, at), s.image[at] = image;
-    count_canary(s.images[static_cast<size_t>(image)], node, s.reason[at]);
+    ImageProof& proof = s.images[static_cast<size_t>(image)];
+    if (!current) judge_node(s, view, at, proof), s.image[at] = image;
+    count_canary(proof, node, s.reason[at]);
     if (current) s.reason[at] = Reason::none;
   }
   s.room = most_unavailable(view.policy.max_unavailable, s.scope) - away;

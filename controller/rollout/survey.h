@@ -18,6 +18,8 @@ struct ImageProof {
   int away = 0;
   int under_way = 0;     // canaries in the batch under way
   bool running = false;  // a possible canary is already in service with it
+  bool held = false;     // Row::held
+  bool needed = false;   // nodes in the rollout do not run it, apart from skipped ones
 
   // If no further node in service can be a canary, fewer than the policy requires are enough, but at least
   // one is required: a canary of this rollout, or a node that was re-imaged outside it.
@@ -32,7 +34,6 @@ struct Survey {
   std::vector<int> group;          // per node: index of the group in its reason; -1: none
   std::vector<char> can;           // per node: it needs the update and could be taken alone
   std::vector<char> under_way;     // per node: it is in the row's batch, and so counts as away
-  std::vector<int> times;          // per node: how often it was returned to service unchanged
   std::vector<int> image;          // per node that needs the update: index into `images`; -1: none
   std::vector<int> missing;        // per group: members that are away
   std::vector<ImageProof> images;  // images that nodes still need
@@ -45,6 +46,8 @@ bool is_of_this_window(Reason reason);
 bool in_scope(const View& view, const Node& node);
 bool is_away(const Node& node);
 // True if the node's failure affects no other node, and the node can be rolled back without manual work.
+bool may_fail(const Node& node);
+// A node that may fail, and whose failure would be one of the image: not one that failed before.
 bool may_be_canary(const Node& node);
 
 Survey survey(const View& view, const Row& row);

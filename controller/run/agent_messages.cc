@@ -88,7 +88,12 @@ void NodeTurn::on(const input::Said& said) { on_event(said.event); }
 
 void NodeTurn::on_event(const wire::Event& event) {
   if (a.leaving && event.order == leave_order().id) return on_left(event);
-  if (!a.offered || event.order != own_order()) return;  // the event is from an attempt that no longer counts
+  if (a.stop.pending && event.order == a.stop.order) return on_stopped(event);
+  if (event.order != own_order()) return;  // the event is from an attempt that no longer counts
+  // Its agent was to leave, but a precondition no longer held.
+  const bool stays =
+      a.departed && is_for_slot(s.action().kind) && event.kind == "finished" && !is_true_at(event.data, "ok");
+  if (!a.offered && !stays) return;
   if (event.kind == "started" && w.log.of(s.action().id).state == ActionState::intent)
     transition(ActionState::started, Json::object());
   if (event.kind == "progress") on_progress(event.data);
@@ -134,7 +139,7 @@ void NodeTurn::on_finished(const wire::Event& event) {
   // A node's data may be malicious: anything but exactly `true` counts as a failure.
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
   const Error error = fail(code_from_string(text_at(event.data, "code")), text_at(event.data, "message"));
-  if (is_for_slot(action.kind)) return on_slot_finished(good, error);
+  if (is_for_slot(action.kind)) return on_slot_finished(good, error, std::move(result));
   if (!good && action.kind != ActionKind::check) return fail_attempt(error, std::move(result));
   if (action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot) {
     withdraw();

@@ -254,6 +254,7 @@ void NodeTurn::begin(bool with_netboot) {
   if (with_netboot || action.kind == ActionKind::netboot) extra.push_back(DeleteJoinTokens{s.name});
   Json data = {{"boot_before", s.latest.boot_before}, {"with_netboot", with_netboot}};
   if (!s.verdicts.without.empty()) data["without"] = s.verdicts.without;
+  if (!s.left_boot.empty()) data["left_boot"] = s.left_boot;
   transition_then(after_row::Effect{}, ActionState::intent, std::move(data), std::move(extra));
 }
 
@@ -338,6 +339,7 @@ void NodeTurn::consider() {
   if (s.stage != Stage::awaiting) return;
   if (s.action().kind == ActionKind::wake) return wake();
   if (is_for_slot(s.action().kind) ? slot_reached() : trial_over()) return;
+  if (must_read_power()) return read_power();
   const SteadyMs alone_since = alone();
   Situation now = situation();
   if (w.now - agent.silent_since >= w.timing.silent_after || w.now >= a.deadline)
@@ -386,7 +388,39 @@ wire::WorkOrder NodeTurn::order_for() const {
   // The order to restart and the inventory after it get no params: the action's params are for the row.
   if (action.kind == ActionKind::return_slot || action.phase == "return") order.params = Json::object();
   order.deadline = action.timeout;
+  if (has_preconditions()) order.params.erase("steps");
+  order.preconditions = preconditions();
   return order;
+}
+
+// The steps of an action that is no order of steps must still hold when the node leaves its system.
+bool NodeTurn::has_preconditions() const {
+  const Action& action = s.action();
+  return action.kind != ActionKind::steps && action.kind != ActionKind::check &&
+         action.params.contains("steps");
+}
+
+// As they are sent; null: none.
+Json NodeTurn::preconditions() const {
+  if (!has_preconditions()) return Json();
+  Json params = s.action().params.without_shared();
+  narrow(params, w.rings.of(s.action().params));
+  return params["steps"];
+}
+
+// Adapts the steps in `params` to the nodes that are reachable; returns the ids of steps that were removed.
+std::vector<std::string> NodeTurn::narrow(Json& params, const RingsOfOrder& rings) const {
+  std::optional<std::set<NodeName>> declared;  // a long list, not needed if all nodes have been seen
+  const auto never_seen = [&](const NodeName& name) {
+    if (name.empty() || !w.others.never_seen(name)) return false;
+    if (!declared)
+      declared = neighbours_in(
+          s.verdicts.follow.is_null() ? s.action().params.without_shared() : s.verdicts.follow, rings);
+    return declared->count(name) > 0;
+  };
+  return narrow_order(params, rings, s.name, [&](const NodeName& name) {
+    return (w.others.gone(name) && name != s.name) || s.verdicts.without.count(name) > 0 || never_seen(name);
+  });
 }
 
 void NodeTurn::offer() {
@@ -398,17 +432,7 @@ void NodeTurn::offer() {
   const bool planned = s.verdicts.follow.is_null();
   RingsOfOrder rings = take_rings(order.params);
   if (planned) rings = w.rings.of(s.action().params);
-  std::optional<std::set<NodeName>> declared;  // a long list, not needed if all nodes have been seen
-  const auto never_seen = [&](const NodeName& name) {
-    if (name.empty() || !w.others.never_seen(name)) return false;
-    if (!declared)
-      declared = neighbours_in(planned ? s.action().params.without_shared() : s.verdicts.follow, rings);
-    return declared->count(name) > 0;
-  };
-  for (const auto& step : narrow_order(order.params, rings, s.name, [&](const NodeName& name) {
-         return (w.others.gone(name) && name != s.name) || s.verdicts.without.count(name) > 0 ||
-                never_seen(name);
-       }))
+  for (const auto& step : narrow(order.params, rings))
     step_row({{"step", step},
               {"name", step},
               {"status", "incomplete"},

@@ -47,8 +47,9 @@ struct KnownAgent {
   SteadyMs spoke = {};    // last message from the boot that sent the hello; a later boot may send messages
                           // before its hello was handled
   TimeMs seen = 0;        // `contact` as wall time, for display
-  SteadyMs silent_since = {};  // its last contact; later if it could not report
-  SteadyMs returned = {};      // when it last reported again after silence or a boot
+  SteadyMs silent_since = {};   // its last contact; later if it could not report
+  SteadyMs returned = {};       // when it last reported again after silence or a boot
+  bool loader_skipped = false;  // Hello::loader_skipped
 };
 
 // A failure that is being judged: another node may be at fault, but that is not known yet.
@@ -79,6 +80,7 @@ struct Attempt {
   struct Stop {
     bool pending = false;
     SteadyMs requested = {};
+    OrderId order = {};
   } stop;
   struct ByHand {
     std::string task;     // of the person
@@ -195,12 +197,15 @@ struct NodeRun {
   Next next;
   uint64_t epoch = 0;
   LatestAttempt latest;
+  // Boot id of the system whose preconditions for leaving were confirmed by its agent; "": none.
+  std::string left_boot;
   Attempt attempt;
   Verdicts verdicts;
 
   // How it ended, or why it returns.
   std::string reason;
   std::string failed_action;  // the action whose failure is the reason
+  bool given_back = false;    // it returns, and kept_by_jobs()
   SteadyMs left_at = {};      // quarantined or stood down
   Shown shown;
 
@@ -397,6 +402,9 @@ std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power
 
 // True if nothing was begun except writing a slot while its jobs run: the node works as before the run.
 bool undisturbed(const NodeRun& node, const StepLog& log);
+// True if its jobs were waited for, and it never left its system: they did not end, or its agent refused to
+// leave (refused_to_leave()). That is no failure: it works as before once it is resumed.
+bool kept_by_jobs(const std::vector<const Action*>& actions, const StepLog& log);
 // Skips steps of the way back that a node does not need: those that resume a node that was never drained.
 // Returns false if there were none.
 bool pass_needless(NodeRun& node, const StepLog& log);

@@ -29,6 +29,7 @@ struct ExecutorTiming {
   DurationMs power_call =
       5 * kMinute;  // a power call always returns within this time (the drivers' deadlines)
   DurationMs look_again = 10 * kSecond;
+  DurationMs power_proof = 2 * kMinute;  // for a BMC to answer before the jobs of its node are waited for
   // An installed system that is shutting down is switched off after this time; systemd itself kills services
   // after 90 s, and then writes back and unmounts.
   DurationMs stop_wait = 3 * kMinute;

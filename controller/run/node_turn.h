@@ -43,6 +43,9 @@ struct NodeTurn {
   void begin(bool with_netboot);
   void start_effect();
   void offer();
+  std::vector<std::string> narrow(Json& params, const RingsOfOrder& rings) const;
+  bool has_preconditions() const;
+  Json preconditions() const;
   void withdraw();
   void consider();
   Situation situation() const;
@@ -70,7 +73,7 @@ struct NodeTurn {
   bool slot_reached();
   bool answer_counts() const;
   void describe_slot(Situation& now) const;
-  void on_slot_finished(bool good, const Error& error);
+  void on_slot_finished(bool good, const Error& error, Json result);
   void cut_power(const std::string& why);
   void on_cut(const Status& off);
   const Action* trial() const;
@@ -105,11 +108,14 @@ struct NodeTurn {
   void on(const input::PowerSeen& seen);
   bool claim_or_pause();
   void netboot();
+  bool must_confirm() const;
   bool should_stop() const;
   void stop_in_order();
   void await_stop();
   void end_stop(const std::string& outcome);
   void withdraw_stop();
+  void on_stopped(const wire::Event& event);
+  void confirm_departure();
   wire::WorkOrder stop_order() const;
   void leave();
   void order_leave();
@@ -129,6 +135,8 @@ struct NodeTurn {
   void power_off();
   void wake();
   void power_on();
+  bool must_read_power() const;
+  void read_power();
   void look();
 
   // attempt_end.cc: how attempts end

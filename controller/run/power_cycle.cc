@@ -71,10 +71,18 @@ void NodeTurn::on(const input::Rearmed& armed) {
   consider();
 }
 
+// True if its power may be cut only once its agent has confirmed that the preconditions hold in the system
+// that runs now, or its power is off: the node may have jobs again.
+bool NodeTurn::must_confirm() const {
+  return has_preconditions() && agent.mode != wire::Mode::ram &&
+         (s.left_boot.empty() || (!agent.boot_id.empty() && agent.boot_id != s.left_boot));
+}
+
 // A machine that is off, silent, or in the RAM system loses nothing when its power is cut. A node that has
 // sent no message to this process may be running but disconnected, whatever its row says. So it also gets the
 // shutdown order and, unless it is off, time to shut down.
 bool NodeTurn::should_stop() const {
+  if (must_confirm()) return true;
   if (a.stop.requested) return false;
   if (!agent.contact) return w.others.ever_seen(s.name);
   return (!agent.mode || *agent.mode != wire::Mode::ram) && w.now - agent.contact < w.timing.silent_after;
@@ -82,11 +90,31 @@ bool NodeTurn::should_stop() const {
 
 wire::WorkOrder NodeTurn::stop_order() const {
   wire::WorkOrder order;
-  order.id = OrderId(own_order() + "-stop");
+  order.id = a.stop.order;
   order.kind = wire::OrderKind::power_off;
   order.params = Json::object();
   order.deadline = w.timing.stop_wait;
+  if (must_confirm()) order.preconditions = preconditions();
   return order;
+}
+
+// The preconditions hold in the system that runs now.
+void NodeTurn::confirm_departure() {
+  if (!has_preconditions()) return;
+  s.left_boot = agent.boot_id.empty() ? "none" : agent.boot_id;
+  if (w.log.of(s.action().id).state == ActionState::intent) transition(ActionState::started, Json::object());
+}
+
+void NodeTurn::on_stopped(const wire::Event& event) {
+  if (event.kind != "finished" || !has_preconditions()) return;
+  Json result = event.data.is_object() ? event.data.value("result", Json()) : Json();
+  const bool good = is_true_at(event.data, "ok"), refused = !text_at(result, "precondition").empty();
+  // An agent that confirmed it, and then failed to shut down, does not keep its power.
+  if (!good && !refused && !must_confirm()) return;
+  if (!good) return fail_attempt(fail(Code::conflict, text_at(event.data, "message")), std::move(result));
+  if (!must_confirm()) return;
+  confirm_departure();
+  a.stop.requested = w.now;  // it has its full time to shut down
 }
 
 // Its page cache and its daemons' data must be on its disks before the power is cut. Only the BMC's power
@@ -95,6 +123,9 @@ void NodeTurn::stop_in_order() {
   ++s.epoch;
   a.stop.pending = true;
   a.stop.requested = w.now;
+  // An agent carries out an order of one id only once, and then repeats its result: a confirmation must be
+  // new.
+  a.stop.order = OrderId(own_order() + "-stop" + (must_confirm() ? fmt::format("-{:x}", w.wall) : ""));
   add(effect::Offer{stop_order()});
   await_stop();
 }
@@ -114,7 +145,7 @@ void NodeTurn::end_stop(const std::string& outcome) {
 }
 
 void NodeTurn::withdraw_stop() {
-  if (std::exchange(a.stop.pending, false)) add(effect::Withdraw{stop_order().id});
+  if (std::exchange(a.stop.pending, false)) add(effect::Withdraw{a.stop.order});
 }
 
 wire::WorkOrder NodeTurn::leave_order() const {
@@ -122,6 +153,7 @@ wire::WorkOrder NodeTurn::leave_order() const {
   order.id = OrderId(own_order() + "-kexec");
   order.kind = wire::OrderKind::kexec;
   order.deadline = w.timing.leave_ready;
+  order.preconditions = preconditions();
   return order;
 }
 
@@ -165,9 +197,13 @@ void NodeTurn::on_left(const wire::Event& event) {
   if (!good) {
     // The agent's answer to this order is final: a retry is another attempt.
     const Code code = code_from_string(text_at(event.data, "code"));
+    Json result = event.data.is_object() ? event.data.value("result", Json()) : Json();
+    if (!text_at(result, "precondition").empty())
+      return fail_attempt(fail(Code::conflict, text_at(event.data, "message")), std::move(result));
     return on_powered(fail(may_pass(code) ? Code::failed : code, text_at(event.data, "message")));
   }
   a.leaving = false;
+  confirm_departure();
   add(effect::LetGo{event.order});  // a withdrawn order would make it stay
   const std::string way = event.data.contains("result") ? text_at(event.data["result"], "way") : "";
   publish("power",
@@ -383,6 +419,25 @@ void NodeTurn::on(const input::SwitchedOn& on) {
   consider();
 }
 
+// True until what would end a hang of the new system has answered. Read before the node is drained: a BMC
+// that is declared, but does not answer, is found while nothing has happened yet.
+bool NodeTurn::must_read_power() const {
+  return s.action().phase == kPausePhase && !s.returning && trial() && is_remote(s.control.by) &&
+         a.power.seen != PowerState::on;
+}
+
+void NodeTurn::read_power() {
+  const SteadyMs until = s.latest.started + w.timing.power_proof;
+  if (a.power.looked && w.now >= until)
+    return fail_attempt(
+        fail(Code::conflict, power_text(situation()) + ": nothing could end a hang of the new system"),
+        Json());
+  if (!a.power.looked || w.now >= a.power.looked + w.timing.look_again) return look();
+  set_wait({"reading the power state before its jobs are waited for", switched_by() + "'s answer",
+            power_text(situation()), "it stays as it is", s.latest.started, until});
+  set_timer(std::min(a.power.looked + w.timing.look_again, until) - w.now);
+}
+
 void NodeTurn::look() {
   ++s.epoch;
   s.stage = Stage::looking;
@@ -393,8 +448,18 @@ void NodeTurn::look() {
 
 void NodeTurn::on(const input::PowerSeen& seen) {
   if (a.stop.pending) {
-    if (seen.state.ok() && *seen.state == PowerState::off) return end_stop("shut down");
+    if (seen.state.ok() && *seen.state == PowerState::off) {
+      if (must_confirm()) confirm_departure();
+      return end_stop("shut down");
+    }
     const DurationMs left = a.stop.requested + w.timing.stop_wait - w.now;
+    if (left <= 0 && must_confirm())
+      return fail_attempt(
+          fail(Code::conflict,
+               fmt::format("its agent did not confirm within {} that the node may leave its system: "
+                           "its power was not cut",
+                           to_human(w.timing.stop_wait))),
+          Json());
     if (left <= 0)
       return end_stop(
           fmt::format("did not shut down within {}: its power is cut", to_human(w.timing.stop_wait)));

@@ -78,7 +78,7 @@ Standing standing_of(const NodeRun& node) {
   now.works = node.stage == Stage::done;
   now.returning = node.returning;
   now.by_hand = node.control.by == Switch::person && node.stage == Stage::powering;
-  now.failed = node.stage == Stage::quarantined || node.returning;
+  now.failed = node.stage == Stage::quarantined || (node.returning && !node.given_back);
   now.pending = node.stage == Stage::pending;
   now.heeded = node.attempt.offered || node.attempt.weighing;
   return now;

@@ -34,7 +34,7 @@ class Spans {
 struct Standing {
   bool over = false, works = false, returning = false;
   bool by_hand = false;  // it waits for a person to act
-  bool failed = false;   // quarantined, or returning or returned to its old system
+  bool failed = false;   // quarantined, or returning or returned to its old system, unless kept_by_jobs()
   // For the executor only:
   bool pending = false;  // its next action has not begun: it may begin, or must wait
   bool heeded = false;   // its agent should report: an order is on offer, or a failure is being judged

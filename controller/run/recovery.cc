@@ -73,6 +73,7 @@ void restore(NodeRun& node, const Recovery& recovery, const ExecutorHooks& hooks
     node.returning = found->second.returning;
     node.failed_action = found->second.failed_action;
   }
+  node.given_back = node.returning && kept_by_jobs(node.actions, recovery.log);
   do {
     while (node.acts() && recovery.succeeded.count(node.action().id)) ++node.index;
   } while (pass_needless(node, recovery.log));
@@ -112,6 +113,8 @@ void NodeTurn::resume() {
                    spent = whole + (s.control.by == Switch::person ? s.control.person.within : 0);
   s.latest.started = w.now - std::clamp<DurationMs>(w.wall - record.intent_time, 0, spent);
   s.latest.boot_before = text_at(record.intent_data, "boot_before");
+  s.left_boot =
+      record.state == ActionState::started ? s.latest.boot_before : text_at(record.intent_data, "left_boot");
   a.with_netboot = record.intent_data.value("with_netboot", false);
   // The journal does not record when its power came on: it has the firmware's full time from now on.
   const bool boots = a.with_netboot || action.kind == ActionKind::netboot;

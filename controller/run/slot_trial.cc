@@ -39,6 +39,18 @@ bool undisturbed(const NodeRun& node, const StepLog& log) {
   });
 }
 
+bool kept_by_jobs(const std::vector<const Action*>& actions, const StepLog& log) {
+  bool paused = false;
+  for (const Action* action : actions) {
+    const ActionRecord& record = log.of(action->id);
+    if (action->when_failed || record.attempt == 0) continue;
+    paused = paused || action->phase == kPausePhase;
+    if (action->phase != kPausePhase && action->kind != ActionKind::write_slot && !refused_to_leave(record))
+      return false;
+  }
+  return paused;
+}
+
 bool pass_needless(NodeRun& node, const StepLog& log) {
   bool passed = false;
   while (node.returning && node.acts() && node.action().phase == kResumePhase && undisturbed(node, log))
@@ -155,14 +167,21 @@ void NodeTurn::came_back(const Hello& hello) {
   const Action& action = s.action();
   if (action.kind == ActionKind::return_slot && committed()) return stay_committed();
   const std::string slot = text_at(action.params.own(), "slot");
-  if (hello.mode == wire::Mode::installed && hello.slot == slot &&
+  const bool tries = action.kind == ActionKind::boot_slot;
+  const bool skipped = tries && hello.loader_skipped && !a.slot.cycled;
+  if (hello.mode == wire::Mode::installed && hello.slot == slot && !skipped &&
       hello.image_digest == text_at(action.params.own(), "digest"))
     return succeed({{"boot_id", hello.boot_id}, {"slot", slot}, {"trial", hello.trial}});
-  const bool tries = action.kind == ActionKind::boot_slot;
   std::string why = "it came back in " + system_of(hello);
   if (a.slot.cycled) why = "it hung: its power was cycled, and it is back in " + system_of(hello);
   if (!a.slot.cycled && a.power.stayed_off > 0) why += ", after it lost power";
-  why += tries ? fmt::format(": the trial of slot {} ended", slot) : fmt::format(" instead of slot {}", slot);
+  if (skipped)
+    why += fmt::format(
+        " without its boot loader (kexec, a soft reboot, or another disk's loader): slot {} was not tried",
+        slot);
+  else
+    why +=
+        tries ? fmt::format(": the trial of slot {} ended", slot) : fmt::format(" instead of slot {}", slot);
   if (const std::string panic = w.hooks.panic ? w.hooks.panic(s.name, s.latest.started) : ""; !panic.empty())
     why += "; its console: " + panic;
   fail_attempt(fail(tries ? Code::conflict : Code::failed, why), Json());
@@ -178,8 +197,9 @@ bool NodeTurn::slot_reached() {
   const bool reachable = agent.contact && w.now - agent.contact < w.timing.silent_after;
   if (!reachable || !agent.greeted || !agent.mode || a.slot.cutting) return false;
   const Action& action = s.action();
-  const Hello known{s.name,     *agent.mode, agent.boot_id, Digest(w.others.row_of(s.name).image_digest),
-                    agent.slot, agent.trial};
+  const Hello known{
+      s.name,     *agent.mode, agent.boot_id,       Digest(w.others.row_of(s.name).image_digest),
+      agent.slot, agent.trial, agent.loader_skipped};
   if (answer_counts() && agent.boot_id != s.latest.boot_before && agent.spoke > a.power.answered &&
       reports_system(known)) {
     came_back(known);
@@ -217,11 +237,11 @@ void NodeTurn::describe_slot(Situation& now) const {
   now.in_doubt = !reachable || (agent.mode != wire::Mode::ram && (no_slot || right));
 }
 
-void NodeTurn::on_slot_finished(bool good, const Error& error) {
+void NodeTurn::on_slot_finished(bool good, const Error& error, Json result) {
   const bool back = s.action().kind == ActionKind::return_slot;
   if (!good) {
     if (!back || !is_remote(s.control.by) || a.slot.cycled || !situation().may_cut)
-      return fail_attempt(error, Json());
+      return fail_attempt(error, std::move(result));
     return cut_power("the node did not restart as ordered: " + error.message);
   }
   if (back)
@@ -270,11 +290,15 @@ void NodeTurn::on_cut(const Status& off) {
 }
 
 // False after the commit, when a restart would start the new system again. Also false for a node that goes
-// through the RAM system, except while its jobs are waited for. A node that only serves and has a way back is
+// through the RAM system, except until it leaves: while its jobs are waited for, or until its agent has
+// confirmed that it may leave. A node that only serves and has a way back is
 // one of the next batch, whose slot is written while it works.
 bool NodeTurn::may_go_back() const {
   if (s.returning || s.rescue.empty() || committed()) return false;
-  return trial() || s.only_serves || (s.acts() && s.action().phase == kPausePhase);
+  if (trial() || s.only_serves) return true;
+  if (!s.acts()) return false;
+  return s.action().phase == kPausePhase || refused_to_leave(w.log.of(s.action().id)) ||
+         (s.left_boot.empty() && has_preconditions());
 }
 
 // From now on it no longer takes part in the run: other nodes do not wait for it or use it.
@@ -297,6 +321,7 @@ void NodeTurn::go_back(const std::string& why) {
   s.failed_action = failed;
   s.left_at = w.now;
   s.returning = true;
+  s.given_back = kept_by_jobs(s.actions, w.log);
   s.index = 0;
   s.latest.number = 0;
   add(effect::Kick{});
@@ -342,7 +367,8 @@ std::optional<NodeState> NodeTurn::state_before() const {
   for (const Action* action : s.actions) {
     if (w.log.of(action->id).attempt == 0) break;
     const bool pauses = action->phase == kPausePhase, writes = action->kind == ActionKind::write_slot;
-    if (!pauses && !writes && !in_place) return {};  // through the RAM system, and its pause is over
+    // Through the RAM system, and it has left.
+    if (!pauses && !writes && !in_place && !refused_to_leave(w.log.of(action->id))) return {};
     disturbed = disturbed || !writes;
   }
   return disturbed && *was == NodeState::accepted ? NodeState::degraded : *was;

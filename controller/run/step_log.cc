@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "base/json_at.h"
+
 namespace muster {
 namespace {
 
@@ -47,6 +49,11 @@ std::string_view to_string(ActionState state) {
       return "abandoned";
   }
   return "fresh";
+}
+
+bool refused_to_leave(const ActionRecord& record) {
+  if (record.state != S::failed && record.state != S::abandoned) return false;
+  return record.result.is_object() && !text_at(record.result.value("result", Json()), "precondition").empty();
 }
 
 const ActionRecord& StepLog::of(const std::string& action) const {

@@ -32,6 +32,10 @@ struct ActionRecord {
   Json result = Json();  // `data` of the row succeeded, failed or unknown, plus that of abandoned
 };
 
+// True if its agent refused the action's order because of a precondition (wire::WorkOrder): the node did not
+// leave its system, and nothing was changed.
+bool refused_to_leave(const ActionRecord& record);
+
 class StepLog {
  public:
   // Ok if the row may come next or is not a transition, else Code::conflict.

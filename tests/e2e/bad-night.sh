@@ -37,7 +37,7 @@ for what in $cases; do
   $muster image build cpu | tail -n 1
   other=$(boot_id node02)
   expect_exit 4 "$muster" rollout start 2>/dev/null   # nothing is approved for this revision
-  $muster rollout approve --yes >/dev/null
+  $muster rollout approve --yes --canary node01 >/dev/null   # also behind a failure
   got=0
   $muster rollout start --wait --json >"$work/night-$what.json" || got=$?
   check "$what: the rollout ends with exit 4" test $got = 4

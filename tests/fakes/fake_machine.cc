@@ -641,9 +641,10 @@ std::string FakeMachine::maintenance_of(const std::string& server) const {
   return get("/mfs/maintenance/" + server) == "on" ? "maintenance_on" : "maintenance_off";
 }
 
-// /slurm/NODE: "state|reason". A drained node has no jobs. With the file /slurm-maintenance all nodes are
-// in a reservation for maintenance, which sinfo shows as Slurm 24.11 does. /slurm-suspended/NODE: ids of
-// jobs, a line each; such a node counts as drained.
+// /slurm/NODE: "state|reason" or "state|reason|user|time". /slurm-suspended/NODE and /slurm-jobs/NODE: ids of
+// its suspended and its running jobs, a line each; a node that has only suspended ones counts as drained.
+// With the file /slurm-maintenance all nodes are in a reservation for maintenance, which sinfo shows as Slurm
+// 24.11 does. /slurm-started/NODE: when the slurmd that registered it was started; without it, none has.
 Output FakeMachine::slurm(const std::vector<std::string>& argv) {
   if (argv[0] == "sinfo") {
     std::string out;
@@ -651,17 +652,29 @@ Output FakeMachine::slurm(const std::vector<std::string>& argv) {
       std::string text = get("/slurm/" + node);
       if (const size_t end = text.find('|'); files().exists("/slurm-maintenance") && end != std::string::npos)
         text = (text.substr(0, end) == "idle" ? "maint" : text.substr(0, end) + "$") + text.substr(end);
-      out += node + "|" + text + "\n";
+      const bool anonymous = std::count(text.begin(), text.end(), '|') < 3;
+      out += node + "|" + text + (anonymous ? "|Unknown|Unknown\n" : "\n");
     }
     return good(out);
   }
   if (argv[0] == "squeue") {
     const auto on = std::find(argv.begin(), argv.end(), "-w");
-    return good(on == argv.end() || on + 1 == argv.end() ? "" : get("/slurm-suspended/" + *(on + 1)));
+    if (on == argv.end() || on + 1 == argv.end()) return good();
+    return good(get("/slurm-suspended/" + *(on + 1)) + get("/slurm-jobs/" + *(on + 1)));
+  }
+  if (has(argv, "show")) {
+    const std::string started = get("/slurm-started/" + argv.back());
+    return good("NodeName=" + argv.back() +
+                " State=IDLE SlurmdStartTime=" + (started.empty() ? "None" : started) + " LastBusyTime=1\n");
   }
   const std::string node = value_of(argv, "nodename="), state = value_of(argv, "state=");
   if (!files().exists("/slurm/" + node)) return bad("Invalid node name specified");
-  put("/slurm/" + node, state == "drain" ? "drained|" + value_of(argv, "reason=") : "idle|none");
+  const std::string now = get("/slurm/" + node),
+                    drained = get("/slurm-jobs/" + node).empty() ? "drained" : "draining";
+  const bool lacking = now.starts_with("inval|");
+  if (state == "resume" && lacking) return bad("slurm_update error: Invalid node state specified");
+  put("/slurm/" + node,
+      state == "drain" ? (lacking ? "inval" : drained) + "|" + value_of(argv, "reason=") : "idle|none");
   return good();
 }
 

@@ -11,6 +11,8 @@
 #   state N1                    its long word and reason: "idle|none"
 #   within SECONDS COMMAND...   repeats it until it succeeds
 #   is GLOB COMMAND...          its output matches GLOB
+#   refused COMMAND...          it fails
+#   slurm_step apply|check NODE STATE [MORE]   the step slurm_node, after root.sh and with SLURM_ROOT=$root; MORE: '"reason":"x"'
 SLURM_ROOT=${SLURM_ROOT:-}
 # shellcheck disable=SC2034
 etc=$SLURM_ROOT/etc/slurm logs=$SLURM_ROOT/var/log/slurm run=$SLURM_ROOT/run
@@ -44,6 +46,7 @@ is() { # GLOB COMMAND...
   # shellcheck disable=SC2053
   [[ $("${@:2}" 2> /dev/null) == $1 ]]
 }
+refused() { ! "$@"; }
 state() { slurm sinfo -h -N -n "$1" -o '%T|%E' | head -n 1; }
 state_of_job() { slurm squeue -h -t all -j "$1" -o %T; }
 
@@ -98,7 +101,6 @@ slurm_up() {
   for node in $slurm_nodes; do slurmd start "$node" || return 1; done
   for node in $slurm_nodes; do within 60 is "idle|*" state "$node" || return 1; done
 }
-slurm_step() { # apply|check NODE STATE [MORE]: the step slurm_node, after root.sh and with SLURM_ROOT=$root; MORE: '"reason":"x"'
+slurm_step() {
   agent "$1" slurm_node "{\"node\":\"$2\",\"state\":\"$3\"${4:+,$4}}"
 }
-refused() { ! "$@"; }

@@ -64,6 +64,7 @@ Plan SimController::plan_in_place() const {
     add(action_of(n, "boot", ActionKind::boot_slot, "boot",
                   wire::to_json(wire::BootSlotJob{"b", image, 40 * kMinute}), 60 * kMinute));
     plan.actions.back().max_attempts = 1;
+    plan.actions.back().params.set_own("steps", steps_of({"old/pause"})["steps"]);
     steps("configure", "configure", {"hostname", "time"});
     plan.barriers[0].push_back(plan.actions.back().id);
     add(action_of(n, "accept", ActionKind::check, "accept", steps_of({"acceptance/dgemm"}), 20 * kMinute));

@@ -122,6 +122,8 @@ class SimRunner : public WorkRunner {
     const int slot = job->slot == "b";
     if (slot == node_.running_ || node_.running_ != node_.standing_ || node_.slots_[slot] != job->digest)
       return end(fail(Code::conflict, "that slot cannot be tried"), Json::object());
+    if (!order_.preconditions.is_null() && node_.world_.chance(node_.world_.options.resumed))
+      return end(fail(Code::conflict, "it has jobs"), {{"precondition", "old/pause"}});
     node_.once_ = slot;
     end(Ok{}, Json::object());
   }

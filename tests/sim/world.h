@@ -41,6 +41,7 @@ struct Options {
   DurationMs delay = 200;        // most of one message
   double bmc_busy = 0, bmc_silent = 0, bmc_lies = 0, bmc_idle = 0;  // of power calls
   double step_fails = 0;
+  double resumed = 0;                                            // of drained nodes, before they reboot
   double stop_hangs = 0;                                         // of orderly stops
   DurationMs node_fault_every = 0, controller_killed_every = 0;  // 0: never
   double killed_at_effect = 0;
@@ -93,6 +94,7 @@ inline Options options_in_place(uint64_t seed, int nodes) {
   Options o = options_for(seed, nodes);
   o.in_place = true;
   o.dead = o.bad = 0;
+  o.resumed = 0.1;
   o.probed_dies = 0;
   return o;
 }

@@ -47,6 +47,11 @@ std::set<std::string> needed_by(const Spec& spec) {
   return names;
 }
 
+void warn(const ImageInfo& info, const ImageProgress& report) {
+  const std::string why = too_large_to_replace(info.manifest);
+  if (!why.empty()) report("warning: " + why, 0);
+}
+
 }  // namespace
 
 std::string ImageService::folder(const std::string& image) const {
@@ -95,7 +100,7 @@ std::map<std::string, PlannerImage> ImageService::built(const Spec& spec) const 
     // The folder's name is the digest's hex part: images never change under a URL.
     const std::string leaf = std::filesystem::path(info->folder).filename().string();
     images[name] = {info->digest, "/images/" + name + "/" + leaf + "/manifest.json", info->manifest.trial,
-                    slurm_of(info->digest)};
+                    info->manifest.boot_size(), slurm_of(info->digest)};
   }
   return images;
 }
@@ -171,6 +176,7 @@ void ImageService::start(const ImageRequest& request, Progress progress, Built d
   in_pool(progress, finished, [request, options = &options_](const Progress& report) -> Result<Image> {
     const auto process = make_process();
     TRY(const auto info, build_image(request, *process, report));
+    warn(info, report);
     TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
     if (!ram.why.empty()) report("RAM system repacked: " + ram.why, 0);
     return Image{info.digest, info.reused};
@@ -192,6 +198,7 @@ void ImageService::bring_in(const std::string& path, Progress progress, Built do
   in_pool(progress, done, [path, options = &options_](const Progress& report) -> Result<Image> {
     const auto process = make_process();
     TRY(const auto info, import_image(options->state, path, *process, report));
+    warn(info, report);
     report("packing the RAM system", 0.95);
     TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
     (void)ram;

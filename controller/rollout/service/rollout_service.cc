@@ -16,12 +16,6 @@ using namespace rollout;
 
 namespace {
 
-std::vector<std::string> names_of(const View& view, const std::vector<size_t>& nodes) {
-  std::vector<std::string> out;
-  for (const size_t at : nodes) out.push_back(view.nodes[at].name);
-  return out;
-}
-
 // Returns the nodes that may be in a batch.
 std::vector<std::string> to_find_ways_of(const View& view) {
   std::vector<std::string> out;
@@ -48,42 +42,45 @@ void put_ways(View& view, const std::vector<NodeWay>& ways) {
   }
 }
 
-std::map<std::string, std::string> reasons_of(const View& view, const std::vector<Left>& left,
-                                              const Row& row) {
+std::map<std::string, std::string> reasons_of(const View& view, const Record& record,
+                                              const std::vector<Left>& left) {
   std::map<std::string, std::string> out;
   for (const Left& one : left) {
-    std::string& reason = out[view.nodes[one.node].name] = std::string(to_string(one.reason));
-    if (one.group >= 0) reason += ": " + view.groups[static_cast<size_t>(one.group)].name;
-    if (one.reason == Reason::no_way) reason += ": " + view.nodes[one.node].way_reason;
-    const auto back = row.postponed.find(view.nodes[one.node].name);
-    if (is_of_this_window(one.reason) && back != row.postponed.end()) reason += ": " + back->second.reason;
+    const std::string why = why_left(view, record, one);
+    out[view.nodes[one.node].name] =
+        fmt::format("{}{}{}", to_string(one.reason), why.empty() ? "" : ": ", why);
   }
   return out;
 }
 
-// In a window longer than this, a later start begins the next one before this one's end.
-constexpr DurationMs kAnotherWindow = 20 * 60 * kMinute;
+std::vector<std::string> away_of(const View& view) {
+  std::vector<std::string> out;
+  for (const Node& node : view.nodes)
+    if (in_scope(view, node) && is_away(node)) out.push_back(node.name);
+  return out;
+}
 
 bool is_another_spec(const Error& error) {
   return error.code == Code::invalid || error.code == Code::not_found;
-}
-
-// Returns the record's row if it can be continued with this target, else a new one.
-Row row_for(const std::optional<Record>& record, const std::string& target) {
-  const bool same = record && record->row && record->row->target == target && spent(*record).empty();
-  return same ? *record->row : begun(0, target);
 }
 
 }  // namespace
 
 RolloutService::~RolloutService() {
   alive_.end();
-  if (timer_) reactor_.cancel(timer_);
+  for (const Reactor::TimerId timer : {timer_, clock_timer_})
+    if (timer) reactor_.cancel(timer);
 }
 
 void RolloutService::begin() {
   begun_ = true;
+  watch_clock();
   step();
+}
+
+void RolloutService::watch_clock() {
+  clock_watch_.sample(reactor_.now(), reactor_.steady());
+  clock_timer_ = reactor_.after(kAgain, alive_.wrap([this] { watch_clock(); }));
 }
 
 void RolloutService::poke() {
@@ -105,6 +102,7 @@ bool RolloutService::load() {
       return false;
     }
     record_ = std::move(record).value();
+    if (record_->window.length == 0) record_->window = window_of_older(record_->window_until, clocks());
   }
   loaded_ = true;
   return true;
@@ -133,20 +131,51 @@ void RolloutService::rest() {
     waiting_.pop_front();
     turn();
   }
-  if (busy_ || !std::exchange(again_, false)) return;
-  reactor_.post(alive_.wrap([this] { step(); }));
+  if (busy_) return;
+  if (std::exchange(again_, false)) return reactor_.post(alive_.wrap([this] { step(); }));
+  if (going_on() && record_->window.length > 0 && (is_open(record_->window, clocks()) || !is_noted(*record_)))
+    look_again();
+}
+
+void RolloutService::look_again() {
+  if (timer_) return;
+  timer_ = reactor_.after(kAgain, alive_.wrap([this] {
+    timer_ = 0;
+    step();
+  }));
 }
 
 void RolloutService::later(const std::string& why) {
   if (!why.empty() && why != trouble_)
     log::warning("the rollout's next step will be retried", {{"why", why}});
   trouble_ = why;
-  if (!timer_)
-    timer_ = reactor_.after(kAgain, alive_.wrap([this] {
-      timer_ = 0;
-      step();
-    }));
+  if (!why.empty() && record_ && is_open(record_->window, clocks())) looked_.trouble = why;
+  look_again();
   rest();
+}
+
+Clocks RolloutService::clocks() const { return {reactor_.now(), boot_clock_()}; }
+
+// The record was written.
+void RolloutService::keep(Record next) {
+  const auto ended = [](const Record& record) { return record.last_window ? record.last_window->ended : 0; };
+  const bool noted = ended(next) != 0 && (!record_ || ended(next) != ended(*record_));
+  record_ = std::move(next);
+  port_.changed(*record_);
+  if (!noted) return;
+  const WindowResult& result = *record_->last_window;
+  const log::Fields fields = {{"rollout", std::to_string(result.rollout)},
+                              {"night", std::to_string(result.night)},
+                              {"outcome", std::string(word_of(kWindowOutcomes, result.outcome))},
+                              {"why", result.why},
+                              {"detail", result.detail},
+                              {"batches", std::to_string(result.batches)},
+                              {"updated", std::to_string(result.updated)},
+                              {"failed", std::to_string(result.failed)},
+                              {"idle_windows", std::to_string(idle_windows(result))}};
+  const bool fine = result.outcome == WindowOutcome::done || result.outcome == WindowOutcome::progress;
+  fine ? log::info("the rollout's window is over", fields)
+       : log::warning("the rollout's window is over", fields);
 }
 
 void RolloutService::save(Record next, Work then) {
@@ -156,8 +185,7 @@ void RolloutService::save(Record next, Work then) {
                alive_.wrap([this, next = std::move(next), then = std::move(then)](Status written) mutable {
                  if (!written.ok())
                    return later("the rollout's record cannot be written: " + written.error().message);
-                 record_ = std::move(next);
-                 port_.changed(*record_);
+                 keep(std::move(next));
                  then();
                }));
 }
@@ -173,10 +201,7 @@ void RolloutService::save_for(Record next, const Done& done) {
     rows.insert(rows.begin(), RolloutRow{old.id, reactor_.now(), to_text(old)});
   }
   store_.write(std::move(rows), alive_.wrap([this, next = std::move(next), done](Status written) mutable {
-    if (written.ok()) {
-      record_ = std::move(next);
-      port_.changed(*record_);
-    }
+    if (written.ok()) keep(std::move(next));
     done(written.ok() ? Result<Json>(record_shown(*record_)) : Result<Json>(written.error()));
     go_on();
   }));
@@ -195,48 +220,45 @@ void RolloutService::step() {
   }
   if (!load() || !record_ || !record_->row) return;
   busy_ = true;
+  if (const auto window = going_on() ? corrected(record_->window, clocks()) : std::nullopt)
+    return clock_was_set(*window);
   if (record_->row->batch) return finish_batch(*record_->row->batch);
   if (!going_on()) return rest();
   choose();
 }
 
-// Finishes a batch that was begun, possibly before this controller was started.
-void RolloutService::finish_batch(const Underway& batch) {
-  if (batch.run == 0) {
-    const auto found = port_.tagged(run_tag(record_->id, batch.number));
-    if (!found.ok()) return later(found.error().message);
-    if (*found) return started(batch.number, **found);
-    return started(batch.number,
-                   fail(Code::failed, "the batch was not started before the controller stopped"));
-  }
-  const auto over = port_.ended(batch.run);
-  if (!over.ok()) return later(over.error().message);
-  if (!*over) return later("");  // the end of a held run (held_run.h) is not announced
-  port_.read_end(batch.run, alive_.wrap([this](Result<RunEnd> end) { judge(std::move(end)); }));
-}
-
-void RolloutService::judge(Result<RunEnd> end) {
-  if (!end.ok()) return later(end.error().message);
+void RolloutService::clock_was_set(const Window& window) {
   Record next = *record_;
-  end->night = next.night;
-  auto row = judged(*next.row, *end);
-  if (!row.ok()) return later(row.error().message);
-  if (end->cancelled && !next.row->paused)
-    next.why_paused = fmt::format("run {} of the batch was cancelled", end->run);
-  next.row = std::move(row).value();
+  log::warning("the clock was set since the rollout's window was opened",
+               {{"by_ms", std::to_string(window.clock_set)}, {"window_until", to_iso8601(end_of(window))}});
+  next.window = window;
+  next.window_until = end_of(window);
   save(std::move(next), [this] { go_on(); });
 }
 
 void RolloutService::fill_in(SeenCluster& seen, const Row& row) const {
   seen.view.target = target_of(seen.now, seen.view.policy);
-  seen.view.night = record_ ? record_->night : 0;
-  seen.view.window_open = record_ && reactor_.now() < record_->window_until;
+  if (record_) recall(seen.view, *record_, reactor_.now());
+  seen.view.window_open = record_ && is_open(record_->window, clocks());
   if (row.batch) seen.view.active_run = row.batch->run;
+}
+
+// True when the night's time is over, and what came of it is not noted yet.
+bool RolloutService::must_note() const {
+  const Window& window = record_->window;
+  const DurationMs age = age_of(window, clocks());
+  return window.length > 0 && age >= std::min(span_of(window), kAnotherWindow) && !is_noted(*record_);
 }
 
 void RolloutService::choose() {
   auto looked = port_.look();
   if (!looked.ok() && is_another_spec(looked.error())) return stop_for_another_target();
+  if (!looked.ok() && must_note()) {
+    looked_.trouble = looked.error().message;
+    Record next = *record_;
+    note_result(next, false);
+    return save(std::move(next), [this] { rest(); });
+  }
   if (!looked.ok()) return later(looked.error().message);
   const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
   fill_in(*seen, *record_->row);
@@ -251,8 +273,8 @@ void RolloutService::choose() {
 void RolloutService::find_ways(std::shared_ptr<SeenCluster> seen) {
   const auto nodes = to_find_ways_of(seen->view);
   port_.find_ways(nodes, alive_.wrap([this, seen](Result<std::vector<NodeWay>> ways) {
-    if (!ways.ok()) return later(ways.error().message);
-    ways_ = std::move(ways).value();
+    if (!ways.ok() && !must_note()) return later(ways.error().message);
+    if (ways.ok()) ways_ = std::move(ways).value();
     put_ways(seen->view, ways_);
     act(*seen, next(seen->view, *record_->row));
   }));
@@ -260,200 +282,92 @@ void RolloutService::find_ways(std::shared_ptr<SeenCluster> seen) {
 
 void RolloutService::act(const SeenCluster& seen, const Answer& answer) {
   trouble_.clear();
-  if (answer.what == Do::run) return order(seen, answer);
+  const bool due = must_note(), open = seen.view.window_open;
+  if (answer.what == Do::run && !due) return order(seen, answer);
   Record next = *record_;
-  next.row = with_answer(std::move(*next.row), answer);
-  const bool over = next.row->stage != record_->row->stage || next.row->stop != record_->row->stop;
-  const bool for_now = answer.wait == WaitFor::next_window || answer.wait == WaitFor::resume ||
-                       (answer.what == Do::wait && !seen.view.window_open);
-  if (over) next.ended = reactor_.now();
-  if (over || for_now) next.left = reasons_of(seen.view, answer.left, *next.row);
-  if (over || next.left != record_->left) return save(std::move(next), [this] { rest(); });
-  const bool changes =
-      answer.wait == WaitFor::healing || answer.wait == WaitFor::nodes || answer.wait == WaitFor::other_run;
-  if (answer.what == Do::wait && changes && seen.view.window_open) return later("");
+  if (answer.what != Do::run) next.row = with_answer(std::move(*next.row), answer);
+  const bool ended = next.row->stage != record_->row->stage || next.row->stop != record_->row->stop;
+  if (answer.what == Do::wait && (open || (looked_.wait.empty() && looked_.trouble.empty())))
+    looked_ = {std::string(to_string(answer.wait)), "", away_of(seen.view)};
+  if (ended) next.ended = reactor_.now();
+  const bool for_now = answer.wait == WaitFor::next_window;
+  if (ended || due || for_now || answer.wait == WaitFor::resume || (answer.what == Do::wait && !open))
+    next.left = reasons_of(seen.view, next, answer.left);
+  const bool noted = (due || for_now || ended) && note_result(next, ended);
+  if (noted || ended || next.left != record_->left) return save(std::move(next), [this] { rest(); });
   rest();
 }
 
-void RolloutService::order(const SeenCluster& seen, const Answer& answer) {
-  const BatchOrder batch{names_of(seen.view, answer.batch.nodes), names_of(seen.view, answer.batch.prefetch),
-                         answer.batch.failure_budget};
-  port_.plan(batch, alive_.wrap([this, seen, answer](Result<PlannedBatch> made) {
-    planned(seen, answer, std::move(made));
-  }));
-}
-
-void RolloutService::planned(const SeenCluster& seen, const Answer& answer, Result<PlannedBatch> made) {
-  if (!waiting_.empty()) return go_on();  // a request, such as a pause, comes before the run
-  const bool again =
-      !made.ok() && (made.error().code == Code::unavailable || made.error().code == Code::conflict ||
-                     made.error().code == Code::timeout);
-  if (again) return later(made.error().message);
-  if (!made.ok()) return hold("the next batch cannot be planned: " + made.error().message);
-  if (!made->refusals.empty()) return refused(answer, seen.view, made->refusals);
-  BatchNodes nodes;
-  for (const auto& name : names_of(seen.view, answer.batch.nodes)) nodes.nodes.insert(name);
-  for (const auto& name : names_of(seen.view, answer.batch.prefetch)) nodes.prefetch.insert(name);
-  const std::string why = beyond(seen.now, *made->plan, nodes);
-  if (!why.empty()) return hold("the plan of the next batch exceeds the approval: " + why);
-  begin_run(seen, answer, made->digest);
-}
-
-void RolloutService::refused(const Answer& answer, const View& view, const std::vector<Refusal>& refusals) {
-  std::map<std::string, std::string> reasons;
-  for (const size_t at : answer.batch.nodes)
-    for (const Refusal& refusal : refusals)
-      if (refusal.node == view.nodes[at].name)
-        reasons.emplace(refusal.node, refusal.rule + ": " + refusal.message);
-  if (reasons.empty()) {
-    const Refusal& first = refusals.front();
-    return hold(
-        fmt::format("the next batch was refused ({}): {}: {}", first.rule, first.node, first.message));
-  }
-  Record next = *record_;
-  next.row = refused_in(std::move(*next.row), reasons, next.night);
-  save(std::move(next), [this] { go_on(); });
-}
-
-void RolloutService::begin_run(const SeenCluster& seen, const Answer& answer, const std::string& digest) {
-  Record next = *record_;
-  next.row = with_answer(with_batch(std::move(*next.row), seen.view, answer), answer);
-  for (const size_t at : answer.batch.nodes)
-    next.before.emplace(seen.view.nodes[at].name, seen.view.nodes[at].image_now);
-  const int64_t number = next.row->batch->number;
-  const std::string by = fmt::format("{}, approved by {}", run_tag(next.id, number), next.approval.by);
-  save(std::move(next), [this, digest, by, number] {
-    port_.start(digest, by,
-                alive_.wrap([this, number](Result<int64_t> run) { started(number, std::move(run)); }));
-  });
-}
-
-void RolloutService::started(int64_t number, Result<int64_t> run) {
-  Record next = *record_;
-  if (!run.ok()) {
-    next.row = without_batch(std::move(*next.row)).value();
-    log::warning("a batch did not begin", {{"batch", std::to_string(number)}, {"why", run.error().message}});
-    return save(std::move(next), [this, why = run.error().message] { later(why); });
-  }
-  const Underway& batch = *next.row->batch;
-  next.runs.push_back({batch.number, *run, batch.canary, batch.images});
-  next.row = with_run(std::move(*next.row), *run).value();
-  save(std::move(next), [this] { go_on(); });  // a short run may already have ended
-}
-
-void RolloutService::hold(const std::string& why) {
-  Record next = *record_;
-  next.row->paused = true;
-  next.why_paused = why;
-  log::warning("the rollout is paused until an operator acts", {{"why", why}});
-  save(std::move(next), [this] { rest(); });
+// A night that was noted is noted again only if the rollout ends in it.
+bool RolloutService::note_result(Record& next, bool ended) const {
+  if (next.window.length == 0) return false;
+  if (is_noted(next) && !(ended && is_open(next.window, clocks()))) return false;
+  next.last_window = result_of(next, ended ? LastLook{} : looked_, reactor_.now());
+  return true;
 }
 
 void RolloutService::stop_for_another_target() {
   Record next = *record_;
   next.row->stage = Stage::stopped;
-  const auto of_canary = [](const auto& failed) { return failed.second.canary; };
-  const bool canary = std::any_of(next.row->failed.begin(), next.row->failed.end(), of_canary);
-  next.row->stop = canary ? StopReason::canary_failed : StopReason::target_changed;
+  next.row->stop = next.row->held.empty() ? StopReason::target_changed : StopReason::canary_failed;
   next.ended = reactor_.now();
+  note_result(next, true);
   save(std::move(next), [this] { rest(); });
 }
 
 // Not queued: it changes nothing, and must not delay a batch that is being planned.
-void RolloutService::plan(Done done) {
+void RolloutService::plan(Done done, std::vector<std::string> canaries) {
   if (!load()) return done(fail(Code::unavailable, trouble_));
   auto looked = port_.look();
   if (!looked.ok()) return done(looked.error());
   const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
   const auto nodes = to_find_ways_of(seen->view);
-  port_.find_ways(nodes, alive_.wrap([this, seen, done = std::move(done)](Result<std::vector<NodeWay>> ways) {
+  port_.find_ways(nodes, alive_.wrap([this, seen, canaries = std::move(canaries),
+                                      done = std::move(done)](Result<std::vector<NodeWay>> ways) {
     if (!ways.ok()) return done(ways.error());
     put_ways(seen->view, *ways);
-    done(plan_shown(*seen));
+    done(plan_shown(*seen, canaries));
   }));
 }
 
-Json RolloutService::plan_shown(SeenCluster& seen) const {
-  const Row row = row_for(record_, target_of(seen.now, seen.view.policy));
-  fill_in(seen, row);
-  Json out = forecast_shown(seen.view, forecast(seen.view, row));
+// What a start would do; where it would be refused, or canaries are named, what it would do after an
+// approval.
+Json RolloutService::plan_shown(SeenCluster& seen, const std::vector<std::string>& canaries) const {
+  const std::string target = target_of(seen.now, seen.view.policy);
+  std::string why = !record_                   ? "no approval has been given yet"
+                    : !spent(*record_).empty() ? spent(*record_)
+                                               : not_covered(record_->approval, seen.now);
+  Record next;
+  if (why.empty()) {
+    next = at_start(*record_, seen.now, target);
+    why = all_held(next, seen, reactor_.now());
+  }
+  if (!why.empty() || !canaries.empty()) {
+    Approval approval = seen.now;
+    approval.canaries = canaries;
+    next = at_start(approved(record_.value_or(Record{}), std::move(approval)), seen.now, target);
+  }
+  fill_in(seen, *next.row);
+  recall(seen.view, next, reactor_.now());
+  Json out = forecast_shown(seen.view, forecast(seen.view, *next.row));
   out["approval"] = approval_shown(seen.now);
-  const std::string why = !record_                   ? "no approval has been given yet"
-                          : !spent(*record_).empty() ? spent(*record_)
-                                                     : not_covered(record_->approval, seen.now);
   out["approved"] = why.empty();
   out["not_approved"] = why;
   out["record"] = record_ ? record_shown(*record_) : Json();
   return out;
 }
 
-void RolloutService::approve(const std::string& digest, const std::string& by, Done done) {
-  in_turn(std::move(done), [this, digest, by](const Done& answer) {
-    const auto seen = port_.look();
-    if (!seen.ok()) return answer(seen.error());
-    if (digest_of(seen->now) != digest)
-      return answer(fail(Code::conflict, "the rollout to approve has changed: see `muster rollout plan`"));
-    if (record_ && record_->row && record_->row->batch)
-      return answer(
-          fail(Code::conflict,
-               fmt::format(
-                   "batch {} is in progress: run `muster rollout pause`, and approve once its run has ended",
-                   record_->row->batch->number)));
-    Record next;
-    next.id = record_ ? record_->id + 1 : 1;
-    next.approval = seen->now;
-    next.approval.by = by;
-    next.approval.time = reactor_.now();
-    save_for(std::move(next), answer);
-  });
-}
-
-void RolloutService::start(Done done) {
-  in_turn(std::move(done), [this](const Done& answer) {
-    const auto seen = port_.look();
-    if (!seen.ok()) return answer(seen.error());
-    auto next = opened(record_, *seen, reactor_.now());
-    if (!next.ok()) return answer(next.error());
-    const TimeMs now = reactor_.now(), until = record_->window_until;
-    const bool already = next->id == record_->id && going_on() &&
-                         now < std::min(until, until - seen->rollout.window + kAnotherWindow);
-    if (!already)
-      return save_for(std::move(next).value(), [answer](Result<Json> shown) {
-        if (shown.ok()) (*shown)["begun"] = true;
-        answer(std::move(shown));
-      });
-    Json shown = record_shown(*record_);
-    shown["begun"] = false;
-    answer(std::move(shown));
-    poke();
-  });
-}
-
-void RolloutService::pause(const std::string& by, Done done) {
-  in_turn(std::move(done), [this, by](const Done& answer) {
-    if (!going_on()) return answer(fail(Code::conflict, "no rollout is in progress"));
-    Record next = *record_;
-    next.row->paused = true;
-    if (next.why_paused.empty()) next.why_paused = "by " + by;
-    save_for(std::move(next), answer);
-  });
-}
-
-void RolloutService::resume(Done done) {
-  in_turn(std::move(done), [this](const Done& answer) {
-    if (!record_ || !record_->row || !record_->row->paused)
-      return answer(fail(Code::conflict, "the rollout is not paused"));
-    Record next = *record_;
-    next.row->paused = false;
-    next.why_paused.clear();
-    save_for(std::move(next), answer);
-  });
-}
-
 Json RolloutService::shown_now() {
   if (!record_) return {{"state", "none"}};
-  Json out = record_shown(*record_);
-  out["window_open"] = going_on() && reactor_.now() < record_->window_until;
+  Record shown = *record_;
+  if (const auto window = going_on() ? corrected(shown.window, clocks()) : std::nullopt) {
+    shown.window = *window;
+    shown.window_until = end_of(*window);
+  }
+  std::erase_if(shown.skips,
+                [&](const auto& one) { return !is_skipped(*record_, one.first, reactor_.now()); });
+  Json out = record_shown(shown);
+  out["window_open"] = going_on() && is_open(shown.window, clocks());
   out["trouble"] = trouble_;
   out["waits_for"] = "";
   out["left"] = Json::array();
@@ -468,7 +382,7 @@ Json RolloutService::shown_now() {
   put_ways(seen->view, ways_);
   const Answer now = next(seen->view, *record_->row);
   out["waits_for"] = now.what == Do::wait ? to_string(now.wait) : "";
-  out["left"] = left_shown(seen->view, now.left);
+  out["left"] = left_shown(seen->view, *record_, now.left);
   return out;
 }
 

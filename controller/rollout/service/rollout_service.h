@@ -2,12 +2,13 @@
 // turns each batch into an ordinary plan and an ordinary run; nothing else is done to a node.
 // Its progress is one row of the store, written before and after each batch's run (rollout_row.h defines the
 // order), so that a killed controller continues from it. A batch's plan must be covered by the current
-// approval (approval.h); if it is not, or cannot be made, the rollout is paused until an operator resumes it.
+// approval (approval.h); if it is not, is refused, or cannot be made, the nodes that it is about are left out
+// for this window.
 // Operators' requests, such as a pause, are handled before the next batch's run begins. Operators' runs have
 // priority: no batch begins during one.
 // From a start until the window closes, the rollout continues automatically: when a run ends, when the spec
-// changes, and every minute while it waits for nodes or storage sections. Thread: the reactor's; `done` may
-// be called before the call returns.
+// changes, and every minute. When nothing more begins in a night, what came of it is noted and logged once
+// (window_result.h). Thread: the reactor's; `done` may be called before the call returns.
 #pragma once
 
 #include <deque>
@@ -30,9 +31,10 @@ class RolloutService {
  public:
   using Done = std::function<void(Result<Json>)>;
 
-  // `store` and `port` must outlive it.
-  RolloutService(Reactor& reactor, Store& store, RolloutPort& port)
-      : reactor_(reactor), store_(store), port_(port) {}
+  using BootClock = std::function<rollout::BootTime()>;
+  // `store` and `port` must outlive it. `boot_clock` measures windows.
+  RolloutService(Reactor& reactor, Store& store, RolloutPort& port, BootClock boot_clock)
+      : reactor_(reactor), store_(store), port_(port), boot_clock_(std::move(boot_clock)) {}
   ~RolloutService();
   RolloutService(const RolloutService&) = delete;
   RolloutService& operator=(const RolloutService&) = delete;
@@ -43,14 +45,29 @@ class RolloutService {
   void poke();
 
   // What `approve` would approve, with its digest, and what a rollout would do now. Changes nothing.
-  void plan(Done done);
-  // conflict: `digest` is not what would be approved now, or a batch is in progress.
-  void approve(const std::string& digest, const std::string& by, Done done);
+  // `canaries` as for approve().
+  void plan(Done done, std::vector<std::string> canaries = {});
+  struct ToApprove {
+    std::string digest, by;
+    std::vector<std::string> canaries = {};  // nodes that go first, also if they failed before
+  };
+  // conflict: `digest` is not what would be approved now, or a batch is in progress. invalid: one of
+  // `canaries` cannot be a canary.
+  void approve(ToApprove what, Done done);
   // Opens a window; no effect if one is open. denied: nothing is approved, the approval is no longer valid,
-  // or the rollout is paused or was stopped; the message names the reason and what to do.
-  void start(Done done);
+  // or the rollout is paused or was stopped; the message names the reason and what to do. unavailable,
+  // conflict: the nodes cannot be read yet, or a run of other images is active; a retry is safe.
+  struct Start {
+    DurationMs late = 0;    // how long ago the window was due
+    bool by_timer = false;  // that was due by the wall clock
+  };
+  void start(Start how, Done done);
   void pause(const std::string& by, Done done);
   void resume(Done done);
+  // Leaves a node out of all batches to come; of `skip`, `since` is not set. invalid: no reason, a time that
+  // is over, or no rollout takes the node. conflict: nothing was approved yet.
+  void skip(const std::string& node, rollout::Skip skip, Done done);
+  void unskip(const std::string& node, Done done);
   // {state: "none"} before the first approval.
   void status(Done done);
   // Null before the first approval.
@@ -70,35 +87,46 @@ class RolloutService {
   void act(const SeenCluster& seen, const rollout::Answer& answer);
   void order(const SeenCluster& seen, const rollout::Answer& answer);
   void planned(const SeenCluster& seen, const rollout::Answer& answer, Result<PlannedBatch> made);
-  void refused(const rollout::Answer& answer, const rollout::View& view,
-               const std::vector<Refusal>& refusals);
+  void refused(const SeenCluster& seen, const rollout::Answer& answer, const std::vector<Refusal>& refusals);
+  void leave_out(const rollout::View& view, const std::vector<size_t>& nodes, const std::string& why);
+  void leave_out(const rollout::View& view, const std::map<std::string, std::string>& reasons);
   void begin_run(const SeenCluster& seen, const rollout::Answer& answer, const std::string& digest);
   void started(int64_t number, Result<int64_t> run);
-  void hold(const std::string& why);
   void stop_for_another_target();
 
   Json shown_now();
-  Json plan_shown(SeenCluster& seen) const;
+  Json plan_shown(SeenCluster& seen, const std::vector<std::string>& canaries) const;
   void fill_in(SeenCluster& seen, const rollout::Row& row) const;
   bool going_on() const;
+  bool must_note() const;
+  bool note_result(rollout::Record& next, bool ended) const;
+  rollout::Clocks clocks() const;
+  void watch_clock();
+  void clock_was_set(const rollout::Window& window);
+  void keep(rollout::Record next);
   // Writes the record, then calls `then`; if the write fails, nothing changes and the step is retried.
   void save(rollout::Record next, Work then);
   void save_for(rollout::Record next, const Done& done);
   void go_on();
   void rest();
+  void look_again();
   void later(const std::string& why);
 
   Reactor& reactor_;
   Store& store_;
   RolloutPort& port_;
+  BootClock boot_clock_;
   Alive alive_;
   bool begun_ = false, loaded_ = false;
   std::optional<rollout::Record> record_;
   bool busy_ = false, again_ = false;
   std::deque<Work> waiting_;  // operators' requests
-  Reactor::TimerId timer_ = 0;
+  Reactor::TimerId timer_ = 0, clock_timer_ = 0;
+  rollout::ClockWatch clock_watch_;
   std::vector<NodeWay> ways_;  // as last determined, for status()
   std::string trouble_;        // the error that causes the retries
+  std::string refused_;        // why the last start was refused: a retry is not logged again
+  rollout::LastLook looked_;   // of this night
 };
 
 }  // namespace muster

@@ -1,5 +1,7 @@
 #include "controller/rollout/service/rollout_shown.h"
 
+#include <fmt/format.h>
+
 #include <map>
 
 #include "base/words.h"
@@ -22,6 +24,15 @@ Json json_names(const View& view, const std::vector<size_t>& nodes) {
   Json out = Json::array();
   for (const size_t at : nodes) out.push_back(view.nodes[at].name);
   return out;
+}
+
+std::string why_skipped(const Skip& skip) {
+  return fmt::format("{} (by {}, until {})", skip.reason, skip.by,
+                     skip.until == 0 ? "`muster rollout unskip`" : to_iso8601(skip.until));
+}
+
+std::string why_held(const HeldImage& held) {
+  return fmt::format("canary {} in run {}: {}", held.node, held.run, held.reason);
 }
 
 Json node_shown(const Node& node) {
@@ -79,13 +90,62 @@ Json forecast_shown(const View& view, const Forecast& forecast) {
   return {{"batches", batches}, {"end", word_of_answer(forecast.end)}, {"nodes", list}};
 }
 
-Json left_shown(const View& view, const std::vector<Left>& left) {
+std::string why_left(const View& view, const Record& record, const Left& left) {
+  static const Row kNone;
+  const Node& node = view.nodes[left.node];
+  const Row& row = record.row ? *record.row : kNone;
+  if (left.group >= 0) return group_name(view, left.group);
+  if (left.reason == Reason::no_way) return node.way_reason;
+  if (left.reason == Reason::no_canary && node.failed_before)
+    return fmt::format("failed before: `muster rollout approve --canary {}`", node.name);
+  if (left.reason == Reason::skipped)
+    if (const auto skip = record.skips.find(node.name); skip != record.skips.end())
+      return why_skipped(skip->second);
+  if (left.reason == Reason::canary_failed)
+    if (const auto held = row.held.find(node.image_wanted); held != row.held.end())
+      return why_held(held->second);
+  if (left.reason == Reason::failed)
+    if (const auto failed = row.failed.find(node.name); failed != row.failed.end())
+      return failed->second.reason;
+  if (is_of_this_window(left.reason))
+    if (const auto back = row.postponed.find(node.name); back != row.postponed.end())
+      return back->second.reason;
+  return "";
+}
+
+Json left_shown(const View& view, const Record& record, const std::vector<Left>& left) {
   Json out = Json::array();
   for (const Left& one : left)
     out.push_back({{"node", view.nodes[one.node].name},
                    {"reason", to_string(one.reason)},
                    {"group", group_name(view, one.group)},
-                   {"why", one.reason == Reason::no_way ? view.nodes[one.node].way_reason : ""}});
+                   {"why", one.group >= 0 ? "" : why_left(view, record, one)}});
+  return out;
+}
+
+Json rollout_event(const Record& record) {
+  const bool noted = record.row && is_noted(record);
+  return {{"id", record.id},
+          {"state", state_of(record)},
+          {"night", record.night},
+          {"outcome", noted ? word_of(kWindowOutcomes, record.last_window->outcome) : ""}};
+}
+
+Json result_shown(const WindowResult& result) {
+  Json out = record_json(result);
+  out.erase("idle_before");
+  out["idle_windows"] = idle_windows(result);
+  return out;
+}
+
+Json skips_shown(const Record& record) {
+  Json out = Json::array();
+  for (const auto& [node, skip] : record.skips)
+    out.push_back({{"node", node},
+                   {"reason", skip.reason},
+                   {"by", skip.by},
+                   {"since", skip.since},
+                   {"until", skip.until}});
   return out;
 }
 
@@ -98,7 +158,10 @@ Json record_shown(const Record& record) {
               {"ended", record.ended},
               {"why_paused", record.why_paused},
               {"approval", approval_shown(record.approval)},
-              {"spent", spent(record)}};
+              {"spent", spent(record)},
+              {"clock_set_ms", record.window.clock_set},
+              {"last_window", record.last_window ? result_shown(*record.last_window) : Json()},
+              {"skips", skips_shown(record)}};
   Json failed = Json::array(), postponed = Json::array(), done = Json::array(), batch;
   const Row row = record.row.value_or(Row{});
   for (const auto& [node, run] : row.done) done.push_back({{"node", node}, {"run", run}});
@@ -126,6 +189,23 @@ Json record_shown(const Record& record) {
   out["done"] = done;
   out["failed"] = failed;
   out["postponed"] = postponed;
+  out["held"] = Json::array();
+  for (const auto& [image, held] : held_images(record))
+    out["held"].push_back({{"image", image},
+                           {"digest", held.digest},
+                           {"node", held.node},
+                           {"run", held.run},
+                           {"reason", held.reason}});
+  out["past"] = Json::array();
+  for (const auto& [node, past] : record.past)
+    if (past.failed > 0 || past.postponed > 0)
+      out["past"].push_back({{"node", node},
+                             {"failed", past.failed},
+                             {"postponed", past.postponed},
+                             {"run", past.run},
+                             {"time", past.time},
+                             {"digest", past.digest},
+                             {"reason", past.reason}});
   return out;
 }
 

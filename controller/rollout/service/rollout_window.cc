@@ -2,13 +2,29 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+
+#include "controller/rollout/next.h"
 
 namespace muster {
 
 using namespace rollout;
 
-Result<Record> opened(const std::optional<Record>& record, const SeenCluster& seen, TimeMs now) {
+std::string all_held(const Record& record, const SeenCluster& seen, TimeMs now) {
+  View view = seen.view;
+  recall(view, record, now);
+  view.target = record.row->target;
+  if (rollout::next(view, *record.row).stop != StopReason::canary_failed) return "";
+  std::string out;
+  for (const auto& [name, held] : held_images(record))
+    out += fmt::format("{}image '{}' is held, because its canary {} failed in run {} ({})",
+                       out.empty() ? "" : "; ", name, held.node, held.run, held.reason);
+  return out;
+}
+
+Result<Record> opened(const std::optional<Record>& record, const SeenCluster& seen, const Clocks& now,
+                      DurationMs late) {
   if (!record) return fail(Code::denied, "no rollout is approved: run `muster rollout approve`");
   if (const std::string why = spent(*record); !why.empty())
     return fail(Code::denied, fmt::format("rollout {} was stopped: {}. `muster rollout status` shows what "
@@ -20,30 +36,26 @@ Result<Record> opened(const std::optional<Record>& record, const SeenCluster& se
         fmt::format(
             "the approval is no longer valid: {}. Run `muster rollout plan`, then `muster rollout approve`",
             why));
-  Record next = *record;
-  const std::string target = target_of(seen.now, seen.view.policy);
-  if (next.row && next.row->paused)
+  if (record->row && record->row->paused)
     return fail(Code::denied,
-                fmt::format("the rollout is paused ({}): run `muster rollout resume`", next.why_paused));
-  const bool other = next.row && (next.row->target != target || next.row->stage == Stage::stopped);
-  if (other && next.row->batch)
+                fmt::format("the rollout is paused ({}): run `muster rollout resume`", record->why_paused));
+  if (late >= seen.rollout.window)
+    return fail(Code::denied, fmt::format("the window of {} was due {} ago and is over",
+                                          to_human(seen.rollout.window), to_human(late)));
+  Record next = at_start(*record, seen.now, target_of(seen.now, seen.view.policy));
+  if (next.id != record->id && record->row->batch)
     return fail(Code::conflict, fmt::format("run {}, which installs different images, is still active",
-                                            next.row->batch->run));
-  if (other) {
-    next = {};
-    next.id = record->id + 1;
-    next.approval = record->approval;
-    next.night = record->night;
-  }
-  if (next.row) {
-    TRY(next.row, started_again(std::move(*next.row), target));
-  } else {
-    next.row = begun(next.id, target);
-    next.started = now;
-  }
+                                            record->row->batch->run));
+  if (next.started == 0) next.started = now.wall;
   next.ended = 0;
   ++next.night;
-  next.window_until = now + seen.rollout.window;
+  next.window = {now.wall, seen.rollout.window - std::max<DurationMs>(late, 0), now.boot};
+  // A batch that is still under way counts to this night.
+  next.window.first_batch = next.row->batches + (next.row->batch ? 0 : 1);
+  next.window_until = end_of(next.window);
+  if (const std::string why = all_held(next, seen, now.wall); !why.empty())
+    return fail(Code::denied,
+                fmt::format("rollout {}: {}. `muster rollout approve` permits another try", record->id, why));
   return next;
 }
 

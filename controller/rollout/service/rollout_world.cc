@@ -15,20 +15,6 @@ namespace {
 using rollout::NodeEnd;
 using rollout::Outcome;
 
-// True if only the node's slot had been written and its jobs paused: they did not end in time.
-bool given_back(const RunRecords& records, const RunRecords::Node& node) {
-  return std::none_of(node.actions.begin(), node.actions.end(), [&](const Action* action) {
-    const bool harmless = action->kind == ActionKind::write_slot || action->phase == "pause";
-    return !action->when_failed && !harmless && records.record(action->id).attempt > 0;
-  });
-}
-
-bool paused(const RunRecords& records, const RunRecords::Node& node) {
-  return std::any_of(node.actions.begin(), node.actions.end(), [&](const Action* action) {
-    return !action->when_failed && action->phase == "pause" && records.record(action->id).attempt > 0;
-  });
-}
-
 NodeEnd end_of_node(const RunRow& run, const RunRecords& records, const std::string& name,
                     const NodeRow& row) {
   const RunRecords::Node& node = records.node(name);
@@ -36,10 +22,8 @@ NodeEnd end_of_node(const RunRow& run, const RunRecords& records, const std::str
   if (row.state == NodeState::quarantined && row.held_by == HeldBy::an_operator)
     return {Outcome::held, row.reason};
   if (!node.reason.empty()) return {Outcome::quarantined, node.reason};
-  if (node.back && node.back->there) {
-    const bool jobs = paused(records, node) && given_back(records, node);
-    return {jobs ? Outcome::jobs : Outcome::returned, node.back->reason};
-  }
+  if (node.back && node.back->there)
+    return {records.kept_by_jobs(node) ? Outcome::jobs : Outcome::returned, node.back->reason};
   if (!node.stood_down.empty())
     return {cancelled ? Outcome::unfinished : Outcome::not_begun, node.stood_down};
   const bool works = row.state == NodeState::accepted || row.state == NodeState::degraded;
@@ -47,6 +31,18 @@ NodeEnd end_of_node(const RunRow& run, const RunRecords& records, const std::str
   if (cancelled) return {Outcome::unfinished, "its run was cancelled"};
   return {Outcome::quarantined,
           row.reason.empty() ? "the batch's run has no result for this node" : row.reason};
+}
+
+// Why the node's other slot was not written ahead for the next batch; "" if it was, or that was not tried.
+std::string why_unwritten(const RunRecords& records, const RunRecords::Node& node) {
+  for (const Action* action : node.actions) {
+    const ActionRecord& record = records.record(action->id);
+    if (action->kind != ActionKind::write_slot || record.attempt == 0 ||
+        record.state == ActionState::succeeded)
+      continue;
+    return node.back ? node.back->reason : node.reason.empty() ? "its slot was not written" : node.reason;
+  }
+  return "";
 }
 
 // Sections that agents report as healthy: no data is missing or being copied.
@@ -65,7 +61,11 @@ Result<rollout::RunEnd> end_of(const RunSources& run, const std::map<std::string
   out.run = run.row.id;
   out.cancelled = run.row.state == RunState::cancelled;
   for (const auto& name : run.plan->nodes) {
-    if (run.plan->only_serves(NodeName(name))) continue;
+    if (run.plan->only_serves(NodeName(name))) {
+      const std::string why = out.cancelled ? "" : why_unwritten(records, records.node(name));
+      if (!why.empty()) out.unwritten[name] = why;
+      continue;
+    }
     const auto row = nodes.find(name);
     out.nodes[name] = end_of_node(run.row, records, name, row == nodes.end() ? NodeRow{} : row->second);
   }

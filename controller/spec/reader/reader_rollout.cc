@@ -6,13 +6,14 @@
 #include <set>
 
 #include "controller/rollout/serving.h"
+#include "controller/rollout/window.h"
 #include "controller/spec/reader/reader.h"
 
 namespace muster {
 namespace {
 
 constexpr const char* kSection = "rollout";
-constexpr DurationMs kShortestWindow = 10 * kMinute, kLongestWindow = 7 * 24 * 60 * kMinute;
+constexpr DurationMs kShortestWindow = 10 * kMinute;
 
 bool has_role(const RolloutSpec& rollout, const std::string& role) {
   return std::find(rollout.roles.begin(), rollout.roles.end(), role) != rollout.roles.end();
@@ -27,7 +28,7 @@ void SpecReader::read_rollout() {
   out.canary = static_cast<int>(std::max<int64_t>(1, integer(section, "canary", 1)));
   out.failure_budget = static_cast<int>(std::max<int64_t>(0, integer(section, "failure_budget", 0)));
   read_max_unavailable(*section, out);
-  read_duration({section, kSection}, "window", {kShortestWindow, kLongestWindow}, out.window);
+  read_duration({section, kSection}, "window", {kShortestWindow, rollout::kLongestWindow}, out.window);
   read_duration({section, kSection}, "drain_timeout", {kShortestDrain, kLongestDrain}, out.drain_timeout);
   out.trial = spec_.limits.trial;
   read_duration({section, kSection}, "trial", {kShortestTrial, kLongestTrial}, out.trial);

@@ -29,6 +29,14 @@ using Parts = std::vector<std::pair<wire::OrderKind, OrderPart>>;
 // What gets ready first, and then goes.
 wire::OrderKind departure() { return GENERATE(wire::OrderKind::kexec, wire::OrderKind::boot_slot); }
 
+wire::WorkOrder with_preconditions(const std::string& id) {
+  wire::WorkOrder order;
+  order.id = OrderId(id);
+  order.kind = GENERATE(wire::OrderKind::power_off, wire::OrderKind::reboot, wire::OrderKind::boot_slot);
+  order.preconditions = Json::array();
+  return order;
+}
+
 // A controller end that keeps orders on offer and every event once.
 struct FakeLink : ControllerLink {
   explicit FakeLink(Reactor& r) : reactor(r) {}
@@ -451,4 +459,39 @@ TEST_CASE("the order journal survives in its file, newest record of an order las
   REQUIRE(files.write("/state/muster/journal", "{broken\n").ok());
   CHECK(FileJournal(reactor, files, "/state/muster/journal").load().error().code == Code::corrupt);
   REQUIRE(files.remove("/state/muster/journal").ok());
+}
+
+TEST_CASE("a departure with preconditions is prepared first, even where nothing else is to prepare",
+          "[agent]") {
+  Bench b;
+  b.start();
+  const std::string id = "1/n#1-stop";
+  const wire::WorkOrder order = b.link.offered[id] = with_preconditions(id);
+  SECTION("they hold") {
+    b.reactor.advance(5 * kSecond);
+    CHECK(b.runner.parts == Parts{{order.kind, OrderPart::work}, {order.kind, OrderPart::leave}});
+    CHECK(b.link.count("finished", id) >= 1);
+    return;
+  }
+  b.runner.takes = -1;
+  b.reactor.advance(2 * kSecond);
+  const WorkOutcome refused = {fail(Code::conflict, "it has jobs"), {{"precondition", "a/b"}}};
+  SECTION("they do not") { b.runner.finish(refused); }
+  SECTION("they did, and do not any more when that is acknowledged") {
+    b.runner.finish({Ok{}, Json::object()});
+    b.reactor.advance(2 * kSecond);
+    REQUIRE(b.runner.parts.back() == std::pair{order.kind, OrderPart::leave});
+    REQUIRE(b.link.events.back().data["ok"] == true);
+    b.runner.finish(refused);
+  }
+  b.reactor.advance(2 * kSecond);
+  const wire::Event& last = *std::find_if(b.link.events.rbegin(), b.link.events.rend(),
+                                          [](const wire::Event& e) { return e.kind == "finished"; });
+  CHECK(last.data["ok"] == false);
+  CHECK(last.data["code"] == "conflict");
+  CHECK(last.data["result"]["precondition"] == "a/b");
+  b.link.offered.clear();
+  b.offer("2/n#1");
+  b.reactor.advance(2 * kSecond);
+  CHECK(b.runner.runs.back() == "2/n#1");  // it works on
 }

@@ -25,8 +25,13 @@ struct NoSeeder : Seeder {
   std::string stands = {};
   int looked = 0;
   std::string standing(const std::string&) override { return ++looked, stands; }
+  std::optional<EspRoom> space = {};
+  std::string asked = {};
+  std::optional<EspRoom> room(const std::string&, const std::string& slot) override {
+    return asked = slot, space;
+  }
   std::function<Status()> drop = {};
-  Status drop_firmware_default() override { return drop ? drop() : Status(Ok{}); }
+  Status drop_overrides() override { return drop ? drop() : Status(Ok{}); }
   Status seed(const SeedRequest&) override { return Ok{}; }
   Status install_loader(const SeedRequest&) override { return Ok{}; }
 };
@@ -229,6 +234,24 @@ TEST_CASE("the RAM system writes the slot that loader.conf does not name, whatev
   CHECK(b.content(written) == third.raw);
   CHECK(b.content(stays) == kept.raw);
   CHECK(read_marker(b.disk())->current == written);
+}
+
+TEST_CASE("kernel and initrd that do not fit on the ESP are refused before the root slot is written") {
+  TwoSlots b;
+  const std::string before = b.content("a");
+  const uint64_t serial = read_marker(b.disk())->serial;
+  const Image next = make_image(3);
+  b.seeder.space = EspRoom{4u << 20, next.manifest.boot_size() - 1, 0};
+  CHECK(b.write(next).error().code == Code::conflict);
+  CHECK(b.seeder.asked == "a");
+  CHECK(b.content("a") == before);
+  CHECK(read_marker(b.disk())->serial == serial);
+  b.seeder.space->ready += 1;
+  REQUIRE(b.write(next).ok());
+  CHECK(b.content("a") == next.raw);
+  const SlotNote note = read_marker(b.disk())->slots.at("a");
+  CHECK(note.kernel.size == next.manifest.file("kernel")->size);
+  CHECK(note.kernel.sha256 == next.manifest.file("kernel")->sha256);
 }
 
 TEST_CASE("a disk that is not this node's is not looked into for what it starts") {

@@ -25,6 +25,7 @@
 #include "agent/image/layout.h"
 #include "agent/image/slot_seed.h"
 #include "agent/image/write_slot.h"
+#include "agent/image/writer.h"
 #include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
@@ -132,14 +133,16 @@ class SlotBench {
     const BlockDevice disk = whole(BlockDevice::Access::shared_write);
     ImageMarker m{"node01", "done",      old.manifest.digest, "a", "a", "sha256:h", false,
                   "gaggle", "sha256:ca", "1/node01/image",    {}};
-    m.slots["a"] = {"tiny", old.manifest.digest, kSlotWritten, "10.20.0.11/24", "1/node01/image", true};
+    m.slots["a"] = slot_note(job().image, old.manifest, kSlotWritten, "1/node01/image");
+    m.slots["a"].digest = old.manifest.digest;
     if (const auto now = read_marker(disk); now.ok()) m = *now;
     change(m);
     REQUIRE(write_marker(disk, m).ok());
   }
   void run_from(const std::string& slot, const std::string& more = "") const {
     put("/proc/self/mountinfo", fmt::format("26 1 259:{0} / / rw - ext4 /dev/nvme0n1p{0} rw\n"
-                                            "30 26 259:1 / /boot/efi rw - vfat /dev/nvme0n1p1 rw\n{1}",
+                                            "30 26 259:1 / /boot/efi rw - vfat /dev/nvme0n1p1 rw\n"
+                                            "31 26 259:4 / /state rw - ext4 /dev/nvme0n1p4 rw\n{1}",
                                             slot == "a" ? 2 : 3, more));
   }
   Files esp() const { return Files(files.real("/boot/efi")); }
@@ -210,7 +213,10 @@ class SlotBench {
       REQUIRE(new_root().make_directories("/etc").ok());
       return std::unique_ptr<OpenFolder>(std::make_unique<PlainFolder>(new_root().root()));
     };
-    deps.free_bytes = [this](const std::string&) { return esp_free; };
+    deps.space = [this](const std::string& folder) {
+      return space ? space(folder) : Space{esp_free + esp_lost + used_on(esp(), 1), esp_free, 1};
+    };
+    deps.repair_esp = repair_esp;
     deps.before_write = before_write;
     deps.cancelled = cancelled;
     return write_slot(j, deps, {.threads = 2, .request_bytes = kFrame, .attempts = 2, .backoff = 0});
@@ -236,13 +242,18 @@ class SlotBench {
   // The digest of the image; "" where nothing whole is started.
   std::string next_boot() const {
     const std::string once = efi::loader_text(files, efi::kOneShot);
-    const std::string by_firmware = efi::loader_text(files, efi::kDefault);
     std::string slot = standing_slot(esp());
-    for (const char* name : {"a", "b"})
-      if (by_firmware == entry_name(name) && esp().exists(entry_path(by_firmware))) slot = name;
+    for (const char* variable : {efi::kDefault, "LoaderEntryPreferred"}) {
+      const std::string by_firmware = efi::loader_text(files, variable);
+      for (const char* name : {"a", "b"})
+        if (by_firmware == entry_name(name) && esp().exists(entry_path(by_firmware))) slot = name;
+    }
+    // The menu waits for a key.
+    for (const char* variable : {"LoaderConfigTimeout", "LoaderConfigTimeoutOneShot"})
+      if (efi::is_set(files, variable)) return "";
     for (const char* name : {"a", "b"})
       if (once == trial_name(name) && esp().exists(entry_path(once))) slot = name;
-    if (slot.empty() || !slot_is_startable(esp(), slot, slot_partition(layout, slot)->guid).ok()) return "";
+    if (slot.empty() || !startable(slot)) return "";
     const std::string initrd = esp().read(initrd_path(slot)).value_or("");
     const ImageMarker m = marker();
     const auto note = m.slots.find(slot);
@@ -253,13 +264,23 @@ class SlotBench {
     return note->second.digest;
   }
 
+  bool startable(const std::string& slot) const {
+    const ImageMarker m = marker();
+    const auto note = m.slots.find(slot);
+    return slot_is_startable(esp(), slot, slot_partition(layout, slot)->guid,
+                             note == m.slots.end() ? nullptr : &note->second, Proof::digests)
+        .ok();
+  }
+
   TempDir dir;
   Files files{dir.path("root")};
   const Image old = trial_image(1), fresh = trial_image(2);
   GptTable layout;
   DiskFacts facts;
   MemorySource::Served served;
-  uint64_t esp_free = 64u << 20;
+  uint64_t esp_free = 64u << 20, esp_lost = 0;
+  std::function<Space(const std::string&)> space = {};
+  std::function<Status(const OwnSlots&)> repair_esp = {};
   std::string order = "2/node01/write";
   BeforeWrite before_write = {};
   std::function<bool()> cancelled = {};

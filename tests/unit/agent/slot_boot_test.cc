@@ -190,19 +190,19 @@ TEST_CASE("what the firmware starts whatever loader.conf says is gone before the
   const auto seeder = make_linux_seeder(b.files, process, kRamIdentity);
   SECTION("it is removed") {
     b.set_variable(efi::kDefault, SlotBench::wide(entry_name("b")));
-    REQUIRE(seeder->drop_firmware_default());
+    REQUIRE(seeder->drop_overrides());
     CHECK_FALSE(b.files.exists(SlotBench::variable(efi::kDefault)));
     CHECK(b.next_boot() == b.old.manifest.digest);
   }
-  SECTION("there is none") { CHECK(seeder->drop_firmware_default()); }
+  SECTION("there is none") { CHECK(seeder->drop_overrides()); }
   SECTION("there is no store of variables") {
     std::filesystem::remove_all(b.files.real("/sys/firmware"));
-    CHECK(seeder->drop_firmware_default());
+    CHECK(seeder->drop_overrides());
     CHECK_FALSE(b.files.exists("/sys/firmware"));
   }
   SECTION("it cannot be removed: an error that says why") {
     REQUIRE(b.files.make_directories(SlotBench::variable(efi::kDefault) + "/x"));
-    const Status kept = seeder->drop_firmware_default();
+    const Status kept = seeder->drop_overrides();
     REQUIRE_FALSE(kept);
     CHECK(kept.error().code == Code::conflict);
     CHECK(kept.error().message.find(efi::kDefault) != std::string::npos);

@@ -1,4 +1,4 @@
-// A node that is given back to Slurm while Slurm's controller may be starting.
+// A node that muster and others drain in Slurm and give back, while Slurm's controller may be starting.
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -34,13 +34,13 @@ Json params(const std::string& state, int deadline) {
   return {{"node", "node01"}, {"state", state}, {"deadline_seconds", deadline}};
 }
 
-// The shipped playbook's step for Slurm in that phase, for node01.
-Json shipped(const std::string& phase) {
+// The shipped playbook's step for Slurm in that phase (that brings a node to that state), for node01.
+Json shipped(const std::string& phase, const std::string& state = "") {
   std::ifstream in(source_dir() + "/playbooks/scheduler.yaml");
   const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   const auto steps = parse_playbook(text).playbook.steps;
   const auto found = std::find_if(steps.begin(), steps.end(), [&](const PlaybookStep& s) {
-    return s.phase == phase && s.module == "slurm_node";
+    return s.phase == phase && s.module == "slurm_node" && (state.empty() || s.params["state"] == state);
   });
   REQUIRE(found != steps.end());
   Json out = found->params;
@@ -64,8 +64,8 @@ TEST_CASE("slurm: the phase resume gives back what the phase pause took out, and
     CHECK(machine.get("/slurm/node01") == "idle|none");
   }
   SECTION("drained before, by another") {
-    const std::string reason = GENERATE("muster health: memory_uncorrected +3", "muster drain", "muster",
-                                        "bad DIMM, ask Ann", "not for muster reimage");
+    const std::string reason =
+        GENERATE("muster drain", "muster", "bad DIMM, ask Ann", "not for muster reimage", "muster reimages");
     machine.put("/slurm/node01", "drained|" + reason);
     CHECK(one.check(context, pause)->holds == Holds::yes);  // so that it keeps the reason
     CHECK(one.check(context, resume)->holds == Holds::yes);
@@ -75,56 +75,307 @@ TEST_CASE("slurm: the phase resume gives back what the phase pause took out, and
   }
 }
 
-TEST_CASE("slurm: a node is given back when the controller answers again, with patience", "[steps]") {
+TEST_CASE("slurm: whatever is wanted of a node waits for a controller that restarts", "[steps]") {
   FakeMachine machine;
-  machine.put("/slurm/node01", "drained|muster reimage");
-  const StepModule* one = find_step_module("slurm_node");
-  REQUIRE(one);
-  Json back = params("resume", 30);
-  back["only_reason"] = "muster reimage";
+  const StepModule& one = *find_step_module("slurm_node");
+  const std::string state = GENERATE("drain", "resume", "registered");
+  CAPTURE(state);
+  machine.put("/slurm/node01", state == "resume" ? "drained|muster drain" : "idle|none");
+  machine.put("/proc/stat", "cpu 1\nbtime 1000\n");
+  machine.put("/slurm-started/node01", "1060");
   Late late(machine);
   StepContext context{machine.context().files, late, "node01"};
-  SECTION("it is looked at") {
-    const auto looked = one->check(context, back);
+  SECTION("the look is quick, and does not hold") {
+    late.silent = 1000;
+    const auto looked = one.check(context, params(state, 30));
     REQUIRE(looked.ok());
     CHECK(looked->holds == Holds::no);
+    CHECK(late.silent == 999);
   }
-  SECTION("it is given back") {
-    CHECK(one->apply(context, back).ok());
-    CHECK(machine.get("/slurm/node01") == "idle|none");
+  SECTION("it is done") {
+    REQUIRE(one.apply(context, params(state, 30)).ok());
+    CHECK(machine.get("/slurm/node01") == (state == "resume" ? "idle|none" : "drained|muster drain"));
+  }
+  SECTION("and seen to be done, if the controller restarts then") {
+    late.silent = 0;
+    REQUIRE(one.apply(context, params(state, 30)).ok());
+    late.silent = 1;
+    CHECK(one.verify(context, params(state, 30)).ok());
   }
   SECTION("not for ever") {
     late.silent = 1000;
-    back["deadline_seconds"] = 0;
-    CHECK_FALSE(one->apply(context, back).ok());
-    CHECK(machine.get("/slurm/node01") == "drained|muster reimage");
+    const Status end = one.apply(context, params(state, 0));
+    REQUIRE_FALSE(end.ok());
+    CHECK(end.error().code == Code::timeout);
   }
-  SECTION("a node that it does not know is none to wait for") {
+  SECTION("a node that it does not list is an error at once") {
     late.silent = 0;
-    back["node"] = "node09";
-    CHECK(one->check(context, back).error().code == Code::not_found);
-    CHECK(one->apply(context, back).error().code == Code::not_found);
-  }
-  SECTION("what is not given back only is not waited for") {
-    CHECK_FALSE(one->check(context, params("drain", 30)).ok());
-    late.silent = 1;
-    CHECK_FALSE(one->apply(context, params("drain", 30)).ok());
+    Json other = params(state, 1000);
+    other["node"] = "node09";
+    CHECK(one.check(context, other).error().code == Code::not_found);
+    CHECK(one.apply(context, other).error().code == Code::not_found);
+    CHECK(one.verify(context, other).error().code == Code::not_found);
   }
 }
 
-TEST_CASE("slurm: a node with a suspended job is not drained yet", "[steps]") {
+TEST_CASE("slurm: a change that slurmctld refuses is not waited for", "[steps]") {
+  struct Refuses : Process {
+    explicit Refuses(FakeMachine& of) : machine(of) {}
+    Result<Output> run(const Command& command) override {
+      if (command.argv[0] != "scontrol") return machine.run(command);
+      return Output{1, "", "slurm_update error: Invalid user id"};
+    }
+    FakeMachine& machine;
+  };
+  FakeMachine machine;
+  machine.put("/slurm/node01", "idle|none");
+  Refuses process(machine);
+  StepContext context{machine.context().files, process, "node01"};
+  const Status end = find_step_module("slurm_node")->apply(context, params("drain", 86400));
+  REQUIRE_FALSE(end.ok());
+  CHECK(end.error().message.find("Invalid user id") != std::string::npos);
+}
+
+TEST_CASE("slurm: a node with jobs is not drained yet, whatever its state shows", "[steps]") {
   FakeMachine machine;
   StepContext context = machine.context();
   const StepModule& one = *find_step_module("slurm_node");
   machine.put("/slurm/node01", "idle|none");
-  machine.put("/slurm-suspended/node01", "17\n18\n");
+  // With suspended jobs only, and after a restart of slurmctld until the node has registered.
+  const std::string where = GENERATE("/slurm-suspended/node01", "/slurm-jobs/node01");
+  machine.put(where, "17\n18\n");
   const Status paused = one.apply(context, shipped("pause"));
   REQUIRE_FALSE(paused.ok());
   CHECK(paused.error().code == Code::timeout);
+  machine.put("/slurm/node01", "drained|muster reimage");
   const auto looked = one.check(context, shipped("pause"));
   REQUIRE(looked.ok());
   CHECK(looked->holds == Holds::no);
   CHECK(looked->diff.find("17,18") != std::string::npos);
-  machine.put("/slurm-suspended/node01", "");
+  machine.put(where, "");
   CHECK(one.check(context, shipped("pause"))->holds == Holds::yes);
+}
+
+// The executor runs this check again right before it reboots a node.
+TEST_CASE("slurm: the look before a reboot", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  struct Case {
+    const char* state;
+    Holds right;
+  };
+  for (const auto& [state, right] : std::vector<Case>{
+           {"drained|muster reimage", Holds::yes},
+           {"drained*|muster reimage", Holds::yes},
+           {"inval|muster reimage", Holds::yes},  // no jobs: squeue has none
+           {"drained|muster reimage : reboot issued", Holds::yes},
+           {"drained|bad fan|ann|2026-11-29T09:48:25", Holds::yes},  // a person's: as good a drain
+           {"drained|muster health: memory_uncorrected +2", Holds::yes},
+           {"draining|muster reimage", Holds::no},
+           {"draining|bad fan|ann|2026-11-29T09:48:25", Holds::no},
+           {"failing|bad fan", Holds::no},
+           {"idle|none", Holds::no},
+           {"idle|muster reimage", Holds::no},  // 24.11 keeps the reason of a drain that has ended
+           {"mixed|none", Holds::no},
+           {"maint|none", Holds::no},
+           {"down|Not responding", Holds::no},
+           {"unknown|none", Holds::no},
+           {"hibernating|muster reimage", Holds::no},
+           {"draining@|weekly", Holds::no},  // drains that end with Slurm's own reboot
+           {"drained@|muster reimage", Holds::no},
+           {"reboot^|muster reimage : reboot issued", Holds::no},
+       }) {
+    CAPTURE(state);
+    machine.calls.clear();
+    machine.put("/slurm/node01", state);
+    const auto looked = one.check(context, shipped("pause"));
+    REQUIRE(looked.ok());
+    CHECK(looked->holds == right);
+    CHECK(machine.get("/slurm/node01") == state);
+    CHECK_FALSE(machine.called("scontrol"));
+  }
+}
+
+TEST_CASE("slurm: a drain by others keeps its reason, is waited for, and is not ended", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  const std::string drained = "drained|bad fan|ann|2026-11-29T09:48:25";
+  machine.put("/slurm/node01", "draining|bad fan|ann|2026-11-29T09:48:25");
+  CHECK_FALSE(one.apply(context, shipped("pause")).ok());
+  const auto waiting = one.check(context, shipped("pause"));
+  CHECK(waiting->holds == Holds::no);
+  machine.put("/slurm/node01", drained);
+  for (const char* phase : {"pause", "resume", "undrain", "drain"}) {
+    CAPTURE(phase);
+    const Json step = shipped(phase);
+    REQUIRE(one.apply(context, step).ok());
+    const auto looked = one.check(context, step);
+    CHECK(looked->holds == Holds::yes);
+    for (const char* part : {"ann", "2026-11-29T09:48:25", "bad fan"})
+      CHECK(looked->note.find(part) != std::string::npos);
+  }
+  CHECK(machine.get("/slurm/node01") == drained);
+  CHECK_FALSE(machine.called("scontrol"));
+}
+
+TEST_CASE("slurm: what is no decision is taken over", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  SECTION("a drain that an earlier run left, by `muster drain`") {
+    machine.put("/slurm/node01", "drained|muster reimage");
+    REQUIRE(one.apply(context, shipped("drain")).ok());
+    CHECK(machine.get("/slurm/node01") == "drained|muster drain");
+    REQUIRE(one.apply(context, shipped("undrain")).ok());
+    CHECK(machine.get("/slurm/node01") == "idle|none");
+  }
+  SECTION("the reason that slurmctld 24.11 writes over muster's") {
+    machine.put("/slurm/node01", "drained|gres/gpu count reported lower than configured (1 < 2)");
+    REQUIRE(one.apply(context, shipped("pause")).ok());
+    CHECK(machine.get("/slurm/node01") == "drained|muster reimage");
+  }
+}
+
+TEST_CASE("slurm: `undrain` ends `muster drain` only", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  const std::string reason = GENERATE("muster health: memory_uncorrected +3", "muster reimage",
+                                      "muster drains it", "bad DIMM, ask Ann");
+  machine.put("/slurm/node01", "drained|" + reason);
+  REQUIRE(one.apply(context, shipped("undrain")).ok());
+  CHECK(machine.get("/slurm/node01") == "drained|" + reason);
+}
+
+TEST_CASE("slurm: a node that registered with less than slurm.conf has is not given back", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  const std::string reason =
+      GENERATE("muster reimage", "muster drain", "Low RealMemory (reported:900 < 1000)", "bad fan",
+               "muster health: gpu_xids +1");
+  machine.put("/slurm/node01", "inval|" + reason);
+  machine.put("/proc/stat", "cpu 1\nbtime 1000\n");
+  machine.put("/slurm-started/node01", "1060");
+  for (const Json& step : {shipped("resume"), shipped("undrain"), shipped("cluster", "resume"),
+                           shipped("cluster", "registered")}) {
+    CAPTURE(step);
+    CHECK(one.check(context, step)->holds == Holds::no);
+    CHECK_FALSE(one.apply(context, step).ok());
+    CHECK(machine.get("/slurm/node01") == "inval|" + reason);
+  }
+  CHECK_FALSE(machine.called("scontrol update"));
+}
+
+TEST_CASE("slurm: only a node that takes jobs has been given back", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  for (const char* state : {"idle|none", "mixed|none", "planned|none", "completing|none"}) {
+    machine.put("/slurm/node01", state);
+    CHECK(one.check(context, shipped("resume"))->holds == Holds::yes);
+  }
+  for (const char* state : {"down*|Not responding", "idle*|none", "unknown|none", "powered_down|none",
+                            "reboot^|weekly : reboot issued", "hibernating|none"}) {
+    CAPTURE(state);
+    machine.put("/slurm/node01", state);
+    CHECK(one.check(context, shipped("resume"))->holds == Holds::no);
+  }
+  machine.put("/slurm/node01", "maint|none");  // as much a person's decision as a drain
+  CHECK(one.check(context, shipped("resume"))->holds == Holds::yes);
+  CHECK_FALSE(one.check(context, shipped("resume"))->note.empty());
+}
+
+TEST_CASE("slurm: a node that the health check drained is given back after a measurement only", "[steps]") {
+  struct Measured : Process {
+    explicit Measured(FakeMachine& of) : machine(of) {}
+    Result<Output> run(const Command& command) override {
+      if (command.argv[0] != "/etc/slurm/muster-health") return machine.run(command);
+      measured.push_back(command.argv);
+      return Output{result, "", "memory_uncorrected +1"};
+    }
+    FakeMachine& machine;
+    int result = 0;
+    std::vector<std::vector<std::string>> measured;
+  };
+  FakeMachine machine;
+  const std::string drained = "drained|muster health: memory_uncorrected +2 (mc1)";
+  machine.put("/slurm/node01", drained);
+  Measured process(machine);
+  StepContext context{machine.context().files, process, "node01"};
+  const StepModule& one = *find_step_module("slurm_node");
+  const Json step = GENERATE(false, true) ? shipped("resume") : shipped("cluster", "resume");
+  SECTION("passed") {
+    CHECK(one.check(context, step)->holds == Holds::no);
+    REQUIRE(one.apply(context, step).ok());
+    CHECK(machine.get("/slurm/node01") == "idle|none");
+    CHECK(process.measured.back() == std::vector<std::string>{"/etc/slurm/muster-health", "--measure"});
+  }
+  SECTION("failed: it stays out, and nothing else fails") {
+    process.result = 1;
+    const auto looked = one.check(context, step);
+    CHECK(looked->holds == Holds::yes);
+    CHECK(looked->note.find("memory_uncorrected +1") != std::string::npos);
+    REQUIRE(one.apply(context, step).ok());
+    CHECK(machine.get("/slurm/node01") == drained);
+  }
+  SECTION("not while jobs run") {
+    machine.put("/slurm/node01", "draining|muster health: gpu_xids +1");
+    CHECK(one.check(context, step)->holds == Holds::yes);
+    CHECK(process.measured.empty());
+  }
+  SECTION("no measurement, no return") {
+    Json without = step;
+    without.erase("measure");
+    without.erase("only_reason");
+    CHECK(one.check(context, without)->holds == Holds::yes);
+    REQUIRE(one.apply(context, without).ok());
+    CHECK(machine.get("/slurm/node01") == drained);
+  }
+}
+
+TEST_CASE("slurm: a node on trial is registered since its boot, drained, and without jobs", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  const Json step = shipped("cluster", "registered");
+  machine.put("/proc/stat", "cpu 1\nbtime 100000\nprocesses 1\n");
+  machine.put("/slurm/node01", "drained|muster reimage");
+  SECTION("registered") {
+    machine.put("/slurm-started/node01", "100050");
+    CHECK(one.check(context, step)->holds == Holds::yes);
+    CHECK(one.apply(context, step).ok());
+    CHECK_FALSE(machine.called("scontrol update"));
+  }
+  SECTION("only before its boot, or not since slurmctld started") {
+    machine.put("/slurm-started/node01", GENERATE("", "90000"));
+    CHECK(one.check(context, step)->holds == Holds::no);
+    CHECK_FALSE(one.apply(context, step).ok());
+  }
+  machine.put("/slurm-started/node01", "100050");
+  SECTION("silent or down") {
+    machine.put("/slurm/node01", GENERATE("drained*|muster reimage", "down|muster reimage", "unknown|none"));
+    CHECK(one.check(context, step)->holds == Holds::no);
+  }
+  SECTION("its drain was ended: it is drained again") {
+    machine.put("/slurm/node01", GENERATE("idle|none", "idle|weekly : reboot issued"));
+    CHECK(one.check(context, step)->holds == Holds::no);
+    Json patient = step;
+    patient["deadline_seconds"] = 5;
+    CHECK(one.apply(context, patient).ok());
+    CHECK(machine.get("/slurm/node01") == "drained|muster reimage");
+  }
+  SECTION("and jobs began: no more begin, and it is not in order while they run") {
+    machine.put("/slurm/node01", "mixed|none");
+    machine.put("/slurm-jobs/node01", "41\n");
+    CHECK_FALSE(one.apply(context, step).ok());
+    CHECK(machine.get("/slurm/node01") == "draining|muster reimage");
+  }
+  SECTION("drained by a person in the meantime: left to them") {
+    machine.put("/slurm/node01", "drained|bad fan|ann|2026-11-29T09:48:25");
+    CHECK(one.check(context, step)->holds == Holds::yes);
+    CHECK(one.check(context, step)->note.find("ann") != std::string::npos);
+  }
 }

@@ -238,6 +238,25 @@ TEST_CASE("storage state: a slow engine delays nothing, and is not reported yet"
   process.release();
 }
 
+TEST_CASE("storage state: a compute node whose Slurm does not answer says so, with what was last known") {
+  Node node;
+  node.only_local();
+  Says process;
+  StorageState state(node.files, process, kMinute);
+  process.words = "drained|bad fan\n";
+  CHECK(state.look(0).size() == 1);  // no slurmd
+  node.machine.put("/etc/slurm/slurm.conf", "x");
+  node.machine.put("/usr/sbin/slurmd", "x");
+  node.machine.put("/proc/sys/kernel/hostname", "node01\n");
+  process.words.clear();
+  CHECK(state.look(60)[0] == Json({{"scheduler", "slurm"}, {"silent", true}}));
+  process.words = "drained|bad fan\n";
+  CHECK(state.look(120)[0] == Json({{"scheduler", "slurm"}, {"state", "drained"}, {"reason", "bad fan"}}));
+  process.words.clear();
+  CHECK(state.look(180)[0] ==
+        Json({{"scheduler", "slurm"}, {"state", "drained"}, {"reason", "bad fan"}, {"silent", true}}));
+}
+
 // On a slow machine to ask takes longer than everything else that the agent does.
 class Slow : public Process {
  public:

@@ -235,3 +235,99 @@ TEST_CASE("an order of an unknown kind is refused under its word", "[agent]") {
     CHECK(outcome.status.error().message.find("'" + std::string(word) + "'") != std::string::npos);
   }
 }
+
+namespace {
+
+// With a clock of the test's.
+struct Preconditions : Bench {
+  int seconds = 0;
+  int64_t clock = 0;
+
+  Preconditions() {
+    functions.a_second = [this] { ++seconds, clock += kSecond; };
+    functions.now = [this] { return clock; };
+  }
+  wire::WorkOrder order(OrderKind kind, const std::string& path) const {
+    wire::WorkOrder out = order_of(kind);
+    out.preconditions = Json::array(
+        {{{"id", "a/drained"}, {"module", "command"}, {"params", {{"argv", {"drain"}}, {"creates", path}}}}});
+    return out;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an order is not prepared while a precondition does not hold, and nothing is applied", "[agent]") {
+  const OrderKind kind =
+      GENERATE(OrderKind::boot_slot, OrderKind::kexec, OrderKind::power_off, OrderKind::reboot);
+  Preconditions b;
+  SECTION("for a minute") {
+    const WorkOutcome end = b.run(b.order(kind, "/drained"));
+    CHECK(end.status.error().code == Code::conflict);
+    CHECK(end.result["precondition"] == "a/drained");
+    CHECK(b.seconds == 60);
+    CHECK(b.called.empty());
+  }
+  SECTION("not at once") {
+    b.functions.a_second = [&b] {
+      if (++b.seconds == 20) b.machine.put("/drained", "");
+    };
+    CHECK(b.run(b.order(kind, "/drained")).status.ok());
+    CHECK(b.seconds == 20);
+    // What prepares nothing else waits for its part.
+    CHECK(b.called.empty() == (kind == OrderKind::power_off || kind == OrderKind::reboot));
+  }
+  SECTION("a step that this agent does not know") {
+    wire::WorkOrder order = b.order(kind, "/drained");
+    order.preconditions[0]["module"] = "of_a_later_version";
+    CHECK(b.run(order).status.error().code == Code::invalid);
+    CHECK(b.called.empty());
+  }
+  CHECK(b.machine.calls.empty());
+}
+
+TEST_CASE("a node leaves at once, or looks once more where the report took long", "[agent]") {
+  struct Row {
+    OrderKind kind;
+    const char *leaves, *drops;
+  };
+  const Row row = GENERATE(Row{OrderKind::boot_slot, "leave_slot", "drop_slot"},
+                           Row{OrderKind::kexec, "leave_ready", "drop_ready"},
+                           Row{OrderKind::power_off, "power_off", ""}, Row{OrderKind::reboot, "reboot", ""});
+  CAPTURE(row.leaves);
+  Preconditions b;
+  b.machine.put("/drained", "");
+  const wire::WorkOrder order = b.order(row.kind, "/drained");
+  const auto reactor = make_reactor(1);
+  const auto runner = make_work_runner(*reactor, b.files, b.machine, "node01", b.functions);
+  WorkOutcome out;
+  std::function<void()> between = [] {};
+  const auto leave = [&](WorkOutcome) {
+    between();
+    b.called.clear();
+    runner->run(
+        order, OrderPart::leave, [](const std::string&, Json) {},
+        [&](WorkOutcome outcome) {
+          out = std::move(outcome);
+          reactor->stop();
+        });
+  };
+  const bool late = GENERATE(false, true), resumed = GENERATE(false, true);
+  CAPTURE(late, resumed);
+  between = [&] {
+    if (late) b.clock += 31 * kSecond;
+    if (resumed) REQUIRE(b.files.remove("/drained").ok());
+  };
+  runner->run(
+      order, OrderPart::work, [](const std::string&, Json) {}, leave);
+  reactor->run();
+  if (late && resumed) {
+    CHECK(out.status.error().code == Code::conflict);
+    CHECK(out.result["precondition"] == "a/drained");
+    CHECK(b.called == (row.drops[0] ? std::vector<std::string>{row.drops} : std::vector<std::string>{}));
+  } else {
+    CHECK(out.status.ok());
+    CHECK(b.called == std::vector<std::string>{row.leaves});
+  }
+  CHECK(b.seconds == 0);
+}

@@ -197,20 +197,37 @@ TEST_CASE("a mount that a node had no room to tell of is not known, and not abse
 }
 
 TEST_CASE("storage told: what the scheduler says of a node", "[storage][rollout]") {
-  const auto word = [](const std::string& state, const std::string& reason = "") {
+  const auto report = [](const std::string& entry) {
     StorageReports reported;
-    reported.update("node01",
-                    R"([{"scheduler": "slurm", "state": ")" + state + R"(", "reason": ")" + reason + "\"}]");
+    reported.update("node01", R"([{"scheduler": "slurm")" + entry + "}]");
     return reported.scheduler("node01");
+  };
+  const auto word = [&](const std::string& state, const std::string& reason = "") {
+    return report(R"(, "state": ")" + state + R"(", "reason": ")" + reason + "\"");
   };
   CHECK_FALSE(word("idle").busy);
   CHECK_FALSE(word("idle").out);
   for (const char* state : {"allocated", "mixed-", "completing", "draining*"}) CHECK(word(state).busy);
-  for (const char* state : {"drained*", "draining", "down", "fail", "maint"}) CHECK(word(state, "psu").out);
+  for (const char* state : {"drained*", "draining", "down", "fail", "maint", "inval", "idle*", "unknown",
+                            "powered_down", "reboot^", "hibernating", "idle&"}) {
+    CAPTURE(state);
+    CHECK(word(state, "psu").out);
+  }
   CHECK_FALSE(word("drained", "muster reimage").out);  // left behind by a run: the next one resumes it
   CHECK(word("drained", "muster reimage").paused);
+  CHECK(word("drained*", "muster reimage").paused);  // as reported while it booted
   CHECK_FALSE(word("drained", "psu").paused);
+  CHECK_FALSE(word("drained", "muster reimages").paused);
   CHECK_FALSE(word("idle", "muster reimage").paused);
+  // It takes no jobs when it is resumed, either.
+  CHECK(word("inval", "muster reimage").out);
+  CHECK_FALSE(word("inval", "muster reimage").paused);
+  // Without an answer it may have jobs; what is known of it stays.
+  for (const char* entry : {R"(, "silent": true)", R"(, "silent": true, "state": "idle", "reason": "")"}) {
+    CHECK(report(entry).busy);
+    CHECK_FALSE(report(entry).out);
+  }
+  CHECK(report(R"(, "silent": true, "state": "drained", "reason": "psu")").out);
   StorageReports none;
   CHECK_FALSE(none.scheduler("node01").busy);
   CHECK_FALSE(none.scheduler("node01").out);

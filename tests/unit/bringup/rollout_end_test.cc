@@ -84,6 +84,14 @@ TEST_CASE("rollout end: given back before its system was left is its jobs, and e
   failed.happened("", "returned", {{"reason", "panic"}});
   CHECK(failed.end().outcome == Outcome::returned);
   CHECK(failed.end().reason == "panic");
+  Case resumed;  // refused by its agent, right before the boot
+  resumed.did("write", "succeeded");
+  resumed.did("pause", "succeeded");
+  resumed.happened("boot", "intent");
+  resumed.happened("boot", "failed", {{"code", "conflict"}, {"result", {{"precondition", "scheduler/x"}}}});
+  resumed.happened("boot", "abandoned", {{"message", "it has jobs"}});
+  resumed.happened("", "returned", {{"reason", "it has jobs"}});
+  CHECK(resumed.end().outcome == Outcome::jobs);
   Case write;
   write.did("write", "failed");
   write.happened("", "returned", {{"reason", "disk"}});
@@ -106,4 +114,23 @@ TEST_CASE("rollout end: quarantined, held, not begun, cancelled", "[rollout][bri
   Case cancelled;
   cancelled.run.state = RunState::cancelled;
   CHECK(cancelled.end().outcome == Outcome::unfinished);
+}
+
+TEST_CASE("rollout end: a slot that was not written ahead is said, and is no failure of its node",
+          "[rollout][bringup]") {
+  const auto unwritten = [](const std::string& last, RunState state = RunState::done) {
+    Case c;
+    c.plan.serving = {"n1"};
+    c.run.state = state;
+    if (!last.empty()) c.did("write", last);
+    if (last == "failed") c.happened("", "returned", {{"reason", "write: no space left"}});
+    const auto ended = end_of({c.run, std::make_shared<const Plan>(c.plan), c.journal}, {{"n1", c.row}});
+    REQUIRE(ended.ok());
+    CHECK(ended->nodes.empty());
+    return ended->unwritten;
+  };
+  CHECK(unwritten("succeeded").empty());
+  CHECK(unwritten("").empty());
+  CHECK(unwritten("failed").at("n1") == "write: no space left");
+  CHECK(unwritten("failed", RunState::cancelled).empty());
 }

@@ -59,13 +59,20 @@ class FakeCluster : public RolloutPort {
   }
   void plan(const BatchOrder& order, std::function<void(Result<PlannedBatch>)> done) override {
     orders.push_back(order);
+    for (const auto& name : order.nodes)
+      if (cannot_plan.count(name)) return done(cannot_plan.at(name));
     if (hold_plan) return void(held_plan = [this, order, done] { done(made(order)); });
     done(made(order));
   }
   PlannedBatch made(const BatchOrder& order) {
     std::vector<Refusal> refusals;
     for (const auto& name : order.nodes)
-      if (refuse.count(name)) refusals.push_back({NodeName(name), "storage-needed", "as the test says"});
+      if (name == refuse_beside)
+        refusals.push_back({NodeName("storage1"), "storage-needed", "as the test says"});
+      else if (refuse.count(name))
+        refusals.push_back({NodeName(name), "storage-needed", "as the test says"});
+    for (const auto& name : order.prefetch)
+      if (refuse.count(name)) refusals.push_back({NodeName(name), "trial-short", "as the test says"});
     Plan plan;
     plan.kind = PlanKind::reimage;
     plan.spec_revision = now.spec_revision;
@@ -73,10 +80,11 @@ class FakeCluster : public RolloutPort {
     plan.nodes = order.nodes;
     for (const auto& name : order.nodes)
       plan.actions.push_back({name + "/write", NodeName(name), ActionKind::write_slot, "image", "write"});
-    if (destroys) {
-      plan.destroys.emplace_back();
-      plan.destroys.back().node = NodeName(order.nodes.front());
-    }
+    for (const auto& name : order.nodes)
+      if (destroys.count(name)) {
+        plan.destroys.emplace_back();
+        plan.destroys.back().node = NodeName(name);
+      }
     planned = order.nodes;
     return {"plan" + std::to_string(orders.size()), std::make_shared<const Plan>(std::move(plan)), refusals};
   }
@@ -96,6 +104,7 @@ class FakeCluster : public RolloutPort {
     RunEnd end{run, 0, cancelled.count(run) > 0, {}};
     for (const auto& name : runs.at(static_cast<size_t>(run) - 1).nodes)
       end.nodes[name] = outcome.count(name) ? outcome[name] : NodeEnd{Outcome::accepted, ""};
+    end.unwritten = unwritten;
     done(end);
   }
   void changed(const Record&) override { ++changes; }
@@ -116,8 +125,11 @@ class FakeCluster : public RolloutPort {
   std::vector<Group> groups;
   int64_t other_run = 0;
   std::optional<Error> broken, cannot_start;
-  std::set<std::string> no_way, refuse;
-  bool destroys = false, hold_plan = false, die_at_start = false;
+  std::set<std::string> no_way, refuse, destroys;
+  std::string refuse_beside;                 // plans with it are refused, naming another node
+  std::map<std::string, Error> cannot_plan;  // plans with one of these fail
+  std::map<std::string, std::string> unwritten;
+  bool hold_plan = false, die_at_start = false;
   std::function<void()> held_plan;
   std::vector<std::string> planned;
   std::vector<BatchOrder> orders;
@@ -132,7 +144,9 @@ struct World {
   explicit World(size_t nodes) : cluster(nodes), store(reactor) { restart(); }
 
   void restart() {
-    service = std::make_unique<RolloutService>(reactor, store, cluster);
+    service = std::make_unique<RolloutService>(reactor, store, cluster, [this] {
+      return BootTime{boot, reactor.steady().ms - booted};
+    });
     service->begin();
     settle();
   }
@@ -142,6 +156,14 @@ struct World {
     store.crash(unsynced);
     restart();
   }
+  // The controller's machine restarts: its clock of the boot begins again.
+  void reboot() {
+    service.reset();
+    store.crash(MemStore::Unsynced::lost);
+    boot += "+";
+    booted = reactor.steady().ms;
+    restart();
+  }
   void settle() { reactor.advance(100); }
   Result<Json> request(const std::function<void(RolloutService::Done)>& what) {
     Result<Json> out = fail(Code::failed, "no answer");
@@ -149,11 +171,11 @@ struct World {
     settle();
     return out;
   }
-  Result<Json> approve() {
-    return request([this](auto done) { service->approve(digest_of(cluster.now), "ada", done); });
+  Result<Json> approve(const std::vector<std::string>& canaries = {}) {
+    return request([&](auto done) { service->approve({digest_of(cluster.now), "ada", canaries}, done); });
   }
-  Result<Json> start() {
-    return request([this](auto done) { service->start(done); });
+  Result<Json> start(RolloutService::Start how = {}) {
+    return request([&](auto done) { service->start(how, done); });
   }
   Result<Json> pause() {
     return request([this](auto done) { service->pause("ada", done); });
@@ -176,6 +198,8 @@ struct World {
   FakeCluster cluster;
   MemStore store;
   std::unique_ptr<RolloutService> service;
+  std::string boot = "boot 1";
+  int64_t booted = 0;
 };
 
 using Names = std::vector<std::string>;

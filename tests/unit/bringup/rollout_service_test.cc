@@ -10,7 +10,7 @@ TEST_CASE("rollout service: nothing begins without an approval, and what is show
   World w(3);
   CHECK(w.state() == "none");
   CHECK(code_of(w.start()) == Code::denied);
-  CHECK(code_of(w.request([&](auto done) { w.service->approve("other", "ada", done); })) == Code::conflict);
+  CHECK(code_of(w.request([&](auto done) { w.service->approve({"other", "ada"}, done); })) == Code::conflict);
   REQUIRE(w.approve().ok());
   CHECK(w.state() == "approved");
   CHECK(w.cluster.runs.empty());

@@ -5,17 +5,34 @@ using namespace muster;
 using namespace muster::rollout;
 using namespace muster::rollout::service_test;
 
-TEST_CASE("rollout service: a plan beyond the approval waits for a person", "[rollout][service]") {
-  World w(3);
-  w.cluster.destroys = true;
+TEST_CASE("rollout service: a node whose plan exceeds the approval is left, and the others go",
+          "[rollout][service]") {
+  World w(4);
+  w.cluster.destroys = {"n0", "n2"};
   REQUIRE(w.approve().ok());
   REQUIRE(w.start().ok());
-  CHECK(w.cluster.runs.empty());
-  CHECK(w.state() == "paused");
-  CHECK(w.status()["why_paused"] != "");
-  w.cluster.destroys = false;
-  REQUIRE(w.resume().ok());
-  CHECK(w.cluster.runs.size() == 1);
+  CHECK(w.run().nodes == Names{"n1"});
+  w.end_run();
+  CHECK(w.run().nodes == Names{"n3"});
+  w.end_run();
+  CHECK(w.status()["waits_for"] == "night");
+  for (const char* node : {"n0", "n2"}) {
+    CHECK(w.cluster.taken.count(node) == 0);
+    CHECK(w.service->record()->row->postponed.at(node).refused);
+  }
+}
+
+TEST_CASE("rollout service: a refusal of no node of the batch leaves that batch only", "[rollout][service]") {
+  World w(4);
+  w.cluster.spec.max_unavailable = 1;
+  w.cluster.refuse_beside = "n0";  // whatever batch n0 is in
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  for (const char* node : {"n1", "n2", "n3"}) {
+    CHECK(w.run().nodes == Names{node});
+    w.end_run();
+  }
+  CHECK(w.service->record()->left.count("n0") == 1);
 }
 
 TEST_CASE("rollout service: nodes that the planner refuses are left for the night", "[rollout][service]") {
@@ -149,7 +166,7 @@ TEST_CASE("rollout service: killed at any point, no node is taken twice and all 
       INFO("killed after " << at << " tasks");
       World w(4);
       REQUIRE(w.approve().ok());
-      w.service->start([](Result<Json>) {});
+      w.service->start({}, [](Result<Json>) {});
       for (int i = 0; i < at && w.reactor.step(w.reactor.steady().ms + 50); ++i)
         if (!w.cluster.runs.empty() && !w.run().over && i % 3 == 2) {
           w.cluster.end_run();
@@ -248,4 +265,115 @@ TEST_CASE("rollout service: another approval ends a rollout that is not done", "
   CHECK(old.ended > 0);
   w.restart();
   CHECK(w.status()["id"] == 2);
+}
+
+TEST_CASE("rollout service: a failed canary is not the canary of the next approval", "[rollout][service]") {
+  World w(4);
+  w.cluster.outcome["n0"] = {Outcome::returned, "1 of 8 GPUs is missing"};
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  w.end_run();
+  CHECK(w.state() == "stopped");
+  CHECK(w.status()["held"][0]["image"] == "gpu");
+  CHECK(w.status()["held"][0]["node"] == "n0");
+  CHECK(w.request([&](auto done) { w.service->plan(done); }).value()["approved"] == false);
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  CHECK(w.run().nodes == Names{"n1"});
+  w.end_run();
+  CHECK(w.run().nodes == Names{"n2", "n3"});
+  w.end_run();
+  CHECK(w.run().nodes == Names{"n0"});  // it may have been the image, so it is updated with the others
+  w.end_run();
+  CHECK(w.service->record()->past.at("n0").failed == 2);
+  CHECK(w.status()["past"][0]["reason"] == "1 of 8 GPUs is missing");
+}
+
+TEST_CASE("rollout service: an operator names the canary, also one that failed", "[rollout][service]") {
+  World w(3);
+  w.cluster.outcome["n0"] = {Outcome::returned, "bad image"};
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  w.end_run();
+  CHECK(code_of(w.approve({"n7"})) == Code::invalid);
+  w.cluster.node("n1").has_bmc = false;
+  CHECK(code_of(w.approve({"n1"})) == Code::invalid);
+  w.cluster.outcome.clear();
+  const auto batch_of = [&](const std::vector<std::string>& canaries) {
+    const Json plan = w.request([&](auto done) { w.service->plan(done, canaries); }).value();
+    return plan["batches"].empty() ? Json() : plan["batches"][0]["nodes"];
+  };
+  CHECK(batch_of({}) == Json(Names{"n2"}));
+  CHECK(batch_of({"n0"}) == Json(Names{"n0"}));
+  REQUIRE(w.approve({"n0"}).ok());
+  REQUIRE(w.start().ok());
+  CHECK(w.run().nodes == Names{"n0"});
+  w.end_run();
+  CHECK(w.service->record()->past.at("n0").failed == 0);  // accepted with a new image
+}
+
+TEST_CASE("rollout service: a held image stays held when it is built again, until a new approval",
+          "[rollout][service]") {
+  World w(3);
+  w.cluster.now.rebuilt_images = true;
+  w.cluster.outcome["n0"] = {Outcome::returned, "panic"};
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  w.end_run();
+  CHECK(code_of(w.start()) == Code::denied);
+  w.cluster.now.images["gpu"].digest = "newer";
+  CHECK(code_of(w.start()) == Code::denied);
+  w.restart();
+  CHECK(code_of(w.start()) == Code::denied);
+  CHECK(w.cluster.runs.size() == 1);
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  CHECK(w.run().nodes == Names{"n1"});
+}
+
+TEST_CASE("rollout service: nodes that were given back come after others, over builds and approvals",
+          "[rollout][service]") {
+  World w(4);
+  w.cluster.spec.max_unavailable = 1;
+  for (Node& node : w.cluster.nodes) node.idle = false;
+  w.cluster.now.rebuilt_images = true;
+  w.cluster.outcome["n0"] = {Outcome::jobs, "job 12"};
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  CHECK(w.run().nodes == Names{"n0"});
+  w.end_run();
+  w.reactor.advance(w.cluster.spec.window);
+  w.end_run();
+  w.cluster.now.images["gpu"].digest = "newer";
+  REQUIRE(w.start().ok());
+  CHECK(w.service->record()->id == 2);
+  CHECK(w.run().nodes == Names{"n2"});
+  w.end_run();
+  CHECK(w.run().nodes == Names{"n3"});
+  REQUIRE(w.pause().ok());
+  w.end_run();
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  CHECK(w.run().nodes == Names{"n1"});
+}
+
+TEST_CASE("rollout service: a skip outlives an approval and a build, and ends by its time",
+          "[rollout][service]") {
+  World w(3);
+  REQUIRE(w.approve().ok());
+  Record record = *w.service->record();
+  record.skips["n0"] = {"customer demo", "ada", w.reactor.now(), w.reactor.now() + 60 * kMinute};
+  w.store.write({RolloutRow{record.id, w.reactor.now(), to_text(record)}}, [](const Status&) {});
+  w.settle();
+  w.restart();
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  CHECK(w.run().nodes == Names{"n1"});
+  w.end_run();
+  w.end_run();
+  CHECK(w.state() == "done");
+  CHECK(w.service->record()->left.at("n0").starts_with("skipped: customer demo (by ada, until "));
+  w.reactor.advance(60 * kMinute);
+  REQUIRE(w.start().ok());
+  CHECK(w.run().nodes == Names{"n0"});
 }

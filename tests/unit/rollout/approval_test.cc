@@ -130,6 +130,18 @@ TEST_CASE("rollout record: the store gives back what it was given", "[rollout][a
   CHECK(record_from_text("{}").error().code == Code::corrupt);
 }
 
+TEST_CASE("rollout record: a skip ends at its time, or when an operator ends it", "[rollout][approval]") {
+  Record record;
+  record.skips["n1"] = {"RAM on order", "ada", 5, 100};
+  record.skips["n2"] = {"customer demo", "ada", 5, 0};
+  const Record again = record_from_text(to_text(record)).value();
+  CHECK(is_skipped(again, "n1", 99));
+  CHECK_FALSE(is_skipped(again, "n1", 100));
+  CHECK(is_skipped(again, "n2", 1000));
+  CHECK_FALSE(is_skipped(again, "n3", 50));
+  CHECK(again.skips.at("n2").reason == "customer demo");
+}
+
 TEST_CASE("rollout record: a run is found by its tag, and by no other's", "[rollout][approval]") {
   CHECK(has_tag("rollout 3/1, approved by ada", run_tag(3, 1)));
   CHECK_FALSE(has_tag("rollout 3/12, approved by ada", run_tag(3, 1)));

@@ -7,40 +7,87 @@ namespace muster::rollout::sim {
 void Checker::fail(const std::string& what, size_t node) {
   if (!bad.empty()) return;
   bad = what + (node == SIZE_MAX ? "" : " (" + view_.nodes[node].name + ")") + ", night " +
-        std::to_string(view_.night) + ", rollout " + std::to_string(id_);
+        std::to_string(model_.night) + ", rollout " + std::to_string(id_);
 }
 
-void Checker::new_rollout(int64_t id) {
-  id_ = id;
-  target_ = view_.target;
+Checker::Checker(const Model& model)
+    : model_(model), view_(model.view), memory_(view_.nodes.size()), waits_(view_.nodes.size()) {}
+
+void Checker::approved(const std::vector<std::string>& named) {
+  named_ = {named.begin(), named.end()};
+  counts.named += static_cast<int>(named.size());
+  held_ = {0, 0, 0};
+  approved_spec_ = model_.spec;
+  approved_ = model_.target();
   paused_ = false;
+  id_ = 0;
+}
+
+void Checker::opened(int64_t id) {
+  opened_ = model_.time;
+  opened_wrong_ = wrong_ = model_.clock_off != 0;
+  boots_ = model_.boots;
+  id_ = id;
+  start();
+}
+
+void Checker::start() {
+  ++window_;
+  proofs_.clear();
+  const std::string target = model_.target();
+  if (id_ == started_ && target == target_) return;
+  started_ = id_;
+  target_ = target;
   failures_ = 0;
-  canary_failed_ = canary_batch_ = false;
+  canary_batch_ = false;
   failed_.assign(view_.nodes.size(), 0);
   done_.assign(view_.nodes.size(), 0);
   postponed_.assign(view_.nodes.size(), 0);
   accepted_canaries_.clear();
 }
 
+void Checker::refused(bool batch) {
+  ++counts.refused;
+  const int budget = view_.policy.failure_budget;
+  const bool covered = model_.rebuilds ? approved_spec_ == model_.spec : approved_ == model_.target();
+  if (batch || paused_ || !covered || (id_ && budget >= 0 && failures_ > budget)) return;
+  Checker then = *this;  // as at the beginning of the next window, maybe of a rollout of other builds
+  then.start();
+  for (size_t at = 0; at < view_.nodes.size(); ++at)
+    if (then.ready(at) && then.proof(view_.nodes[at].image_wanted) >= 0)
+      fail("a start is refused, and something could go on", at);
+  if (!needs_held()) fail("a start is refused without a reason");
+}
+
 void Checker::judged(const ModelRun& run) {
   paused_ = paused_ || run.cancelled;
   for (size_t i = 0; i < run.nodes.size(); ++i) {
     const size_t at = run.nodes[i];
+    Memory& memory = memory_[at];
     switch (run.ends[i]) {
       case Outcome::accepted:
         done_[at] = 1;
-        ++updated;
+        ++counts.updated;
         if (canary_batch_) ++accepted_canaries_[run.images[i]];
+        memory = {};
+        memory.image_in = memory.turn = id_;
+        progress_ = true;
         break;
       case Outcome::returned:
       case Outcome::quarantined:
         failed_[at] = 1;
-        ++failures_;
-        canary_failed_ = canary_failed_ || canary_batch_;
+        failures_ += !canary_batch_;
+        if (canary_batch_) held_[static_cast<size_t>(image_of(view_.nodes[at]))] = 1, ++counts.held;
+        memory.failed = true;
+        memory.turn = id_;
+        progress_ = true;
         break;
       case Outcome::jobs:
       case Outcome::unfinished:
-        postponed_[at] = view_.night;
+        postponed_[at] = window_;
+        ++memory.given_back;
+        memory.turn = id_;
+        progress_ = true;
         break;
       case Outcome::held:
       case Outcome::not_begun:
@@ -71,16 +118,64 @@ bool Checker::stops_a_group(const Node& node) const {
                      [&](size_t g) { return view_.groups[g].can_miss == 0; });
 }
 
-bool Checker::eligible(const Node& node) const {
+bool Checker::skipped(size_t at) const {
+  const auto found = skips_.find(at);
+  return found != skips_.end() && (found->second == 0 || model_.wall() < found->second);
+}
+
+Checker::Memory Checker::past(size_t at) const {
+  const Node& node = view_.nodes[at];
+  const Memory& memory = memory_[at];
+  const bool works = node.state == NodeState::accepted || node.state == NodeState::degraded;
+  if (memory.before.empty() || node.image_now == memory.before || !works) return memory;
+  Memory out;
+  out.image_in = out.turn = memory.image_in;
+  return out;
+}
+
+bool Checker::eligible(size_t at) const {
+  const Node& node = view_.nodes[at];
   return scope(node) && node.has_bmc && node.groups.empty() && node.special == Special::no &&
-         node.way != Way::none;
+         node.way != Way::none && !skipped(at) && (!failed_before(at) || is_named(at));
 }
 
 bool Checker::ready(size_t at) const {
   const Node& node = view_.nodes[at];
   return scope(node) && node.image_now != node.image_wanted && !node.image_now.empty() && !away(node) &&
-         !under_way(node) && node.way != Way::none && !failed_[at] && postponed_[at] != view_.night &&
-         !stops_a_group(node);
+         !under_way(node) && node.way != Way::none && !failed_[at] && postponed_[at] != window_ &&
+         !stops_a_group(node) && !skipped(at) && !is_held(node);
+}
+
+bool Checker::candidate(size_t at) const {
+  const std::string& image = view_.nodes[at].image_wanted;
+  if (!ready(at) || !eligible(at) || proof(image) != 0) return false;
+  if (is_named(at)) return true;
+  for (size_t other = 0; !named_.empty() && other < view_.nodes.size(); ++other)
+    if (is_named(other) && view_.nodes[other].image_wanted == image && ready(other) && eligible(other))
+      return false;
+  return true;
+}
+
+bool Checker::delayed(size_t at) const {
+  for (size_t other = 0; other < view_.nodes.size(); ++other)
+    if (view_.nodes[other].image_wanted == view_.nodes[at].image_wanted && postponed_[other] == window_ &&
+        eligible(other) && !away(view_.nodes[other]) && !failed_[other])
+      return true;
+  return false;
+}
+
+bool Checker::ordinary(size_t at) const {
+  return ready(at) && view_.nodes[at].special == Special::no && proof(view_.nodes[at].image_wanted) == 1;
+}
+
+bool Checker::needs_held() const {
+  for (size_t at = 0; at < view_.nodes.size(); ++at) {
+    const Node& node = view_.nodes[at];
+    if (scope(node) && node.image_now != node.image_wanted && is_held(node) && !skipped(at) &&
+        !under_way(node))
+      return true;
+  }
+  return false;
 }
 
 bool Checker::groups_allow(const Node& node, const std::vector<int>& taken) const {
@@ -125,7 +220,7 @@ int Checker::proof_now(const std::string& image) const {
     const Node& node = view_.nodes[at];
     if (node.image_wanted != image || !scope(node)) continue;
     if (under_way(node)) here = here || canary_under_way_;
-    if (under_way(node) || !eligible(node) || failed_[at]) continue;
+    if (under_way(node) || !eligible(at) || failed_[at]) continue;
     if (node.image_now == image)
       runs = runs || !away(node);
     else if (away(node))
@@ -139,6 +234,7 @@ int Checker::proof_now(const std::string& image) const {
 
 void Checker::answer(const Row& row, const Answer& answer) {
   count_away(row);
+  wrong_ = wrong_ || model_.clock_off != 0;
   taken_.assign(view_.groups.size(), 0);
   for (const size_t at : answer.batch.nodes)
     for (const size_t g : view_.nodes[at].groups) ++taken_[g];
@@ -152,143 +248,42 @@ void Checker::answer(const Row& row, const Answer& answer) {
   reasons(answer);
 }
 
-void Checker::run(const Answer& answer) {
-  const Batch& batch = answer.batch;
-  if (batch.nodes.empty()) return fail("an empty batch");
-  if (canary_failed_) fail("a batch behind a failed canary");
-  if (paused_) fail("a batch in a pause");
-  if (target_ != view_.target) fail("a batch of another spec than the approved one");
-  const int budget = view_.policy.failure_budget;
-  if (budget >= 0 && failures_ > budget) fail("a batch above the failure budget");
-  if (!batch.canary && batch.failure_budget != (budget < 0 ? -1 : budget - failures_))
-    fail("the run's budget is not what is left of the rollout's");
-  if (!view_.window_open) fail("a batch outside the window");
-  if (view_.active_run) fail("a batch beside another run");
-  if (away_ + static_cast<int>(batch.nodes.size()) > most()) fail("more away than max_unavailable");
-  for (size_t i = 0; i < batch.nodes.size(); ++i) {
-    const size_t at = batch.nodes[i];
-    if (i && batch.nodes[i - 1] >= at) fail("a batch that is not in order");
-    if (!ready(at)) fail("a node that must not be taken", at);
-    for (const size_t g : view_.nodes[at].groups) {
-      if (!view_.groups[g].healed) fail("of a group that is not healed", at);
-      if (missing_[g] + taken_[g] > view_.groups[g].can_miss) fail("of a group that cannot miss it", at);
-    }
-    if (view_.nodes[at].idle != view_.nodes[batch.nodes[0]].idle) fail("idle and busy nodes are mixed", at);
-  }
-  if (batch.canary)
-    canary(batch);
-  else if (view_.nodes[batch.nodes[0]].special != Special::no)
-    special(batch);
-  else
-    others(batch);
-  prefetch(batch);
-  canary_batch_ = batch.canary;
-  ++batches;
-  canaries += batch.canary;
-  largest = std::max(largest, static_cast<int>(batch.nodes.size()));
-}
-
-void Checker::canary(const Batch& batch) {
-  std::map<std::string, int> now = accepted_canaries_;
-  for (const size_t at : batch.nodes) {
-    const Node& node = view_.nodes[at];
-    if (!eligible(node)) fail("a canary without a BMC, or one that serves something", at);
-    if (proof(node.image_wanted) != 0) fail("a canary of an image that is proven", at);
-    if (++now[node.image_wanted] > std::max(1, view_.policy.canary)) fail("more canaries than asked for", at);
-  }
-  if (batch.failure_budget != 0) fail("a canary may fail");
-  const bool idle = view_.nodes[batch.nodes[0]].idle;
-  const bool room = away_ + static_cast<int>(batch.nodes.size()) < most();
-  for (size_t at = 0; at < view_.nodes.size(); ++at) {
-    const Node& node = view_.nodes[at];
-    if (std::binary_search(batch.nodes.begin(), batch.nodes.end(), at)) continue;
-    if (!ready(at) || !eligible(node) || proof(node.image_wanted) != 0) continue;
-    if (node.idle && !idle) fail("a busy canary before an idle one", at);
-    if (room && node.idle == idle && now[node.image_wanted] < std::max(1, view_.policy.canary))
-      fail("fewer canaries than there could be", at);
-  }
-}
-
-void Checker::others(const Batch& batch) {
-  for (const size_t at : batch.nodes) {
-    if (view_.nodes[at].special != Special::no) fail("a special node with others", at);
-    if (proof(view_.nodes[at].image_wanted) != 1) fail("an image that is not proven", at);
-  }
-  could_be_added(batch);
-}
-
-void Checker::could_be_added(const Batch& batch) {
-  if (away_ + static_cast<int>(batch.nodes.size()) >= most()) return;
-  const bool idle = view_.nodes[batch.nodes[0]].idle;
-  for (size_t at = 0; at < view_.nodes.size(); ++at) {
-    const Node& node = view_.nodes[at];
-    if (std::binary_search(batch.nodes.begin(), batch.nodes.end(), at)) continue;
-    if (!ready(at) || node.special != Special::no || proof(node.image_wanted) != 1) continue;
-    if (node.idle && !idle && groups_allow(node, std::vector<int>(taken_.size(), 0)))
-      fail("busy nodes go before an idle one", at);
-    if (node.idle == idle && groups_allow(node, taken_)) fail("a smaller batch than there could be", at);
-  }
-}
-
-void Checker::special(const Batch& batch) {
-  if (batch.nodes.size() != 1) fail("a special node is not alone");
-  if (proof(view_.nodes[batch.nodes[0]].image_wanted) != 1) fail("an image that is not proven, special");
-  for (size_t at = 0; at < view_.nodes.size(); ++at) {
-    const Node& node = view_.nodes[at];
-    if (!ready(at) || proof(node.image_wanted) < 0) continue;
-    if (node.special == Special::no) fail("a special node before another one", at);
-    if (node.special < view_.nodes[batch.nodes[0]].special) fail("special nodes in the wrong order", at);
-  }
-}
-
-void Checker::prefetch(const Batch& batch) {
-  if (batch.canary && !batch.prefetch.empty()) fail("prefetch behind a canary");
-  if (static_cast<int>(batch.prefetch.size()) > most()) fail("more prefetched than a batch has");
-  prefetched += static_cast<int>(batch.prefetch.size());
-  for (const size_t at : batch.prefetch) {
-    const Node& node = view_.nodes[at];
-    if (!ready(at) || node.way != Way::in_place) fail("prefetched, and does not go in place", at);
-    if (proof(node.image_wanted) != 1) fail("prefetched, and not proven", at);
-    if (std::binary_search(batch.nodes.begin(), batch.nodes.end(), at)) fail("in the batch, prefetched", at);
-  }
-}
-
 void Checker::stop(const Row& row, const Answer& answer) {
   const int budget = view_.policy.failure_budget;
   if (row.stage == Stage::stopped) return;  // decided before
-  bool right = true;
-  if (answer.stop == StopReason::canary_failed) right = canary_failed_;
+  bool right = false;
   if (answer.stop == StopReason::budget) right = budget >= 0 && failures_ > budget;
-  if (answer.stop == StopReason::target_changed) right = row.target != view_.target;
-  if (answer.stop == StopReason::no_canary) {
+  if (answer.stop == StopReason::target_changed) right = target_ != model_.target();
+  if (answer.stop == StopReason::canary_failed) {
+    right = needs_held();
     for (size_t at = 0; at < view_.nodes.size(); ++at)
       if (ready(at) && proof(view_.nodes[at].image_wanted) >= 0) right = false;
-    right = right && std::count(done_.begin(), done_.end(), 1) == 0;
   }
-  if (!right || answer.stop == StopReason::none) fail("stopped without its reason");
+  if (!right) fail("stopped without its reason");
 }
 
 void Checker::no_node_forgotten(const Row& row, const Answer& answer) {
-  if (canary_failed_ || row.target != view_.target) return fail("it should have stopped");
+  if (target_ != model_.target()) return fail("it should have stopped");
   if (view_.policy.failure_budget >= 0 && failures_ > view_.policy.failure_budget)
     return fail("it should have stopped for its budget");
-  const bool may_begin = view_.window_open && !row.paused && view_.active_run == 0;
+  const bool may_begin = must_be_open() && !row.paused && view_.active_run == 0;
   bool waiting = false, any = false, ordinary = false;
   size_t special = SIZE_MAX, one = SIZE_MAX;
   const std::vector<int> none(view_.groups.size(), 0);
   for (size_t at = 0; at < view_.nodes.size(); ++at) {
     const Node& node = view_.nodes[at];
-    waiting = waiting || (scope(node) && postponed_[at] == view_.night && !away(node) && !failed_[at] &&
-                          node.image_now != node.image_wanted && !node.image_now.empty());
+    waiting = waiting || (scope(node) && postponed_[at] == window_ && !away(node) && !failed_[at] &&
+                          node.image_now != node.image_wanted && !node.image_now.empty() && !skipped(at) &&
+                          node.way != Way::none && !stops_a_group(node) && !is_held(node));
     if (!ready(at) || proof(node.image_wanted) < 0) continue;
     any = true;
     ordinary = ordinary || node.special == Special::no;
-    const bool turn = proof(node.image_wanted) == 1 || eligible(node);
+    const bool turn = proof(node.image_wanted) == 1 || candidate(at);
     if (node.special == Special::no && turn && groups_allow(node, none)) one = at;
     if (node.special != Special::no && (special == SIZE_MAX || node.special < view_.nodes[special].special))
       special = at;
   }
-  if (answer.what == Do::done && (any || waiting)) return fail("done, and not all is");
+  if (answer.what == Do::done && (any || waiting || needs_held())) return fail("done, and not all is");
   if (away_ >= most() || !may_begin) return;
   if (one != SIZE_MAX) fail("it waits, and a node could be taken", one);
   if (special == SIZE_MAX || ordinary || proof(view_.nodes[special].image_wanted) != 1) return;
@@ -313,6 +308,8 @@ void Checker::reasons(const Answer& answer) {
     const bool needs = scope(node) && node.image_now != node.image_wanted && !in_batch;
     if (needs != listed) return fail("left without a reason, or a reason without need", at);
     if (!listed) continue;
+    counts.no_canary += left->reason == Reason::no_canary;
+    counts.skipped += left->reason == Reason::skipped;
     if (!reason_holds(*left, answer))
       return fail("not for this reason: " + std::string(to_string(left->reason)), at);
     ++left;
@@ -337,6 +334,10 @@ bool Checker::reason_holds(const Left& left, const Answer& answer) const {
       return view_.groups[group].can_miss == 0;
     case Reason::no_canary:
       return proof(node.image_wanted) == -1;
+    case Reason::canary_failed:
+      return is_held(node);
+    case Reason::skipped:
+      return skipped(left.node);
     case Reason::held:
       return node.held_by == HeldBy::an_operator && node.state == NodeState::quarantined;
     case Reason::quarantined:
@@ -354,7 +355,7 @@ bool Checker::reason_holds(const Left& left, const Answer& answer) const {
     case Reason::jobs:
     case Reason::cancelled:
     case Reason::refused:
-      return postponed_[left.node] == view_.night;
+      return postponed_[left.node] == window_;
     case Reason::canary:
       return proof(node.image_wanted) == 0 || std::any_of(chosen_.begin(), chosen_.end(), is_canary);
     case Reason::unavailable:
@@ -365,24 +366,79 @@ bool Checker::reason_holds(const Left& left, const Answer& answer) const {
       return !view_.groups[group].healed;
     case Reason::busy:
       return !node.idle && !chosen_.empty() && view_.nodes[chosen_[0]].idle;
+    case Reason::turn:
+      return node.idle && !chosen_.empty() && past(left.node).image_in > 0;
     case Reason::last:
-      return node.special != Special::no;
+      return node.special != Special::no || failed_before(left.node);
     case Reason::held_back:
       return answer.what != Do::run;
   }
   return false;
 }
 
-void Checker::row(const Row& row) {
-  if (row.id != id_) return fail("a row of another rollout");
+std::vector<std::string> Checker::to_name() {
+  std::vector<std::string> out;
+  proofs_.clear();
+  std::set<std::string> images;
+  for (size_t at = 0; at < view_.nodes.size(); ++at) {
+    const Node& node = view_.nodes[at];
+    const bool could_be = scope(node) && node.has_bmc && node.groups.empty() && node.special == Special::no &&
+                          node.way != Way::none && !skipped(at);
+    if (!could_be || !failed_before(at) || away(node) || node.image_now == node.image_wanted) continue;
+    bool other = false;
+    for (size_t i = 0; i < view_.nodes.size(); ++i)
+      other = other || (view_.nodes[i].image_wanted == node.image_wanted && !failed_before(i) && eligible(i));
+    if (!other && images.insert(node.image_wanted).second) out.push_back(node.name);
+  }
+  return out;
+}
+
+void Checker::dusk() {
+  full_ = progress_ = false;
+  proofs_.clear();
+  for (size_t at = 0; at < view_.nodes.size(); ++at)
+    waits_[at].dusk = model_.calm() && must_be_open() && id_ && ordinary(at) && !failed_before(at) &&
+                      !model_.truth[at].endless && view_.nodes[at].groups.empty();
+}
+
+// In the calm each node has its turn after as many nights with a full batch as the nodes need for theirs, and
+// some as often as it was given back; and each night brings the cluster nearer to the spec.
+void Checker::dawn(bool goes_on) {
+  proofs_.clear();
+  const int rounds = (scope_ + most() - 1) / most();
+  for (size_t at = 0; at < view_.nodes.size(); ++at) {
+    if (view_.active_run == 0 && model_.truth[at].paused && !away(view_.nodes[at]))
+      fail("left drained, and not named", at);
+    Wait& wait = waits_[at];
+    if (!wait.dusk || !goes_on || !ordinary(at)) {
+      wait.nights = 0;
+      continue;
+    }
+    if (!progress_) fail("a calm night without progress", at);
+    wait.nights += full_;
+    if (wait.nights > rounds + past(at).due() - past(at).turn)
+      fail("it waits for more nights than all nodes need", at);
+  }
+}
+
+void Checker::end() {
+  if (model_.rebuilds || view_.nodes.size() > 20) return;
+  for (size_t at = 0; at < view_.nodes.size(); ++at)
+    if (waits_[at].dusk && ordinary(at)) fail("it does not end", at);
+}
+
+void Checker::record(const Record& record) {
+  if (!record.row || record.id != id_) return;  // approved, and not started yet
+  const Row& row = *record.row;
   size_t failed = 0, done = 0;
   for (size_t at = 0; at < view_.nodes.size(); ++at) {
     failed += failed_[at];
     done += done_[at];
-    if (failed_[at] && !row.failed.count(view_.nodes[at].name)) fail("a failure is forgotten", at);
-    if (done_[at] && !row.done.count(view_.nodes[at].name)) fail("a node that is done is forgotten", at);
-    if (postponed_[at] && !row.postponed.count(view_.nodes[at].name))
-      fail("given back, and not in the row", at);
+    const std::string& name = view_.nodes[at].name;
+    if (failed_[at] && !row.failed.count(name)) fail("a failure is forgotten", at);
+    if (done_[at] && !row.done.count(name)) fail("a node that is done is forgotten", at);
+    if (postponed_[at] && !row.postponed.count(name)) fail("given back, and not in the row", at);
+    if (skips_.count(at) != record.skips.count(name)) fail("a skip is forgotten", at);
   }
   if (row.failed.size() != failed || row.done.size() != done) fail("the row says what did not happen");
 }

@@ -6,13 +6,12 @@
 namespace muster::rollout::sim {
 namespace {
 
-std::string digest(int image, int spec) {
-  return std::string(1, static_cast<char>('a' + image)) + std::to_string(spec);
-}
-int image_of(const Node& node) { return node.image_wanted[0] - 'a'; }
+std::string name_of(int image) { return std::string(1, static_cast<char>('a' + image)); }
+std::string digest(int image, int build) { return name_of(image) + std::to_string(build); }
 bool works(const Node& node) {
   return node.state == NodeState::accepted || node.state == NodeState::degraded;
 }
+constexpr int kEndless = 1 << 20;
 
 int draw_size(Rng& rng, uint64_t seed) {
   if (seed % 200 == 7) return 1000;
@@ -34,26 +33,49 @@ Model::Model(uint64_t seed) : rng(seed) {
   if (rng.chance(0.4)) policy.max_unavailable.percent = rng.between(1, 40);
   policy.canary = rng.between(0, 3);
   policy.failure_budget = rng.between(-1, 4);
+  rebuilds = rng.chance(0.4);
   change_spec();
   begin_night();
 }
 
+Approval Model::declared() const {
+  Approval out;
+  out.spec_revision = spec;
+  out.spec_digest = "spec" + std::to_string(spec);
+  out.roles = view.policy.roles;
+  out.rebuilt_images = rebuilds;
+  for (int image = 0; image < 3; ++image)
+    out.images[name_of(image)] = {digest(image, builds[static_cast<size_t>(image)]),
+                                  name_of(image) + "@" + std::to_string(spec)};
+  return out;
+}
+
+std::string Model::target() const {
+  std::string out = std::to_string(spec);
+  for (const int build : builds) out += " " + std::to_string(build);
+  return out;
+}
+
 void Model::draw_nodes(int count) {
   const int images = rng.between(1, 3);
+  const int without_canary = rng.chance(0.15) ? rng.below(images) : -1;
+  const double endless = rng.chance(0.3) ? rng.between(1, 3) / static_cast<double>(count) : 0;
   for (int i = 0; i < count; ++i) {
     char name[16];
     std::snprintf(name, sizeof name, "n%04d", i);
-    Node node{.name = name, .role = "gpu", .image_now = "", .image_wanted = digest(rng.below(images), 0)};
+    const int image = rng.below(images);
+    Node node{.name = name, .role = "gpu", .image_now = "", .image_wanted = digest(image, 0)};
     if (rng.chance(0.15)) node.role = rng.chance(0.5) ? "cpu" : "storage";
     node.image_now = rng.chance(0.01) ? "" : node.image_wanted;
     node.state = rng.chance(0.1) ? NodeState::degraded : NodeState::accepted;
     node.online = true;
-    node.has_bmc = rng.chance(0.7);
+    node.has_bmc = image != without_canary && rng.chance(0.7);
     node.way = rng.chance(0.2) ? Way::through_ram : rng.chance(0.02) ? Way::none : Way::in_place;
     if (rng.chance(1.5 / count)) node.special = static_cast<Special>(rng.between(1, 3));
     view.nodes.push_back(node);
+    truth.emplace_back();
+    truth.back().endless = rng.chance(endless);
   }
-  truth.resize(view.nodes.size());
 }
 
 void Model::draw_groups() {
@@ -72,27 +94,37 @@ void Model::draw_groups() {
   missing_before_.assign(view.groups.size(), 0);
 }
 
-// Every image is rebuilt. A bad one fails nearly everywhere.
+// A bad image fails nearly everywhere.
 void Model::change_spec() {
-  ++spec_;
-  view.target = "t" + std::to_string(spec_);
-  for (Node& node : view.nodes) node.image_wanted = digest(image_of(node), spec_);
+  ++spec;
   for (char& bad : bad_) bad = !calm() && rng.chance(0.15);
+  for (int image = 0; image < 3; ++image) build(image);
+}
+
+void Model::build(int image) {
+  const int number = ++builds[static_cast<size_t>(image)];
+  for (Node& node : view.nodes)
+    if (image_of(node) == image) node.image_wanted = digest(image, number);
 }
 
 void Model::begin_night() {
-  ++view.night;
+  ++night;
   tick_of_night = 0;
-  if (view.night == kCalm) begin_calm();
+  if (calm()) repair();
+  for (int image = 0; image < 3; ++image)
+    if (rebuilds ? rng.chance(0.8) : !calm() && rng.chance(0.02)) build(image);
 }
 
-// Operators correct all that is wrong, and configure what they bring back as the spec says.
-void Model::begin_calm() {
+// Each day operators bring back what is not in service, as the spec says. Broken GPUs are found once.
+void Model::repair() {
   for (char& bad : bad_) bad = 0;
+  clock_off = 0;
+  clock_wrong_ = slurm_away_ = 0;
   for (size_t at = 0; at < view.nodes.size(); ++at) {
     Node& node = view.nodes[at];
     truth[at].silent = truth[at].silent < 0 ? 2 : std::min(truth[at].silent, 2);
-    truth[at].jobs = std::min(truth[at].jobs, 3);
+    if (!truth[at].endless) truth[at].jobs = std::min(truth[at].jobs, 3);
+    truth[at].broken = truth[at].broken && (night > kCalm || rng.chance(0.3));
     node.maintenance = node.on_trial = truth[at].paused = false;
     if (works(node)) continue;
     node.state = NodeState::accepted;
@@ -101,16 +133,28 @@ void Model::begin_calm() {
 }
 
 void Model::tick() {
+  time += kTick;
   if (++tick_of_night > kWindow + kDay) begin_night();
-  view.window_open = tick_of_night <= kWindow;
   jobs();
   silence();
+  if (!calm()) clock();
   if (!calm()) faults();
   if (!calm()) operators();
   view.active_run = 0;
   if (ModelRun* run = active()) advance(*run);
   if (const ModelRun* run = active()) view.active_run = run->id;
   heal();
+}
+
+// The controller's clock is set wrong, and right again; its machine is restarted. Slurm's controller is away.
+void Model::clock() {
+  if (slurm_away_ > 0) --slurm_away_;
+  if (rng.chance(0.004)) slurm_away_ = rng.between(1, 12);
+  if (rng.chance(0.002)) ++boots, booted = time;
+  if (clock_wrong_ > 0 && --clock_wrong_ == 0) clock_off = 0;
+  if (!rng.chance(0.004)) return;
+  clock_off = rng.between(1, 60) * kTick * (rng.chance(0.1) ? 200 : 1) * (rng.chance(0.5) ? 1 : -1);
+  clock_wrong_ = rng.between(1, 30);
 }
 
 void Model::jobs() {
@@ -121,7 +165,8 @@ void Model::jobs() {
     const bool takes = node.online && works(node) && !t.paused && !node.maintenance;
     if (t.jobs == 0 && takes && load_ > 0 && rng.chance(load_))
       t.jobs = calm() ? rng.between(1, 3) : rng.chance(0.03) ? rng.between(40, 200) : rng.between(1, 12);
-    node.idle = t.jobs == 0;
+    if (t.endless && takes) t.jobs = kEndless;
+    node.idle = t.jobs == 0 && slurm_away_ == 0;
   }
 }
 
@@ -149,7 +194,7 @@ void Model::faults() {
   if (!rng.chance(fault_ * 5)) return;
   const auto at = static_cast<size_t>(rng.below(static_cast<int>(view.nodes.size())));
   Node& node = view.nodes[at];
-  const int what = rng.below(10);
+  const int what = rng.below(12);
   if (what < 5 && node.online) {
     node.online = false;
     truth[at].silent = rng.chance(0.1) ? -1 : rng.between(1, 30);
@@ -165,6 +210,10 @@ void Model::faults() {
     node.has_bmc = !node.has_bmc;
   } else if (what == 9 && rng.chance(0.2)) {
     node.role = node.role == "gpu" ? "storage" : "gpu";
+  } else if (what == 10) {
+    truth[at].broken = true;  // works on until its next boot
+  } else if (what == 11) {
+    node.maintenance = true;  // registered in Slurm with less than declared, or down there
   }
 }
 
@@ -180,16 +229,16 @@ void Model::operators() {
   const int what = rng.below(10);
   if (what < 3) {
     if (works(node)) node.state = NodeState::quarantined, node.held_by = HeldBy::an_operator;
-  } else if (what < 5) {
-    node.maintenance = !node.maintenance;
-    truth[at].paused = truth[at].paused && of_run;
+  } else if (what < 5) {  // drains it, or resumes it: also what muster has drained for a run
+    node.maintenance = !node.maintenance && (!truth[at].paused || rng.chance(0.5));
+    if (!node.maintenance) truth[at].paused = false;
   } else if (!run && what == 5 && works(node)) {
     node.state = NodeState::drained;
   } else {  // brings everything back that a look shows
     for (Node& back : view.nodes)
       if (!run && !works(back) && rng.chance(0.7))
         back.state = NodeState::accepted, back.held_by = HeldBy::nobody;
-    node.maintenance = node.on_trial = false;
+    node.maintenance = node.on_trial = truth[at].broken = false;
     truth[at].paused = truth[at].paused && of_run;
   }
 }
@@ -215,13 +264,12 @@ void Model::add_run(ModelRun run) {
   runs.push_back(std::move(run));
 }
 
-int64_t Model::start_run(const Row& row, const std::vector<size_t>& nodes, int budget) {
+int64_t Model::start_run(const Record& record, const std::vector<size_t>& nodes, int budget) {
   if (active()) broken = "a run was started beside another";
-  for (const ModelRun& run : runs)
-    if (run.rollout == row.id && run.number == row.batch->number) broken = "a batch ran twice";
+  if (run_of(record.id, record.row->batch->number)) broken = "a batch ran twice";
   ModelRun run;
-  run.rollout = row.id;
-  run.number = row.batch->number;
+  run.rollout = record.id;
+  run.number = record.row->batch->number;
   run.nodes = nodes;
   run.budget = budget;
   add_run(std::move(run));
@@ -247,33 +295,48 @@ void Model::advance(ModelRun& run) {
       come_to(run, i, Outcome::held);  // it boots all the same
   }
   if (run.cancelled) return end(run);
-  if (run.phase == Phase::write) {
+  if (run.phase == Phase::write && slurm_away_ == 0) {
     run.phase = Phase::drain;
-    run.ticks = 0;
     for (size_t i = 0; i < run.nodes.size(); ++i) truth[run.nodes[i]].paused = !run.over[i];
   }
-  if (run.phase == Phase::drain)
-    drain(run);
-  else if (run.phase == Phase::boot)
+  if (run.phase == Phase::boot)
     boot(run);
+  else
+    drain(run);
 }
 
+// Jobs that do not end in time, and a Slurm that does not answer in time, give nodes back.
 void Model::drain(ModelRun& run) {
-  bool busy = false, left = false;
+  bool busy = run.phase == Phase::write || slurm_away_ > 0, left = false;
+  const bool late = run.ticks > drain_timeout_;
+  const bool unknown = busy;
   for (size_t i = 0; i < run.nodes.size(); ++i) {
     if (run.over[i]) continue;
-    const bool late = truth[run.nodes[i]].jobs > 0;
-    if (late && run.ticks >= drain_timeout_)
+    const bool has_jobs = unknown || truth[run.nodes[i]].jobs > 0;
+    if (has_jobs && late)
       come_to(run, i, Outcome::jobs);
     else
-      busy = busy || late, left = true;
+      busy = busy || has_jobs, left = true;
   }
   if (!left) return end(run);
-  if (busy) return;
+  if (!busy) reboot(run);
+}
+
+// A node that was resumed meanwhile, and may have jobs at any moment, is given back.
+void Model::reboot(ModelRun& run) {
   run.phase = Phase::boot;
   run.ticks = 0;
-  for (size_t i = 0; i < run.nodes.size(); ++i)
-    if (!run.over[i]) view.nodes[run.nodes[i]].online = false;
+  for (size_t i = 0; i < run.nodes.size(); ++i) {
+    const size_t at = run.nodes[i];
+    if (run.over[i]) continue;
+    if (!truth[at].paused) {
+      come_to(run, i, Outcome::jobs);
+      continue;
+    }
+    view.nodes[at].online = false;
+    if (truth[at].jobs > 0) broken = "a job was ended";
+  }
+  if (std::count(run.over.begin(), run.over.end(), 0) == 0) end(run);
 }
 
 void Model::boot(ModelRun& run) {
@@ -283,16 +346,17 @@ void Model::boot(ModelRun& run) {
     Node& node = view.nodes[run.nodes[i]];
     node.online = true;
     truth[run.nodes[i]].silent = 0;
-    come_to(run, i, draw_outcome(run, node));
+    come_to(run, i, draw_outcome(run, run.nodes[i]));
   }
   end(run);
 }
 
-Outcome Model::draw_outcome(ModelRun& run, const Node& node) {
+Outcome Model::draw_outcome(ModelRun& run, size_t at) {
+  const Node& node = view.nodes[at];
   if (run.budget >= 0 && run.failed > run.budget && node.way == Way::through_ram && rng.chance(0.5))
     return Outcome::not_begun;
   const double fails = bad_[static_cast<size_t>(image_of(node))] ? 0.9 : calm() ? 0 : 0.02;
-  if (!rng.chance(fails)) return Outcome::accepted;
+  if (!truth[at].broken && !rng.chance(fails)) return Outcome::accepted;
   ++run.failed;
   return node.way == Way::in_place && rng.chance(0.8) ? Outcome::returned : Outcome::quarantined;
 }
@@ -308,6 +372,7 @@ void Model::come_to(ModelRun& run, size_t i, Outcome outcome) {
     node.image_now = run.images[i];
     node.state = rng.chance(0.1) ? NodeState::degraded : NodeState::accepted;
   }
+  if (outcome == Outcome::returned && truth[at].broken && !calm() && rng.chance(0.3)) node.maintenance = true;
   if (outcome == Outcome::quarantined) {
     node.state = NodeState::quarantined;
     node.held_by = HeldBy::run;

@@ -1,9 +1,10 @@
 // A cluster over many nights, for the rollout's simulation: nodes with jobs, groups that heal, runs whose
-// nodes come through, come back, or fall silent, and operators who act beside it. Everything is drawn from a
-// seed. What a rollout may do is in checker.h only.
+// nodes come through, come back, or fall silent, a Slurm controller and a clock that fail, images that are
+// built again, and operators who act beside it. Everything is drawn from a seed. What a rollout may do is in
+// checker.h only.
 //
-// A tick is half an hour or so; a night is kWindow ticks with the window open and kDay with it closed. From
-// night kCalm on nothing goes wrong any more, so that rollouts have to end.
+// A tick is half an hour; a night is kWindow ticks with the window open and kDay with it closed. From night
+// kCalm on nothing goes wrong any more, so that rollouts have to end.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,12 @@
 #include <vector>
 
 #include "controller/rollout/next.h"
+#include "controller/rollout/rollout_record.h"
 
 namespace muster::rollout::sim {
 
-constexpr int kWindow = 16, kDay = 4, kNights = 30, kCalm = 20;
+constexpr int kWindow = 16, kDay = 4, kNights = 36, kCalm = 20;
+constexpr DurationMs kTick = 30 * kMinute, kLength = kWindow * kTick;
 
 class Rng {
  public:
@@ -50,9 +53,11 @@ struct ModelRun {
 
 // What only the model has of a node.
 struct Truth {
-  int jobs = 0;    // ticks until they end
-  int silent = 0;  // ticks until it is reachable again; -1: when the calm begins
-  bool paused = false;
+  int jobs = 0;          // ticks until they end
+  bool endless = false;  // its jobs never end
+  int silent = 0;        // ticks until it is reachable again; -1: when the calm begins
+  bool paused = false;   // drained by muster
+  bool broken = false;   // a GPU is missing whenever it boots: it fails until it is repaired
 };
 
 class Model {
@@ -62,47 +67,71 @@ class Model {
   // One tick of everything but the controller.
   void tick();
   // The run of the row's batch.
-  int64_t start_run(const Row& row, const std::vector<size_t>& nodes, int budget);
+  int64_t start_run(const Record& record, const std::vector<size_t>& nodes, int budget);
   ModelRun* run_of(int64_t rollout, int64_t number);
-  bool calm() const { return view.night >= kCalm; }
+  bool calm() const { return night >= kCalm; }
+  TimeMs wall() const { return time + clock_off; }
+  // What would be approved, and a name for it.
+  Approval declared() const;
+  std::string target() const;
+  // Every image from another recipe, under another revision of the spec.
   void change_spec();
   // What the operator does to the rollout beside the nodes; called once a tick.
   bool wants_pause() { return !calm() && rng.chance(0.004); }
   bool wants_resume() { return calm() || rng.chance(0.1); }
+  bool wants_skip() { return !calm() && rng.chance(0.01); }
+  bool wants_approval() { return !calm() && rng.chance(0.002); }
+  bool wants_start() { return !calm() && rng.chance(0.005); }
   bool controller_dies() { return rng.chance(0.02); }
+  // In this night no window begins: the timer's unit failed, or the controller was down.
+  bool misses_night() { return !calm() && rng.chance(0.05); }
 
   Rng rng;
-  View view;
+  View view;  // what the controller sees; its part of it (recall()) is overwritten
   std::vector<Truth> truth;
   std::vector<int> healing;  // per group, ticks
   std::vector<ModelRun> runs;
+  int64_t night = 0;
   int tick_of_night = 0;
-  std::string broken;  // not empty: the controller did what cannot be done
+  TimeMs time = 1'800'000'000'000;  // as it is
+  DurationMs clock_off = 0;         // the controller's clock is wrong by
+  int64_t boots = 1;                // of the controller's machine
+  TimeMs booted = time - kTick;
+  int spec = 1;
+  std::vector<int> builds = {0, 0, 0};  // per image
+  bool rebuilds = false;                // images are built again each day, which the spec covers
+  std::string broken;                   // not empty: what cannot or must not be done was done
 
  private:
   void draw_nodes(int count);
   void draw_groups();
   void begin_night();
-  void begin_calm();
+  void repair();
   void jobs();
   void silence();
   void heal();
   void faults();
+  void clock();
   void operators();
   void operator_run();
+  void build(int image);
   void add_run(ModelRun run);
   void advance(ModelRun& run);
   void drain(ModelRun& run);
+  void reboot(ModelRun& run);
   void boot(ModelRun& run);
   void end(ModelRun& run);
   void come_to(ModelRun& run, size_t i, Outcome outcome);
-  Outcome draw_outcome(ModelRun& run, const Node& node);
+  Outcome draw_outcome(ModelRun& run, size_t at);
   ModelRun* active();
 
   double load_, fault_;
-  int drain_timeout_, spec_ = 1;
+  int drain_timeout_, slurm_away_ = 0, clock_wrong_ = 0;
   std::vector<char> bad_ = {0, 0, 0};  // per image
   std::vector<int> missing_before_;
 };
+
+// The index of the image's name.
+inline int image_of(const Node& node) { return node.image_wanted[0] - 'a'; }
 
 }  // namespace muster::rollout::sim

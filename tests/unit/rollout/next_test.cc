@@ -62,13 +62,13 @@ TEST_CASE("rollout: less than one canary counts as one", "[rollout]") {
   CHECK(a.batch.nodes == Places{0});
 }
 
-TEST_CASE("rollout: without any node that could be a canary it is refused", "[rollout]") {
+TEST_CASE("rollout: without any node that could be a canary all are left, and it is done", "[rollout]") {
   View view = cluster(3);
   for (Node& node : view.nodes) node.has_bmc = false;
   const Answer a = next(view, begun(1, "t1"));
-  CHECK(a.what == Do::stop);
-  CHECK(a.stop == StopReason::no_canary);
+  CHECK(a.what == Do::done);
   CHECK(a.left.size() == 3);
+  for (size_t at : {0, 1, 2}) CHECK(reason_of(a, at) == Reason::no_canary);
 }
 
 TEST_CASE("rollout: an image that nothing can prove is left, and the others go", "[rollout]") {
@@ -122,12 +122,12 @@ TEST_CASE("rollout: who brought the image to all possible canaries by hand has p
   CHECK_FALSE(next(view, begun(1, "t1")).batch.canary);
   CHECK(nodes_of(view, begun(1, "t1")) == Places{1, 2});
   view.nodes[0].state = NodeState::quarantined;
-  CHECK(next(view, begun(1, "t1")).stop == StopReason::no_canary);
+  CHECK(reason_of(next(view, begun(1, "t1")), 1) == Reason::no_canary);
   // Nor has one that failed with it in this rollout.
   view.nodes[0].state = NodeState::accepted;
   Row failed = begun(1, "t1");
   failed.failed["n00"] = {"it fell silent", 3, false, false};
-  CHECK(next(view, failed).stop == StopReason::no_canary);
+  CHECK(reason_of(next(view, failed), 1) == Reason::no_canary);
   // As long as there is one to try, it is tried.
   view = cluster(3);
   view.nodes[0].image_now = "new";
@@ -314,30 +314,91 @@ TEST_CASE("rollout: idle nodes go first, and not with busy ones", "[rollout]") {
   CHECK(a.batch.bound == Bound::all);
 }
 
-TEST_CASE("rollout: of the busy nodes those come last that were given back most often", "[rollout]") {
+TEST_CASE("rollout: of both idle and busy nodes those go first that have waited longest", "[rollout]") {
   View view = cluster(4, 2);
+  view.nodes[0].turn = 3;
+  view.nodes[2].turn = 2;
+  CHECK(nodes_of(view, proven_row()) == Places{1, 3});
+  view.nodes[1].turn = 4;
+  CHECK(nodes_of(view, proven_row()) == Places{2, 3});
   for (Node& node : view.nodes) node.idle = false;
-  Row row = proven_row();
-  row.postponed["n00"] = {"jobs", 3, 0, 2, false};
-  row.postponed["n02"] = {"jobs", 3, 0, 1, false};
-  CHECK(nodes_of(view, row) == Places{1, 3});
-  row.postponed["n01"] = {"jobs", 4, 0, 3, false};
-  CHECK(nodes_of(view, row) == Places{2, 3});
+  CHECK(nodes_of(view, proven_row()) == Places{2, 3});
 }
 
-TEST_CASE("rollout: of the busy canaries that one goes first that was given back the fewest times",
-          "[rollout]") {
+TEST_CASE("rollout: busy nodes go before idle ones that got an image while they waited", "[rollout]") {
+  View view = cluster(4, 2);
+  view.nodes[3].idle = false;
+  view.nodes[3].accepted_in = view.nodes[3].turn = 1;
+  for (size_t at : {0, 1, 2}) view.nodes[at].accepted_in = view.nodes[at].turn = 2;
+  Answer a = next(view, proven_row());
+  CHECK(a.batch.nodes == Places{3});
+  CHECK(a.batch.bound == Bound::idle);
+  CHECK(reason_of(a, 0) == Reason::turn);
+  view.nodes[3].turn = 2;  // it was given back meanwhile
+  a = next(view, proven_row());
+  CHECK(a.batch.nodes == Places{0, 1});
+  CHECK(reason_of(a, 3) == Reason::busy);
+  // An idle node that was given back is not behind a busy one for that.
+  view.nodes[3].turn = view.nodes[3].accepted_in = 2;
+  view.nodes[0].turn = 7;
+  for (size_t at : {1, 2}) view.nodes[at].image_now = "new";
+  CHECK(nodes_of(view, proven_row()) == Places{0});
+}
+
+TEST_CASE("rollout: the canary is rather one that has waited longest", "[rollout]") {
   View view = cluster(4);
   for (Node& node : view.nodes) node.idle = false;
   view.nodes[3].way = Way::through_ram;
-  view.night = 4;
-  Row row = begun(1, "t1");
+  const Row row = begun(1, "t1");
   CHECK(nodes_of(view, row) == Places{0});
-  row.postponed["n00"] = {"jobs", 3, 3, 2, false};
+  view.nodes[0].turn = 2;
   CHECK(nodes_of(view, row) == Places{1});
-  row.postponed["n01"] = {"jobs", 3, 3, 2, false};
-  row.postponed["n02"] = {"jobs", 3, 3, 1, false};
+  view.nodes[1].turn = 2;
+  view.nodes[2].turn = 1;
   CHECK(nodes_of(view, row) == Places{2});
   view.nodes[1].idle = true;
+  CHECK(nodes_of(view, row) == Places{1});
+}
+
+TEST_CASE("rollout: a node that failed before is no canary, and goes after the others", "[rollout]") {
+  View view = cluster(4);
+  view.nodes[0].failed_before = true;
+  CHECK(nodes_of(view, begun(1, "t1")) == Places{1});
+  Answer a = next(view, proven_row());
+  CHECK(a.batch.nodes == Places{1, 2, 3});
+  CHECK(reason_of(a, 0) == Reason::last);
+  for (size_t at : {1, 2, 3}) view.nodes[at].image_now = "new";
+  CHECK(nodes_of(view, proven_row()) == Places{0});
+}
+
+TEST_CASE("rollout: where all that could be a canary failed before, an operator names one", "[rollout]") {
+  View view = cluster(3);
+  for (size_t at : {0, 1}) view.nodes[at].failed_before = true;
+  view.nodes[2].has_bmc = false;
+  CHECK(next(view, begun(1, "t1")).what == Do::done);
+  CHECK(reason_of(next(view, begun(1, "t1")), 2) == Reason::no_canary);
+  view.nodes[1].named_canary = true;
+  CHECK(nodes_of(view, begun(1, "t1")) == Places{1});
+}
+
+TEST_CASE("rollout: a canary that an operator named goes first", "[rollout]") {
+  View view = cluster(4);
+  view.nodes[2].named_canary = true;
+  CHECK(nodes_of(view, begun(1, "t1")) == Places{2});
+  view.nodes[2].idle = false;
+  view.nodes[2].way = Way::through_ram;
+  CHECK(nodes_of(view, begun(1, "t1")) == Places{2});
+  view.nodes[2].online = false;
+  CHECK(nodes_of(view, begun(1, "t1")) == Places{0});
+}
+
+TEST_CASE("rollout: a busy canary that was delayed is followed by nodes of other images", "[rollout]") {
+  View view = cluster(6);
+  for (size_t at : {0, 1, 2}) view.nodes[at].image_wanted = "other", view.nodes[at].idle = false;
+  Row row = proven_row();
+  CHECK(nodes_of(view, row) == Places{0});
+  row.postponed["n00"] = {"jobs", 3, 1, 1, false};
+  CHECK(nodes_of(view, row) == Places{3, 4, 5});
+  for (size_t at : {3, 4, 5}) view.nodes[at].image_now = "new";
   CHECK(nodes_of(view, row) == Places{1});
 }

@@ -3,41 +3,43 @@
 #include <algorithm>
 
 #include "controller/rollout/rollout_record.h"
+#include "controller/rollout/service/rollout_window.h"
 #include "tests/unit/rollout/checker.h"
 
 namespace muster::rollout::sim {
 namespace {
 
-// What the daemon does with next(), and the crashes between its steps.
+// What the daemon does with the record and next(), and the crashes between its steps.
 class Controller {
  public:
   Controller(Model& model, Checker& checker, Nights& out) : m_(model), checker_(checker), out_(out) {
-    begin_rollout();
+    approve();
   }
 
   void step();
   void night_begins();
-  const Row& row() const { return durable_; }
+  const Record& record() const { return durable_; }
 
  private:
-  void begin_rollout() {
-    row_ = begun(++rollouts_, m_.view.target);
-    checker_.new_rollout(row_.id);
-    ++out_.rollouts;
-    write();
-  }
-  void write() { durable_ = row_; }
-  // Everything but the durable row is lost.
+  void approve();
+  void start();
+  void write() { durable_ = record_; }
+  // Everything but the durable record is lost.
   bool dies() {
-    if (!m_.controller_dies()) return false;
+    const bool restarted = m_.boots != boots_;
+    if (!m_.controller_dies() && !restarted) return false;
+    boots_ = m_.boots;
     const std::string text = to_text(durable_);
-    const Result<Row> again = row_from_text(text);
-    if (!again || to_text(again.value()) != text) checker_.bad = "the row does not survive a restart";
-    if (again) row_ = again.value();
+    const Result<Record> again = record_from_text(text);
+    if (!again || to_text(again.value()) != text) checker_.bad = "the record does not survive a restart";
+    if (again) record_ = again.value();
     ++out_.restarts;
     return true;
   }
+  Clocks clocks() const { return {m_.wall(), {std::to_string(m_.boots), m_.time - m_.booted}}; }
+  SeenCluster look();
   void operator_acts();
+  void skip_something();
   // False: there is nothing more to do in this tick.
   bool settle_batch();
   void judge(const ModelRun& run);
@@ -47,72 +49,126 @@ class Controller {
   Model& m_;
   Checker& checker_;
   Nights& out_;
-  int64_t rollouts_ = 0;
-  Row row_, durable_;
+  Record record_, durable_;
+  int64_t boots_ = 1;
 };
 
+bool goes_on(const Record& record) {
+  return record.row && (record.row->stage == Stage::canary || record.row->stage == Stage::batches);
+}
+
+SeenCluster Controller::look() {
+  SeenCluster out{m_.view, m_.declared(), {}};
+  out.view.target = target_of(out.now, out.view.policy);
+  out.rollout.window = kLength;
+  return out;
+}
+
+// Where all that could be an image's canary failed before, the operator names one.
+void Controller::approve() {
+  if (record_.row && record_.row->batch) return;
+  Approval approval = m_.declared();
+  approval.canaries = checker_.to_name();
+  checker_.approved(approval.canaries);
+  record_ = approved(record_, std::move(approval));
+  write();
+}
+
+// Also a start in a window that is open changes nothing.
+void Controller::start() {
+  const auto next = opened(record_, look(), clocks());
+  if (!next.ok()) return checker_.refused(record_.row && record_.row->batch);
+  if (next->id == record_.id && goes_on(record_) && is_same_window(record_.window, clocks())) return;
+  out_.rollouts += next->id != record_.id || !record_.row;
+  record_ = *next;
+  checker_.opened(record_.id);
+  write();
+}
+
+void Controller::skip_something() {
+  const auto at = static_cast<size_t>(m_.rng.below(static_cast<int>(m_.view.nodes.size())));
+  const std::string& name = m_.view.nodes[at].name;
+  if (record_.skips.erase(name) > 0) {
+    checker_.unskips(at);
+  } else {
+    const TimeMs until = m_.rng.chance(0.7) ? m_.wall() + m_.rng.between(1, 100) * kTick : 0;
+    record_.skips[name] = {"a demo", "ada", m_.wall(), until};
+    checker_.skips(at, until);
+  }
+  write();
+}
+
 void Controller::operator_acts() {
-  const bool pause = !row_.paused && m_.wants_pause();
-  const bool resume = row_.paused && m_.wants_resume();
+  if (m_.wants_skip()) skip_something();
+  if (m_.wants_approval()) approve();
+  if (m_.wants_start()) start();
+  if (!goes_on(record_)) return;
+  const bool pause = !record_.row->paused && m_.wants_pause();
+  const bool resume = record_.row->paused && m_.wants_resume();
   if (!pause && !resume) return;
-  row_.paused = pause;
+  record_.row->paused = pause;
   checker_.paused(pause);
   write();
 }
 
-// Also a second `start`, which changes nothing: it is the same night.
+// The timer. In the calm, operators see to all that keeps nodes from their image.
 void Controller::night_begins() {
-  if (row_.stage == Stage::stopped) {
-    if (m_.calm() || m_.rng.chance(0.5)) {
-      if (row_.stop != StopReason::target_changed) m_.change_spec();
-      begin_rollout();
-    }
-    return;
-  }
-  if (Result<Row> again = started_again(row_, m_.view.target)) {
-    row_ = again.value();
+  if (m_.misses_night()) return;
+  if (m_.calm()) {
+    record_.skips.clear();
+    checker_.unskips();
+    if (record_.row) record_.row->paused = false;
+    checker_.paused(false);
     write();
-  } else if (!row_.batch) {
-    begin_rollout();
   }
+  const bool held = record_.row && !record_.row->held.empty();
+  const bool stopped = record_.row && record_.row->stop == StopReason::budget;
+  const bool covered = not_covered(record_.approval, m_.declared()).empty();
+  const bool stuck = held || stopped || !covered || !checker_.to_name().empty();
+  if (stuck && (m_.calm() || m_.rng.chance(0.5))) {
+    if ((held || stopped) && !m_.calm() && m_.rng.chance(0.5)) m_.change_spec();
+    approve();
+  }
+  start();
 }
 
 void Controller::judge(const ModelRun& run) {
-  RunEnd end{run.id, m_.view.night, run.cancelled, {}};
+  RunEnd end{run.id, 0, run.cancelled, {}};
   for (size_t i = 0; i < run.nodes.size(); ++i)
     end.nodes[m_.view.nodes[run.nodes[i]].name] = {run.ends[i], "drawn"};
-  Result<Row> judged_row = judged(row_, end);
-  if (!judged_row) {
+  Result<Record> next = judged(record_, end, m_.wall());
+  if (!next) {
     checker_.bad = "a run that ended is not taken";
     return;
   }
-  row_ = std::move(judged_row).value();
+  record_ = std::move(next).value();
   if (dies()) return;
   write();
   checker_.judged(run);
-  if (judged(row_, end).ok()) checker_.bad = "a run is judged twice";
+  if (judged(record_, end, m_.wall()).ok()) checker_.bad = "a run is judged twice";
 }
 
 bool Controller::settle_batch() {
-  if (!row_.batch) return true;
-  const ModelRun* run = m_.run_of(row_.id, row_.batch->number);
-  if (row_.batch->run == 0) {
-    row_ = (run ? with_run(row_, run->id) : without_batch(row_)).value();
+  if (!record_.row || !record_.row->batch) return true;
+  Row& row = *record_.row;
+  const ModelRun* run = m_.run_of(record_.id, row.batch->number);
+  if (row.batch->run == 0) {
+    row = (run ? with_run(row, run->id) : without_batch(row)).value();
     if (dies()) return false;
     write();
   }
-  if (row_.batch && run->phase == Phase::ended) judge(*run);
+  if (row.batch && run->phase == Phase::ended) judge(*run);
   return true;
 }
 
 void Controller::begin_batch(const Answer& answer) {
-  row_ = with_batch(with_answer(row_, answer), m_.view, answer);
+  record_ = with_batch(record_, m_.view, answer);
   if (dies()) return;
   write();
   if (dies()) return;
-  const int64_t run = m_.start_run(row_, answer.batch.nodes, answer.batch.failure_budget);
+  const int64_t run = m_.start_run(record_, answer.batch.nodes, answer.batch.failure_budget);
   if (dies()) return;
-  row_ = with_run(row_, run).value();
+  record_.row = with_run(*record_.row, run).value();
   write();
 }
 
@@ -121,31 +177,30 @@ void Controller::count_end(const Answer& answer) {
   if (answer.what != Do::stop) return;
   out_.stopped_by_canary += answer.stop == StopReason::canary_failed;
   out_.stopped_by_budget += answer.stop == StopReason::budget;
-  out_.stopped_by_spec += answer.stop == StopReason::target_changed;
-  out_.refused += answer.stop == StopReason::no_canary;
+  out_.stopped_by_target += answer.stop == StopReason::target_changed;
 }
 
 void Controller::step() {
   if (dies() || !checker_.bad.empty()) return;
+  if (const auto window = goes_on(record_) ? corrected(record_.window, clocks()) : std::nullopt) {
+    record_.window = *window;
+    write();
+  }
   operator_acts();
-  if (!settle_batch()) return;
-  const Answer answer = next(m_.view, row_);
-  checker_.answer(row_, answer);
+  if (!settle_batch() || !record_.row) return;
+  m_.view.target = target_of(m_.declared(), m_.view.policy);
+  m_.view.window_open = is_open(record_.window, clocks());
+  recall(m_.view, record_, m_.wall());
+  const Answer answer = next(m_.view, *record_.row);
+  checker_.answer(*record_.row, answer);
   ++out_.steps;
   if (answer.what == Do::run) return begin_batch(answer);
   const bool ends = answer.what == Do::stop || answer.what == Do::done;
-  if (!ends || row_.stage == Stage::stopped || row_.stage == Stage::done) return;
-  row_ = with_answer(row_, answer);
+  if (!ends || !goes_on(record_)) return;
+  record_.row = with_answer(*record_.row, answer);
   if (dies()) return;
   write();
   count_end(answer);
-}
-
-bool is_over(const Row& row) { return row.stage == Stage::stopped || row.stage == Stage::done; }
-
-// In the calm, each night brings the cluster nearer to the spec, or there is nothing to bring.
-void check_progress(const Controller& controller, Checker& checker, int before) {
-  if (checker.updated == before && !is_over(controller.row())) checker.bad = "a calm night without progress";
 }
 
 }  // namespace
@@ -156,26 +211,22 @@ Nights simulate(uint64_t seed) {
   Checker checker(model);
   Controller controller(model, checker, out);
   out.nodes = static_cast<int>(model.view.nodes.size());
-  int64_t night = model.view.night;
-  int before = 0;
+  int64_t night = 0;
   while (checker.bad.empty() && model.broken.empty()) {
     model.tick();
-    if (model.view.night != night) {
-      checker.row(controller.row());
-      if (night > kCalm) check_progress(controller, checker, before);
-      if (model.view.night > kNights || !checker.bad.empty()) break;
-      night = model.view.night;
-      before = checker.updated;
+    if (model.night != night) {
+      checker.record(controller.record());
+      checker.dawn(goes_on(controller.record()));
+      if (model.night > kNights || !checker.bad.empty()) break;
+      night = model.night;
       controller.night_begins();
+      checker.dusk();
     }
     controller.step();
   }
-  if (checker.bad.empty() && out.nodes <= 20 && !is_over(controller.row())) checker.bad = "it does not end";
+  if (checker.bad.empty() && goes_on(controller.record())) checker.end();
   out.bad = checker.bad.empty() ? model.broken : checker.bad;
-  out.batches = checker.batches;
-  out.canaries = checker.canaries;
-  out.updated = checker.updated;
-  out.prefetched = checker.prefetched;
+  out.counts = checker.counts;
   return out;
 }
 

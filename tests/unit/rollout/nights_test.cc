@@ -1,5 +1,5 @@
-// A rollout over thirty nights, with faults, jobs, operators and restarts drawn by a seed: clusters of 3 to
-// 200 nodes, and every two hundredth has 1,000. Ten thousand seeds:
+// A rollout over thirty-six nights, with faults, jobs, operators and restarts drawn by a seed: clusters of
+// 3 to 200 nodes, and every two hundredth has 1,000. Ten thousand seeds:
 //   MUSTER_ROLLOUT_SEEDS=10000 build/muster_tests "rollout nights: *"
 #include "tests/unit/rollout/nights.h"
 
@@ -37,36 +37,33 @@ std::vector<Nights> simulate_all(uint64_t count) {
 
 TEST_CASE("rollout nights: no promise is broken, whatever happens", "[rollout]") {
   Nights all;
-  int thousands = 0;
+  Counts& counts = all.counts;
   const std::vector<Nights> every = simulate_all(seeds());
   for (size_t at = 0; at < every.size(); ++at) {
     const Nights& n = every[at];
     CAPTURE(at + 1, n.nodes);
     REQUIRE(n.bad == "");
-    thousands += n.nodes == 1000;
     all.steps += n.steps;
     all.restarts += n.restarts;
     all.rollouts += n.rollouts;
-    all.batches += n.batches;
-    all.canaries += n.canaries;
-    all.updated += n.updated;
-    all.prefetched += n.prefetched;
     all.stopped_by_canary += n.stopped_by_canary;
     all.stopped_by_budget += n.stopped_by_budget;
-    all.stopped_by_spec += n.stopped_by_spec;
-    all.refused += n.refused;
+    all.stopped_by_target += n.stopped_by_target;
     all.finished += n.finished;
+    counts.add(n.counts);
   }
   if (std::getenv("MUSTER_ROLLOUT_SEEDS"))
-    WARN("of 1,000 nodes: " << thousands << ", steps " << all.steps << ", restarts " << all.restarts
-                            << ", rollouts " << all.rollouts << ", batches " << all.batches << ", canaries "
-                            << all.canaries << ", nodes updated " << all.updated << ", prefetched "
-                            << all.prefetched << ", done " << all.finished << ", stopped by canary "
-                            << all.stopped_by_canary << ", budget " << all.stopped_by_budget << ", spec "
-                            << all.stopped_by_spec << ", refused " << all.refused);
+    WARN("steps " << all.steps << ", restarts " << all.restarts << ", rollouts " << all.rollouts
+                  << ", batches " << counts.batches << ", canaries " << counts.canaries << ", nodes updated "
+                  << counts.updated << ", prefetched " << counts.prefetched << ", images held " << counts.held
+                  << ", canaries named " << counts.named << ", left without a canary " << counts.no_canary
+                  << ", skipped " << counts.skipped << ", starts refused " << counts.refused << ", done "
+                  << all.finished << ", stopped by canary " << all.stopped_by_canary << ", budget "
+                  << all.stopped_by_budget << ", another target " << all.stopped_by_target);
   // A simulation in which something never happens checks nothing of it.
-  for (const int count : {all.restarts, all.canaries, all.prefetched, all.stopped_by_canary,
-                          all.stopped_by_budget, all.stopped_by_spec, all.refused, all.finished})
+  for (const int count : {all.restarts, counts.canaries, counts.prefetched, counts.held, counts.named,
+                          counts.no_canary, counts.skipped, counts.refused, all.stopped_by_canary,
+                          all.stopped_by_budget, all.stopped_by_target, all.finished})
     CHECK(count > 0);
 }
 
@@ -75,6 +72,6 @@ TEST_CASE("rollout nights: the same seed is the same nights", "[rollout]") {
     const Nights one = simulate(seed), two = simulate(seed);
     CHECK(one.steps == two.steps);
     CHECK(one.restarts == two.restarts);
-    CHECK(one.updated == two.updated);
+    CHECK(one.counts.updated == two.counts.updated);
   }
 }

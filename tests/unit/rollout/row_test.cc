@@ -92,7 +92,14 @@ TEST_CASE("rollout row: started again it keeps its counts, its pause and its sto
   CHECK(again.paused);
   CHECK(started_again(row, "t2").error().code == Code::conflict);
   row.stage = Stage::stopped;
+  row.stop = StopReason::budget;
   CHECK(started_again(row, "t1").error().code == Code::conflict);
+  row.stop = StopReason::canary_failed;
+  row.held["new"] = {"n00", "panic", "new", 3};
+  const Row other_images = started_again(row, "t1").value();
+  CHECK(other_images.stage == Stage::batches);
+  CHECK(other_images.stop == StopReason::none);
+  CHECK(other_images.held.count("new") == 1);
 }
 
 TEST_CASE("rollout row: an answer sets the stage", "[rollout]") {
@@ -114,6 +121,7 @@ TEST_CASE("rollout row: the store gives back what it was given", "[rollout]") {
   row.failed["n05"] = {"acceptance \"gpu\"", 4, true, true};
   row.postponed["n06"] = {"job 12", 4, 2, 3, true};
   row.done["n07"] = 4;
+  row.held["new"] = {"n05", "acceptance", "newer", 4};
   row.stage = Stage::stopped;
   row.stop = StopReason::canary_failed;
   row.paused = row.batch->canary = true;
@@ -132,6 +140,7 @@ TEST_CASE("rollout row: the store gives back what it was given", "[rollout]") {
   CHECK(again.batch->images == row.batch->images);
   CHECK(again.failed.at("n05").canary);
   CHECK(again.postponed.at("n06").times == 3);
+  CHECK(again.held.at("new").digest == "newer");
   CHECK(again.stop == StopReason::canary_failed);
   CHECK(to_text(row_from_text(to_text(begun(3, "t"))).value()) == to_text(begun(3, "t")));
 }

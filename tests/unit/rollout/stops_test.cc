@@ -36,11 +36,41 @@ TEST_CASE("rollout: one failed canary stops it, whatever the budget", "[rollout]
   row = with_batch(row, view, next(view, row));
   const Row failed = after_run(row, Outcome::returned, 7);
   CHECK(next(view, failed).stop == StopReason::canary_failed);
+  CHECK(reason_of(next(view, failed), 1) == Reason::canary_failed);
   const Row silent = after_run(row, Outcome::quarantined, 7);
   CHECK(next(view, silent).stop == StopReason::canary_failed);
   // No failures of the image.
   CHECK(next(view, after_run(row, Outcome::held, 7)).what == Do::run);
   CHECK(next(view, after_run(row, Outcome::jobs, 7)).batch.nodes == Places{1});
+}
+
+TEST_CASE("rollout: a failed canary holds its image only, and does not count against the budget",
+          "[rollout]") {
+  View view = cluster(6, 2);
+  view.policy.failure_budget = 0;
+  for (size_t at : {3, 4, 5}) view.nodes[at].image_wanted = "other";
+  Row row = begun(1, "t1");
+  row = with_batch(row, view, next(view, row));
+  REQUIRE(row.batch->images.size() == 2);
+  RunEnd end{7, 1, false, {{"n00", {Outcome::returned, "panic"}}, {"n03", {Outcome::accepted, ""}}}};
+  row = judged(with_run(row, 7).value(), end).value();
+  view.nodes[3].image_now = "other";
+  Answer a = next(view, row);
+  CHECK(a.batch.nodes == Places{4, 5});
+  CHECK(a.batch.failure_budget == 0);
+  CHECK(reason_of(a, 1) == Reason::canary_failed);
+  // Also while those that go on wait for another window.
+  row.postponed["n04"] = row.postponed["n05"] = {"jobs", 8, 1, 1, false};
+  CHECK(next(view, row).wait == WaitFor::next_window);
+  for (size_t at : {4, 5}) view.nodes[at].image_now = "other";
+  a = next(view, row);
+  CHECK(a.stop == StopReason::canary_failed);
+  CHECK(a.left.size() == 3);
+  // Who brings the image to the others by hand ends that; the canary itself still needs it.
+  for (size_t at : {1, 2}) view.nodes[at].image_now = "new";
+  CHECK(next(view, row).stop == StopReason::canary_failed);
+  view.nodes[0].skipped = true;
+  CHECK(next(view, row).what == Do::done);
 }
 
 TEST_CASE("rollout: nothing begins for another spec than the approved one", "[rollout]") {
@@ -149,6 +179,19 @@ TEST_CASE("rollout: it is done when all that is left has a reason", "[rollout]")
   view.nodes[2].online = true;
   CHECK(next(view, row).what == Do::done);  // until an operator starts it again
   CHECK(nodes_of(view, started_again(row, "t1").value()) == Places{2});
+}
+
+TEST_CASE("rollout: a skipped node is in service, is no canary, and does not keep a rollout from being done",
+          "[rollout]") {
+  View view = cluster(4, 2);
+  view.nodes[0].skipped = true;
+  CHECK(nodes_of(view, begun(1, "t1")) == Places{1});
+  CHECK(nodes_of(view, proven_row()) == Places{1, 2});  // it does not count as away
+  CHECK(reason_of(next(view, proven_row()), 0) == Reason::skipped);
+  for (size_t at : {1, 2, 3}) view.nodes[at].image_now = "new";
+  CHECK(next(view, proven_row()).what == Do::done);
+  view.nodes[0].skipped = false;
+  CHECK(nodes_of(view, proven_row()) == Places{0});
 }
 
 TEST_CASE("rollout: stopped stays stopped", "[rollout]") {

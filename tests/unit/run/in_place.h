@@ -116,6 +116,13 @@ struct InPlace : RunBench {
     CHECK(says(node, "returned to slot a"));
     CHECK(shown(node) == "returned");
   }
+  // As postponed, where a rollout judges it.
+  bool counts_as_kept(const std::string& node = "n1") {
+    std::vector<const Action*> own;
+    for (const Action& a : plan.actions)
+      if (a.node == node) own.push_back(&a);
+    return kept_by_jobs(own, executor->log());
+  }
   void ended_as(RunState state) {
     REQUIRE(ended.size() == 1);
     CHECK(ended[0].state == state);

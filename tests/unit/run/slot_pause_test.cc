@@ -10,6 +10,8 @@ using wire::OrderKind;
 
 namespace {
 
+const Json kLook = {{"id", "scheduler/no new jobs"}, {"module", "slurm_node"}, {"params", Json::object()}};
+
 struct RamWay : InPlace {
   static std::vector<std::string> way() {
     return {"pause", "netboot", "image", "boot", "configure", "accept", "resume"};
@@ -41,6 +43,23 @@ struct RamWay : InPlace {
     });
     plan.config_digests["n1"] = "sha256:conf-new";
     old_system("n1", "old");
+  }
+  // The order that takes it from its jobs has the steps of its pause as preconditions.
+  void proves(bool by_itself = false) {
+    if (by_itself) without_bmc = {"n1"};
+    for (Action& a : plan.actions)
+      if (a.kind == ActionKind::netboot) a.params.set_own("steps", Json::array({kLook})), a.max_attempts = 3;
+  }
+  OrderId leaves() {
+    REQUIRE(offered("n1").str().find("n1/netboot#") != std::string::npos);
+    CHECK(offers["n1"].preconditions == Json::array({kLook}));
+    return offered("n1");
+  }
+  void refuses() { finish("n1", false, "conflict", {{"precondition", "scheduler/no new jobs"}}); }
+  void powers_off() {
+    power_state = PowerState::off;
+    reactor.advance(10 * kSecond);
+    power_state = PowerState::on;
   }
   // Its installed system is stopped in order, and then its power is cycled.
   void stops() {
@@ -210,4 +229,120 @@ TEST_CASE("a paused node is re-imaged through the RAM system, and nothing of its
   CHECK(b.row("n1").image_digest == kNewImage);
   CHECK(b.executor->log().of("n1/return").state == ActionState::fresh);
   CHECK(b.executor->log().of("n1/resume-old").state == ActionState::fresh);
+}
+
+TEST_CASE("a node that has jobs again keeps its power, and works on as what it was", "[run][slot]") {
+  RamWay b;
+  b.proves(GENERATE(false, true));
+  b.go();
+  b.comes_to("netboot");
+  const OrderId order = b.leaves();
+  b.refuses();
+  CHECK(b.offered("n1") != order);
+  REQUIRE(b.on_offer("n1/resume-old", OrderKind::steps));
+  b.finish("n1");
+  b.is_back("n1");
+  b.ended_as(RunState::partial);
+  b.no_power();
+  CHECK(b.armed.empty());
+  CHECK(b.counts_as_kept());
+}
+
+TEST_CASE("a node without jobs is switched once its agent has confirmed that", "[run][slot]") {
+  RamWay b;
+  b.proves();
+  b.go();
+  b.comes_to("netboot");
+  b.leaves();
+  b.reactor.advance(kMinute);
+  CHECK(b.powered.empty());
+  b.finish("n1");
+  SECTION("it shuts down") { b.powers_off(); }
+  SECTION("it does not: its power is cut then") { b.reactor.advance(4 * kMinute); }
+  SECTION("the controller is killed meanwhile, and need not be told again") {
+    b.killed();
+    for (int i = 0; i < 8; ++i) b.asks("n1", "old", false), b.reactor.advance(15 * kSecond);
+    REQUIRE(b.offered("n1") == b.id("n1/netboot", 1) + "-stop");
+    CHECK(b.offers["n1"].preconditions.is_null());
+    b.powers_off();
+  }
+  CHECK(b.powered == std::vector<std::string>{"n1"});
+  b.hello("n1", wire::Mode::ram, "n1-ram");
+  CHECK(b.on_offer("n1/image", OrderKind::image));
+}
+
+TEST_CASE("the power of a node that does not confirm is not cut, unless it is off anyhow", "[run][slot]") {
+  RamWay b;
+  b.proves();
+  b.go();
+  b.comes_to("netboot");
+  b.leaves();
+  SECTION("silent, and on") {
+    b.reactor.advance(5 * kMinute);
+    b.no_power();
+    CHECK(b.executor->why("n1")["returning"] == true);
+  }
+  SECTION("off") {
+    b.powers_off();
+    CHECK(b.powered == std::vector<std::string>{"n1"});
+  }
+}
+
+TEST_CASE("a node that is back in its old system confirms again, under another order", "[run][slot]") {
+  RamWay b;
+  b.proves();
+  b.go();
+  b.comes_to("netboot");
+  const OrderId first = b.leaves();
+  b.finish("n1");
+  b.powers_off();
+  REQUIRE(b.powered.size() == 1);
+  b.old_system("n1", "again");  // its firmware started the disk
+  b.reactor.advance(10 * kSecond);
+  b.asks("n1", "again", false);
+  const OrderId second = b.leaves();
+  CHECK(second != first);
+  CHECK(b.powered.size() == 1);
+  SECTION("it has jobs") {
+    b.refuses();
+    CHECK(b.powered.size() == 1);
+    CHECK(b.executor->why("n1")["returning"] == true);
+  }
+  SECTION("it has none") {
+    b.finish("n1");
+    b.powers_off();
+    CHECK(b.powered.size() == 2);
+  }
+}
+
+TEST_CASE("before jobs are waited for, what would end a hang must answer", "[run][slot]") {
+  InPlace b;
+  b.go();
+  b.power_state = fail(Code::unavailable, "no answer");
+  SECTION("it does not") {
+    b.finish("n1");
+    CHECK(b.offered("n1") == "");
+    b.reactor.advance(3 * kMinute);
+    CHECK(b.executor->why("n1")["returning"] == true);
+    b.asks("n1", "old", false);
+    b.finish("n1");
+    b.is_back("n1");
+    CHECK(b.says("n1", "no answer"));
+    CHECK(b.counts_as_kept());
+  }
+  SECTION("it was busy") {
+    b.finish("n1");
+    b.reactor.advance(30 * kSecond);
+    b.power_state = PowerState::on;
+    b.reactor.advance(30 * kSecond);
+    CHECK(b.on_offer("n1/pause", OrderKind::steps));
+  }
+  SECTION("there is none") {
+    b.without_bmc = {"n1"};
+    b.killed();
+    b.asks("n1", "old", false);
+    b.finish("n1");
+    CHECK(b.on_offer("n1/pause", OrderKind::steps));
+  }
+  b.no_power();
 }

@@ -1,0 +1,234 @@
+// slurm_node: drains a node, resumes it, or waits until a re-imaged node is registered as slurm.conf has it.
+//
+// A drain belongs to those who began it. One by a person or by the health check is left, with its reason, and
+// fails nothing. Drains that a run of muster left, and slurmctld's own for a node that registered with too
+// little, are no decision and are taken over.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/core/parameters.h"
+#include "agent/steps/services/slurm_query.h"
+#include "agent/steps/step_modules.h"
+
+namespace muster::steps {
+namespace {
+
+enum class Goal { drain, registered, resume };
+
+struct WantedNode {
+  std::string node, state, reason = slurm::kDrainReason, only_reason;
+  Texts measure;
+  int64_t deadline_seconds = 60;
+  Goal goal = Goal::drain;
+};
+MUSTER_PARAMETERS(
+    WantedNode, required(node, "node name"),
+    required(state,
+             "drain: no new jobs, and none left | registered: drained, and registered since its boot as "
+             "slurm.conf has it | resume: takes jobs"),
+    optional(reason, "drain reason, shown by `sinfo -R`"),
+    optional(only_reason,
+             "resume the node only if this is its drain reason; `muster`: only what is not a person's"),
+    optional(measure,
+             "program that must succeed before a node that the health check drained is resumed; without it "
+             "such a node is left"),
+    optional(deadline_seconds, "how long to wait for slurmctld, for jobs to end, for the node to register"))
+
+constexpr int64_t kVerifySeconds = 60;
+constexpr int kRefusals = 3;  // of one change
+constexpr DurationMs kMeasure = 4 * kMinute;
+constexpr const char* kAllOfMuster = "muster";
+
+Status complete_node(const StepContext&, WantedNode& want) {
+  if (want.state == "drain")
+    want.goal = Goal::drain;
+  else if (want.state == "registered")
+    want.goal = Goal::registered;
+  else if (want.state == "resume")
+    want.goal = Goal::resume;
+  else
+    return fail(Code::invalid,
+                "slurm_node: 'state' must be drain, registered or resume, not '" + want.state + "'");
+  return Ok{};
+}
+
+bool is_ours(const SlurmNode& now, const WantedNode& want) {
+  return now.state.draining && slurm::is_reason(now.reason, want.reason);
+}
+
+std::string left_as_it_is(const SlurmNode& now) { return "left as it is: " + in_words(now); }
+
+// A job may have begun between two looks at the node; so its jobs are looked at last.
+Result<CheckResult> check_drained(StepContext& context, const WantedNode& want, const SlurmNode& now) {
+  const bool ours = is_ours(now, want);
+  const std::string note = !ours && is_left(now) ? left_as_it_is(now) : "";
+  if ((!ours && !is_left(now)) || now.state.busy) return CheckResult{Holds::no, in_words(now), note};
+  // The drain may end with that restart (`scontrol reboot nextstate=resume`).
+  if (now.state.reboots) return CheckResult{Holds::no, in_words(now) + ", and restarted by Slurm", note};
+  TRY(const std::string jobs, jobs_on(context, want.node));
+  if (!jobs.empty()) return CheckResult{Holds::no, in_words(now) + ", with jobs " + jobs, note};
+  return CheckResult{Holds::yes, "", note};
+}
+
+// slurmctld keeps a node's last registration while it is away: only one since its boot counts. A clock that
+// was corrected after slurmd started may put that start a little before the boot.
+Result<bool> has_registered(StepContext& context, const WantedNode& want) {
+  constexpr int64_t kCorrected = 60;
+  TRY(const std::string stat, context.files.read("/proc/stat"));
+  const size_t at = stat.find("\nbtime ");
+  if (at == std::string::npos) return fail(Code::failed, "/proc/stat has no time of the boot");
+  const int64_t boot = std::strtoll(stat.c_str() + at + 7, nullptr, 10);
+  TRY(const int64_t started, registered_start(context, want.node));
+  return started >= boot - kCorrected;
+}
+
+Result<CheckResult> check_registered(StepContext& context, const WantedNode& want, const SlurmNode& now) {
+  if (now.state.lacking) return differs(in_words(now) + " (less than slurm.conf has)");
+  if (now.state.absent) return differs(in_words(now));
+  TRY(const bool registered, has_registered(context, want));
+  if (!registered) return differs(want.node + " has not registered with slurmctld since its boot");
+  return check_drained(context, want, now);
+}
+
+// Whether this step ends that drain. The health check's: only after a measurement.
+bool may_resume(const SlurmNode& now, const WantedNode& want) {
+  if (now.drain() == slurm::Drain::health) return !want.measure.empty();
+  if (want.only_reason == kAllOfMuster) return now.drain() != slurm::Drain::person;
+  return want.only_reason.empty() || slurm::is_reason(now.reason, want.only_reason);
+}
+
+// Returns what the measurement found; "" if it passed, or none is needed.
+std::string found_on(StepContext& context, const WantedNode& want, const SlurmNode& now) {
+  if (now.drain() != slurm::Drain::health) return "";
+  if (now.state.busy) return "not measured: it has jobs";
+  Command command;
+  command.argv = want.measure;
+  command.deadline = kMeasure;
+  say(context, "measuring " + want.node + ", which is drained: " + now.reason);
+  const auto out = run_ok(context.process, command);
+  return out.ok() ? "" : out.error().message;
+}
+
+Result<CheckResult> check_resumed(StepContext& context, const WantedNode& want, const SlurmNode& now) {
+  if (now.state.takes_jobs()) return holds();
+  if (now.state.lacking) return differs(in_words(now) + " (less than slurm.conf has)");
+  if (now.state.draining) {
+    if (!may_resume(now, want)) return CheckResult{Holds::yes, "", left_as_it_is(now)};
+    if (const std::string found = found_on(context, want, now); !found.empty())
+      return CheckResult{Holds::yes, "", fmt::format("{} ({})", left_as_it_is(now), found)};
+    return differs(in_words(now));
+  }
+  // A reservation for maintenance is a person's decision as well.
+  if (now.state.maintained && !now.state.absent) return CheckResult{Holds::yes, "", left_as_it_is(now)};
+  return differs(in_words(now));
+}
+
+Result<CheckResult> judge(StepContext& context, const WantedNode& want, const SlurmNode& now) {
+  switch (want.goal) {
+    case Goal::drain:
+      return check_drained(context, want, now);
+    case Goal::registered:
+      return check_registered(context, want, now);
+    case Goal::resume:
+      return check_resumed(context, want, now);
+  }
+  return fail(Code::invalid, "slurm_node: unknown state");
+}
+
+// Looks once and quickly: also the last look before a node is rebooted. While slurmctld does not answer, the
+// state does not hold.
+Result<CheckResult> check_node(StepContext& context, const WantedNode& want) {
+  const auto judged = [&]() -> Result<CheckResult> {
+    TRY(const SlurmNode now, slurm_node(context, want.node));
+    return judge(context, want, now);
+  }();
+  if (judged.ok() || judged.error().code == Code::not_found) return judged;
+  return differs(judged.error().message);
+}
+
+// What brings a node that does not hold closer to it, as `scontrol update state=`; "": only time can.
+// A node that lacks something is not resumed: slurmctld refuses.
+std::string next_state(const WantedNode& want, const SlurmNode& now) {
+  if (want.goal == Goal::resume)
+    return now.state.draining && !now.state.lacking && may_resume(now, want) ? "resume" : "";
+  const bool restarts = now.state.reboots && now.state.absent;
+  // Its reason says what it lacks.
+  const bool lacks = want.goal == Goal::registered && now.state.lacking;
+  return is_ours(now, want) || is_left(now) || restarts || lacks ? "" : "drain";
+}
+
+// Changes a node that does not hold; returns false if only time can.
+using Change = std::function<Result<bool>(const SlurmNode& now)>;
+
+// One look and change, and a second look if it changed something. Returns what is different.
+Result<std::string> take_turn(StepContext& context, const WantedNode& want, const Change& change) {
+  std::string diff;
+  for (int look = 0; look < 2; ++look) {
+    TRY(const SlurmNode now, slurm_node(context, want.node));
+    TRY(const CheckResult judged, judge(context, want, now));
+    diff = judged.holds == Holds::yes ? "" : judged.diff;
+    if (diff.empty() || look > 0) break;
+    TRY(const bool changed, change(now));
+    if (!changed) break;
+  }
+  return diff;
+}
+
+// Takes turns until the state holds or the deadline passes, also while slurmctld does not answer.
+Status wait_for(StepContext& context, const WantedNode& want, int64_t seconds, const Change& change) {
+  Status given_up = Ok{};
+  std::string reported;
+  TRY(const CheckResult end, wait_until(context, seconds, [&]() -> Result<std::string> {
+        auto diff = take_turn(context, want, change);
+        if (!diff.ok() && (diff.error().code == Code::not_found || diff.error().code == Code::denied)) {
+          given_up = diff.error();
+          return std::string();
+        }
+        const std::string why = diff.ok() ? *diff : diff.error().message;
+        if (!why.empty() && why != reported) say(context, "waiting: " + why);
+        reported = why;
+        return diff;
+      }));
+  TRY_(given_up);
+  return end.holds == Holds::yes ? Status(Ok{}) : Status(fail(Code::timeout, end.diff));
+}
+
+// slurmctld resumes no node before it has registered, and it may restart between a look and a change; but a
+// drain that it refuses each time it will refuse for the hours until the deadline.
+Status apply_node(StepContext& context, const WantedNode& want) {
+  int refusals = 0;
+  return wait_for(context, want, want.deadline_seconds, [&](const SlurmNode& now) -> Result<bool> {
+    const std::string state = next_state(want, now);
+    if (state.empty()) return false;
+    std::vector<std::string> argv = {"scontrol", "update", "nodename=" + want.node, "state=" + state};
+    if (state == "drain") argv.push_back("reason=" + want.reason);
+    const auto changed = run_tool(context, argv);
+    if (changed.ok()) return true;
+    const bool for_good = state == "drain" && ++refusals == kRefusals;
+    return for_good ? fail(Code::denied, changed.error().message) : changed.error();
+  });
+}
+
+// slurmctld may be restarting right after the work is done.
+Status verify_node(StepContext& context, const WantedNode& want) {
+  return wait_for(context, want, std::min(kVerifySeconds, want.deadline_seconds),
+                  [](const SlurmNode&) -> Result<bool> { return false; });
+}
+
+}  // namespace
+
+StepModule slurm_node_module() {
+  return step_module<WantedNode>({
+      .name = "slurm_node",
+      .help = "Drains a node in Slurm and waits until its jobs have ended, resumes it, or waits until a "
+              "drained node is registered as slurm.conf has it. A drain by a person or by the health check "
+              "is left, with a remark. Retries until the deadline while slurmctld does not answer.",
+      .check = check_node,
+      .apply = apply_node,
+      .verify = verify_node,
+      .complete = complete_node,
+  });
+}
+
+}  // namespace muster::steps

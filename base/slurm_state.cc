@@ -1,0 +1,134 @@
+#include "base/slurm_state.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <utility>
+
+#include "base/lower.h"
+#include "base/split.h"
+
+namespace muster::slurm {
+namespace {
+
+enum Effect : unsigned {
+  kJobs = 1,
+  kDrain = 2,
+  kLacking = 4,
+  kAbsent = 8,
+  kMaintained = 16,
+  kReboots = 32,
+  kHides = 64,    // as the first word: printed instead of whether there are jobs
+  kNoBase = 128,  // as the first word: the base state is unknown
+};
+
+struct Words {
+  unsigned effects;
+  std::string_view names;
+};
+// The long and short words and the flags' names of libslurm 22.05.8 and 24.11.5; power_drain is slurmrestd's
+// (slurm.h), and err, pow_dn, pow_up and no_respond are of older versions (sinfo(1)). With `fail` as with a
+// drain, an administrator keeps jobs off, and the state `resume` ends it. slurmctld drains what it marks
+// INVALID_REG.
+constexpr Words kWords[] = {
+    {0, "idle planned plnd reserved resv blocked block perfctrs npc"},
+    {kNoBase, "cloud dynamic_norm dynamic_future power_up resume resm undrain"},
+    {kJobs, "mixed mix allocated alloc completing comp"},
+    {kDrain, "drained drain"},
+    {kDrain | kJobs, "draining drng failing failg"},
+    {kDrain | kHides, "fail"},
+    {kLacking | kDrain | kHides, "inval"},
+    {kLacking | kDrain, "invalid_reg"},
+    {kMaintained | kHides, "maint"},
+    {kMaintained, "maintenance"},
+    {kReboots | kAbsent | kHides, "reboot boot"},
+    {kReboots, "reboot_requested"},
+    {kReboots | kAbsent, "reboot_issued"},
+    {kAbsent | kHides, "unknown unk"},
+    {kDrain | kAbsent, "power_drain"},
+    {kAbsent,
+     "down future futr error err not_responding no_respond "
+     "power_down powering_down powered_down pow_dn powering_up pow_up"},
+};
+// The mark after sinfo's word. `$`: in a reservation for maintenance, with its jobs; `-`: planned for a
+// larger job; `+`: a job ends; `@`: to be restarted; `^`: restarting; others: silent, off, or on the way.
+constexpr Words kMarks[] = {
+    {0, "$ -"}, {kJobs, "+"}, {kReboots, "@"}, {kReboots | kAbsent, "^"}, {kAbsent, "* ~ # ! %"},
+};
+
+template <size_t N>
+std::optional<unsigned> effects_of(const Words (&table)[N], const std::string& name) {
+  for (const Words& words : table)
+    if (const auto all = split(std::string(words.names), ' ');
+        std::find(all.begin(), all.end(), name) != all.end())
+      return words.effects;
+  return std::nullopt;
+}
+
+void add(State& out, std::optional<unsigned> known, const std::string& name, bool first) {
+  if (!known) out.unknown += (out.unknown.empty() ? "" : " ") + name;
+  unsigned effects = known.value_or(kAbsent | kHides);
+  if (first && (effects & kNoBase) != 0) effects |= kAbsent | kHides;
+  const auto has = [&](Effect effect) { return (effects & effect) != 0; };
+  out.busy = out.busy || has(kJobs);
+  out.unclear = out.unclear || (has(kHides) && (first || !known));
+  out.draining = out.draining || has(kDrain);
+  out.lacking = out.lacking || has(kLacking);
+  out.absent = out.absent || has(kAbsent);
+  out.maintained = out.maintained || has(kMaintained);
+  out.reboots = out.reboots || has(kReboots);
+}
+
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// What slurmctld 22.05 and 24.11 give as a reason when a node registers; 24.11 replaces another reason by it.
+bool is_of_registration(std::string_view reason) {
+  for (const std::string_view begin :
+       {"Low RealMemory", "Low TmpDisk", "Low CPUs", "Low socket*core*thread count", "gres/"})
+    if (reason.starts_with(begin)) return true;
+  return false;
+}
+
+}  // namespace
+
+State read_state(std::string_view text) {
+  State out;
+  const std::string all = lower(std::string(text));
+  bool first = true;
+  for (size_t at = 0, end = 0; at < all.size(); at = end) {
+    end = at;
+    while (end < all.size() && is_letter(all[end])) ++end;
+    if (end > at) {
+      const std::string name = all.substr(at, end - at);
+      add(out, effects_of(kWords, name), name, std::exchange(first, false));
+      continue;
+    }
+    ++end;
+    // A plus sign between two words only joins them.
+    if (all[at] == '+' && end < all.size() && is_letter(all[end])) continue;
+    const std::string name(1, all[at]);
+    add(out, effects_of(kMarks, name), name, false);
+  }
+  if (first) add(out, std::nullopt, "(no word)", false);
+  out.maintained = out.maintained && !out.busy;
+  return out;
+}
+
+Drain drain_of(std::string_view reason) {
+  if (is_reason(reason, kReimageReason)) return Drain::reimage;
+  if (is_reason(reason, kDrainReason)) return Drain::drain;
+  if (reason.starts_with("muster health: ")) return Drain::health;
+  return is_of_registration(reason) ? Drain::registration : Drain::person;
+}
+
+bool is_reason(std::string_view reason, std::string_view wanted) {
+  if (reason == wanted) return true;
+  constexpr std::string_view kAdds = " : ";
+  if (!reason.starts_with(wanted) || !reason.substr(wanted.size()).starts_with(kAdds)) return false;
+  const std::string_view added = reason.substr(wanted.size() + kAdds.size());
+  return added.starts_with("reboot ") || is_of_registration(added);
+}
+
+bool is_decision(Drain drain) { return drain != Drain::reimage && drain != Drain::registration; }
+
+}  // namespace muster::slurm

@@ -1,0 +1,145 @@
+#include "controller/rollout/window_result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "controller/rollout/next.h"
+#include "controller/rollout/rollout_record.h"
+
+namespace muster::rollout {
+namespace {
+
+constexpr size_t kNamed = 5;  // nodes and reasons in a detail
+
+// A text of Record::left begins with its Reason.
+std::string word_of_left(const std::string& text) { return text.substr(0, text.find(':')); }
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (size_t i = 0; i < std::min(words.size(), kNamed); ++i) out += (i > 0 ? ", " : "") + words[i];
+  if (words.size() > kNamed) out += fmt::format(" and {} more", words.size() - kNamed);
+  return out;
+}
+
+// Each reason with its number of nodes and the first of them.
+std::string detail_of(const Record& record, const WindowResult& result, const LastLook& look) {
+  std::vector<std::string> parts;
+  for (const auto& [reason, count] : result.left)
+    for (const auto& [node, text] : record.left) {
+      if (word_of_left(text) != reason) continue;
+      parts.push_back(fmt::format("{} {} ({}{})", count, reason, node, text.substr(reason.size())));
+      break;
+    }
+  std::string out = joined(parts);
+  if (!look.away.empty()) out += (out.empty() ? "" : "; ") + ("away: " + joined(look.away));
+  return out;
+}
+
+void count(WindowResult& result, const Record& record) {
+  std::set<std::string> updated, failed;
+  for (const BatchRun& run : record.runs) {
+    if (run.number < record.window.first_batch) continue;
+    ++result.batches;
+    for (const auto& [node, image] : run.images) {
+      const auto done = record.row->done.find(node);
+      const auto bad = record.row->failed.find(node);
+      if (done != record.row->done.end() && done->second == run.run) updated.insert(node);
+      if (bad != record.row->failed.end() && bad->second.run == run.run) failed.insert(node);
+    }
+  }
+  result.updated = static_cast<int64_t>(updated.size());
+  result.failed = static_cast<int64_t>(failed.size());
+  for (const auto& [node, text] : record.left) ++result.left[word_of_left(text)];
+}
+
+// The reason of most nodes.
+std::string most_frequent(const std::map<std::string, int64_t>& left) {
+  std::pair<int64_t, std::string> most;
+  for (const auto& [reason, nodes] : left)
+    if (reason != to_string(Reason::skipped)) most = std::max(most, {nodes, reason});
+  return most.second;
+}
+
+std::string why_left(const Record& record, const WindowResult& result, const LastLook& look) {
+  if (span_of(record.window) == 0) return "clock";
+  if (!look.trouble.empty()) return "error";
+  if (look.wait.empty() || look.wait == to_string(WaitFor::next_window)) return most_frequent(result.left);
+  return look.wait;
+}
+
+std::pair<WindowOutcome, std::string> outcome_of(const Record& record, const WindowResult& result,
+                                                 const LastLook& look) {
+  const Row& row = *record.row;
+  if (row.stage == Stage::stopped) return {WindowOutcome::stopped, std::string(to_string(row.stop))};
+  if (row.paused && row.stage != Stage::done) return {WindowOutcome::paused, "paused"};
+  if (result.failed > 0) return {WindowOutcome::partial, std::string(to_string(Reason::failed))};
+  const std::string most = most_frequent(result.left);
+  const bool needed = !most.empty() || !look.trouble.empty();
+  if (needed && result.updated == 0) return {WindowOutcome::nothing, why_left(record, result, look)};
+  if (!needed) return {WindowOutcome::done, ""};
+  if (row.stage == Stage::done || !row.failed.empty() || !row.held.empty())
+    return {WindowOutcome::partial, most};
+  if (!record.window.unwritten.empty()) return {WindowOutcome::partial, "prefetch"};
+  return {WindowOutcome::progress, why_left(record, result, look)};
+}
+
+}  // namespace
+
+WindowResult result_of(const Record& record, const LastLook& look, TimeMs now) {
+  WindowResult out;
+  out.rollout = record.id;
+  out.night = record.night;
+  out.opened = record.window.opened;
+  out.ended = now;
+  if (record.last_window) {
+    const bool again = record.last_window->rollout == record.id && record.last_window->night == record.night;
+    out.idle_before = again ? record.last_window->idle_before : idle_windows(*record.last_window);
+  }
+  count(out, record);
+  std::tie(out.outcome, out.why) = outcome_of(record, out, look);
+  if (out.why == "error")
+    out.detail = look.trouble;
+  else if (out.outcome == WindowOutcome::paused)
+    out.detail = record.why_paused;
+  else if (out.why == "prefetch")
+    out.detail = fmt::format("{}: {}", record.window.unwritten.begin()->first,
+                             record.window.unwritten.begin()->second);
+  else
+    out.detail = detail_of(record, out, look);
+  return out;
+}
+
+bool is_noted(const Record& record) {
+  if (!record.last_window || record.last_window->rollout != record.id) return false;
+  if (record.last_window->night != record.night) return false;
+  WindowResult now;
+  count(now, record);
+  return now.batches == record.last_window->batches;
+}
+
+int64_t idle_windows(const WindowResult& result) {
+  const bool idle = result.updated == 0 && result.outcome != WindowOutcome::done;
+  return idle ? result.idle_before + 1 : 0;
+}
+
+std::string rollout_problem(const Record& record) {
+  const std::string state = state_of(record);
+  constexpr const char* kSee = ": `muster rollout status`";
+  if (state == "approved") return "";
+  if (state == "paused") return fmt::format("paused ({}){}", record.why_paused, kSee);
+  if (!record.last_window) return "";
+  const WindowResult& result = *record.last_window;
+  const int64_t idle = idle_windows(result);
+  const std::string times = idle > 1 ? fmt::format(", {} nights in a row", idle) : "";
+  if (result.outcome == WindowOutcome::stopped) return fmt::format("stopped ({}){}", result.why, kSee);
+  if (result.outcome == WindowOutcome::nothing)
+    return fmt::format("no node was updated in its last window ({}){}{}", result.why, times, kSee);
+  if (result.failed > 0) return fmt::format("nodes failed in its last window ({}){}", result.failed, kSee);
+  return result.why == "prefetch" ? fmt::format("a slot could not be written ahead{}", kSee) : "";
+}
+
+}  // namespace muster::rollout

@@ -1,0 +1,66 @@
+// What came of a night: of a window, or of a day of a longer one. Noted in the record once, when nothing
+// more begins in it, so that a night in which nothing happened is as visible as one that failed. Pure
+// functions, no I/O.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/record.h"
+#include "base/time.h"
+
+namespace muster::rollout {
+
+struct Record;
+
+enum class WindowOutcome {
+  done,      // no node needs an update
+  progress,  // nodes were updated, others wait for another night
+  partial,   // nodes failed, or are left although the rollout is done
+  nothing,   // no node was updated, though nodes need it
+  paused,
+  stopped
+};
+inline constexpr Words<WindowOutcome, 6> kWindowOutcomes = {{{WindowOutcome::done, "done"},
+                                                             {WindowOutcome::progress, "progress"},
+                                                             {WindowOutcome::partial, "partial"},
+                                                             {WindowOutcome::nothing, "nothing"},
+                                                             {WindowOutcome::paused, "paused"},
+                                                             {WindowOutcome::stopped, "stopped"}}};
+MUSTER_WORDS(WindowOutcome, kWindowOutcomes)
+
+struct WindowResult {
+  int64_t rollout = 0, night = 0;  // Record::id and Record::night
+  WindowOutcome outcome = WindowOutcome::done;
+  // One word: a Reason, a WaitFor or a StopReason; or `error` (nothing could be planned or read), `clock` (it
+  // was opened by a wrong clock), `prefetch` (a slot could not be written ahead), `paused`. Empty for `done`.
+  std::string why;
+  std::string detail;  // for people
+  TimeMs opened = 0, ended = 0;
+  int64_t batches = 0, updated = 0, failed = 0;
+  std::map<std::string, int64_t> left = {};  // Reason -> nodes that need an update
+  int64_t idle_before = 0;                   // nights without an updated node, before this one, without a gap
+};
+
+// What the loop saw last in the night.
+struct LastLook {
+  std::string wait;               // WaitFor; empty: nothing was waited for
+  std::string trouble;            // the error that caused retries; empty: none
+  std::vector<std::string> away;  // nodes of the roles that count as unavailable
+};
+
+// `record.left` must be up to date.
+WindowResult result_of(const Record& record, const LastLook& look, TimeMs now);
+// True if the record's last night was noted, and no batch began since.
+bool is_noted(const Record& record);
+// Nights in a row, this one included, in which no node was updated although one needed it.
+int64_t idle_windows(const WindowResult& result);
+// One line for `muster status`; "" if nothing needs an operator.
+std::string rollout_problem(const Record& record);
+
+MUSTER_RECORD(WindowResult, rollout, night, outcome, why, detail, opened, ended, batches, updated, failed,
+              left, idle_before)
+
+}  // namespace muster::rollout

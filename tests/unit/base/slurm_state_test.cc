@@ -1,0 +1,142 @@
+// The table of Slurm's node states: every word and mark, and whose a drain is.
+#include "base/slurm_state.h"
+
+#include <set>
+
+#include "base/split.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using slurm::Drain;
+using slurm::State;
+
+namespace {
+
+// "takes", or the names of what holds.
+std::string in_words(const State& s) {
+  std::string out;
+  const auto add = [&](bool holds, const char* name) {
+    if (holds) out += (out.empty() ? "" : " ") + std::string(name);
+  };
+  add(s.takes_jobs(), "takes");
+  add(s.busy, "busy");
+  add(s.unclear, "unclear");
+  add(s.draining, "draining");
+  add(s.drained(), "drained");
+  add(s.lacking, "lacking");
+  add(s.absent, "absent");
+  add(s.maintained, "maintained");
+  add(s.reboots, "reboots");
+  add(s.away(), "away");
+  return out;
+}
+
+struct Row {
+  const char* words;
+  const char* right;
+};
+const Row kRows[] = {
+    {"idle planned plnd reserved resv blocked block perfctrs npc", "takes"},
+    {"mixed mix allocated alloc completing comp", "takes busy"},
+    {"drained drain", "draining drained"},
+    {"draining drng failing failg", "busy draining"},
+    {"fail", "unclear draining"},
+    {"inval", "unclear draining lacking away"},
+    {"maint", "unclear maintained away"},
+    {"reboot boot", "unclear absent reboots away"},
+    {"unknown unk cloud resume resm undrain dynamic_norm dynamic_future power_up", "unclear absent away"},
+    {"down future futr error err no_respond power_down powering_down powered_down pow_dn "
+     "powering_up "
+     "pow_up",
+     "absent away"},
+    {"IDLE IDLE+CLOUD IDLE+RESERVED IDLE+PLANNED IDLE+BLOCKED IDLE+PERFCTRS IDLE+DYNAMIC_NORM "
+     "IDLE+DYNAMIC_FUTURE IDLE+RESUME "
+     "IDLE+UNDRAIN IDLE+POWER_UP",
+     "takes"},
+    {"MIXED+PLANNED ALLOCATED+COMPLETING IDLE+COMPLETING MIXED+MAINTENANCE+RESERVED", "takes busy"},
+    {"IDLE+REBOOT_REQUESTED", "takes reboots"},
+    {"IDLE+DRAIN", "draining drained"},
+    {"IDLE+FAIL IDLE+DRAIN+FAIL", "draining drained"},
+    {"MIXED+DRAIN ALLOCATED+DRAIN IDLE+COMPLETING+DRAIN MIXED+FAIL", "busy draining"},
+    {"UNKNOWN+DRAIN", "unclear draining absent away"},
+    {"IDLE+DRAIN+INVALID_REG", "draining drained lacking away"},
+    {"UNKNOWN+DRAIN+INVALID_REG", "unclear draining lacking absent away"},
+    {"ALLOCATED+DRAIN+INVALID_REG", "busy draining lacking away"},
+    {"IDLE+MAINTENANCE+RESERVED", "maintained away"},
+    {"IDLE+DRAIN+MAINTENANCE+RESERVED", "draining drained maintained away"},
+    {"DOWN+DRAIN IDLE+POWER_DRAIN", "draining drained absent away"},
+    {"DOWN+DRAIN+REBOOT_ISSUED IDLE+DRAIN+NOT_RESPONDING+REBOOT_REQUESTED",
+     "draining drained absent reboots away"},
+    {"IDLE+NOT_RESPONDING IDLE*+CLOUD IDLE+POWERED_DOWN IDLE+POWERING_DOWN IDLE+POWER_DOWN "
+     "IDLE+POWERING_UP",
+     "absent away"},
+};
+
+}  // namespace
+
+TEST_CASE("slurm's states: every word", "[slurm]") {
+  for (const auto& [words, right] : kRows)
+    for (const auto& word : split(words, ' ')) {
+      INFO(word);
+      CHECK(in_words(slurm::read_state(word)) == right);
+      CHECK(slurm::read_state(word).unknown.empty());
+    }
+}
+
+TEST_CASE("slurm's states: each mark adds to each word, and takes nothing away", "[slurm]") {
+  for (const auto& [words, right] : kRows)
+    for (const auto& word : split(words, ' '))
+      for (const char mark : std::string("*~#!%^@$-+")) {
+        if (std::isupper(static_cast<unsigned char>(word[0])) != 0) continue;
+        const State bare = slurm::read_state(word), marked = slurm::read_state(word + mark);
+        INFO(word + mark);
+        CHECK(marked.unknown.empty());
+        CHECK(marked.draining == bare.draining);
+        CHECK(marked.lacking == bare.lacking);
+        CHECK(marked.busy == (bare.busy || mark == '+'));
+        CHECK(marked.absent == (bare.absent || std::string("*~#!%^").find(mark) != std::string::npos));
+        CHECK(marked.reboots == (bare.reboots || mark == '@' || mark == '^'));
+      }
+}
+
+TEST_CASE("slurm's states: what is not in the table is away, may have jobs, and is named", "[slurm]") {
+  for (const char* text : {"hibernating", "idle+hibernating", "IDLE+HIBERNATING", "idle&", "", "?", "*"}) {
+    INFO(text);
+    const State state = slurm::read_state(text);
+    CHECK_FALSE(state.unknown.empty());
+    CHECK_FALSE(state.takes_jobs());
+    CHECK(state.away());
+    CHECK_FALSE(state.drained());
+    CHECK((state.busy || state.unclear));
+  }
+  CHECK(slurm::read_state("idle+hibernating&").unknown == "hibernating &");
+}
+
+TEST_CASE("slurm's drains: a reason is muster's when it is muster's to the letter", "[slurm]") {
+  const std::pair<const char*, Drain> reasons[] = {
+      {"muster reimage", Drain::reimage},
+      {"muster drain", Drain::drain},
+      {"muster health: memory_uncorrected +2 (mc1)", Drain::health},
+      // As Slurm leaves them after a reboot that it made.
+      {"muster reimage : reboot issued", Drain::reimage},
+      {"muster drain : reboot timed out", Drain::drain},
+      {"muster reimage : Low RealMemory (reported:900 < 100.00% of configured:1000)", Drain::reimage},
+      {"Low RealMemory (reported:900 < 100.00% of configured:1000)", Drain::registration},
+      {"Low socket*core*thread count, Low CPUs", Drain::registration},
+      {"gres/gpu count reported lower than configured (1 < 2)", Drain::registration},
+  };
+  for (const auto& [reason, right] : reasons) {
+    INFO(reason);
+    CHECK(slurm::drain_of(reason) == right);
+    CHECK(slurm::is_decision(right) == (right == Drain::drain || right == Drain::health));
+  }
+  for (const char* reason :
+       {"", "none", "muster", "mustering out: replace this old box", "muster reimages",
+        "muster reimage, ask Ann", "muster reimage : ask Ann", "muster drains", "muster health",
+        "muster healthy", "muster health:x", "Muster drain", " muster drain", "not for muster reimage",
+        "bad fan", "weekly : reboot issued", "Lower the blinds", "Not responding"}) {
+    INFO(reason);
+    CHECK(slurm::drain_of(reason) == Drain::person);
+  }
+  CHECK(slurm::is_decision(Drain::person));
+}

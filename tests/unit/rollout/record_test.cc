@@ -1,0 +1,144 @@
+// What outlives an approval and a build: what rollouts did with nodes, held images, skips.
+#include "controller/rollout/rollout_record.h"
+
+#include "tests/catch.h"
+#include "tests/unit/rollout/rollout_fixture.h"
+
+using namespace muster;
+using namespace muster::rollout;
+
+namespace {
+
+Approval approval_of(const std::string& digest) {
+  Approval out;
+  out.images["gpu"] = {digest, "recipe"};
+  return out;
+}
+
+// After the run of one batch, each of whose nodes ended as `outcome`.
+Record after_batch(Record record, View& view, Outcome outcome, int64_t run) {
+  recall(view, record, 0);
+  const Answer answer = next(view, *record.row);
+  REQUIRE(answer.what == Do::run);
+  record = with_batch(std::move(record), view, answer);
+  record.row = with_run(*record.row, run).value();
+  RunEnd end{run, 0, false, {}};
+  for (const auto& [node, image] : record.row->batch->images) end.nodes[node] = {outcome, "as the test says"};
+  return judged(std::move(record), end, 1000 + run).value();
+}
+
+Record started(const Record& record, const std::string& digest) {
+  Record out = at_start(record, approval_of(digest), "t1");
+  ++out.night;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("rollout record: what a node went through outlives an approval and a build", "[rollout]") {
+  View view = cluster(4, 1);
+  Record record = started(approved({}, approval_of("new")), "new");
+  record = after_batch(record, view, Outcome::jobs, 5);
+  record = after_batch(record, view, Outcome::returned, 6);
+  for (int i = 0; i < 2; ++i) {
+    const Past& given_back = record.past.at("n00");
+    CHECK(given_back.postponed == 1);
+    CHECK(given_back.digest == "new");
+    CHECK(given_back.before == "old");
+    CHECK(given_back.run == 5);
+    CHECK(given_back.time == 1005);
+    CHECK(record.past.at("n01").failed == 1);
+    CHECK(record.past.at("n01").reason == "as the test says");
+    record = started(i == 0 ? approved(record, approval_of("new")) : record, "new");
+    record = record_from_text(to_text(record)).value();
+  }
+  recall(view, record, 0);
+  CHECK(view.nodes[1].failed_before);
+  CHECK_FALSE(view.nodes[0].failed_before);
+  CHECK(view.nodes[0].turn > view.nodes[2].turn);
+  record = after_batch(record, view, Outcome::accepted, 7);  // n02
+  CHECK(record.past.at("n02").failed == 0);
+  CHECK(record.past.at("n02").accepted_in == record.id);
+}
+
+TEST_CASE("rollout record: memory ends when the node gets another image, by a rollout or by hand",
+          "[rollout]") {
+  View view = cluster(2, 1);
+  view.nodes[1].has_bmc = false;
+  Record record = started(approved({}, approval_of("new")), "new");
+  record = after_batch(record, view, Outcome::returned, 5);
+  record = started(approved(record, approval_of("new")), "new");
+  recall(view, record, 0);
+  CHECK(view.nodes[0].failed_before);
+  CHECK(next(view, *record.row).what == Do::done);
+  view.nodes[0].image_now = "by hand";
+  view.nodes[0].state = NodeState::installing;  // not accepted yet
+  recall(view, record, 0);
+  CHECK(view.nodes[0].failed_before);
+  view.nodes[0].state = NodeState::accepted;
+  recall(view, record, 0);
+  CHECK_FALSE(view.nodes[0].failed_before);
+  record = after_batch(record, view, Outcome::returned, 6);
+  CHECK(record.past.at("n00").failed == 1);  // counted from 0
+}
+
+TEST_CASE("rollout record: a refused node is remembered like one that was given back", "[rollout]") {
+  View view = cluster(3, 1);
+  Record record = started(approved({}, approval_of("new")), "new");
+  record = refused_in(record, view, {{"n00", "trial-short"}}, 77);
+  CHECK(record.row->postponed.at("n00").refused);
+  CHECK(record.past.at("n00").postponed == 1);
+  CHECK(record.past.at("n00").time == 77);
+  recall(view, record, 0);
+  CHECK(nodes_of(view, *record.row) == Places{1});
+}
+
+TEST_CASE("rollout record: a held image is held in its next build, and not after an approval", "[rollout]") {
+  View view = cluster(3, 1);
+  Record record = started(approved({}, approval_of("new")), "new");
+  record = after_batch(record, view, Outcome::returned, 5);
+  REQUIRE(held_images(record).count("gpu") == 1);
+  const Record rebuilt = at_start(record, approval_of("newer"), "t2");
+  CHECK(rebuilt.id == record.id + 1);
+  CHECK(rebuilt.row->held.at("newer").node == "n00");
+  CHECK(rebuilt.row->held.at("newer").digest == "new");
+  CHECK(at_start(rebuilt, approval_of("newest"), "t3").row->held.count("newest") == 1);
+  CHECK(started(approved(rebuilt, approval_of("newer")), "newer").row->held.empty());
+}
+
+TEST_CASE("rollout record: a canary that failed under an earlier version holds its image", "[rollout]") {
+  Record record = approved({}, approval_of("new"));
+  record.row = begun(1, "t1");
+  record.row->failed["n00"] = {"panic", 5, true, true};
+  record.row->stage = Stage::stopped;
+  record.row->stop = StopReason::canary_failed;
+  record.runs = {{1, 5, true, {{"n00", "new"}}}};
+  const Record again = record_from_text(to_text(record)).value();
+  CHECK(again.row->held.at("new").node == "n00");
+  CHECK(held_images(again).count("gpu") == 1);
+}
+
+TEST_CASE("rollout record: a skip outlives a start", "[rollout]") {
+  Record record = approved({}, approval_of("new"));
+  record.skips["n00"] = {"demo", "ada", 5, 0};
+  const Record started_one = started(record, "new");
+  CHECK(started_one.id == record.id);
+  CHECK(started_one.skips.count("n00") == 1);
+  View view = cluster(2);
+  recall(view, started_one, 6);
+  CHECK(view.nodes[0].skipped);
+  CHECK_FALSE(view.nodes[1].skipped);
+}
+
+TEST_CASE("rollout record: a night with a held image is partial, whatever else was updated", "[rollout]") {
+  Record record = started(approved({}, approval_of("new")), "new");
+  record.window.length = 1;
+  record.window.first_batch = 1;
+  record.runs = {{1, 5, false, {{"n02", "other"}}}};
+  record.row->done["n02"] = 5;
+  record.left["n01"] = "canary-failed: panic";
+  record.left["n03"] = "jobs: job 12";
+  CHECK(result_of(record, {}, 0).outcome == WindowOutcome::progress);
+  record.row->held["new"] = {"n00", "panic", "new", 3};  // by an earlier build
+  CHECK(result_of(record, {}, 0).outcome == WindowOutcome::partial);
+}
