@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Shared by the end-to-end tests: one lab per test in a folder of its own, brought down however the test ends.
+# Shared by the end-to-end tests: one lab per test in a folder of its own, brought down however the test ends. MUSTER_E2E_KEEP=yes: the lab of a
+# test that failed stays up.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 for tool in jq sqlite3 curl; do command -v "$tool" >/dev/null || { echo "$tool is missing: scripts/deps.sh test" >&2; exit 1; }; done
@@ -34,6 +35,10 @@ cleanup() {
   local job
   for job in $(jobs -p); do kill "$job" 2>/dev/null && wait "$job" 2>/dev/null || true; done
   keep_images || true
+  if [[ $status -ne 0 && -n ${MUSTER_E2E_KEEP:-} ]]; then
+    echo "--- the lab stays up: MUSTER_LAB_DIR=$MUSTER_LAB_DIR MUSTER_SOCKET=$MUSTER_SOCKET $muster lab down" >&2
+    exit "$status"
+  fi
   $muster lab down >/dev/null 2>&1 || true
   rm -rf "$work"
   exit $status

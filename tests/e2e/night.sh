@@ -5,10 +5,10 @@
 # stands on: base cli controller/* controller/engines/{engine,local_engine,moosefs_engine}* controller/hosts/hosts_spec*
 # stands on: controller/options controller/ports/{power,run_ports,store}* controller/power/redfish* controller/power/service/power_service*
 # stands on: controller/{api,bringup,current,executor,image,link,nodes,plan,rollout,run,spec,store} host playbooks/accounting.yaml playbooks/base.yaml
-# stands on: playbooks/firewall.yaml playbooks/mpi.yaml playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
+# stands on: playbooks/firewall.yaml playbooks/scheduler.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
 # stands on: playbooks/storage-shared.yaml sys
 source "$(dirname "$0")/lib.sh"
-books="base, ssh, firewall, storage-local, storage-shared, mpi, accounting, scheduler"
+books="base, ssh, firewall, storage-local, storage-shared, accounting, scheduler"
 mkdir "$work/site"
 # What is different in the other image: one file, and that node06 has one GPU fewer there. The device files stand in for the driver's.
 change() {  # change MARK
@@ -52,7 +52,7 @@ network:
   provisioning: { cidr: 10.20.0.0/24, dhcp: managed }
   bmc:          { cidr: 10.20.1.0/24 }
 users:
-  ops: { keys: [ "ssh-ed25519 LAB_SSH_KEY lab" ], sudo: true }
+  ops: { keys: [ "ssh-ed25519 LAB_SSH_KEY lab" ], sudo: true, uid: 2000 }
 images:
   cpu: { recipe: debian-12, kernel: cloud, bake: [ $books, night ] }
 nodes:
@@ -119,8 +119,8 @@ rollout plan --json >"$work/plan.json"
 rollout approve --yes
 
 # ---- jobs that outlast a batch, and a writer on the shared storage
-on node01 sudo sh -c "'install -d -o mpi /shared/jobs'"
-submit() { on node01 sudo runuser -u mpi -- sbatch --parsable --no-requeue -w "$1" --chdir=/tmp --output=/tmp/job-%j.log --wrap "'$2'"; }
+on node01 sudo sh -c "'install -d -o ops /shared/jobs'"
+submit() { on node01 sbatch --parsable --no-requeue -w "$1" --chdir=/tmp --output=/tmp/job-%j.log --wrap "'$2'"; }
 declare -A job before
 working="node03 node04 node06"
 for n in $working; do
