@@ -17,7 +17,7 @@ playbook: night
 help: marks the image
 steps:
   - { name: mark, phase: image, module: file, params: { path: /etc/night, content: "$1\\n" } }
-  - { name: devices, phase: image, module: file, params: { path: /etc/tmpfiles.d/night.conf, content: "c /dev/nvidia0 0666 - - - 1:3\\nc /dev/nvidia1 0666 - - - 1:3\\n" } }
+  - { name: devices, phase: image, module: file, params: { path: /etc/tmpfiles.d/night.conf, content: "c /dev/nvidia0 0666 - - - 195:0\\nc /dev/nvidia1 0666 - - - 195:1\\n" } }
 END
   [[ $1 != two ]] || cat >>"$work/site/night.yaml" <<'END'
   - name: a GPU fewer
