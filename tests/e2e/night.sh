@@ -105,6 +105,7 @@ expect_exit 4 "$muster" rollout start 2>/dev/null
 slurm_of() { on node01 sinfo -h -N -n "$1" -o "'%T|%E'"; }   # state|reason
 scontrol() { on node01 sudo scontrol update nodename="$1" state="$2" ${3:+reason="'$3'"}; }
 slurm_is() { [[ $(slurm_of "$1") == "$2" ]]; }
+slowly() { sleep 5; "$@"; }   # each look is an ssh session
 idle() { [[ $(slurm_of "$1") == idle* ]]; }
 for n in $nodes; do check "$n takes jobs" wait_until 120 idle "$n"; done
 
@@ -127,7 +128,7 @@ for n in $working; do
   # The time after 30 of 300 lines, and after all: how much slower the job is beside the rollout. Those of the storage's nodes end when
   # the test says so, so that node06 waits for them, drained.
   # shellcheck disable=SC2016  # for the node's shell
-  job[$n]=$(submit "$n" "began=\$(date +%s); for i in \$(seq 300); do seq \$i 100000 | sha256sum >/dev/null; echo \$i >>/shared/jobs/$n; sleep 0.5; [ \$i != 30 ] || echo \$((\$(date +%s) - began)) >/shared/jobs/$n.took; done; echo \$((\$(date +%s) - began)) >>/shared/jobs/$n.took; while [ $n != node06 ] && [ ! -e /shared/jobs/go ]; do sleep 1; done; sha256sum /shared/jobs/$n >/shared/jobs/$n.sum")
+  job[$n]=$(submit "$n" "began=\$(date +%s); for i in \$(seq 300); do seq \$i 20000 | sha256sum >/dev/null; echo \$i >>/shared/jobs/$n; sleep 1; [ \$i != 30 ] || echo \$((\$(date +%s) - began)) >/shared/jobs/$n.took; done; echo \$((\$(date +%s) - began)) >>/shared/jobs/$n.took; while [ $n != node06 ] && [ ! -e /shared/jobs/go ]; do sleep 1; done; sha256sum /shared/jobs/$n >/shared/jobs/$n.sum")
 done
 for n in $nodes; do before[$n]=$(boot_id "$n")/$(firmware_boots "$n")/$(image_of "$n"); done
 # shellcheck disable=SC2016
@@ -149,7 +150,7 @@ check "the canary serves nothing and is idle" wait_until 60 sh -c "$muster rollo
 (rollout start --wait --json >"$work/first.json"; echo $? >"$work/first.exit") &
 first=$!
 # node06 waits, drained, for the job of a storage node; an operator gives it back, and a job starts on it.
-check "node06 is drained for its re-image" wait_until 3600 slurm_is node06 "drained|muster reimage"
+check "node06 is drained for its re-image" wait_until 3600 slowly slurm_is node06 "drained|muster reimage"
 scontrol node06 resume
 # shellcheck disable=SC2016
 late=$(submit node06 'for i in $(seq 120); do echo $i >>/shared/jobs/late; sleep 1; done')
