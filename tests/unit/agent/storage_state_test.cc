@@ -76,7 +76,11 @@ TEST_CASE("storage state: what is mounted for storage, and nothing of the system
   CHECK(scratch["health"] == "resync, 25 %");
   CHECK_FALSE(scratch.contains("ok"));
   CHECK(scratch["size"].get<uint64_t>() > 0);
-  CHECK(parse_json(node.state.text(0)).value() == node.state.look(0));
+  // Other programs write to this machine's own file system, whose use is shown.
+  Json text = parse_json(node.state.text(0)).value(), look = node.state.look(0);
+  for (Json* both : {&text, &look})
+    for (Json& one : *both) one.erase("used");
+  CHECK(text == look);
 }
 
 TEST_CASE("storage state: an array that lost a member is not fine") {
