@@ -180,6 +180,7 @@ void SpecReader::make_rail_networks(const YamlNode& rails) {
 
 // If networks overlap, it is undefined which port the kernel uses.
 void SpecReader::check_rail_networks(const YamlNode& rails) {
+  if (rail_networks_.empty()) return;
   const YamlNode& at = *child(&rails, "cidr");
   const auto shown = [](const Cidr& net) { return fmt::format("{}/{}", format_ipv4(net.base), net.prefix); };
   for (size_t i = 0; i < rail_networks_.size(); ++i) {
