@@ -12,6 +12,8 @@ constexpr int kFirst = 36, kEnd = kFirst + static_cast<int>(std::size(kReleases)
 // From here on Slurm reads the three releases before its own, until then two.
 constexpr int kReadsThree = 42;
 
+int oldest_read_by(int release) { return release - (release >= kReadsThree ? 3 : 2); }
+
 }  // namespace
 
 std::optional<int> release_of(std::string_view version) {
@@ -26,8 +28,6 @@ std::string name_of(int release) {
   return release >= kFirst && release < kEnd ? kReleases[release - kFirst]
                                              : fmt::format("protocol {}", release);
 }
-
-int oldest_read_by(int release) { return release - (release >= kReadsThree ? 3 : 2); }
 
 std::string unread(int kept, int own) {
   if (kept >= oldest_read_by(own) && kept <= own) return "";

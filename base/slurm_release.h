@@ -12,8 +12,6 @@ namespace muster::slurm {
 // and "slurm-wlm 24.11.5" (`slurmctld -V`). Nothing for one that is not known here.
 std::optional<int> release_of(std::string_view version);
 std::string name_of(int release);  // "24.11"
-// The oldest one whose data this release reads.
-int oldest_read_by(int release);
 // "of Slurm 22.05, and 24.11 reads 23.02 to 24.11"; "" if it is read.
 std::string unread(int kept, int own);
 

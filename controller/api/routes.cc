@@ -36,9 +36,8 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/rollout/approve", Role::operators, approve_rollout,
      "{digest, canaries: [node]}: the approval that the plan showed; conflict if the plan has changed"},
     {"POST", "/v1/rollout/start", Role::operators, start_rollout,
-     "{late_ms, by_timer} since it was due: opens a window; denied without a valid approval; conflict, "
-     "unavailable: "
-     "retry"},
+     "{late_ms (since it was due), by_timer}: opens a window; denied without a valid approval; on conflict "
+     "and unavailable a retry may succeed"},
     {"POST", "/v1/rollout/pause", Role::operators, pause_rollout,
      "no batch is started after the current one"},
     {"POST", "/v1/rollout/resume", Role::operators, resume_rollout, ""},
