@@ -35,4 +35,14 @@ std::string unread(int kept, int own) {
                      name_of(oldest_read_by(own)), name_of(own));
 }
 
+std::string unread_note(const std::string& node, std::string_view kept, std::string_view own) {
+  const auto before = release_of(kept), after = release_of(own);
+  const std::string why = before && after ? unread(*before, *after) : "";
+  if (why.empty()) return "";
+  return fmt::format(
+      "{}: its queue and accounting are {}: its re-image will be refused and rolled back, except where its "
+      "operator gave them up (docs/stack.md, \"Another release of Slurm\")",
+      node, why);
+}
+
 }  // namespace muster::slurm

@@ -69,6 +69,7 @@ void print_plan_of(const Json& plan) {
   fmt::print("\none approval covers the following (spec revision {}):\n",
              plan["approval"].value("spec_revision", int64_t{0}));
   print_approval(plan["approval"]);
+  for (const Json& note : list_of(plan, "notes")) fmt::print("note: {}\n", note.get<std::string>());
   if (plan.value("approved", false))
     fmt::print("\napproved: run `muster rollout start`\n");
   else

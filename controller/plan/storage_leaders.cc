@@ -243,13 +243,8 @@ void note_slurm_release(Planning& p, const std::string& leader) {
   for (const auto& d : p.drafts) {
     const PlannerImage* image = d.spec->name == leader && d.imaging ? p.image_of(d) : nullptr;
     if (!image) continue;
-    const auto kept = slurm::release_of(d.seen->slurm), own = slurm::release_of(image->slurm);
-    const std::string why = kept && own ? slurm::unread(*kept, *own) : "";
-    if (!why.empty())
-      p.plan.notes.push_back(fmt::format(
-          "{}: its queue and accounting are {}: its re-image will be refused and rolled back, except "
-          "where its operator gave them up (docs/stack.md, \"Another release of Slurm\")",
-          leader, why));
+    if (std::string note = slurm::unread_note(leader, d.seen->slurm, image->slurm); !note.empty())
+      p.plan.notes.push_back(std::move(note));
   }
 }
 

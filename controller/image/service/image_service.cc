@@ -191,7 +191,10 @@ void ImageService::in_pool(Progress progress, Built done,
     reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
   reactor_.offload([work, report, result] { *result = work(report); },
-                   [result, done] { done(std::move(*result)); });
+                   [this, result, done] {
+                     slurm_.clear();  // an image that was not here before may be now
+                     done(std::move(*result));
+                   });
 }
 
 void ImageService::bring_in(const std::string& path, Progress progress, Built done) {

@@ -21,6 +21,7 @@ struct SeenCluster {
   rollout::View view;     // target, night, window are not set; `way` is always "in place" (see find_ways())
   rollout::Approval now;  // what an approval would cover now
   RolloutSpec rollout;
+  std::vector<std::string> notes = {};  // for the operator, before the approval
 };
 struct BatchOrder {
   std::vector<std::string> nodes, prefetch;

@@ -353,6 +353,7 @@ Json RolloutService::plan_shown(SeenCluster& seen, const std::vector<std::string
   out["approval"] = approval_shown(seen.now);
   out["approved"] = why.empty();
   out["not_approved"] = why;
+  out["notes"] = seen.notes;
   out["record"] = record_ ? record_shown(*record_) : Json();
   return out;
 }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/slurm_release.h"
 #include "controller/bringup/run_records.h"
 #include "controller/image/service/image_service.h"
+#include "controller/rollout/survey.h"
 
 namespace muster {
 
@@ -68,6 +70,19 @@ Result<rollout::RunEnd> end_of(const RunSources& run, const std::map<std::string
     }
     const auto row = nodes.find(name);
     out.nodes[name] = end_of_node(run.row, records, name, row == nodes.end() ? NodeRow{} : row->second);
+  }
+  return out;
+}
+
+// The plan of the leader's batch has this note too, but that one runs without being read.
+std::vector<std::string> notes_of(const Spec& spec, const View& view,
+                                  const std::function<std::string(const std::string& digest)>& slurm_of) {
+  std::vector<std::string> out;
+  const NodeSpec* leader = spec.leader_of("scheduler");
+  for (const Node& node : view.nodes) {
+    if (!leader || leader->name != node.name || !in_scope(view, node)) continue;
+    std::string note = slurm::unread_note(node.name, slurm_of(node.image_now), slurm_of(node.image_wanted));
+    if (!note.empty()) out.push_back(std::move(note));
   }
   return out;
 }
@@ -140,6 +155,8 @@ Result<SeenCluster> RolloutWorld::look() {
     out.view.groups[i].healed = healthy.count(served.sections[i]) > 0;
   for (const auto& declared : spec.nodes) out.view.nodes.push_back(node(declared, out.now, served));
   out.view.active_run = active_run();
+  out.notes =
+      notes_of(spec, out.view, [this](const std::string& digest) { return parts_.images.slurm_of(digest); });
   return out;
 }
 

@@ -134,3 +134,30 @@ TEST_CASE("rollout end: a slot that was not written ahead is said, and is no fai
   CHECK(unwritten("failed").at("n1") == "write: no space left");
   CHECK(unwritten("failed", RunState::cancelled).empty());
 }
+
+TEST_CASE(
+    "rollout: before the approval it is said that the new image's Slurm does not read the leader's data",
+    "[rollout]") {
+  Spec spec;
+  spec.nodes.resize(2);
+  spec.nodes[0].name = "head", spec.nodes[1].name = "n1";
+  spec.nodes[0].role = spec.nodes[1].role = "gpu";
+  spec.roles = {{"gpu", {"scheduler"}}};
+  rollout::View view;
+  view.policy.roles = {"gpu"};
+  for (const char* name : {"head", "n1"})
+    view.nodes.push_back({.name = name, .role = "gpu", .image_now = "old", .image_wanted = "new"});
+  std::map<std::string, std::string> slurm = {{"old", "22.05.8-4+deb12u3"}, {"new", "24.11.5-4"}};
+  const auto notes = [&] {
+    return notes_of(spec, view, [&](const std::string& digest) { return slurm[digest]; });
+  };
+  REQUIRE(notes().size() == 1);  // before each of the changes below
+  CHECK(notes()[0].starts_with("head: its queue and accounting are of Slurm 22.05"));
+
+  SECTION("not if it is read") { slurm["new"] = "22.05.9-1"; }
+  SECTION("not if one of them is unknown") { slurm["old"] = ""; }
+  SECTION("not if the leader has the image already") { view.nodes[0].image_now = "new"; }
+  SECTION("not if the leader is in no role of the rollout") { view.nodes[0].role = "head"; }
+  SECTION("not if no node leads Slurm") { spec.roles = {{"gpu", {"base"}}}; }
+  CHECK(notes().empty());
+}

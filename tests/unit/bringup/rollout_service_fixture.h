@@ -47,6 +47,7 @@ class FakeCluster : public RolloutPort {
       if (!run.over) out.view.active_run = run.id;
     out.now = now;
     out.rollout = spec;
+    out.notes = notes;
     return out;
   }
   void find_ways(const std::vector<std::string>& names,
@@ -123,6 +124,7 @@ class FakeCluster : public RolloutPort {
   Approval now;
   std::vector<Node> nodes;
   std::vector<Group> groups;
+  std::vector<std::string> notes;
   int64_t other_run = 0;
   std::optional<Error> broken, cannot_start;
   std::set<std::string> no_way, refuse, destroys;

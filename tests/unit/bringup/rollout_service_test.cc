@@ -231,3 +231,11 @@ TEST_CASE("rollout service: an image built again is covered where the spec says 
     CHECK(code_of(w.start()) == Code::denied);
   }
 }
+
+TEST_CASE("rollout service: the plan has the notes for the operator", "[rollout][service]") {
+  World w(2);
+  w.cluster.notes = {"n1: as the test says"};
+  const auto plan = w.request([&](auto done) { w.service->plan(done, {}); });
+  REQUIRE(plan.ok());
+  CHECK((*plan)["notes"] == Json{"n1: as the test says"});
+}

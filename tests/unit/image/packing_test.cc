@@ -4,6 +4,7 @@
 
 #include "controller/image/service/image_service.h"
 #include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
 
 using namespace muster;
 
@@ -82,4 +83,17 @@ TEST_CASE("RAM systems: those of several images are packed one after the other, 
   while (!b.reactor.jobs.empty()) b.reactor.work_once();
   CHECK(b.answered == 2);
   CHECK(b.failed == 2);
+}
+
+TEST_CASE("images: the Slurm of an image that comes later is found then", "[image]") {
+  Bench b;
+  TempDir state;
+  b.options.state = state.path("");
+  const std::string hex(64, 'a'), digest = "sha256:" + hex;
+  CHECK(b.images.slurm_of(digest).empty());
+  state.write("images/gpu/" + hex + "/build.json", R"({"packages": {"slurmctld": "24.11.5-4"}})");
+  b.images.bring_in(
+      "/nonexistent", [](const std::string&, double) {}, [](const Result<ImageService::Image>&) {});
+  b.reactor.work_once();
+  CHECK(b.images.slurm_of(digest) == "24.11.5-4");
 }
