@@ -453,7 +453,7 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
       checks.back().reason = kept;
       continue;
     }
-    const std::string cannot = unsupported(step);
+    const std::string cannot = ran_alone(step) ? "no other node was left to measure with" : unsupported(step);
     if ((step.status == "not_applicable" && !must_run(step)) || !cannot.empty()) {
       Check check = begin_check(step, "data");
       check.verdict = Verdict::not_applicable;

@@ -117,6 +117,10 @@ bool is_collective(const MeasuredStep& step) {
   return !step.own_affair && (!step.members.empty() || text_of(field(step.result, "check")) == "allreduce");
 }
 
+bool ran_alone(const MeasuredStep& step) {
+  return step.members.size() == 1 && text_of(field(step.result, "outcome")) != "corrupt";
+}
+
 double median_of(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());

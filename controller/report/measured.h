@@ -37,6 +37,9 @@ std::string end_at_fault(const MeasuredStep& step);
 bool is_inconclusive(const MeasuredStep& step);
 // True if all nodes measured it together, so that the node it is recorded for is not necessarily at fault.
 bool is_collective(const MeasuredStep& step);
+// True if all other nodes of a collective left the run before it began. It then proves nothing about what is
+// between nodes, and decides nothing, unless this node's own data was wrong.
+bool ran_alone(const MeasuredStep& step);
 // Compares the links within each link_group(): what a healthy pair reaches, and which nodes are implicated.
 // Takes expand()ed steps; `checks`, by node: a value that reached an explicit limit is not a failure.
 std::map<std::string, locate::LinkFindings> find_links(
