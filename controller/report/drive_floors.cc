@@ -82,7 +82,7 @@ Json unseen(const DiskFacts& disk) {
            {{"check", "drives"},
             {"outcome", "failed"},
             {"error", fmt::format("{} is in the inventory, and the measurement did not find it", disk.name)},
-            {"blame", {fmt::format("drive {} ({})", disk.serial, disk.model)}}}}};
+            {"blame", Json::array({fmt::format("drive {} ({})", disk.serial, disk.model)})}}}};
 }
 
 }  // namespace

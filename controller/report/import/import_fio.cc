@@ -1,6 +1,7 @@
 // fio --output-format=json, alone or among fio's other output. Several runs may stand one after the other.
 #include <fmt/ranges.h>
 
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "controller/report/import/import_lines.h"
 
@@ -16,11 +17,6 @@ const Json& at(const Json& object, const char* key) {
 double number_at(const Json& object, const char* key) {
   const Json& value = at(object, key);
   return value.is_number() ? value.get<double>() : 0;
-}
-
-std::string text_at(const Json& object, const char* key) {
-  const Json& value = at(object, key);
-  return value.is_string() ? value.get<std::string>() : "";
 }
 
 // Returns the JSON objects that begin a line, without what stands around them; one that does not end reaches
@@ -111,8 +107,8 @@ Status add_job(const Json& job, const Json& global, Imported& out) {
 Status add_document(const std::string& text, Imported& out) {
   const auto json = parse_json(text);
   if (!json.ok()) return fail(Code::invalid, "fio output: " + json.error().message);
-  const Json &jobs = at(*json, "jobs"), &global = at(*json, "global options");
-  if (!jobs.is_array() || jobs.empty()) return fail(Code::invalid, "the fio output contains no jobs");
+  const Json &jobs = list_at(*json, "jobs"), &global = at(*json, "global options");
+  if (jobs.empty()) return fail(Code::invalid, "the fio output contains no jobs");
   for (const Json& job : jobs) TRY_(add_job(job, global, out));
   const std::string file = text_at(global, "filename");
   out.title += (out.title.empty() ? "" : "; ") + (file.empty() ? "fio" : file);

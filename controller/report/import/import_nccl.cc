@@ -158,7 +158,7 @@ Status read_line(Table& table, const std::string& line, size_t number) {
     if (table.rows.empty()) find_collective(table, words);
     return Ok{};
   }
-  Row row{*number_of(words[0]), words, number};
+  Row row{number_of(words[0]).value_or(0), words, number};
   TRY_(check_row(row, table.header));
   if (row.size > 0)
     table.rows.push_back(std::move(row));

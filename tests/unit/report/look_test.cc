@@ -126,7 +126,8 @@ TEST_CASE("judge: a rate of the cache is neither judged nor compared nor kept, e
                 measured("stream", {{"triad_mbps", {mbps, "MB/s"}}},
                          {{"cache_resident", resident}, {"array_bytes", 8 << 20}}));
   };
-  std::vector<MeasuredStep> steps = {memory("a", 900'000, true), memory("b", 900'000, true),
+  std::vector<MeasuredStep> steps = {memory("a", 900'000, true),  memory("b", 900'000, true),
+                                     memory("f", 900'000, true),  memory("g", 900'000, true),
                                      memory("c", 200'000, false), memory("d", 201'000, false),
                                      memory("e", 199'000, false)};
   auto judged = judge_measurements(steps);
