@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 
 #include "controller/report/measured.h"
@@ -62,43 +61,7 @@ Derived one_drive(const std::string& metric, const DriveFound& drive, const std:
   return {figure, fmt::format("{:.0f} according to {}", figure, known->source)};
 }
 
-bool is_built_in(const DiskFacts& disk) {
-  return disk.transport == "nvme" || disk.transport == "sata" || disk.transport == "sas";
-}
-
-// A drive without a serial number in sysfs goes by its kernel name.
-bool is_seen(const DiskFacts& disk, const Json& parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](const Json& part) {
-    const std::string subject = text_of(field(part, "subject")),
-                      name = text_of(field(field(field(part, "result"), "detail"), "kernel_name"));
-    return subject == disk.serial || subject == disk.name || (!name.empty() && name == disk.name);
-  });
-}
-
-Json unseen(const DiskFacts& disk) {
-  return {{"subject", disk.serial},
-          {"like", ""},
-          {"result",
-           {{"check", "drives"},
-            {"outcome", "failed"},
-            {"error", fmt::format("{} is in the inventory, and the measurement did not find it", disk.name)},
-            {"blame", Json::array({fmt::format("drive {} ({})", disk.serial, disk.model)})}}}};
-}
-
 }  // namespace
-
-void add_unseen_drives(std::vector<MeasuredStep>& steps,
-                       const std::map<std::string, const HardwareFacts*>& facts) {
-  for (auto& step : steps) {
-    const auto known = facts.find(step.node);
-    const Json parts = field(step.result, "parts");
-    if (text_of(field(step.result, "check")) != "drives" || !parts.is_array()) continue;
-    if (known == facts.end() || !known->second) continue;
-    for (const auto& disk : known->second->disks)
-      if (is_built_in(disk) && !disk.serial.empty() && !is_seen(disk, parts))
-        step.result["parts"].push_back(unseen(disk));
-  }
-}
 
 double data_drives(const std::string& level, double n) {
   if (level.empty() || level == "raid0" || level == "linear") return n;

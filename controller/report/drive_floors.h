@@ -41,11 +41,6 @@ using DrivesFound = std::map<std::string, std::map<std::string, DriveFound>>;
 DrivesFound drives_found(const std::vector<MeasuredStep>& steps,
                          const std::map<std::string, const HardwareFacts*>& facts);
 
-// Gives each drive of the inventory that a measurement of all whole drives did not see a part of its own, which
-// failed: it was there before the test. Drives behind a network or a USB port come and go.
-void add_unseen_drives(std::vector<MeasuredStep>& steps,
-                       const std::map<std::string, const HardwareFacts*>& facts);
-
 // Returns the floor. For one drive: the table's value, limited by its PCIe link. For a file system: the sum
 // of its drives (detail.drives), less what its array (detail.level) keeps for redundancy. Random reads are
 // limited by the number in flight (detail.random_jobs). No value if a drive's model is not in the table, or

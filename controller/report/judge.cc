@@ -10,6 +10,7 @@
 #include "controller/report/gpu_checks.h"
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
+#include "controller/report/vanished.h"
 
 namespace muster {
 namespace {
@@ -439,7 +440,7 @@ Check not_looked_at(const MeasuredStep& step) {
 std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& given,
                                                              const Comparison& with) {
   std::vector<MeasuredStep> steps = given;
-  add_unseen_drives(steps, with.facts);
+  add_vanished(steps, with.facts);
   steps = expand(steps);
   mark_shares(steps, with.facts);
   const Fleet fleet = collect_fleet(steps, with);

@@ -83,7 +83,8 @@ struct Comparison {
 //   own history: below `history_min_ratio` x the median of what this very part did before -> degraded
 //   the step did not measure this metric, or could not run here, or its value is not what it is named for
 //      (memory bandwidth from arrays that fit the cache)                -> skipped
-//   a drive of the inventory that a measurement of all drives did not see -> fail
+//   a part of the inventory that a measurement of all its kind did not see (controller/report/vanished.h)
+//                                                                       -> fail
 //   the step, or this metric of it (detail.not_looked_at), needs rights that the agent lacks -> not looked at
 // A node of which only a share could be used is compared with equal shares; limits for a whole node (floors
 // derived from all its cores or memory) are left out, or computed for the cores that it had. A check that is

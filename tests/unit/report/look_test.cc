@@ -142,35 +142,50 @@ TEST_CASE("judge: a rate of the cache is neither judged nor compared nor kept, e
   CHECK(judge_measurements({steps[0]})["a"].at(1).verdict == Verdict::pass);
 }
 
-TEST_CASE("judge: a drive of the inventory that the measurement did not see failed", "[look]") {
+TEST_CASE("judge: a part of the inventory that the measurement did not see failed", "[look]") {
   HardwareFacts facts;
-  const auto add = [&](const std::string& name, const std::string& serial, const std::string& transport) {
+  const auto add = [&](const std::string& name, const std::string& serial, const std::string& transport,
+                       const std::string& model) {
     DiskFacts& disk = facts.disks.emplace_back();
     disk.name = name;
     disk.serial = serial;
-    disk.model = "X";
+    disk.model = model;
     disk.transport = transport;
+    disk.pcie_address = transport == "nvme" ? "0000:4" + serial.substr(1) + ":00.0" : "";
+    disk.bus_speed = transport == "nvme" ? "16.0 GT/s x4" : "";
   };
-  add("nvme0n1", "S0", "nvme");
-  add("nvme1n1", "S1", "nvme");
-  add("sda", "W0", "sata");
-  add("sdb", "U0", "usb");
-  add("sdc", "L0", "iscsi");
-  add("sdd", "", "sata");
-  const auto part = [](const std::string& subject, const std::string& name) {
-    return Json{{"subject", subject},
-                {"like", "X 1"},
-                {"result", measured("drives", {{"read_mbps", {900, "MB/s"}}}, {{"kernel_name", name}})}};
-  };
-  MeasuredStep drives = step("n1", "drives", "drives", "", {{"read_mbps", {{"min", 50}}}}, nullptr);
-  drives.result = {{"check", "drives"}, {"parts", {part("S0", "nvme0n1"), part("sda", "sda")}}};
+  add("nvme0n1", "S0", "nvme", "X");
+  add("nvme1n1", "S1", "nvme", "X");
+  add("nvme2n1", "S2", "nvme", "zoned, and alone");
+  add("sda", "W0", "sata", "Y");
+  add("sdb", "W1", "sata", "Y");
+  add("sdc", "U0", "usb", "Y");
+  add("sdd", "", "sata", "Y");
+  for (const char* pci : {"0000:17:00.0", "0000:2a:00.0"}) {
+    GpuFacts& gpu = facts.gpus.emplace_back();
+    gpu.pci = pci;
+    gpu.model = "H";
+    gpu.bus_speed = "32.0 GT/s x16";
+  }
   Comparison with;
   with.facts["n1"] = &facts;
-  std::vector<std::string> failed;
-  for (const auto& check : judge_measurements({drives}, with).at("n1"))
-    if (check.verdict == Verdict::fail) failed.push_back(check.name + " " + check.subject);
-  CHECK(failed == std::vector<std::string>{"drives/data S1"});
-  drives.result["parts"] = Json::array();
-  CHECK(judge_measurements({drives}, with).at("n1").size() == 6);
-  CHECK(judge_measurements({drives}).at("n1").front().verdict == Verdict::not_applicable);
+  const auto failed = [&](const std::string& check, const std::vector<std::string>& seen) {
+    MeasuredStep step = report_sample::step("n1", check, check, "", nullptr, nullptr);
+    step.result = {{"check", check}, {"parts", Json::array()}};
+    for (const auto& subject : seen)
+      step.result["parts"].push_back(
+          {{"subject", subject}, {"like", "X 1"}, {"result", measured(check, {})}});
+    std::vector<std::string> out;
+    for (const auto& one : judge_measurements({step}, with).at("n1"))
+      if (one.verdict == Verdict::fail) out.push_back(one.name + " " + one.subject);
+    return out;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(failed("drives", {"S0", "sda"}) == Names{"drives/data S1", "drives/data W1"});
+  CHECK(failed("drives", {"S0", "S1", "W0", "sdb"}).empty());
+  CHECK(failed("drives", {}).empty());  // none of a kind is seen: the measurement may leave it out
+  CHECK(failed("pcie", {"0000:17:00.0", "0000:40:00.0"}) ==
+        Names{"pcie/data 0000:2a:00.0", "pcie/data 0000:41:00.0"});
+  CHECK(failed("pcie", {"0000:17:00.0", "0000:2a:00.0"}).empty());
+  CHECK(failed("memory", {"S0"}).empty());
 }
