@@ -208,6 +208,7 @@ std::vector<MeasuredStep> measured_steps(const std::string& node, const std::vec
     m.title = name.group;
     m.subject = name.subject;
     m.mandatory = step.mandatory;
+    m.lab = hosts.lab;
     m.expect = step.expect;
     for (const auto& aspect : list_at(m.expect, "blocks"))
       if (aspect.is_string()) m.blocks.push_back(aspect.get<std::string>());

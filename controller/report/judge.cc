@@ -10,6 +10,7 @@
 #include "controller/report/gpu_checks.h"
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
+#include "controller/report/vanished.h"
 
 namespace muster {
 namespace {
@@ -57,7 +58,7 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
   for (const auto& step : steps) {
     if (!step.expect.is_object() || text_of(field(step.result, "outcome")) != "measured") continue;
     for (const auto& [metric, expectation] : step.expect.items())
-      if (const auto value = metric_value(step.result, metric)) {
+      if (const auto value = measured_value(step, metric)) {
         const Key key{step.group, metric, likeness(step)};
         out[key].now.push_back(*value);
         seen[key].push_back(step.node);
@@ -354,6 +355,7 @@ std::vector<std::string> parts_behind(const MeasuredStep& step, const std::strin
 }
 
 std::string why_not_measured(const MeasuredStep& step, const std::string& metric) {
+  if (std::string why = not_what_it_is_named_for(step); !why.empty()) return why;
   const Json& detail = field(step.result, "detail");
   for (const auto& entry : field(detail, "absent"))
     if (const std::string words = text_of(entry); words.starts_with(metric + ": "))
@@ -384,7 +386,7 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
       add_fleet(bounds, expectation, values);
     add_own_history(bounds, check, expectation, step, with);
   }
-  const auto value = metric_value(step.result, metric);
+  const auto value = measured_value(step, metric);
   const bool ran = text_of(field(step.result, "outcome")) == "measured", measured = value && ran;
   // An error counter that was not read is not proven to be 0. The data check decides whether it had to run.
   const bool only_ceiling = number(expectation, "max") && !number(expectation, "min");
@@ -437,7 +439,9 @@ Check not_looked_at(const MeasuredStep& step) {
 
 std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& given,
                                                              const Comparison& with) {
-  std::vector<MeasuredStep> steps = expand(given);
+  std::vector<MeasuredStep> steps = given;
+  add_vanished(steps, with.facts);
+  steps = expand(steps);
   mark_shares(steps, with.facts);
   const Fleet fleet = collect_fleet(steps, with);
   std::map<std::string, std::vector<Check>> out;
