@@ -81,6 +81,7 @@ struct Comparison {
 //   own history: below `history_min_ratio` x the median of what this very part did before -> degraded
 //   the step did not measure this metric, or could not run here         -> skipped
 //   the step, or this metric of it (detail.not_looked_at), needs rights that the agent lacks -> not looked at
+//   within its limits, but the count may be too low (detail.at_least)  -> not looked at
 // A node of which only a share could be used is compared with equal shares; limits for a whole node (floors
 // derived from all its cores or memory) are left out, or computed for the cores that it had. A check that is
 // not mandatory is degraded where it would fail.
