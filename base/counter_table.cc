@@ -63,11 +63,11 @@ constexpr PortCounter kRdma[] = {
      "a request after one that is missing"},
     {"hw_counters/rcvd_seq_err", "rxe", "packets", 64, kWraps, "rdma_retransmissions",
      "the partner reported a missing packet"},
-    {"hw_counters/completer_retry_err", "rxe", "events", 64, kWraps, "rdma_retransmissions",
+    {"hw_counters/completer_retry_err", "rxe", "events", 64, kWraps, "rdma_software_retries",
      "sent again, after a timeout too"},
-    {"hw_counters/retry_exceeded_err", "rxe", "events", 64, kWraps, "rdma_retries_exceeded",
+    {"hw_counters/retry_exceeded_err", "rxe", "events", 64, kWraps, "rdma_software_retries",
      "no acknowledgement after all retries"},
-    {"hw_counters/retry_rnr_exceeded_err", "rxe", "events", 64, kWraps, "rdma_retries_exceeded",
+    {"hw_counters/retry_rnr_exceeded_err", "rxe", "events", 64, kWraps, "rdma_software_retries",
      "the partner had no receive buffer after all retries"},
 
     {"hw_counters/rnr_naks_rcvd", "bnxt_re", "packets", 64, kWraps, "rdma_rnr_errors",
@@ -115,6 +115,8 @@ constexpr PortMetric kRdmaMetrics[] = {
     {"rdma_ack_timeouts", Proves::loss, 600, kOfBitErrors},
     {"rdma_retries_exceeded", Proves::broken, 0, "no connection of a healthy fabric ends so"},
     {"rdma_lossless_discards", Proves::loss, 0, "a lossless class loses nothing"},
+    // In soft-RoCE a processor that is busy for a moment is enough for it.
+    {"rdma_software_retries", Proves::broken, {}, ""},
     {"rdma_discards", Proves::loss, {}, ""},
     {"rdma_repeated_by_design", Proves::loss, {}, ""},
     {"rdma_rnr_errors", Proves::flow_control, {}, ""},

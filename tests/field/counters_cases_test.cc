@@ -162,8 +162,9 @@ FIELD_CASE("rnr-nak-fails") {
 }
 
 FIELD_CASE("rnr-nak-fails: after all retries a connection is lost") {
-  for (const char* counter : {"hw_counters/req_rnr_retries_exceeded", "hw_counters/retry_rnr_exceeded_err",
-                              "hw_counters/max_retry_exceeded"}) {
+  for (const char* counter :
+       {"hw_counters/req_rnr_retries_exceeded", "hw_counters/req_transport_retries_exceeded",
+        "hw_counters/max_retry_exceeded"}) {
     CAPTURE(counter);
     const Machine machine;
     healthy_port(machine, "dev0");
@@ -176,6 +177,16 @@ FIELD_CASE("rnr-nak-fails: after all retries a connection is lost") {
     CHECK(after.of("rdma_retries_exceeded").verdict == Verdict::degraded);
     CHECK(after.says("RDMA port dev0 1"));
   }
+  // Soft-RoCE's is no RNR NAK either; a busy processor is enough for it.
+  const Machine soft;
+  healthy_port(soft, "rxe0");
+  soft.count("rxe0", "hw_counters/retry_rnr_exceeded_err", 5);
+  soft.save();
+  soft.count("rxe0", "hw_counters/retry_rnr_exceeded_err", 6);
+  const Measurement measured = soft.since();
+  CHECK(measured.metrics.at("rdma_rnr_errors").value == 0);
+  CHECK(measured.metrics.at("rdma_software_retries").value == 4);
+  CHECK(rdma(measured).node == NodeVerdict::accepted);
 }
 
 FIELD_CASE("rdma-loss-passes") {

