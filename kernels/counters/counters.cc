@@ -42,7 +42,7 @@ std::optional<uint64_t> aer_total(const Files& files, const std::string& path) {
   return std::strtoull(text->c_str() + space, nullptr, 10);
 }
 
-Counts read_counts(const Files& files, const CountersOptions& options) {
+Counts read_counts(const Files& files) {
   Counts out;
   for (const auto& mc : files.list("/sys/devices/system/edac/mc")) {
     if (!mc.starts_with("mc")) continue;
@@ -66,7 +66,6 @@ Counts read_counts(const Files& files, const CountersOptions& options) {
                                              files.read_line(folder + "/topology/physical_package_id", "0")];
     package = std::max(package, *count);
   }
-  read_port_errors(files, options.query_statistics, out);
   return out;
 }
 
@@ -160,9 +159,10 @@ Measurement only_gpus(const CountersOptions& options, const Counts& before) {
 Measurement run_counters(const Files& files, const CountersOptions& options) {
   Measurement out;
   out.check = "counters";
-  Counts now = read_counts(files, options);
+  Counts now = read_counts(files);
   Counts before;
   if (options.since.empty()) {
+    read_port_errors(files, options.query_statistics, now);
     save_gpus(options, now);
     now[kLogNext][boot_of(files)] = read_kernel_log(files, 0).next;
     now[kSavedAt][boot_of(files)] = uptime(files);
