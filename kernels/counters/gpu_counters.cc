@@ -120,6 +120,7 @@ class Movement {
       any = true;
       if (is_wrong(gpu, value)) gpus += note(metric, gpu, 1);
     }
+    if (!any && is_noted(count)) return report(metric, 0, "the driver returned an error", "GPUs");
     if (!any) return not_applicable(metric);
     out_.metrics[metric] = {static_cast<double>(gpus), "GPUs"};
   }
@@ -175,15 +176,19 @@ class Movement {
   // support; an error of the driver is another case.
   bool lacks_by_design(const std::string& metric) const {
     const auto is_it = [&](const char* one) { return metric == one; };
-    if (std::any_of(std::begin(kNvmlLink5Errors), std::end(kNvmlLink5Errors), is_it)) return true;
+    const bool of_five = std::any_of(std::begin(kNvmlLink5Errors), std::end(kNvmlLink5Errors), is_it);
+    if (of_five) return !is_noted(metric);
     if (parts_of(now_.counts, "nvlink_active").empty()) return false;
     return std::all_of(now_.models.begin(), now_.models.end(), [&](const auto& gpu) {
       const int generation = nvlink_generation(gpu.second);
       if (generation > 0) return generation >= 5 || (generation == 4 && metric == "nvlink_crc_data");
-      return std::none_of(now_.notes.begin(), now_.notes.end(), [&](const std::string& text) {
-        return text.find(metric) != std::string::npos || text.find("error counters") != std::string::npos;
-      });
+      return !is_noted(metric) && !is_noted("NVLink error counters");
     });
+  }
+  // True if the driver failed to report it, other than by not supporting it.
+  bool is_noted(const std::string& count) const {
+    return std::any_of(now_.notes.begin(), now_.notes.end(),
+                       [&](const std::string& text) { return text.find(count) != std::string::npos; });
   }
   uint64_t note(const char* metric, const std::string& part, uint64_t by) {
     if (by > 0) out_.detail["moved"][part][metric] = by;

@@ -452,6 +452,10 @@ FIELD_CASE("sw-thermal-slowdown: what else the driver reports of a GPU's health"
     const Judged found = judged("quick", "gpu counters", measured);
     CHECK(found.node == row.node);
     CHECK(found.says(gpu) == (row.node != NodeVerdict::accepted));
+    after.counts.erase(row.count);
+    after.notes = {gpu + ", " + row.count + ": Unknown Error (999)"};
+    const Judged unread = judged("quick", "gpu counters", gpus(before, after));
+    CHECK(unread.count(Verdict::skipped) == 1);
     // What is not the GPU's is named.
     CHECK((measured.detail["nvml"]["notes"].dump().find("recovery action") != std::string::npos) ==
           (row.value >= 5));
