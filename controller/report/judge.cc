@@ -5,6 +5,7 @@
 #include <cmath>
 #include <compare>
 
+#include "controller/report/counted.h"
 #include "controller/report/drive_floors.h"
 #include "controller/report/expected.h"
 #include "controller/report/gpu_checks.h"
@@ -411,6 +412,10 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     }
   }
   bounds.apply(check);
+  hold_open(check, step, metric);
+  // A soft limit of a counter is judged where it was counted; where it was not, it stops no node.
+  if (check.verdict == Verdict::degraded && is_of_counts(expectation))
+    check.mandatory = stops(step, "ceilings");
   if (!unproven.empty() && check.verdict != Verdict::fail) {
     check.verdict = Verdict::skipped;
     check.reason = unproven;

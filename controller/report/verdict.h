@@ -86,6 +86,7 @@ struct Comparison {
 //   a part of the inventory that a measurement of all its kind did not see (controller/report/vanished.h)
 //                                                                       -> fail
 //   the step, or this metric of it (detail.not_looked_at), needs rights that the agent lacks -> not looked at
+//   within its limits, but the count may be too low (detail.at_least)  -> not looked at
 // A node of which only a share could be used is compared with equal shares; limits for a whole node (floors
 // derived from all its cores or memory) are left out, or computed for the cores that it had. A check that is
 // not mandatory is degraded where it would fail.
