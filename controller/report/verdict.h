@@ -80,6 +80,7 @@ struct Comparison {
 //      eight (fewer show nothing about a spread)
 //   own history: below `history_min_ratio` x the median of what this very part did before -> degraded
 //   the step did not measure this metric, or could not run here         -> skipped
+//   it has rules that need a figure, and none of its rules had any     -> not judged
 //   the step, or this metric of it (detail.not_looked_at), needs rights that the agent lacks -> not looked at
 // A node of which only a share could be used is compared with equal shares; limits for a whole node (floors
 // derived from all its cores or memory) are left out, or computed for the cores that it had. A check that is

@@ -5,21 +5,15 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/gpu_models.h"
+
 namespace muster::kernels {
 namespace {
 
 constexpr size_t kNotesShown = 20;
 constexpr size_t kFewestAlike = 3;  // with two GPUs it is unknown which one is right
 constexpr const char* kNoLinks = "no GPU in this node reports this counter";
-// NVIDIA's names of GPUs on SXM boards: on a board of four or eight, every link of every GPU leads to another
-// GPU or to an NVSwitch. On cards (PCIe, NVL) only bridged links are up.
-constexpr const char* kFullyLinked[] = {"A100-SXM", "H100 80GB HBM3", "NVIDIA H200", "NVIDIA B200"};
 constexpr size_t kSmallestBoard = 4;
-bool is_fully_linked(const std::string& model) {
-  if (model.find(" NVL") != std::string::npos || model.find("PCIe") != std::string::npos) return false;
-  return std::any_of(std::begin(kFullyLinked), std::end(kFullyLinked),
-                     [&](const char* name) { return model.find(name) != std::string::npos; });
-}
 // nvmlClocksEventReason: HwSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown.
 struct Held {
   const char* metric;
@@ -148,7 +142,8 @@ class Movement {
   // True if the GPU is on a board of four or more GPUs that uses every link.
   bool is_on_a_board(const std::string& gpu) const {
     const auto model = now_.models.find(gpu);
-    if (model == now_.models.end() || !is_fully_linked(model->second)) return false;
+    const GpuModel* known = model == now_.models.end() ? nullptr : find_gpu_model(model->second);
+    if (!known || !known->board) return false;
     const auto alike = std::count_if(now_.models.begin(), now_.models.end(),
                                      [&](const auto& other) { return other.second == model->second; });
     return static_cast<size_t>(alike) >= kSmallestBoard;
