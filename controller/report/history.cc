@@ -21,7 +21,8 @@ constexpr double kSameMemory = 0.015;  // the amount that firmware and kernel ke
 Json entry(const NodeReport& node, const Check& check) {
   Json out = {
       {"check", check.name}, {"subject", check.subject}, {"value", *check.measured}, {"like", check.like}};
-  const bool sound = check.verdict == Verdict::pass ||
+  // A value that nothing could be held to is the only reference that a later one has.
+  const bool sound = check.verdict == Verdict::pass || check.verdict == Verdict::not_judged ||
                      (check.verdict == Verdict::not_applicable && check.like == kOwnHardware);
   if (sound && handed_over(node)) out["good"] = true;
   if (check.verdict != Verdict::degraded || !check.mandatory) return out;
@@ -124,6 +125,8 @@ void compare_hardware(NodeReport& node, const History& history) {
     const bool memory = check.unit == "GiB";
     check.expected = memory ? (1 - kSameMemory) * good->value : good->value;
     check.expected_text = amount(good->value, check.unit);
+    check.because = fmt::format("the {} that the node had in run {}", check.expected_text, good->run);
+    check.source = "its own history";
     check.derivation = fmt::format(
         "what the node had in run {}; there is no majority among the hosts in its group", good->run);
     check.mandatory = true;

@@ -16,9 +16,11 @@ struct Counts {
 };
 
 std::string case_body(const Check& check, Counts& counts) {
+  const std::string why = held_to(check),
+                    judged_by = why.empty() ? check.derivation : why + "\n" + check.derivation;
   const std::string text =
       escape(fmt::format("{}{}measured: {}\nexpected: {}\n{}", check.reason, check.reason.empty() ? "" : "\n",
-                         check.measured_text, check.expected_text, check.derivation));
+                         check.measured_text, check.expected_text, judged_by));
   switch (check.verdict) {
     case Verdict::fail:
       ++counts.failures;
@@ -36,6 +38,9 @@ std::string case_body(const Check& check, Counts& counts) {
     case Verdict::not_looked_at:
       ++counts.skipped;
       return fmt::format("<skipped message=\"not looked at: {}\"/>", escape(check.reason));
+    case Verdict::not_judged:
+      ++counts.skipped;
+      return fmt::format("<skipped message=\"not judged: {}\">{}</skipped>", escape(check.reason), text);
     case Verdict::degraded:
     case Verdict::pass:
       return fmt::format("<system-out>{}{}</system-out>",

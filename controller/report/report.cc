@@ -88,6 +88,12 @@ bool is_finding(Verdict verdict) {
   return verdict == Verdict::degraded || verdict == Verdict::fail || verdict == Verdict::skipped;
 }
 
+std::string held_to(const Check& check) {
+  if (!check.expected || check.because.empty()) return "";
+  return fmt::format("held to {}, because of {} (source: {})", check.expected_text, check.because,
+                     check.source);
+}
+
 std::string reason_of(const Check& check) { return named(check) + why(check); }
 
 std::string obstacle(const NodeReport& node) {
@@ -148,7 +154,7 @@ size_t Totals::count(Verdict verdict) const {
 
 Totals totals(const Report& report) {
   Totals out;
-  std::set<std::string> not_looked_at;
+  std::set<std::string> not_looked_at, not_judged;
   for (const auto& node : report.nodes) {
     ++out.nodes;
     const bool works = (node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded) &&
@@ -166,14 +172,19 @@ Totals totals(const Report& report) {
     for (const auto& check : node.checks) {
       ++out.checks[check.verdict];
       if (check.verdict == Verdict::not_looked_at) not_looked_at.insert(check.name);
+      if (check.verdict == Verdict::not_judged) not_judged.insert(check.name);
     }
   }
   out.not_looked_at = not_looked_at.size();
+  out.not_judged = not_judged.size();
   return out;
 }
 
 std::string title(const Report& report) {
   const Totals t = totals(report);
+  const auto checks = [](size_t count, const char* what) {
+    return count > 0 ? fmt::format(", {} check{} {}", count, count == 1 ? "" : "s", what) : "";
+  };
   const bool look = report.kind == kLook;
   std::string out = fmt::format("{}{}: {} of {} node{} {}", report.simulated ? "SIMULATED HARDWARE: " : "",
                                 report.cluster, look ? t.looked_at : t.accepted, t.nodes,
@@ -181,9 +192,7 @@ std::string title(const Report& report) {
   if (t.degraded > 0) out += fmt::format(", {} degraded", t.degraded);
   if (t.looked_at > 0 && !look) out += fmt::format(", {} looked at, not measured", t.looked_at);
   if (t.returned > 0) out += fmt::format(", {} returned", t.returned);
-  if (t.not_looked_at > 0)
-    out += fmt::format(", {} check{} not looked at", t.not_looked_at, t.not_looked_at == 1 ? "" : "s");
-  return out;
+  return out + checks(t.not_looked_at, "not looked at") + checks(t.not_judged, "not judged");
 }
 
 }  // namespace muster

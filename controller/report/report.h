@@ -25,13 +25,16 @@ namespace muster {
 
 // not_looked_at: the check needs rights that the agent lacks (a plain user cannot read the kernel's log). It
 // is not a pass and proves nothing; it does not affect its node's verdict, and the title counts such checks.
-enum class Verdict { pass, degraded, fail, not_applicable, skipped, not_looked_at };
-inline constexpr Words<Verdict, 6> kVerdictWords = {{{Verdict::pass, "pass"},
+// not_judged: measured, but none of the profile's rules had anything to hold the value to (the GPU table does
+// not have the model; nothing to compare with). No pass and no blame; counted in the title like the former.
+enum class Verdict { pass, degraded, fail, not_applicable, skipped, not_looked_at, not_judged };
+inline constexpr Words<Verdict, 7> kVerdictWords = {{{Verdict::pass, "pass"},
                                                      {Verdict::degraded, "degraded"},
                                                      {Verdict::fail, "fail"},
                                                      {Verdict::not_applicable, "not_applicable"},
                                                      {Verdict::skipped, "skipped"},
-                                                     {Verdict::not_looked_at, "not_looked_at"}}};
+                                                     {Verdict::not_looked_at, "not_looked_at"},
+                                                     {Verdict::not_judged, "not_judged"}}};
 std::string_view to_string(Verdict verdict);
 // True for degraded, failed and skipped: what prevents a clean result.
 bool is_finding(Verdict verdict);
@@ -56,7 +59,10 @@ struct Check {
   bool lower_is_better = false;                        // expected is a ceiling, not a floor
   std::string unit = {};
   std::string measured_text = {}, expected_text = {};  // for people, with unit
-  std::string derivation = {};  // where the expected value comes from, printed next to the verdict
+  // Of `expected`, and set whenever that is: "0.93 x fleet median 100 GFLOP/s of 8 values = 93 GFLOP/s", and
+  // where its figure comes from.
+  std::string because = {}, source = {};
+  std::string derivation = {};  // every rule that was applied or could not be, with its numbers
   std::string reason = {};      // why it did not pass
   std::vector<std::string> faulty_parts = {};  // names of the faulty parts
   std::vector<HistoryPoint> history = {};      // newest first
@@ -149,6 +155,9 @@ struct Report {
   std::string digest = {}, signed_by = {};
 };
 
+// "held to at least 646.4 TFLOP/s, because of 0.93 x ... (source: ...)"; "" if it was held to
+// nothing.
+std::string held_to(const Check& check);
 // Describes a check that did not pass in one clause, for its node's reason: "counters/gpu_xids: 1 lines is
 // above 0 lines, at fault: GPU 0000:3b:00". Names the first three parts at fault and counts the others; parts
 // that the clause contains anyway are not named again.
@@ -173,13 +182,13 @@ bool only_unrun(const NodeReport& node);
 
 struct Totals {
   size_t nodes = 0, accepted = 0, degraded = 0, looked_at = 0, returned = 0, quarantined = 0, failed = 0;
-  size_t not_looked_at = 0;  // number of different checks, each counted once for all nodes
+  size_t not_looked_at = 0, not_judged = 0;  // number of different checks, each counted once for all nodes
   std::map<Verdict, size_t> checks = {};
   size_t count(Verdict verdict) const;
 };
 Totals totals(const Report& report);  // of the settled report
-// "SIMULATED HARDWARE: gaggle: 3 of 3 nodes accepted, 4 checks not looked at"; of a look "gaggle: 3 of 3
-// nodes looked at, not measured"
+// "SIMULATED HARDWARE: gaggle: 3 of 3 nodes accepted, 4 checks not looked at, 1 check not judged"; of a look
+// "gaggle: 3 of 3 nodes looked at, not measured"
 std::string title(const Report& report);
 
 Json to_json(const Report& report);

@@ -49,6 +49,8 @@ void judge_count(Check& check, double found, double declared, const char* unit) 
   check.unit = unit;
   check.measured_text = amount(found, unit);
   check.expected_text = amount(declared, unit);
+  check.because = fmt::format("the declared {}", check.expected_text);
+  check.source = "the spec";
   check.derivation = "equal to the count declared in the spec";
   if (found == declared) return;
   check.verdict = Verdict::fail;
@@ -160,6 +162,8 @@ Check judge_memory(int64_t declared, uint64_t found_bytes) {
   check.unit = "GiB";
   check.measured_text = fmt::format("{:.2f} GiB", found / kGiB);
   check.expected_text = fmt::format("at least {:.2f} GiB", floor / kGiB);
+  check.because = fmt::format("the declared {:.2f} GiB", wanted / kGiB);
+  check.source = "the spec";
   check.derivation = fmt::format(
       "at least the declared {:.2f} GiB, less 1.5 % and 128 MiB that firmware and kernel may keep",
       wanted / kGiB);
@@ -186,6 +190,8 @@ Check judge_nics(const std::map<std::string, int>& declared, const HardwareFacts
   check.unit = "ports";
   check.measured_text = fmt::format("{} of {} ports have a link", up, facts.nics.size());
   check.expected_text = "at least " + amount(wanted, "ports");
+  check.because = fmt::format("the declared {}", amount(wanted, "ports"));
+  check.source = "the spec";
   check.derivation = "at least the sum of the counts declared in the spec";
   if (up >= wanted) {
     check.faulty_parts.clear();
@@ -231,6 +237,13 @@ void say_majority(const HardwareSpec& spec, std::vector<Check>& out) {
   for (auto& check : out) {
     if (check.verdict == Verdict::not_applicable || check.name.starts_with("hardware/disks/")) continue;
     const bool memory = check.name == "hardware/memory";
+    if (check.expected) {
+      check.because =
+          fmt::format("what most hosts in its group have, {}",
+                      memory ? fmt::format("{:.2f} GiB", static_cast<double>(spec.memory_bytes_min) / kGiB)
+                             : amount(*check.expected, check.unit));
+      check.source = "the inventories of the hosts in its group";
+    }
     check.derivation =
         fmt::format("what most hosts in its group have{}",
                     memory ? ", less 1.5 % and 128 MiB that firmware and kernel may keep" : "");

@@ -85,6 +85,7 @@ struct Comparison {
 //      (memory bandwidth from arrays that fit the cache)                -> skipped
 //   a part of the inventory that a measurement of all its kind did not see (controller/report/vanished.h)
 //                                                                       -> fail
+//   it has rules that need a figure, and none of its rules had any     -> not judged
 //   the step, or this metric of it (detail.not_looked_at), needs rights that the agent lacks -> not looked at
 //   within its limits, but the count may be too low (detail.at_least)  -> not looked at
 // A node of which only a share could be used is compared with equal shares; limits for a whole node (floors

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/counter_table.h"
-#include "base/gpu_kinds.h"
+#include "base/gpu_models.h"
 
 namespace muster::kernels {
 namespace {
@@ -129,7 +129,7 @@ class Movement {
   bool ecc_is_off(const std::string& gpu, uint64_t on) const {
     if (on != 0) return false;
     const std::string model = model_of(gpu);
-    if (has_hbm(model)) return true;
+    if (const GpuModel* known = find_gpu_model(model); known && known->hbm) return true;
     const Parts& all = parts_of(now_.counts, "gpu_ecc_on");
     return std::any_of(all.begin(), all.end(), [&](const auto& other) {
       return other.second != 0 && model_of(other.first) == model;
@@ -180,7 +180,8 @@ class Movement {
     if (of_five) return !is_noted(metric);
     if (parts_of(now_.counts, "nvlink_active").empty()) return false;
     return std::all_of(now_.models.begin(), now_.models.end(), [&](const auto& gpu) {
-      const int generation = nvlink_generation(gpu.second);
+      const GpuModel* known = find_gpu_model(gpu.second);
+      const int generation = known ? known->nvlink : 0;
       if (generation > 0) return generation >= 5 || (generation == 4 && metric == "nvlink_crc_data");
       return !is_noted(metric) && !is_noted("NVLink error counters");
     });
@@ -205,7 +206,8 @@ class Movement {
   // True if the GPU is on a board of four or more GPUs that uses every link.
   bool is_on_a_board(const std::string& gpu) const {
     const auto model = now_.models.find(gpu);
-    if (model == now_.models.end() || !uses_every_link(model->second)) return false;
+    const GpuModel* known = model == now_.models.end() ? nullptr : find_gpu_model(model->second);
+    if (!known || !known->board) return false;
     const auto alike = std::count_if(now_.models.begin(), now_.models.end(),
                                      [&](const auto& other) { return other.second == model->second; });
     return static_cast<size_t>(alike) >= kSmallestBoard;

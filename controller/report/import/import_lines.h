@@ -53,7 +53,7 @@ inline void expect_gpu(ImportedValue& value, const std::string& model, const cha
   facts.gpus.emplace_back().model = model;
   const Derived derived = derive(quantity, Json(), &facts);
   value.expected = derived.value;
-  value.expected_text = derived.text;
+  value.expected_text = derived.text + (derived.source.empty() ? "" : " (" + derived.source + ")");
 }
 
 }  // namespace muster

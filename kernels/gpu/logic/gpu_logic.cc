@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/lower.h"
-#include "base/gpu_kinds.h"
+#include "base/gpu_models.h"
 #include "base/split.h"
 #include "base/words.h"
 
@@ -271,7 +271,8 @@ SmiVerdict judge_smi(const SmiGpu& before, const SmiGpu& after) {
   const auto reports = [&](const char* name) { return after.numbers.count(name) > 0; };
   const bool off = reports("ecc.mode.current") ? value(after, "ecc.mode.current") == 0
                                                : !reports("ecc.errors.uncorrected.volatile.total");
-  if (off && has_hbm(after.name)) out.worn.push_back("ECC is off");
+  const GpuModel* model = find_gpu_model(after.name);
+  if (off && model && model->hbm) out.worn.push_back("ECC is off");
   return out;
 }
 

@@ -8,7 +8,6 @@
 #include <set>
 #include <vector>
 
-#include "base/gpu_kinds.h"
 #include "controller/spec/reader/parse_playbook.h"
 #include "tests/catch.h"
 #include "tests/source_dir.h"
@@ -119,19 +118,4 @@ TEST_CASE("the documentation has every counter with its metric", "[counters]") {
     INFO(line);
     CHECK(page.find(line) != std::string::npos);
   }
-}
-
-TEST_CASE("a GPU's kind is that of its own name, not of one that begins alike", "[counters]") {
-  CHECK(uses_every_link("NVIDIA H200"));
-  CHECK(uses_every_link("A100-SXM4-80GB"));
-  CHECK_FALSE(uses_every_link("NVIDIA H200 NVL"));
-  CHECK_FALSE(uses_every_link("NVIDIA H100 PCIe"));
-  CHECK_FALSE(uses_every_link("NVIDIA H20X"));
-  CHECK(nvlink_generation("NVIDIA H200 NVL") == 4);
-  CHECK(nvlink_generation("NVIDIA B300 SXM6 AC") == 5);
-  CHECK(nvlink_generation("NVIDIA A100-SXM4-80GB") == 3);
-  CHECK(nvlink_generation("NVIDIA L40S") == 0);
-  CHECK(has_hbm("Tesla V100-SXM2-32GB"));
-  CHECK_FALSE(has_hbm("NVIDIA RTX PRO 6000 Blackwell"));
-  CHECK_FALSE(has_hbm("NVIDIA A10"));
 }
