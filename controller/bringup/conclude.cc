@@ -169,6 +169,7 @@ void add_measurements(Report& report, const Sources& s, const ReportSources& fro
   Comparison with;
   with.history = &history;
   with.drives = drive_models_of(s.spec);
+  with.rates = {s.spec.network.rails.rate_gbps, s.spec.network.provisioning.rate_gbps};
   for (const auto& node : report.nodes)
     if (const auto* found = facts.of(node.name)) with.facts[node.name] = found;
   auto judged = judge_measurements(steps, with);
