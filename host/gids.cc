@@ -29,7 +29,7 @@ bool is_ipv4(const Bytes& bytes) {
   return std::memcmp(bytes.data(), kPrefix, kMapped) == 0;
 }
 
-std::string text_of(const Bytes& bytes) {
+std::string address_text(const Bytes& bytes) {
   char text[INET6_ADDRSTRLEN] = {};
   const bool four = is_ipv4(bytes);
   ::inet_ntop(four ? AF_INET : AF_INET6, bytes.data() + (four ? kMapped : 0), text, sizeof text);
@@ -51,11 +51,12 @@ std::vector<Gid> roce_gids(const Files& files, const std::string& folder) {
   for (int i = 0; i < kMostGids; ++i) {
     const std::string index = std::to_string(i);
     if (!files.exists(folder + "/gids/" + index)) break;
-    if (files.read_line(folder + "/gid_attrs/types/" + index) != "RoCE v2") continue;  // empty ones: unreadable
+    if (files.read_line(folder + "/gid_attrs/types/" + index) != "RoCE v2")
+      continue;  // empty ones: unreadable
     const auto bytes = bytes_of(files.read_line(folder + "/gids/" + index));
     const bool local = bytes && (*bytes)[0] == 0xfe && ((*bytes)[1] & 0xc0) == 0x80;
     if (!bytes || local || *bytes == Bytes{}) continue;
-    out.push_back({i, text_of(*bytes), files.read_line(folder + "/gid_attrs/ndevs/" + index)});
+    out.push_back({i, address_text(*bytes), files.read_line(folder + "/gid_attrs/ndevs/" + index)});
   }
   std::stable_partition(out.begin(), out.end(), [](const Gid& gid) { return gid.ipv4(); });
   return out;
@@ -90,7 +91,7 @@ std::string range_of_addresses(const std::vector<std::string>& addresses) {
   for (int bit = common; bit < 128; ++bit)
     (*first)[static_cast<size_t>(bit / 8)] &= static_cast<unsigned char>(~(0x80 >> (bit % 8)));
   // Addresses of both families begin with different bits, so an IPv4 network keeps the mapping's.
-  return fmt::format("{}/{}", text_of(*first), is_ipv4(*first) ? common - 96 : common);
+  return fmt::format("{}/{}", address_text(*first), is_ipv4(*first) ? common - 96 : common);
 }
 
 bool is_in_range(const std::string& address, const std::string& range) {

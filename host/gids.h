@@ -1,6 +1,6 @@
-// GIDs of an Ethernet port's RDMA device (RoCE v2): the addresses that its packets carry. An index is a place in
-// the kernel's table and depends on the order in which addresses were configured, so it is looked up whenever
-// it is used and never stored; what stays is the address. Thread safety: stateless functions.
+// GIDs of an Ethernet port's RDMA device (RoCE v2): the addresses that its packets carry. An index is a
+// place in the kernel's table and depends on the order in which addresses were configured, so it is looked
+// up whenever it is used and never stored; what stays is the address. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ struct Gid {
 // IPv4 ones first, otherwise by index. `folder`: "/sys/class/infiniband/mlx5_0/ports/1".
 std::vector<Gid> roce_gids(const Files& files, const std::string& folder);
 
-// Of each side one, in the same network as far as their addresses show: of the same family (IPv4, if both have
-// it), with the most leading bits in common. Indices into the lists; -1, -1: there are no such two.
+// Of each side one, in the same network as far as their addresses show: of the same family (IPv4, if both
+// have it), with the most leading bits in common. Indices into the lists; -1, -1: there are no such two.
 std::pair<int, int> gids_of_one_network(const std::vector<Gid>& here, const std::vector<Gid>& there);
 
 // "10.100.0.11/32", "10.100.0.0/21": the smallest network that contains all these addresses, as
