@@ -7,6 +7,7 @@
 
 #include "controller/report/drive_floors.h"
 #include "controller/report/measured.h"
+#include "controller/report/network_bounds.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
@@ -88,45 +89,6 @@ Derived dimm_bandwidth(const Json& result) {
                              bound)};
 }
 
-// TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. Computed for the port that the test
-// used, the one with the node's address: a node has faster ones, its rails, that this traffic never uses.
-Derived nic_payload(const Json& result, const HardwareFacts* facts) {
-  const Json& own = field(detail_of(result), "own_port");
-  const bool reported = own.is_object();
-  std::vector<const NicFacts*> linked;
-  if (facts)
-    for (const auto& nic : facts->nics)
-      if (nic.link_up) linked.push_back(&nic);
-  int64_t speed = static_cast<int64_t>(number_in(own, "speed_mbps"));
-  std::string name = text_of(field(own, "interface"));
-  if (reported && speed <= 0)
-    for (const auto* nic : linked)
-      if (!nic->mac.empty() && nic->mac == text_of(field(own, "mac"))) speed = nic->speed_mbps;
-  if (!reported && linked.size() == 1) speed = linked.front()->speed_mbps, name = linked.front()->name;
-  if (!reported && linked.size() != 1) return without("the measurement does not report which port it used");
-  if (speed <= 0)
-    return without(fmt::format("the port with this node's address{} does not report its speed",
-                               name.empty() ? "" : ", " + name + ","));
-  const double bound = static_cast<double>(speed) / 8 * 1448 / 1538;
-  return {bound, fmt::format("{} Mb/s of {} / 8 x 1448/1538 (TCP payload at MTU 1500) = {:.4g} MB/s", speed,
-                             name.empty() ? "the port with this node's address" : name, bound)};
-}
-
-// RDMA payload of a port: its negotiated rate less the headers around each packet's payload. Ethernet:
-// preamble and gap 20, MAC and FCS 18, IPv4 20, UDP 8, BTH 12, ICRC 4 bytes. InfiniBand: LRH 8, BTH 12, ICRC
-// 4, VCRC 2.
-Derived rdma_payload(const Json& result) {
-  const Json& d = detail_of(result);
-  const double rate = number_in(d, "rate_gbps"), mtu = number_in(d, "mtu");
-  if (rate <= 0) return without("the port does not report its rate");
-  if (mtu <= 0) return without("perftest did not report which MTU it used");
-  const auto layer = d.find("link_layer");
-  const double headers = layer != d.end() && *layer == "InfiniBand" ? 26 : 82;
-  const double bound = rate * mtu / (mtu + headers);
-  return {bound, fmt::format("{:.4g} Gb/s x {:.0f}/{:.0f} (payload share of a packet) = {:.4g} Gb/s", rate,
-                             mtu, mtu + headers, bound)};
-}
-
 Derived gpu_value(const std::string& name, const HardwareFacts* facts) {
   if (!facts || facts->gpus.empty()) return without("no GPU in this node's inventory");
   const std::string& model = facts->gpus.front().model;
@@ -158,26 +120,24 @@ Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
   shape.gpus_per_node = static_cast<int>(gpus / nodes);
   shape.intra_switch_gbps = table_value("gpu_node_allreduce_gbps", model);
   shape.intra_ring_gbps = table_value("gpu_node_ring_gbps", model);
-  if (shape.intra_ring_gbps <= 0) shape.intra_ring_gbps = shape.intra_switch_gbps;
+  // Without a figure for rings of its own, the GPU has no reductions in the NVLink switches: NCCL uses rings.
+  if (shape.intra_ring_gbps <= 0) {
+    shape.intra_ring_gbps = shape.intra_switch_gbps;
+    shape.algorithm = CollectiveShape::Algorithm::ring;
+  }
   if (shape.intra_ring_gbps <= 0)
     return without(fmt::format("the GPU table has no all-reduce figure within one node for {}", model));
   const auto it = result.find("detail");
   if (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring")
     shape.algorithm = CollectiveShape::Algorithm::ring;
   if (shape.nodes == 1) return collective_bound(shape);
-  // NCCL uses the ports that the measurement found active. Ports of different speeds belong to different
-  // networks, and the spec does not declare which one connects the GPUs; of more ports than GPUs, only one
-  // per GPU is used.
-  std::vector<double> rails;
-  for (const Json& rate : field(detail_of(result), "rails"))
-    if (rate.is_number()) rails.push_back(rate.get<double>());
-  if (rails.empty()) return without("the measurement does not report which RDMA ports connected the GPUs");
-  if (rails.front() <= 0 ||
-      std::any_of(rails.begin(), rails.end(), [&](double rate) { return rate != rails.front(); }))
-    return without("the RDMA ports have different speeds: it is unknown which ones connect the GPUs");
-  shape.nics_per_node = std::min(static_cast<int>(rails.size()), shape.gpus_per_node);
-  shape.nic_gbps = rails.front() / 8 * kPortPayload;
-  return collective_bound(shape);
+  const NcclRails rails = nccl_rails(field(detail_of(result), "rails"));
+  if (!rails.unknown.empty()) return without(rails.unknown);
+  shape.nics_per_node = std::min(rails.count, shape.gpus_per_node);
+  shape.nic_gbps = rails.gbps / 8 * kPortPayload;
+  Derived bound = collective_bound(shape);
+  if (!rails.which.empty()) bound.text += "; " + rails.which;
+  return bound;
 }
 
 }  // namespace
