@@ -22,6 +22,7 @@
 #include "controller/hosts/hosts_spec.h"
 #include "controller/hosts/ssh_command.h"
 #include "controller/spec/address.h"
+#include "controller/spec/units.h"
 #include "sys/log.h"
 #include "sys/os.h"
 
@@ -305,6 +306,11 @@ Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
   out.core = with_defaults(std::move(out.core), "muster");
   out.profile = flags.beside_jobs ? kBesideJobs : flags.profile.empty() ? kStandard : flags.profile;
   if (!flags.libs.empty()) out.vars["libs"] = flags.libs;
+  for (const auto& [name, rate] : {std::pair{"rail_rate", flags.rail_rate}, {"port_rate", flags.port_rate}}) {
+    if (rate.empty()) continue;
+    TRY_(parse_link_rate(rate));
+    out.vars[name] = rate;
+  }
   out.as_user = flags.user;
   out.beside_jobs = flags.beside_jobs;
   out.drift_only = flags.drift_only;

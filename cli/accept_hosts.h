@@ -10,11 +10,12 @@
 namespace muster::cli {
 
 struct AcceptHostsFlags {
-  std::string hosts;            // a file, or a list
-  std::string profile, name;    // "": the default
-  std::string via, ssh_config;  // see controller/hosts/ssh_command.h
-  std::string libs;             // folder on the hosts with NCCL and its dependencies
-  std::string report;           // folder; "": no report
+  std::string hosts;                 // a file, or a list
+  std::string profile, name;         // "": the default
+  std::string via, ssh_config;       // see controller/hosts/ssh_command.h
+  std::string libs;                  // folder on the hosts with NCCL and its dependencies
+  std::string rail_rate, port_rate;  // "200 Gb/s": what RDMA ports, and those of TCP, are held to
+  std::string report;                // folder; "": no report
   bool user = false, beside_jobs = false, drift_only = false;
 };
 

@@ -187,6 +187,11 @@ std::vector<std::string> add_hosts_flags(Verb& verb, AcceptHostsFlags& flags) {
                         "measure nothing; show which versions and settings differ between hosts")
               .names(),
           verb.add_option("--libs", &flags.libs, "folder on the hosts that contains NCCL and its libraries")
+              .names(),
+          verb.add_option("--rail-rate", &flags.rail_rate,
+                          "rate that RDMA ports are held to, such as '200 Gb/s'; default: what they can do")
+              .names(),
+          verb.add_option("--port-rate", &flags.port_rate, "the same for the ports of the hosts' addresses")
               .names()};
 }
 

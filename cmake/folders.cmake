@@ -95,7 +95,7 @@ muster_folder(agent/steps/gpu LINK agent/core agent/steps agent/steps/files agen
 muster_folder(agent/facts LINK agent/disk agent/image agent/steps agent/steps/gpu agent/steps/system agent/storage base host sys)
 muster_folder(agent/joining LINK agent/core agent/facts base sys)
 muster_folder(agent/work LINK agent/boot agent/core agent/facts agent/image base sys)
-muster_folder(agent/measuring LINK agent/core agent/facts agent/work base sys)
+muster_folder(agent/measuring LINK agent/core agent/facts agent/work base host sys)
 # Its all_drivers.cc lists the modules of all topics.
 muster_folder(agent LINK agent/boot agent/checks agent/core agent/facts agent/image agent/joining agent/link agent/measuring agent/steps
   agent/steps/disk agent/steps/files agent/steps/gpu agent/steps/network agent/steps/packages agent/steps/services agent/steps/system
@@ -109,7 +109,7 @@ muster_folder(kernels/rdma LINK base host kernels/common sys)
 muster_folder(kernels/training LINK kernels/common)
 muster_folder(kernels/counters LINK base host kernels/common kernels/drives kernels/rdma sys)
 muster_folder(kernels/gpu/logic LINK base kernels/cpu)
-muster_folder(kernels/link LINK base kernels/common kernels/rdma)
+muster_folder(kernels/link LINK base host kernels/common kernels/rdma)
 muster_folder(kernels/together LINK base kernels/common kernels/counters kernels/cpu kernels/link kernels/training sys)
 
 # The lab and the command line.

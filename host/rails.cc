@@ -11,11 +11,13 @@
 #include "base/placeholders.h"
 #include "base/record.h"
 #include "base/split.h"
+#include "host/gids.h"
+#include "host/port_ability.h"
 
 namespace muster {
 
 MUSTER_RECORD(PortRecord, lenient, rail, interface, opt(pci), opt(address))
-MUSTER_RECORD(NetworksRecord, lenient, opt(provisioning), ports)
+MUSTER_RECORD(NetworksRecord, lenient, opt(provisioning), ports, sparse(traffic_class))
 
 namespace {
 
@@ -40,6 +42,26 @@ std::string last_pci(const Result<std::string>& link) {
 }
 
 }  // namespace
+
+int fabric_ports(const Files& files) {
+  std::vector<std::string> ordinary;
+  for (const std::string& line : split_lines(files.read("/proc/net/route").value_or("")))
+    if (const auto words = split_words(line); words.size() > 1 && words[1] == "00000000")
+      for (const auto& port : ports_below(files, words[0])) ordinary.push_back(port);
+  int out = 0;
+  for (const auto& device : files.list("/sys/class/infiniband"))
+    for (const auto& port : files.list(kRdma + device + "/ports")) {
+      const std::string folder = kRdma + device + "/ports/" + port;
+      if (files.read_line(folder + "/state").find("ACTIVE") == std::string::npos) continue;
+      if (files.read_line(folder + "/link_layer") == "Ethernet") {
+        const std::string interface = files.read_line(folder + "/gid_attrs/ndevs/0");
+        if (roce_gids(files, folder).empty()) continue;
+        if (std::count(ordinary.begin(), ordinary.end(), interface) > 0) continue;
+      }
+      ++out;
+    }
+  return out;
+}
 
 PortAddress port_address(const Files& files, const std::string& folder) {
   PortAddress out;

@@ -23,6 +23,9 @@ struct PortRecord {
 struct NetworksRecord {
   std::string provisioning = {};       // interface
   std::vector<PortRecord> ports = {};  // rails in their order, then the storage port if there is one
+  // The traffic class of RDMA on the rails (the IPv4 header's second byte), which is lossless there; -1:
+  // none is declared. All programs that send RDMA are set to it: NCCL, UCX, perftest.
+  int traffic_class = -1;
   std::vector<PortRecord> rails() const;
   const PortRecord* find(int rail) const;  // null: missing
 };
@@ -46,6 +49,10 @@ struct RdmaName {
 };
 // Empty if it has none.
 RdmaName rdma_of_interface(const Files& files, const std::string& interface);
+
+// The number of active RDMA ports that connect nodes: InfiniBand's, and Ethernet's that have an address of a
+// network and do not carry the default route. Ordinary network adapters are RDMA devices as well.
+int fabric_ports(const Files& files);
 
 // A network port's own address, and whether that identifies its machine. A USB port's does not (BMCs have one
 // with the same address on all machines of a vendor), nor does a virtual function's. A port of a bond shows

@@ -244,6 +244,8 @@ void declare_link(Verb& app, Arguments& a) {
   link.add_option("--seconds", &a.link.seconds, "time budget for both directions in total");
   link.add_option("--bind", &a.link.bind, "local address");
   link.add_option("--connect-seconds", &a.link.connect_seconds, "seconds to wait for the server");
+  link.add_option("--streams", &a.link.streams, "connections at once; 0: as many as the port's speed needs")
+      .between(0, kMostStreams);
   const Choice turn = {{{"shared", static_cast<int>(Turn::shared)}, {"alone", static_cast<int>(Turn::alone)}},
                        [&a](int chosen) { a.link.turn.turn = static_cast<Turn>(chosen); }};
   link.add_option(

@@ -12,6 +12,7 @@
 #include "base/split.h"
 #include "base/utf8.h"
 #include "base/words.h"
+#include "host/rails.h"
 
 namespace muster {
 namespace {
@@ -296,6 +297,7 @@ HostLook look_first(const Files& files, const LookInput& input) {
   out.share.gpus = input.gpus;
   out.share.of_gpus = input.of_gpus;
   out.locked_bytes = locked_bytes(files);
+  out.rdma_ports = fabric_ports(files);
   out.own_jobs = jobs_of_self(files, input.self);
   // With `hidepid` a plain user can only see its own processes, and process 1 is never one of them.
   const bool hidden = !files.exists("/proc/1/cmdline");
@@ -321,7 +323,8 @@ Json to_json(const HostLook& look) {
   Json out = {{"busy", busy},
               {"not_looked_at", look.not_looked_at},
               {"share", to_json(look.share)},
-              {"own_jobs", look.own_jobs}};
+              {"own_jobs", look.own_jobs},
+              {"rdma_ports", look.rdma_ports}};
   if (look.locked_bytes)
     out["locked_memory_bytes"] =
         *look.locked_bytes == kUnlimited ? Json("unlimited") : Json(*look.locked_bytes);

@@ -52,6 +52,7 @@ struct HostLook {
   std::vector<std::string> not_looked_at = {};  // "processes of other users: /proc hides them"
   NodeShare share = {};
   std::set<std::string> own_jobs = {};  // Slurm jobs that include this process
+  int rdma_ports = 0;                   // fabric_ports()
   // Limit of locked memory (`ulimit -l`), which RDMA needs unlimited. Absent: unknown.
   std::optional<uint64_t> locked_bytes = {};
 };

@@ -13,6 +13,7 @@
 #include "controller/report/floors.h"
 #include "controller/report/gpu_checks.h"
 #include "controller/report/link_faults.h"
+#include "controller/report/port_rates.h"
 #include "controller/report/signature.h"
 #include "controller/report/verdict.h"
 #include "controller/spec/drive_models.h"
@@ -169,6 +170,7 @@ void add_measurements(Report& report, const Sources& s, const ReportSources& fro
   Comparison with;
   with.history = &history;
   with.drives = drive_models_of(s.spec);
+  with.rates = declared_rates(s.spec);
   for (const auto& node : report.nodes)
     if (const auto* found = facts.of(node.name)) with.facts[node.name] = found;
   auto judged = judge_measurements(steps, with);

@@ -157,6 +157,9 @@ std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts) {
     one.address = host.address.empty() && hosts.size() == 1 ? "127.0.0.1" : host.address;
     one.group = host.group;
     one.facts = host.text.facts().get();  // the text keeps it
+    if (const auto ports = host.look.find("rdma_ports");
+        ports != host.look.end() && ports->is_number_integer())
+      one.rdma_ports = ports->get<int>();
     out.push_back(std::move(one));
   }
   return out;

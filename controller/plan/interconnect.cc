@@ -37,6 +37,15 @@ Json qos_of(const RailQos& qos) {
   return out;
 }
 
+// The traffic class that puts RDMA into the lossless priority: its DSCP (the lowest that maps to it) and
+// ECT(0), the mark of a sender that reacts to congestion marks. -1: no DSCP maps to a lossless priority.
+int traffic_class_of(const RailQos& qos) {
+  constexpr int kEct = 2;
+  for (const auto& [dscp, priority] : qos.dscp)
+    if (std::count(qos.pfc.begin(), qos.pfc.end(), priority) > 0) return dscp << 2 | kEct;
+  return -1;
+}
+
 // Firewall: other nodes on a rail may reach this node's address on that rail, but none of its others.
 Json rules_of(const NodeSpec& node) {
   Json out = Json::array();
@@ -56,6 +65,7 @@ Json interconnect_of(const Spec& spec, const NodeSpec& node) {
           {"rail_gpus", node.hardware.gpus.value_or(0)},
           {"storage_port", storage},
           {"rail_qos", node.rails.empty() ? Json() : qos_of(spec.network.rails.qos)},
+          {"rail_traffic_class", node.rails.empty() ? -1 : traffic_class_of(spec.network.rails.qos)},
           {"rail_rules", rules_of(node)},
           {"rails_infiniband", !node.rails.empty() && spec.network.rails.kind == "infiniband"},
           {"foreign_ports", node.adopt.declared()}};

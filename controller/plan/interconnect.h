@@ -12,7 +12,8 @@
 
 namespace muster {
 
-// {rails, rail_gpus, storage_port, rail_qos, rail_rules, rails_infiniband, foreign_ports}.
+// {rails, rail_gpus, storage_port, rail_qos, rail_traffic_class, rail_rules, rails_infiniband,
+// foreign_ports}.
 Json interconnect_of(const Spec& spec, const NodeSpec& node);
 
 // The network for the section's daemons and clients: the storage network if every node that mounts the

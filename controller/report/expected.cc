@@ -9,6 +9,7 @@
 #include "base/gpu_models.h"
 #include "controller/report/drive_floors.h"
 #include "controller/report/measured.h"
+#include "controller/report/network_bounds.h"
 
 namespace muster {
 namespace {
@@ -80,51 +81,6 @@ Derived dimm_bandwidth(const Json& result) {
       "SMBIOS type 17"};
 }
 
-// TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. Computed for the port that the test
-// used, the one with the node's address: a node has faster ones, its rails, that this traffic never uses.
-Derived nic_payload(const Json& result, const HardwareFacts* facts) {
-  const Json& own = field(detail_of(result), "own_port");
-  const bool reported = own.is_object();
-  std::vector<const NicFacts*> linked;
-  if (facts)
-    for (const auto& nic : facts->nics)
-      if (nic.link_up) linked.push_back(&nic);
-  int64_t speed = static_cast<int64_t>(number_in(own, "speed_mbps"));
-  std::string name = text_of(field(own, "interface"));
-  if (reported && speed <= 0)
-    for (const auto* nic : linked)
-      if (!nic->mac.empty() && nic->mac == text_of(field(own, "mac"))) speed = nic->speed_mbps;
-  if (!reported && linked.size() == 1) speed = linked.front()->speed_mbps, name = linked.front()->name;
-  if (!reported && linked.size() != 1) return without("the measurement does not report which port it used");
-  if (speed <= 0)
-    return without(fmt::format("the port with this node's address{} does not report its speed",
-                               name.empty() ? "" : ", " + name + ","));
-  const double bound = static_cast<double>(speed) / 8 * 1448 / 1538;
-  return {bound,
-          fmt::format("{} Mb/s of {} / 8 x 1448/1538 (TCP payload at MTU 1500) = {:.4g} MB/s", speed,
-                      name.empty() ? "the port with this node's address" : name, bound),
-          "the port's speed in sysfs; sizes of Ethernet's and TCP's headers"};
-}
-
-// RDMA payload of a port: its negotiated rate less the headers around each packet's payload. Ethernet:
-// preamble and gap 20, MAC and FCS 18, IPv4 20, UDP 8, BTH 12, ICRC 4 bytes. InfiniBand: LRH 8, BTH 12, ICRC
-// 4, VCRC 2.
-Derived rdma_payload(const Json& result) {
-  const Json& d = detail_of(result);
-  const double rate = number_in(d, "rate_gbps"), mtu = number_in(d, "mtu");
-  if (rate <= 0) return without("the port does not report its rate");
-  if (mtu <= 0) return without("perftest did not report which MTU it used");
-  const std::string layer = text_of(field(d, "link_layer"));
-  if (layer != "InfiniBand" && layer != "Ethernet")
-    return without(fmt::format("the headers of link layer '{}' are not known", layer));
-  const double headers = layer == "InfiniBand" ? 26 : 82;
-  const double bound = rate * mtu / (mtu + headers);
-  return {bound,
-          fmt::format("{:.4g} Gb/s x {:.0f}/{:.0f} (payload share of a packet) = {:.4g} Gb/s", rate, mtu,
-                      mtu + headers, bound),
-          fmt::format("the port's rate in sysfs; sizes of the headers on {}", layer)};
-}
-
 Derived gpu_value(const std::string& quantity, const std::set<std::string>& gpus) {
   if (gpus.empty()) return without("no GPU in this node's inventory");
   if (gpus.size() > 1)
@@ -167,8 +123,9 @@ Derived nccl_bus(const Json& result, const std::set<std::string>& models) {
   if (!by_switch.value && !by_ring.value) return by_switch;
   shape.intra_switch_gbps = by_switch.value.value_or(0);
   shape.intra_ring_gbps = by_ring.value.value_or(shape.intra_switch_gbps);
+  // Without a figure for rings of its own, the GPU has no reductions in the NVLink switches: NCCL uses rings.
   const auto it = result.find("detail");
-  if (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring")
+  if (!by_ring.value || (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring"))
     shape.algorithm = CollectiveShape::Algorithm::ring;
   const bool ring = shape.algorithm == CollectiveShape::Algorithm::ring || !by_switch.value;
   const auto bound = [&] {
@@ -177,19 +134,13 @@ Derived nccl_bus(const Json& result, const std::set<std::string>& models) {
     return out;
   };
   if (shape.nodes == 1) return bound();
-  // NCCL uses the ports that the measurement found active. Ports of different speeds belong to different
-  // networks, and the spec does not declare which one connects the GPUs; of more ports than GPUs, only one
-  // per GPU is used.
-  std::vector<double> rails;
-  for (const Json& rate : field(detail_of(result), "rails"))
-    if (rate.is_number()) rails.push_back(rate.get<double>());
-  if (rails.empty()) return without("the measurement does not report which RDMA ports connected the GPUs");
-  if (rails.front() <= 0 ||
-      std::any_of(rails.begin(), rails.end(), [&](double rate) { return rate != rails.front(); }))
-    return without("the RDMA ports have different speeds: it is unknown which ones connect the GPUs");
-  shape.nics_per_node = std::min(static_cast<int>(rails.size()), shape.gpus_per_node);
-  shape.nic_gbps = rails.front() / 8 * kPortPayload;
-  return bound();
+  const NcclRails rails = nccl_rails(field(detail_of(result), "rails"));
+  if (!rails.unknown.empty()) return without(rails.unknown);
+  shape.nics_per_node = std::min(rails.count, shape.gpus_per_node);
+  shape.nic_gbps = rails.gbps / 8 * kPortPayload;
+  Derived out = bound();
+  if (!rails.which.empty()) out.text += "; " + rails.which;
+  return out;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "controller/report/gpu_checks.h"
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
+#include "controller/report/port_rates.h"
 #include "controller/report/vanished.h"
 
 namespace muster {
@@ -452,6 +453,7 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
     for (const auto& [metric, expectation] : step.expect.items())
       checks.push_back(judge_metric(step, metric, expectation, fleet, with));
   }
+  if (!with.own_only) judge_port_rates(steps, with.rates, out);
   return out;
 }
 

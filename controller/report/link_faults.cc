@@ -108,7 +108,7 @@ void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks,
     if (is_link(step) && text_of(field(step.result, "outcome")) == "measured")
       for (const auto& node : {step.node, step.subject}) proven.insert({step.group, node});
   for (const auto& step : steps) {
-    if (!is_link(step) || !is_inconclusive(step)) continue;
+    if (!is_link(step) || !is_inconclusive(step) || is_unmeasurable(step)) continue;
     const bool unproven = !proven.count({step.group, step.node});
     for (auto& check : checks[step.node]) {
       if (check.subject != subject_of(step) || !check.name.starts_with((step.group + "/").c_str())) continue;

@@ -129,7 +129,12 @@ std::string end_at_fault(const MeasuredStep& step) {
 
 bool is_inconclusive(const MeasuredStep& step) {
   return text_of(field(step.result, "outcome")) != "measured" &&
-         field(field(step.result, "detail"), "inconclusive") == true;
+         (field(field(step.result, "detail"), "inconclusive") == true || is_unmeasurable(step));
+}
+
+bool is_unmeasurable(const MeasuredStep& step) {
+  return text_of(field(step.result, "outcome")) != "measured" &&
+         !text_of(field(field(step.result, "detail"), "not_looked_at")).empty();
 }
 
 bool is_collective(const MeasuredStep& step) {

@@ -40,6 +40,8 @@ std::optional<double> rate_of(const MeasuredStep& step, bool sending);
 std::string end_at_fault(const MeasuredStep& step);
 // Not measured for a reason that says nothing about the link: other work used it, or the partner was lost.
 bool is_inconclusive(const MeasuredStep& step);
+// Not measured, because such parts cannot be (detail.not_looked_at): no evidence for or against anything.
+bool is_unmeasurable(const MeasuredStep& step);
 // True if all nodes measured it together, so that the node it is recorded for is not necessarily at fault.
 bool is_collective(const MeasuredStep& step);
 // True if all other nodes of a collective left the run before it began. It then proves nothing about what is

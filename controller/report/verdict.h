@@ -53,6 +53,11 @@ struct MeasuredStep {
   Json result = nullptr;
 };
 
+// The rates of ports that the spec declares, in Gb/s; 0: not declared.
+struct DeclaredRates {
+  double rails = 0, provisioning = 0;
+};
+
 // What measurements are compared with, besides the numbers of the profile.
 struct Comparison {
   // True: judge one node's own results by the absolute limits only, as at the end of one of the executor's
@@ -62,6 +67,7 @@ struct Comparison {
   const History* history = nullptr;
   std::map<std::string, const HardwareFacts*> facts = {};
   std::vector<DriveModel> drives = {};  // known speeds by model; the first match wins
+  DeclaredRates rates = {};
 };
 
 // Per node, in the order given: one check that the data was right ("dgemm/data"), then one per expected

@@ -36,7 +36,8 @@ struct SpecPlace {
 };
 struct Subnet {  // "10.20.0.0/24"
   std::string cidr;
-  int mtu = 0;  // 0: default
+  int mtu = 0;           // 0: default
+  double rate_gbps = 0;  // of the nodes' ports, where less than they can do is by design; 0: not declared
   bool declared() const { return !cidr.empty(); }
 };
 // Priorities (0 to 7) of RoCE traffic on the rails.
@@ -52,6 +53,7 @@ struct Rails {
   std::string cidr;                // "10.40.{rail}.0/24", or one network that contains those of all rails
   int prefix = 0;                  // of each rail's network, if `cidr` contains them all; 0: it is per rail
   int mtu = 0;                     // 0: default
+  double rate_gbps = 0;            // of the ports; 0: not declared
   std::string kind = "ethernet";   // ethernet | infiniband
   std::string gateway;             // "10.40.{rail}.254"; may be empty
   std::vector<std::string> ports;  // empty: each node finds them itself

@@ -144,6 +144,14 @@ Result<int64_t> parse_rate(const std::string& text) {
   return parse_size(text.substr(0, text.size() - kPerSecond.size()));
 }
 
+Result<double> parse_link_rate(const std::string& text) {
+  TRY(const Quantity quantity, parse_quantity(text));
+  const double factor = quantity.unit == "Gb/s" ? 1 : quantity.unit == "Mb/s" ? 1e-3 : 0;
+  if (factor == 0 || quantity.value <= 0)
+    return fail(Code::invalid, fmt::format("'{}' is not a port's rate such as 200 Gb/s or 100 Mb/s", text));
+  return quantity.value * factor;
+}
+
 Result<DurationMs> parse_duration(const std::string& text) {
   TRY(const Quantity quantity, parse_quantity(text));
   const std::string_view unit = quantity.unit;

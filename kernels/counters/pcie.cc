@@ -31,7 +31,8 @@ double number_in(const Files& files, const std::string& path) {
   return std::strtod(files.read_line(path).c_str(), nullptr);
 }
 
-// nullopt: this device has no link, or does not report it. Without a link the registers read 63 or 255 lanes.
+// nullopt: this device has no link, or does not report it. Without a link the kernel reports 255 lanes,
+// and 63 where all bits of the register are set.
 std::optional<End> end_of(const Files& files, const std::string& folder) {
   const End end = {
       number_in(files, folder + "/current_link_width"), number_in(files, folder + "/current_link_speed"),
@@ -57,6 +58,28 @@ std::string kind_of(const std::string& pci_class) {
   if (pci_class.starts_with("0x02")) return "NIC";
   if (pci_class.starts_with("0x01")) return "storage controller";
   return "";
+}
+
+// A device at a port with a link has a link itself, unless its registers cannot be read: they read all
+// ones when it has fallen off the bus, and its driver may not have noticed.
+bool is_dead(const Files& files, const std::string& folder) {
+  return files.exists(folder + "/max_link_width") && !end_of(files, folder) &&
+         end_of(files, parent_of(folder));
+}
+
+Json dead(const Files& files, const std::string& kind, const std::string& folder) {
+  const std::string address = address_of(folder), part = fmt::format("{} {}", kind, address);
+  Measurement out;
+  out.check = "pcie";
+  out.outcome = Outcome::failed;
+  out.error = fmt::format("{} in {} does not answer: its PCI Express registers cannot be read", part,
+                          address_of(parent_of(folder)));
+  out.faulty_parts = {part};
+  out.detail = {{"part", part},
+                {"plugged_into", address_of(parent_of(folder))},
+                {"max_link_width", files.read_line(folder + "/max_link_width")},
+                {"max_link_speed", files.read_line(folder + "/max_link_speed")}};
+  return {{"subject", address}, {"result", to_json(out)}};
 }
 
 Json measure(const Files& files, const std::string& kind, const std::string& folder, const End& device,
@@ -99,6 +122,7 @@ Measurement run_pcie(const Files& files) {
     // Walks up from the device: its link, then that of the switch above it, and so on to the root.
     for (std::string lower = place_of(files, entry); seen.insert(lower).second;) {
       const auto device = end_of(files, lower), port = end_of(files, parent_of(lower));
+      if (is_dead(files, lower)) out.parts.push_back(dead(files, kind, lower));
       if (!device || !port) break;
       out.parts.push_back(measure(files, kind, lower, *device, *port));
       kind = "switch";

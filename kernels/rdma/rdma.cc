@@ -9,7 +9,8 @@
 // Structure:   both sides agree over one TCP connection; perftest's own connections use the TCP ports above
 //              it, one per rail. A node works with one partner at a time, measuring or serving, or the
 //              figures would be those of shared ports: each side holds a lock for it, and a side that finds
-//              the partner busy releases its own and retries a little later.
+//              the partner busy releases its own and retries a little later. The serving side:
+//              kernels/rdma/rdma_server.cc.
 // Expected:    92 % of the negotiated rate less packet headers; 1.6 to 5 us. Soft-RoCE between emulated
 //              machines: 0.2 Gb/s, milliseconds.
 #include <algorithm>
@@ -30,100 +31,11 @@ namespace {
 
 using namespace rdma;
 
-// A session that began before the server's deadline may finish, even if it began in the last second, as can
-// happen when acceptance is repeated. It may last as long as a measurement (RdmaOptions::total_seconds).
-constexpr double kLeastSession = 600;
 // Timeouts of the partner's answers, in seconds: while it inspects its devices; while it waits until perftest
 // listens; in addition to perftest's own deadline.
-constexpr double kLookSeconds = 10, kStartSeconds = 60, kAnswerSeconds = 20;
+constexpr double kLookSeconds = 10, kStartSeconds = 60;
 constexpr int kAttempts = 3;
 constexpr const char* kNoDevice = "this node has no RDMA device";
-
-// ---- the server side
-
-class Session {
- public:
-  struct Limits {
-    double until, idle_seconds;
-  };
-  Session(const Files& files, Process& process, Connection& link, std::string from, uint16_t port,
-          Limits limits)
-      : files_(files),
-        process_(process),
-        link_(link),
-        from_(std::move(from)),
-        port_(port),
-        limits_(limits),
-        lock_(files),
-        ability_(look(files, process)) {}
-
-  // Serves until the partner disconnects, or was silent for too long to keep this node reserved. Returns the
-  // number of tests.
-  int serve() {
-    link_.notice_death();
-    while (true) {
-      // A partner that waits for its turn reserves nothing, so it may wait until the deadline. During a test
-      // the partner is busy, and afterwards it may have to finish its own side: add the test's time.
-      const double patience = limits_.idle_seconds + test_seconds_;
-      link_.until(reserved_ ? std::min(limits_.until, seconds_now() + patience) : limits_.until);
-      const auto question = receive_json(link_, question_type);
-      if (!question.ok()) break;
-      auto reply = reply_to(*question);
-      link_.until(seconds_now() + kAnswerSeconds);
-      if (!say(link_, answer, reply.ok() ? *reply : Json{{"error", reply.error().message}}).ok()) break;
-    }
-    if (serving_) serving_->give_up();
-    return tests_;
-  }
-
- private:
-  Result<Json> reply_to(const Json& question) {
-    const std::string op = question.is_object() && question.contains("op") && question["op"].is_string()
-                               ? question["op"].get<std::string>()
-                               : "";
-    if (op == "hello") return to_json(ability_);
-    if (op == "reserve") {
-      if (!lock_.usable()) return fail(Code::failed, "the lock file cannot be opened");
-      return Json{{"granted", reserved_ = reserved_ || lock_.take()}};
-    }
-    if (!reserved_) return fail(Code::denied, "not reserved");
-    if (op == "finish" || op == "give up") {
-      if (!serving_) return fail(Code::conflict, "no test was started");
-      if (op == "give up") serving_->give_up();
-      Json out = {{"results", serving_->finish()}};
-      serving_.reset();
-      return out;
-    }
-    if (op != "serve" && op != "measure") return fail(Code::invalid, "unknown request");
-    TRY(const Job job, job_from_json(question));
-    if (serving_) return fail(Code::conflict, "a test is already running");
-    ++tests_;
-    test_seconds_ = longest(job);
-    auto runs = std::make_unique<Runs>(files_, process_, ability_, port_);
-    if (op == "measure") {
-      TRY_(runs->start(job, from_));
-      return Json{{"results", runs->finish()}};
-    }
-    const Status started = runs->start(job, "");
-    if (!started.ok()) runs->give_up();
-    TRY_(started);
-    serving_ = std::move(runs);
-    return Json{{"ready", true}};
-  }
-
-  const Files& files_;
-  Process& process_;
-  Connection& link_;
-  const std::string from_;
-  const uint16_t port_;
-  const Limits limits_;
-  NodeLock lock_;
-  const Ability ability_;
-  bool reserved_ = false;
-  double test_seconds_ = 0;  // upper limit of the last test's duration
-  int tests_ = 0;
-  std::unique_ptr<Runs> serving_ = {};
-};
 
 // ---- the measuring side
 
@@ -133,10 +45,17 @@ struct RailResult {
   std::map<std::string, Metric> metrics = {};
   std::string error = {}, at_fault = {};  // at_fault: "here" or "peer" where it is known
   Outcome outcome = Outcome::measured;
-  bool inconclusive = false;  // why the rail was not measured says nothing about the link
+  bool inconclusive = false;       // why the rail was not measured says nothing about the link
+  std::string not_looked_at = {};  // why such ports cannot be measured at all
   int mtu = 0, repeated = 0;
+  int gid_here = -1, gid_there = -1;
+  double rate_there = 0, pcie_there = 0;
   void fail_with(Outcome how, std::string why, std::string where = "") {
     if (outcome == Outcome::measured) outcome = how, error = std::move(why), at_fault = std::move(where);
+  }
+  void leave_out(const std::string& why) {
+    not_looked_at = why;
+    report_nothing(why);
   }
   void report_nothing(std::string why) {
     inconclusive = inconclusive || outcome == Outcome::measured;
@@ -158,7 +77,8 @@ class Pair {
   // reason says nothing about the links.
   Result<std::vector<RailResult>> measure() {
     TRY_(reserve());
-    for (const auto& rail : rails()) results_.push_back({.rail = rail});
+    others_ = announced_ports(partner_);
+    for (const auto& rail : pair_ports(own_, others_)) results_.push_back({.rail = rail});
     for (auto& one : results_) check_rail(one);
     const int seconds = std::max(1, static_cast<int>(options_.seconds));
     Job job{.seconds = seconds, .iterations = options_.iterations};
@@ -243,43 +163,44 @@ class Pair {
       pause(0.05 + static_cast<double>(random.next() % 200) / 1000);
     }
   }
-  std::vector<Rail> rails() const {
-    std::map<int, std::string> here, there;
-    for (const int number : own_.declared) here[number] = "";
-    for (const auto& port : own_.rails) here[port.rail] = port.label;
-    for (const auto& rail : partner_.value("rails", Json::array()))
-      there[std::clamp(rail.value("number", -1), -1, static_cast<int>(kMostRails) - 1)] =
-          rail.value("label", "");
-    return here.count(-1) || there.count(-1) || here.empty() || there.empty()
-               ? pair_rails(own_.labels(), labels_of_partner())
-               : pair_declared(here, there);
-  }
-  std::vector<std::string> labels_of_partner() const {
-    std::vector<std::string> out;
-    for (const auto& rail : partner_.value("rails", Json::array())) out.push_back(rail.value("label", ""));
-    return out;
+  const AnnouncedPort* other_end(const Rail& rail) const {
+    for (const auto& other : others_)
+      if (other.label == rail.there) return &other;
+    return nullptr;
   }
   void check_rail(RailResult& one) const {
     const std::string problem = partner_.value("perftest_problem", ""),
                       gpu = partner_.value("gpu_problem", "");
-    if (partner_.value("rails", Json::array()).empty())
-      return one.fail_with(Outcome::unavailable, "the partner has no RDMA device", "peer");
-    if (!problem.empty()) return one.fail_with(Outcome::unavailable, "on the partner: " + problem, "peer");
-    if (one.rail.there.empty() && one.rail.here.empty())
-      return one.fail_with(Outcome::unavailable,
-                           fmt::format("rail {} is declared but has no active RDMA port", one.rail.number),
-                           "here");
-    if (one.rail.there.empty())
-      return one.fail_with(Outcome::unavailable,
-                           fmt::format("the partner has no active port {}", one.rail.here), "peer");
-    if (one.rail.here.empty())
-      return one.fail_with(Outcome::unavailable,
-                           fmt::format("this node has no active port {}", one.rail.there), "here");
-    if (const auto own = rail_problem(*own_.rail(one.rail.here)); !own.empty())
-      return one.fail_with(Outcome::unavailable, own, "here");
-    for (const auto& rail : partner_.value("rails", Json::array()))
-      if (rail.value("label", "") == one.rail.there && !rail.value("problem", "").empty())
-        return one.fail_with(Outcome::unavailable, "on the partner: " + rail.value("problem", ""), "peer");
+    const auto absent = [&](std::string why, const char* where) {
+      one.fail_with(Outcome::unavailable, std::move(why), where);
+    };
+    const Rail& rail = one.rail;
+    if (others_.empty()) return absent("the partner has no RDMA device", "peer");
+    if (!problem.empty()) return absent("on the partner: " + problem, "peer");
+    if (rail.there.empty() && rail.here.empty())
+      return absent(fmt::format("rail {} is declared but has no active RDMA port", rail.number), "here");
+    const bool placed = !rail.place.empty();
+    if (rail.there.empty())
+      return absent(placed ? fmt::format("the partner has no active port at {}, where this node has {}",
+                                         rail.place, rail.here)
+                           : fmt::format("the partner has no active port {}", rail.here),
+                    "peer");
+    if (rail.here.empty())
+      return absent(placed ? fmt::format("this node has no active port at {}, where the partner has {}",
+                                         rail.place, rail.there)
+                           : fmt::format("this node has no active port {}", rail.there),
+                    "here");
+    const RdmaPort& port = *own_.rail(rail.here);
+    const AnnouncedPort& other = *other_end(rail);
+    if (!port.reliable()) return one.leave_out(rail_problem(port));
+    if (other.unmeasurable) return one.leave_out("on the partner: " + other.problem);
+    if (const auto own = rail_problem(port); !own.empty()) return absent(own, "here");
+    if (!other.problem.empty()) return absent("on the partner: " + other.problem, "peer");
+    one.rate_there = other.rate_gbps, one.pcie_there = other.pcie_gbps;
+    const auto [here, there] = gids_of_one_network(port.gids, other.gids);
+    if (here >= 0)
+      one.gid_here = port.gids[static_cast<size_t>(here)].index,
+      one.gid_there = other.gids[static_cast<size_t>(there)].index;
     if (options_.gpu_memory && !gpu.empty())
       return one.fail_with(Outcome::unavailable, "on the partner: " + gpu, "peer");
   }
@@ -297,10 +218,9 @@ class Pair {
   }
   // Returns the rails on which perftest succeeded but printed no figure: it could not calibrate its clock, as
   // happens on a busy emulated machine.
-  std::vector<Rail> try_once(Job job, bool sending, const std::vector<Rail>& rails, bool last,
+  std::vector<Rail> try_once(const Job& job, bool sending, const std::vector<Rail>& rails, bool last,
                              const Take& take) {
     std::vector<Rail> again;
-    for (const auto& rail : rails) job.items.push_back({rail.here, rail.number});
     const auto said = sending ? send(job, rails) : receive(job, rails);
     for (const auto& rail : rails) {
       RailResult& one = *std::find_if(results_.begin(), results_.end(),
@@ -330,39 +250,67 @@ class Pair {
     }
     return again;
   }
-  Result<Json> send(const Job& job, const std::vector<Rail>& rails) {
+  // The job for these rails, as this side or as the partner carries it out.
+  Job for_rails(Job job, const std::vector<Rail>& rails, bool own_side) const {
+    job.items.clear();
+    for (const auto& rail : rails) {
+      const auto one = std::find_if(results_.begin(), results_.end(),
+                                    [&](const RailResult& r) { return r.rail.number == rail.number; });
+      job.items.push_back(
+          {own_side ? rail.here : rail.there, rail.number, own_side ? one->gid_here : one->gid_there});
+    }
+    return job;
+  }
+  // Moves the rails whose server ended before a test began from `rails` into `said`, with the error.
+  static void take_ended(const Json& ended, bool servers_here, std::vector<Rail>& rails, Json& said) {
+    std::erase_if(rails, [&](const Rail& rail) {
+      const std::string error = ended.value(servers_here ? rail.here : rail.there, "");
+      if (error.empty()) return false;
+      said.push_back({{"label", servers_here ? rail.there : rail.here},
+                      {"error", (servers_here ? "" : "the partner's side: ") + error}});
+      return true;
+    });
+  }
+  Result<Json> send(const Job& job, std::vector<Rail> rails) {
     TRY_(enough_time(job));
-    TRY_(request_partner(to_json(job, "serve", true, rails), kStartSeconds));
+    TRY(const Json ready, request_partner(to_json(for_rails(job, rails, false), "serve"), kStartSeconds));
     TRY_(enough_time(job));
+    Json early = Json::array();
+    take_ended(ready.value("ended", Json::object()), false, rails, early);
     Runs runs(files_, process_, own_, options_.port);
-    TRY_(runs.start(job, options_.to));
+    TRY_(runs.start(for_rails(job, rails, true), options_.to));
     Json said = runs.finish();
-    const bool failed =
-        std::any_of(said.begin(), said.end(), [](const Json& r) { return r.value("error", "") != ""; });
+    const bool failed = !early.empty() || std::any_of(said.begin(), said.end(), [](const Json& r) {
+      return r.value("error", "") != "";
+    });
     TRY(const Json ended,
         request_partner({{"op", failed ? "give up" : "finish"}}, longest(job) + kAnswerSeconds));
     for (const auto& other :
          ended.value("results", Json::array()))  // add the partner's errors to this side's
-      for (size_t i = 0; i < rails.size(); ++i)
-        if (rails[i].there == other.value("label", "") && other.value("error", "") != "")
+      for (const auto& rail : rails)
+        if (rail.there == other.value("label", "") && other.value("error", "") != "")
           for (auto& mine : said)
-            if (mine["label"] == rails[i].here)
+            if (mine["label"] == rail.here)
               mine["error"] = mine.value("error", "") + " / the partner's side: " + other.value("error", "");
+    for (auto& one : early) said.push_back(std::move(one));
     return said;
   }
-  Result<Json> receive(const Job& job, const std::vector<Rail>& rails) {
+  Result<Json> receive(const Job& job, std::vector<Rail> rails) {
     TRY_(enough_time(job));
     Runs runs(files_, process_, own_, options_.port);
-    const Status started = runs.start(job, "");
-    auto said = started.ok()
-                    ? request_partner(to_json(job, "measure", true, rails), longest(job) + kAnswerSeconds)
-                    : Result<Json>(started.error());
+    const Status started = runs.start(for_rails(job, rails, true), "");
+    Json out = Json::array();
+    if (started.ok()) take_ended(runs.ended_early(), true, rails, out);
+    auto said = started.ok() ? request_partner(to_json(for_rails(job, rails, false), "measure"),
+                                               longest(job) + kAnswerSeconds)
+                             : Result<Json>(started.error());
     const bool failed = !said.ok() || std::any_of((*said)["results"].begin(), (*said)["results"].end(),
                                                   [](const Json& r) { return r.value("error", "") != ""; });
     if (failed) runs.give_up();
     runs.finish();
     if (!said.ok()) return said.error();
-    return (*said)["results"];
+    for (auto& one : (*said)["results"]) out.push_back(std::move(one));
+    return out;
   }
 
   const Files& files_;
@@ -374,8 +322,37 @@ class Pair {
   std::unique_ptr<Connection> link_ = {};
   std::string lost_ = {};  // why the partner gets no more requests
   Json partner_ = {};
+  std::vector<AnnouncedPort> others_ = {};
   std::vector<RailResult> results_ = {};
 };
+
+// What the port negotiated and could do, on which path.
+void describe_port(const RailResult& one, const RdmaPort& port, const Ability& own, Json& detail) {
+  detail["rate_gbps"] = port.rate_gbps;
+  detail["rate_text"] = port.rate_text;
+  detail["link_layer"] = port.link_layer.empty() ? "InfiniBand" : port.link_layer;
+  if (!port.place.empty()) detail["place"] = port.place;
+  if (const auto known = own.ports.find(port.label); known != own.ports.end()) {
+    const auto& [ability, model] = known->second;
+    if (!model.empty()) detail["model"] = model;
+    if (ability.gbps > 0) detail["ability_gbps"] = ability.gbps, detail["ability_source"] = ability.source;
+    if (ability.partner_gbps > 0) detail["partner_gbps"] = ability.partner_gbps;
+  }
+  if (const auto share = own.pcie.find(port.pci); share != own.pcie.end()) {
+    detail["pcie_gbps"] = rounded(share->second.gbps);
+    detail["pcie"] =
+        fmt::format("{}{}", share->second.link,
+                    share->second.ports > 1 ? fmt::format(", shared by {} ports", share->second.ports) : "");
+  }
+  if (one.rate_there > 0) detail["peer_rate_gbps"] = one.rate_there;
+  if (one.pcie_there > 0) detail["peer_pcie_gbps"] = rounded(one.pcie_there);
+  for (const Gid& gid : port.gids)
+    if (gid.index == one.gid_here) {
+      detail["gid_index"] = gid.index;
+      detail["gid"] = gid.address;
+      if (own.traffic_class >= 0) detail["traffic_class"] = own.traffic_class;
+    }
+}
 
 Measurement link_measurement(const RailResult& one, const Ability& own, const RdmaOptions& options) {
   Measurement out;
@@ -383,7 +360,6 @@ Measurement link_measurement(const RailResult& one, const Ability& own, const Rd
   out.outcome = one.outcome;
   out.error = one.error;
   out.metrics = one.metrics;
-  const RdmaPort* port = own.rail(one.rail.here);
   out.detail = {{"to", options.to},
                 {"device", one.rail.here},
                 {"peer_device", one.rail.there},
@@ -392,13 +368,10 @@ Measurement link_measurement(const RailResult& one, const Ability& own, const Rd
                 {"verified", "every work request completed without an error; perftest compares no data"}};
   if (!one.at_fault.empty()) out.detail["at_fault"] = one.at_fault;
   if (one.inconclusive) out.detail["inconclusive"] = true;
+  if (!one.not_looked_at.empty()) out.detail["not_looked_at"] = one.not_looked_at;
   if (one.mtu > 0) out.detail["mtu"] = one.mtu;
   if (one.repeated > 0) out.detail["repeated"] = one.repeated;
-  if (port) {
-    out.detail["rate_gbps"] = port->rate_gbps;
-    out.detail["link_layer"] = port->ethernet ? "Ethernet" : "InfiniBand";
-    if (port->gid >= 0) out.detail["gid_index"] = port->gid;
-  }
+  if (const RdmaPort* port = own.rail(one.rail.here)) describe_port(one, *port, own, out.detail);
   if (!options.gpu_memory)
     out.detail["gpu_direct"] =
         own.gpu.problem.empty() ? "measured only with `--gpu-memory`" : "not measured: " + own.gpu.problem;
@@ -421,6 +394,9 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
     out.error = own.inactive.empty()
                     ? std::string(kNoDevice)
                     : fmt::format("this node has no active RDMA port: {}", dump_json(own.inactive));
+  else if (std::none_of(own.rails.begin(), own.rails.end(),
+                        [](const RdmaPort& port) { return port.reliable(); }))
+    out.detail["not_looked_at"] = out.error = rail_problem(own.rails.front());
   else if (!own.perftest_problem.empty())
     out.error = own.perftest_problem;
   else if (options.gpu_memory)
@@ -434,7 +410,9 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
     results = std::move(*rails);
   else
     for (size_t i = 0; i < own.rails.size(); ++i) {
-      results.push_back({.rail = {i, own.rails[i].label, ""}});
+      const RdmaPort& port = own.rails[i];
+      results.push_back({.rail = port.rail < 0 ? Rail{i, port.label, "", port.place}
+                                               : Rail{static_cast<size_t>(port.rail), port.label, ""}});
       if (rails.error().code == Code::timeout)
         results.back().report_nothing(rails.error().message);
       else
@@ -445,31 +423,8 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
     const Measurement part = link_measurement(one, own, options);
     if (part.outcome != Outcome::measured && out.outcome == Outcome::measured)
       out.outcome = part.outcome, out.error = part.error;
-    out.parts.push_back(
-        {{"subject", ""}, {"like", fmt::format("rail {}", one.rail.number)}, {"result", to_json(part)}});
+    out.parts.push_back({{"subject", ""}, {"like", one.rail.title()}, {"result", to_json(part)}});
   }
-  return out;
-}
-
-Result<RdmaServer> RdmaServer::open(RdmaServerOptions options) {
-  TRY(Listener listener, Listener::open(options.bind, options.port));
-  return RdmaServer(std::move(options), std::move(listener));
-}
-
-Measurement RdmaServer::run(const Files& files, Process& process) {
-  Measurement out;
-  out.check = "rdma-serve";
-  const double until = seconds_now() + options_.seconds;
-  std::mutex mutex;  // guards sessions
-  Json sessions = Json::array();
-  listener_.serve_until({until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
-    const double limit = seconds_now() + std::max(options_.seconds, kLeastSession);
-    Connection link(fd, limit);
-    const int tests = Session(files, process, link, from, port(), {limit, options_.idle_seconds}).serve();
-    const std::lock_guard lock(mutex);
-    sessions.push_back({{"from", from}, {"tests", tests}});
-  });
-  out.detail = {{"bind", options_.bind}, {"port", port()}, {"sessions", sessions}};
   return out;
 }
 

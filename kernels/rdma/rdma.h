@@ -9,6 +9,8 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "host/gids.h"
+#include "host/port_ability.h"
 #include "sys/os.h"
 
 namespace muster::kernels {
@@ -19,26 +21,47 @@ struct RdmaPort {
   int port = 1;
   bool active = false;
   std::string state = {};  // "4: ACTIVE"
-  bool ethernet = false;   // RoCE
-  double rate_gbps = 0;    // negotiated link rate
-  int gid = -1;            // RoCE: index of the first RoCE v2 GID that is an IPv4 address; -1: none
-  std::string cpus = {};   // CPUs local to the device; empty: not known
-  std::string pci = {};    // PCI address of the device; empty: none (soft-RoCE)
-  int rail = -1;           // number of the declared rail; -1: not a declared rail
+  std::string link_layer =
+      {};                // "InfiniBand", "Ethernet" (RoCE), anything else: no reliable connections (EFA)
+  double rate_gbps = 0;  // negotiated link rate: the slowest port's of a bond
+  std::string rate_text = {};  // "200 Gb/sec (2X NDR)"
+  std::vector<Gid> gids = {};  // RoCE: of a declared rail only its own address's
+  std::string interface = {};  // RoCE: its network interface; empty: unknown
+  std::string cpus = {};       // CPUs local to the device; empty: not known
+  std::string pci = {};        // PCI address of the device; empty: none (soft-RoCE)
+  std::string place = {};      // port_place(); empty: none
+  int rail = -1;               // number of the declared rail; -1: not a declared rail
+  std::string address = {};    // of the declared rail
+  bool ethernet() const { return link_layer == "Ethernet"; }
+  bool reliable() const { return ethernet() || link_layer.empty() || link_layer == "InfiniBand"; }
   std::string folder() const;
+  std::string device_folder() const;  // its PCI attributes
 };
 // Returns every port of every device, in numerical order: mlx5_2 before mlx5_10.
 std::vector<RdmaPort> rdma_ports(const Files& files);
 // Returns the ports of the declared rails (host/rails.h), in that order; all ports if none are declared.
 std::vector<RdmaPort> rail_ports(const Files& files);
 
-// Pairs the ports of two machines into rails by name, so that a missing port does not shift all later ports
-// to the wrong rail. If no names match (different drivers) but both sides have the same number of ports, port
-// k is paired with port k in name order. An empty label: that side has no port.
+// By device, then by port number: mlx5_2 before mlx5_10. "mlx4_0/2" is the second port of mlx4_0.
+bool port_before(const std::string& a, const std::string& b);
+
+// Two ports that are measured with each other. An empty label: that side has no such port.
 struct Rail {
   size_t number = 0;  // the rail's index, which is the same on both sides
   std::string here = {}, there = {};
+  std::string place = {};  // where both have it; empty: paired by number or by name
+  // "rail 3"; "port 0000:5e:00.0" if the place decides: a number would be another one with another partner
+  std::string title() const { return place.empty() ? "rail " + std::to_string(number) : "port " + place; }
 };
+struct RailEnd {
+  std::string label = {}, place = {};
+};
+// Pairs by place, so that an adapter that one machine lacks does not shift the others: mlx5_N is a number
+// in the order of probing. Empty if places do not decide: a port has none, or the machines are not alike
+// (one side's ports are neither all found at the other, nor most of them).
+std::vector<Rail> pair_places(const std::vector<RailEnd>& here, const std::vector<RailEnd>& there);
+// Pairs by name. If no names match (different drivers) but both sides have the same number of ports, port
+// k is paired with port k in name order.
 std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::vector<std::string>& there);
 // Pairs by rail number, independent of device names; for machines that both have declared rails.
 std::vector<Rail> pair_declared(const std::map<int, std::string>& here,
@@ -55,6 +78,8 @@ struct PerfRun {
   int gpu = -1;              // index of the GPU whose memory is used; -1: the host's memory
   bool dma_buf = false;      // GPU memory by dma-buf instead of nvidia_peermem
   bool tied = false;         // run under setpriv, so that it is killed when its parent exits
+  int gid = -1;              // RoCE: index of the GID; -1: InfiniBand
+  int traffic_class = -1;    // RoCE; -1: the device's
 };
 Command perftest_command(const PerfRun& run);
 
@@ -76,5 +101,7 @@ struct GpuDirect {
 GpuDirect gpu_direct(const Files& files, const std::string& help);
 // Returns the index of the port's closest GPU in the PCIe tree; rails alternate between equally close GPUs.
 int nearest_gpu(const Files& files, const GpuDirect& direct, const RdmaPort& port, size_t rail);
+// Labels of those ports that are nearer to a GPU in the PCIe tree than the others; none if there are no GPUs.
+std::vector<std::string> nearest_to_gpus(const Files& files, const std::vector<RdmaPort>& ports);
 
 }  // namespace muster::kernels

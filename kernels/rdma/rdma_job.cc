@@ -14,7 +14,15 @@
 #include "host/rails.h"
 #include "kernels/common/kernels.h"
 
+namespace muster {
+MUSTER_RECORD(Gid, lenient, index, address)
+}
+
 namespace muster::kernels::rdma {
+
+MUSTER_RECORD(AnnouncedPort, lenient, label, opt(problem), sparse(place), sparse(unmeasurable),
+              sparse(number), sparse(rate_gbps), sparse(pcie_gbps), sparse(gids))
+
 namespace {
 
 constexpr double kListenSeconds = 20;
@@ -47,6 +55,8 @@ Status Runs::start(const Job& job, const std::string& partner) {
     if (!on) return fail(Code::not_found, fmt::format("this node has no active port {}", item.label));
     const uint16_t port = static_cast<uint16_t>(port_ + 1 + item.rail);
     const int gpu = job.gpu ? nearest_gpu(files_, ability_.gpu, *on, item.rail) : -1;
+    const bool known =
+        std::any_of(on->gids.begin(), on->gids.end(), [&](const Gid& gid) { return gid.index == item.gid; });
     runs_.push_back({.test = job.test,
                      .on = *on,
                      .port = port,
@@ -55,11 +65,16 @@ Status Runs::start(const Job& job, const std::string& partner) {
                      .iterations = job.iterations,
                      .gpu = gpu,
                      .dma_buf = ability_.gpu.dma_buf,
-                     .tied = ability_.setpriv});
+                     .tied = ability_.setpriv,
+                     .gid = known              ? item.gid
+                            : on->gids.empty() ? -1
+                                               : on->gids.front().index,
+                     .traffic_class = ability_.traffic_class});
   }
   if (partner.empty()) TRY_(wait_until_free());
   results_.resize(runs_.size());
   ended_ = std::vector<std::atomic<bool>>(runs_.size());
+  early_.resize(runs_.size());
   for (size_t i = 0; i < runs_.size(); ++i)
     threads_.emplace_back([this, i] {
       results_[i] = result_of(runs_[i]);
@@ -135,19 +150,30 @@ bool Runs::listens(uint16_t port) const {
   return false;
 }
 
+// One that ends at once, or does not listen in time, concerns its own rail only.
 Status Runs::wait_until_listening() {
   const double until = seconds_now() + kListenSeconds;
   for (size_t i = 0; i < runs_.size(); ++i)
-    while (!listens(runs_[i].port)) {
-      if (ended_[i]) return fail(Code::failed, results_[i]["error"].get<std::string>());
-      if (seconds_now() > until)
-        return fail(Code::failed, fmt::format("perftest does not listen on port {}", runs_[i].port));
-      pause(kPoll);
+    while (!early_[i] && !listens(runs_[i].port)) {
+      early_[i] = ended_[i] || seconds_now() > until;
+      if (!early_[i]) pause(kPoll);
     }
-  return Ok{};
+  if (runs_.empty() || std::count(early_.begin(), early_.end(), false) > 0) return Ok{};
+  return fail(Code::failed, ended_early().value(runs_.front().on.label, ""));
 }
 
-MUSTER_RECORD(Job::Item, label, rail)
+Json Runs::ended_early() const {
+  Json out = Json::object();
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    if (!early_[i]) continue;
+    std::string error = ended_[i] ? results_[i]["error"].get<std::string>() : "";
+    if (error.empty()) error = fmt::format("perftest does not listen on port {}", runs_[i].port);
+    out[runs_[i].on.label] = std::move(error);
+  }
+  return out;
+}
+
+MUSTER_RECORD(Job::Item, label, rail, sparse(gid))
 MUSTER_RECORD(Job, seconds, iterations, gpu, items)
 
 NodeLock::NodeLock(const Files& files)
@@ -167,8 +193,18 @@ Ability look(const Files& files, Process& process) {
       out.inactive.push_back(
           fmt::format("{} is {}", port.label, port.state.empty() ? "in an unknown state" : port.state));
   }
-  if (const auto record = read_networks_record(files); record.ok())
+  if (const auto record = read_networks_record(files); record.ok()) {
     for (const auto& rail : record->rails()) out.declared.push_back(rail.rail);
+    out.traffic_class = record->traffic_class;
+  }
+  std::vector<std::string> functions;
+  for (const auto& port : out.rails) {
+    if (port.pci.empty()) continue;
+    functions.push_back(port.pci);
+    out.ports[port.label] = {port_ability(files, port.interface, port.device_folder()),
+                             adapter_model(files, port.device_folder())};
+  }
+  out.pcie = pcie_shares(files, functions);
   // The exit status is ignored, since --help fails in perftest 4.5: it only matters that the program runs.
   const auto help = process.run({.argv = {"ib_write_bw", "--help"}});
   if (!help.ok()) out.perftest_problem = "perftest (ib_write_bw) is not installed";
@@ -178,20 +214,58 @@ Ability look(const Files& files, Process& process) {
 }
 
 std::string rail_problem(const RdmaPort& port) {
-  return port.ethernet && port.gid < 0 ? fmt::format("{} has no RoCE v2 GID with an IPv4 address", port.label)
-                                       : "";
+  if (!port.reliable())
+    return fmt::format("{} has no reliable connections (its link layer is {}, as of Amazon's EFA)",
+                       port.label, port.link_layer);
+  if (!port.ethernet() || !port.gids.empty()) return "";
+  return port.address.empty() ? fmt::format("{} has no RoCE v2 GID with an address of a network", port.label)
+                              : fmt::format("{} has no RoCE v2 GID for {}", port.label, port.address);
 }
 
 Json to_json(const Ability& ability) {
   Json rails = Json::array();
   for (const auto& port : ability.rails) {
-    rails.push_back({{"label", port.label}, {"problem", rail_problem(port)}});
-    if (port.rail >= 0) rails.back()["number"] = port.rail;
+    const auto share = ability.pcie.find(port.pci);
+    rails.push_back(record_json(
+        AnnouncedPort{port.label, rail_problem(port), port.place, !port.reliable(), port.rail, port.rate_gbps,
+                      share == ability.pcie.end() ? 0 : share->second.gbps, port.gids}));
   }
   return {{"rails", rails},
           {"inactive", ability.inactive},
           {"perftest_problem", ability.perftest_problem},
           {"gpu_problem", ability.gpu.problem}};
+}
+
+std::vector<AnnouncedPort> announced_ports(const Json& hello) {
+  std::vector<AnnouncedPort> out;
+  for (const auto& rail : hello.value("rails", Json::array())) {
+    auto one = read_record<AnnouncedPort>(rail, "rails");
+    if (!one.ok() || out.size() == kMostRails) continue;
+    one->number = std::clamp(one->number, -1, static_cast<int>(kMostRails) - 1);
+    out.push_back(std::move(*one));
+  }
+  return out;
+}
+
+std::vector<Rail> pair_ports(const Ability& own, const std::vector<AnnouncedPort>& others) {
+  std::map<int, std::string> here, there;
+  std::vector<RailEnd> ends, other_ends;
+  std::vector<std::string> labels, other_labels;
+  for (const int number : own.declared) here[number] = "";
+  for (const auto& port : own.rails) {
+    here[port.rail] = port.label;
+    ends.push_back({port.label, port.place});
+    labels.push_back(port.label);
+  }
+  for (const auto& rail : others) {
+    there[rail.number] = rail.label;
+    other_ends.push_back({rail.label, rail.place});
+    other_labels.push_back(rail.label);
+  }
+  if (!here.count(-1) && !there.count(-1) && !here.empty() && !there.empty())
+    return pair_declared(here, there);
+  auto out = pair_places(ends, other_ends);
+  return out.empty() ? pair_rails(labels, other_labels) : out;
 }
 
 double longest(const Job& job) {
@@ -201,16 +275,10 @@ double longest(const Job& job) {
          kSecond;
 }
 
-Json to_json(const Job& job, const char* op, bool labels_of_partner, const std::vector<Rail>& rails) {
-  Json items = Json::array();
-  for (const auto& rail : rails)
-    items.push_back({{"label", labels_of_partner ? rail.there : rail.here}, {"rail", rail.number}});
-  return {{"op", op},
-          {"latency", job.test == PerfTest::latency},
-          {"seconds", job.seconds},
-          {"iterations", job.iterations},
-          {"gpu", job.gpu},
-          {"items", items}};
+Json to_json(const Job& job, const char* op) {
+  Json out = record_json(job);
+  out.update({{"op", op}, {"latency", job.test == PerfTest::latency}});
+  return out;
 }
 
 Result<Job> job_from_json(const Json& json) {

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -16,6 +18,8 @@
 namespace muster::kernels::rdma {
 
 constexpr size_t kMostRails = 64;
+// How long a partner's answer is waited for, in addition to what it answers for.
+constexpr double kAnswerSeconds = 20;
 constexpr const char* kLock = "/run/muster-rdma.lock";
 
 // The lock that a process holds while it measures with a partner: one process per node at a time.
@@ -35,9 +39,12 @@ class NodeLock {
 
 // Each side sends its own at the beginning of a session.
 struct Ability {
-  std::vector<RdmaPort> rails = {};  // active ports
-  Json inactive = Json::array();     // "mlx5_3: 1: DOWN"
-  std::vector<int> declared = {};    // numbers of the rails that the spec declares for this node
+  std::vector<RdmaPort> rails = {};            // active ports
+  Json inactive = Json::array();               // "mlx5_3: 1: DOWN"
+  std::vector<int> declared = {};              // numbers of the rails that the spec declares for this node
+  int traffic_class = -1;                      // of the declared rails; -1: none
+  std::map<std::string, PcieShare> pcie = {};  // by PCI address: all rails are measured at once
+  std::map<std::string, std::pair<PortAbility, std::string>> ports = {};  // by label; adapter_model()
   std::string perftest_problem = {};
   GpuDirect gpu = {};
   bool setpriv = false;
@@ -46,16 +53,23 @@ struct Ability {
       if (port.label == label) return &port;
     return nullptr;
   }
-  std::vector<std::string> labels() const {
-    std::vector<std::string> out;
-    for (const auto& port : rails) out.push_back(port.label);
-    return out;
-  }
 };
 Ability look(const Files& files, Process& process);
 // Why this port cannot be measured; empty if it can.
 std::string rail_problem(const RdmaPort& port);
 Json to_json(const Ability& ability);
+
+// What each side announces about its ports at the beginning of a session.
+struct AnnouncedPort {
+  std::string label = {}, problem = {}, place = {};
+  bool unmeasurable = false;  // the problem is no fault: perftest's test cannot run on such ports
+  int number = -1;            // of the declared rail
+  double rate_gbps = 0, pcie_gbps = 0;
+  std::vector<Gid> gids = {};
+};
+std::vector<AnnouncedPort> announced_ports(const Json& hello);
+// Pairs the ports of both sides: by declared number, else by place, else by name.
+std::vector<Rail> pair_ports(const Ability& own, const std::vector<AnnouncedPort>& others);
 
 // One test on several rails at once.
 struct Job {
@@ -65,12 +79,13 @@ struct Job {
   struct Item {
     std::string label = {};  // own port
     size_t rail = 0;
+    int gid = -1;  // RoCE: own GID's index; -1: the first
   };
   std::vector<Item> items = {};
 };
 // In seconds: then a perftest process of this job is killed.
 double longest(const Job& job);
-Json to_json(const Job& job, const char* op, bool labels_of_partner, const std::vector<Rail>& rails);
+Json to_json(const Job& job, const char* op);
 Result<Job> job_from_json(const Json& json);
 
 // Frame types: a request, and the reply to it. say() sends one frame, receive_json() receives one.
@@ -91,8 +106,11 @@ class Runs {
       : files_(files), process_(process), ability_(ability), port_(port) {}
   ~Runs() { join(); }
 
-  // Starts perftest on each rail. Empty `partner`: the server side; returns once every process listens.
+  // Starts perftest on each rail. Empty `partner`: the server side; returns once every process listens or has
+  // ended. An Error if none listens.
   Status start(const Job& job, const std::string& partner);
+  // The server side's processes that ended before a partner came: {label: error}.
+  Json ended_early() const;
   // Waits for all, and returns [{"label","error","gbps","typical_us","p99_us","mtu"}].
   Json finish();
   // Ends perftest servers to which the partner will not connect.
@@ -112,6 +130,7 @@ class Runs {
   std::vector<PerfRun> runs_ = {};
   std::vector<Json> results_ = {};
   std::vector<std::atomic<bool>> ended_ = {};
+  std::vector<bool> early_ = {};  // ended before it listened
   std::vector<std::thread> threads_ = {};
 };
 

@@ -16,37 +16,28 @@ constexpr const char* kClass = "/sys/class/infiniband/";
 constexpr const char* kPci = "/sys/bus/pci/devices/";
 constexpr int kBandwidthBytes = 65536, kLatencyBytes = 8;
 
-// Splits off the digits at the end as a number, so that mlx5_2 is sorted before mlx5_10.
-std::pair<std::string, long> number_behind(const std::string& name) {
-  const size_t last = name.find_last_not_of("0123456789");
-  const size_t digits = last == std::string::npos ? 0 : last + 1;
-  return {name.substr(0, digits),
-          digits < name.size() ? std::strtol(name.c_str() + digits, nullptr, 10) : -1};
-}
-
-// The order of ports: by device, then by port number. "mlx4_0/2" is the second port of mlx4_0.
-bool port_before(const std::string& a, const std::string& b) {
-  const auto key = [](const std::string& label) {
-    const size_t slash = label.find('/');
-    return std::pair(number_behind(label.substr(0, slash)),
-                     number_behind(slash == std::string::npos ? "" : label.substr(slash + 1)));
-  };
-  return key(a) < key(b);
-}
-
 std::string last_of(const Result<std::string>& link) {
   return link.ok() ? link->substr(link->rfind('/') + 1) : std::string();
 }
 
-// The GID that can be routed in IPv4 networks, which NCCL and MPI need. Empty entries cannot be read.
-int rocev2_ipv4_gid(const Files& files, const std::string& folder) {
-  for (int i = 0; i < 256; ++i) {
-    const std::string index = std::to_string(i);
-    if (!files.exists(folder + "/gids/" + index)) break;
-    if (files.read_line(folder + "/gid_attrs/types/" + index) != "RoCE v2") continue;
-    if (files.read_line(folder + "/gids/" + index).starts_with("0000:0000:0000:0000:0000:ffff:")) return i;
+// The port's network interface. The first GID is that of its link-local address, without a VLAN.
+std::string interface_of(const Files& files, const RdmaPort& port) {
+  const std::string first = files.read_line(port.folder() + "/gid_attrs/ndevs/0");
+  if (!first.empty()) return first;
+  for (const auto& name : files.list(port.device_folder() + "/net"))
+    if (std::atoi(files.read_line("/sys/class/net/" + name + "/dev_port", "0").c_str()) + 1 == port.port)
+      return name;
+  return "";
+}
+
+// A connection uses one port of a bond, and the RDMA device rounds to the speeds that it knows.
+double ethernet_gbps(const Files& files, const std::string& interface) {
+  double least = 0;
+  for (const auto& port : ports_below(files, interface)) {
+    const double gbps = interface_gbps(files, port);
+    if (gbps > 0 && (least <= 0 || gbps < least)) least = gbps;
   }
-  return -1;
+  return least;
 }
 
 RdmaPort read_port(const Files& files, const std::string& device, const std::string& number, bool only) {
@@ -56,12 +47,18 @@ RdmaPort read_port(const Files& files, const std::string& device, const std::str
   out.label = only ? device : device + "/" + number;
   out.state = files.read_line(out.folder() + "/state");
   out.active = out.state.find("ACTIVE") != std::string::npos && out.state.find("DEFER") == std::string::npos;
-  out.ethernet = files.read_line(out.folder() + "/link_layer") == "Ethernet";
-  out.rate_gbps = std::strtod(files.read_line(out.folder() + "/rate", "0").c_str(), nullptr);
-  if (out.ethernet) out.gid = rocev2_ipv4_gid(files, out.folder());
-  out.cpus = files.read_line(kClass + device + "/device/local_cpulist");
-  out.pci = last_of(files.read_link(kClass + device + "/device"));
+  out.link_layer = files.read_line(out.folder() + "/link_layer");
+  out.rate_text = files.read_line(out.folder() + "/rate");
+  out.rate_gbps = std::strtod(out.rate_text.c_str(), nullptr);
+  if (out.ethernet()) {
+    out.gids = roce_gids(files, out.folder());
+    out.interface = interface_of(files, out);
+    if (const double gbps = ethernet_gbps(files, out.interface); gbps > 0) out.rate_gbps = gbps;
+  }
+  out.cpus = files.read_line(out.device_folder() + "/local_cpulist");
+  out.pci = last_of(files.read_link(out.device_folder()));
   if (out.pci.find(':') == std::string::npos) out.pci.clear();
+  out.place = port_place(out.pci, out.port, only);
   return out;
 }
 
@@ -89,11 +86,11 @@ std::vector<double> numbers_of(const std::string& line) {
 }  // namespace
 
 std::string RdmaPort::folder() const { return fmt::format("{}{}/ports/{}", kClass, device, port); }
+std::string RdmaPort::device_folder() const { return kClass + device + "/device"; }
 
 std::vector<RdmaPort> rdma_ports(const Files& files) {
   std::vector<std::string> devices = files.list("/sys/class/infiniband");
-  std::sort(devices.begin(), devices.end(),
-            [](const auto& a, const auto& b) { return number_behind(a) < number_behind(b); });
+  std::sort(devices.begin(), devices.end(), port_before);
   std::vector<RdmaPort> out;
   for (const auto& device : devices) {
     const auto ports = files.list(kClass + device + "/ports");
@@ -112,40 +109,10 @@ std::vector<RdmaPort> rail_ports(const Files& files) {
       if (!name.found() || port.device != name.device || port.port != name.port) continue;
       out.push_back(port);
       out.back().rail = rail.rail;
+      out.back().address = rail.address;
+      if (!rail.address.empty())
+        std::erase_if(out.back().gids, [&](const Gid& gid) { return gid.address != rail.address; });
     }
-  }
-  return out;
-}
-
-std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::vector<std::string>& there) {
-  const auto has = [](const std::vector<std::string>& side, const std::string& label) {
-    return std::find(side.begin(), side.end(), label) != side.end();
-  };
-  const bool share =
-      std::any_of(here.begin(), here.end(), [&](const auto& label) { return has(there, label); });
-  std::vector<Rail> out;
-  if (!share && here.size() == there.size()) {
-    for (size_t i = 0; i < here.size(); ++i) out.push_back({i, here[i], there[i]});
-    return out;
-  }
-  std::vector<std::string> either = here;
-  for (const auto& label : there)
-    if (!has(here, label)) either.push_back(label);
-  std::sort(either.begin(), either.end(), port_before);
-  for (size_t i = 0; i < either.size(); ++i)
-    out.push_back({i, has(here, either[i]) ? either[i] : "", has(there, either[i]) ? either[i] : ""});
-  return out;
-}
-
-std::vector<Rail> pair_declared(const std::map<int, std::string>& here,
-                                const std::map<int, std::string>& there) {
-  std::map<size_t, Rail> all;
-  for (const auto& [number, label] : here) all[static_cast<size_t>(number)].here = label;
-  for (const auto& [number, label] : there) all[static_cast<size_t>(number)].there = label;
-  std::vector<Rail> out;
-  for (auto& [number, rail] : all) {
-    rail.number = number;
-    out.push_back(std::move(rail));
   }
   return out;
 }
@@ -160,7 +127,8 @@ Command perftest_command(const PerfRun& run) {
                            std::string("-d"), run.on.device, std::string("-i"), std::to_string(run.on.port),
                            std::string("-p"), std::to_string(run.port)})
     argv.push_back(word);
-  if (run.on.gid >= 0) argv.insert(argv.end(), {"-x", std::to_string(run.on.gid)});
+  if (run.gid >= 0) argv.insert(argv.end(), {"-x", std::to_string(run.gid)});
+  if (run.gid >= 0 && run.traffic_class >= 0) argv.push_back(fmt::format("--tclass={}", run.traffic_class));
   argv.insert(argv.end(), {"-s", std::to_string(bandwidth ? kBandwidthBytes : kLatencyBytes)});
   if (bandwidth)
     argv.insert(argv.end(), {"-D", std::to_string(run.seconds), "--report_gbits"});
@@ -235,6 +203,22 @@ int nearest_gpu(const Files& files, const GpuDirect& direct, const RdmaPort& por
     nearest.push_back(static_cast<int>(i));
   }
   return nearest.empty() ? -1 : nearest[rail % nearest.size()];
+}
+
+std::vector<std::string> nearest_to_gpus(const Files& files, const std::vector<RdmaPort>& ports) {
+  const auto gpus = files.list("/proc/driver/nvidia/gpus");
+  std::vector<std::string> out;
+  size_t best = 1;
+  for (const auto& port : ports) {
+    size_t shared = 0;
+    for (const auto& gpu : gpus)
+      if (!port.pci.empty()) shared = std::max(shared, shared_path(files, gpu, port.pci));
+    if (shared > best) out.clear();
+    if (shared < best) continue;
+    best = shared;
+    out.push_back(port.label);
+  }
+  return out;
 }
 
 }  // namespace muster::kernels

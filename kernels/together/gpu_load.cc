@@ -203,7 +203,9 @@ Json least_rails(const std::vector<Json>& results) {
         !(*detail)["rails"].is_array())
       continue;
     double sum = 0;
-    for (const Json& rate : (*detail)["rails"]) sum += rate.is_number() ? rate.get<double>() : 0;
+    for (const Json& rail : (*detail)["rails"])
+      if (const Json rate = rail.is_object() ? rail.value("rate_gbps", Json()) : Json(); rate.is_number())
+        sum += rate.get<double>();
     if (least.is_null() || sum < least_sum) least = (*detail)["rails"], least_sum = sum;
   }
   return least;

@@ -82,6 +82,7 @@ void from_own_disk(FakeMachine& m) {
 void with_ports(FakeMachine& m) {
   booted(m);
   m.units["muster-rail-qos.service"] = {};
+  m.units["muster-nccl-conf.service"] = {};
   m.add_port("eth0", "0000:01:00.0", "52:54:00:20:00:01");
   m.add_port("eth1", "0000:02:00.0", "52:54:00:30:00:01", true, "mlx5_0");
   m.add_port("eth2", "0000:03:00.0", "52:54:00:30:00:02", true, "mlx5_1");

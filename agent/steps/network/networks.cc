@@ -41,7 +41,7 @@ struct WantedNetworks {
   std::string mac;
   std::vector<WantedRail> rails;
   std::vector<WantedPort> storage;
-  int64_t gpus = 0, deadline_seconds = 60;
+  int64_t gpus = 0, deadline_seconds = 60, traffic_class = -1;
   std::vector<WantedPort> ports;  // of the rails, then the storage port
 };
 MUSTER_PARAMETERS(
@@ -52,6 +52,8 @@ MUSTER_PARAMETERS(
         gpus,
         "declared number of GPUs; if the node has a different number, the step fails instead of selecting "
         "ports by GPU"),
+    optional(traffic_class,
+             "of RDMA on the rails, recorded for the programs that send it; -1: the device's own"),
     optional(deadline_seconds, "how long to wait for a port that is not ready yet"))
 
 Status complete_networks(const StepContext&, WantedNetworks& want) {
@@ -109,22 +111,24 @@ std::string sysctl_text(const std::vector<GivenPort>& ports) {
   return out;
 }
 
-NetworksRecord record_of(const std::string& provisioning, const std::vector<GivenPort>& ports) {
-  NetworksRecord out;
-  out.provisioning = provisioning;
-  for (const auto& given : ports)
-    out.ports.push_back({given.want.rail, given.port.name, given.port.pci, given.want.address});
-  return out;
-}
-
 std::string provisioning_port(const Files& files, const std::string& mac) {
   for (const auto& port : physical_ports(files))
     if (port.mac == mac) return port.name;
   return "";
 }
 
+NetworksRecord record_of(const Files& files, const WantedNetworks& want,
+                         const std::vector<GivenPort>& ports) {
+  NetworksRecord out;
+  out.provisioning = provisioning_port(files, want.mac);
+  out.traffic_class = static_cast<int>(want.traffic_class);
+  for (const auto& given : ports)
+    out.ports.push_back({given.want.rail, given.port.name, given.port.pci, given.want.address});
+  return out;
+}
+
 // A file with an empty text must not exist.
-std::vector<OwnFile> own_files(const Files& files, const std::string& mac,
+std::vector<OwnFile> own_files(const Files& files, const WantedNetworks& want,
                                const std::vector<GivenPort>& ports) {
   std::vector<OwnFile> out;
   std::map<std::string, int> functions;
@@ -138,7 +142,7 @@ std::vector<OwnFile> own_files(const Files& files, const std::string& mac,
     if (name.starts_with(kPrefix) && !known) out.push_back({path, "", 0644});
   }
   out.push_back({kSysctls, sysctl_text(ports), 0644});
-  const auto record = record_of(provisioning_port(files, mac), ports);
+  const auto record = record_of(files, want, ports);
   out.push_back({kNetworksRecord, ports.empty() ? "" : networks_record_text(record), 0644});
   return out;
 }
@@ -254,8 +258,7 @@ Result<CheckResult> check_networks(StepContext& context, const WantedNetworks& w
     return ports.error();
   }
   Diff diff;
-  for (const auto& file : own_files(context.files, want.mac, *ports))
-    add_difference(context.files, file, diff);
+  for (const auto& file : own_files(context.files, want, *ports)) add_difference(context.files, file, diff);
   if (has_pending_reload(context.files, kDebt)) diff.add("an earlier change has not been loaded yet");
   if (ports->empty()) return diff.result();
   TRY(const auto live, live_of(context));
@@ -326,7 +329,7 @@ Status apply_networks(StepContext& context, const WantedNetworks& want) {
     ports = given_ports(context, want, open);
   if (!ports.ok() && !open.empty()) ports = find_by_link(context, want, open);
   if (!ports.ok()) return ports.error();
-  const auto files = own_files(context.files, want.mac, *ports);
+  const auto files = own_files(context.files, want, *ports);
   if (std::any_of(files.begin(), files.end(),
                   [&](const OwnFile& f) { return differs_from(context.files, f); }))
     TRY_(mark_pending(context.files, kDebt));

@@ -11,13 +11,12 @@
 #include <map>
 
 #include "agent/core/parameters.h"
-#include "agent/steps/files/own_file.h"
+#include "agent/steps/network/boot_unit.h"
 #include "agent/steps/network/port_choice.h"
 
 namespace muster::steps {
 namespace {
 
-constexpr const char* kUnit = "muster-rail-qos.service";
 constexpr int kPriorities = 8;
 
 using Words = std::vector<std::string>;
@@ -171,21 +170,13 @@ void port_diff(const StepContext& context, const PortRecord& port, const Qos& wa
   compare("bandwidth of the traffic classes", now.shares, want.shares);
 }
 
-OwnFile unit_file(const std::vector<PortRecord>& rails, const Qos& want) {
-  std::string text =
-      "# Written by muster.\n[Unit]\nDescription=Quality of service of the rails\n"
-      "Before=slurmd.service docker.service\n";
-  for (const auto& port : rails)
-    text += fmt::format("After=sys-subsystem-net-devices-{}.device\n", port.interface);
-  text += "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n";
+BootUnit boot_unit(const std::vector<PortRecord>& rails, const Qos& want) {
+  BootUnit out{"muster-rail-qos.service", "Quality of service of the rails", rails, {}};
   for (const auto& port : rails)
     for (const auto& argv : commands(port.interface, want))
-      text += "ExecStart=/sbin/" + join(argv, " ") + "\n";
-  return {std::string("/etc/systemd/system/") + kUnit, text + "\n[Install]\nWantedBy=multi-user.target\n",
-          0644};
+      out.commands.push_back("/sbin/" + join(argv, " "));
+  return out;
 }
-
-Json unit_params() { return {{"names", {kUnit}}, {"enabled", true}, {"running", false}}; }
 
 Result<CheckResult> check_rail_qos(StepContext& context, const WantedRailQos& want) {
   if (!is_booted(context.files))
@@ -197,9 +188,7 @@ Result<CheckResult> check_rail_qos(StepContext& context, const WantedRailQos& wa
     TRY(const Qos now, now_of(context, port, want.qos));
     port_diff(context, port, want.qos, now, diff);
   }
-  add_difference(context.files, unit_file(rails, want.qos), diff);
-  if (!diff.empty()) return diff.result();
-  return context.module("service")->check(context, unit_params());
+  return check_boot_unit(context, boot_unit(rails, want.qos), diff);
 }
 
 Status set_port(StepContext& context, const PortRecord& port, const Qos& want) {
@@ -221,11 +210,7 @@ Status apply_rail_qos(StepContext& context, const WantedRailQos& want) {
   // All rails are checked before one is changed, because lossless settings on only some of them are useless.
   for (const auto& port : rails) TRY_(now_of(context, port, want.qos));
   for (const auto& port : rails) TRY_(set_port(context, port, want.qos));
-  const OwnFile unit = unit_file(rails, want.qos);
-  const bool changed = differs_from(context.files, unit);
-  TRY_(put(context.files, unit));
-  if (changed) TRY_(reload_units(context));
-  return context.module("service")->apply(context, unit_params());
+  return apply_boot_unit(context, boot_unit(rails, want.qos));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "controller/spec/reader/own_playbooks.h"
 #include "controller/spec/reader/reader.h"
 #include "controller/spec/schema.h"
+#include "controller/spec/units.h"
 
 namespace muster {
 namespace {
@@ -97,7 +98,8 @@ ParsedSpec SpecReader::read() {
 Subnet SpecReader::read_subnet(const YamlNode* network, const char* name, std::optional<Cidr>& cidr) {
   const YamlNode* section = child(network, name);
   const YamlNode* value = child(section, "cidr");
-  Subnet out{text(section, "cidr"), static_cast<int>(integer(section, "mtu", 0))};
+  Subnet out{text(section, "cidr"), static_cast<int>(integer(section, "mtu", 0)),
+             read_link_rate(section, fmt::format("network.{}", name))};
   if (!value || !value->is_text()) return out;
   Result<Cidr> parsed = parse_cidr(out.cidr);
   if (parsed.ok())
@@ -105,6 +107,14 @@ Subnet SpecReader::read_subnet(const YamlNode* network, const char* name, std::o
   else
     error(*value, fmt::format("network.{}.cidr", name), parsed.error().message);
   return out;
+}
+
+double SpecReader::read_link_rate(const YamlNode* section, const std::string& path) {
+  const YamlNode* value = child(section, "rate");
+  if (!value || !value->is_text()) return 0;
+  const auto rate = parse_link_rate(value->text);
+  if (!rate.ok()) error(*value, path + ".rate", rate.error().message);
+  return rate.value_or(0);
 }
 
 void SpecReader::read_network_address(const YamlNode* network, const char* key, std::string& out) {

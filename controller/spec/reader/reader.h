@@ -49,6 +49,8 @@ class SpecReader {
 
   void read_network();
   Subnet read_subnet(const YamlNode* network, const char* name, std::optional<Cidr>& cidr);
+  // The rate of ports that a section declares; 0: none.
+  double read_link_rate(const YamlNode* section, const std::string& path);
   void read_network_address(const YamlNode* network, const char* key, std::string& out);
   void read_users();
   void read_key(const YamlNode& at, const std::string& path);

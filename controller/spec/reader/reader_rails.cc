@@ -228,6 +228,7 @@ void SpecReader::read_rails() {
   out.cidr = text(rails, "cidr");
   out.prefix = static_cast<int>(integer(rails, "prefix", 0));
   out.mtu = static_cast<int>(integer(rails, "mtu", 0));
+  out.rate_gbps = read_link_rate(rails, "network.rails");
   if (text(rails, "kind") == "infiniband") out.kind = "infiniband";
   out.gateway = text(rails, "gateway");
   if (out.kind == "infiniband" && out.mtu > kDatagramMtu)

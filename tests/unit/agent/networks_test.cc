@@ -281,10 +281,17 @@ TEST_CASE("networks: InfiniBand ports are matched by where they are", "[networks
   CHECK(says(n.machine.get("/etc/systemd/network/20-muster-rail0.network"),
              "[Match]\nPath=pci-0000:41:00.0\nType=infiniband\n\n"));
   CHECK(rdma_of_interface(n.machine.files(), "ib0").label() == "mlx5_0");
+  n.machine.units["muster-nccl-conf.service"] = {};
   REQUIRE(n.module("nccl_conf").apply(n.context, Json::object()).ok());
   CHECK(
       n.machine.get("/etc/nccl.conf") ==
       "# Written by muster.\nNCCL_SOCKET_FAMILY=AF_INET\nNCCL_SOCKET_IFNAME==eth0\nNCCL_IB_HCA==mlx5_0:1\n");
+  // At every boot the names follow the PCI addresses.
+  CHECK(says(n.machine.get("/usr/local/sbin/muster-nccl-conf"), "\nfor rail in 0000:41:00.0:1; do\n"));
+  CHECK(says(n.machine.get("/etc/systemd/system/muster-nccl-conf.service"),
+             "\nExecStart=/usr/local/sbin/muster-nccl-conf\n"));
+  CHECK(n.machine.units["muster-nccl-conf.service"].enabled);
+  CHECK(n.check("nccl_conf", Json::object()).holds == Holds::yes);
   n.params["rails"] = {rail(0, "eth1")};
   n.params["rails"][0]["kind"] = "infiniband";
   CHECK(n.apply().error().code == Code::conflict);
@@ -336,7 +343,7 @@ TEST_CASE("rail_qos: an adapter without DCB is refused before another is changed
   CHECK(n.machine.ports["eth3"].dcb_tables.empty());
 }
 
-TEST_CASE("nccl_conf: RDMA ports, the GID of the rails' addresses, interfaces for sockets", "[networks]") {
+TEST_CASE("nccl_conf: RDMA ports, the range of the rails' addresses, interfaces for sockets", "[networks]") {
   Node n;
   REQUIRE(n.apply().ok());
   const auto& nccl = n.module("nccl_conf");
@@ -364,25 +371,37 @@ TEST_CASE("nccl_conf: RDMA ports, the GID of the rails' addresses, interfaces fo
   REQUIRE(nccl.verify(n.context, Json::object()).ok());
   CHECK(n.machine.get("/etc/nccl.conf") ==
         "# Written by muster.\nNCCL_SOCKET_FAMILY=AF_INET\nNCCL_SOCKET_IFNAME==eth0\n"
-        "NCCL_IB_HCA==mlx5_7:1,mlx5_2:1\nNCCL_IB_GID_INDEX=3\n");
+        "NCCL_IB_HCA==mlx5_7:1,mlx5_2:1\n"
+        "NCCL_IB_ADDR_FAMILY=AF_INET\nNCCL_IB_ADDR_RANGE=10.100.0.0/23\nNCCL_IB_ROCE_VERSION_NUM=2\n");
+  CHECK_FALSE(n.machine.files().exists("/etc/ucx/ucx.conf"));
   CHECK(n.check("rdma_ports", {{"rails", true}, {"deadline_seconds", 0}}).holds == Holds::yes);
   // What acceptance measures and what bounds its numbers: the rails, in their order, and no other port.
   const auto ports = kernels::rail_ports(n.machine.files());
   REQUIRE(ports.size() == 2);
   CHECK(ports[0].device == "mlx5_7");
   CHECK(ports[1].rail == 1);
-  CHECK(kernels::active_rails(n.machine.files()) == Json{400.0, 400.0});
+  CHECK(kernels::active_rails(n.machine.files()).size() == 2);
+  REQUIRE(ports[1].gids.size() == 1);
+  CHECK(ports[1].gids[0].address == "10.100.1.11");
 
   n.machine.put("/sys/class/infiniband/mlx5_2/ports/1/state", "1: DOWN\n");
   const CheckResult down = n.check("rdma_ports", {{"rails", true}, {"deadline_seconds", 0}});
   CHECK(down.holds == Holds::no);
   CHECK(says(down.diff, "mlx5_2"));
-  // Other indexes on the rails: none can be named.
-  roce("mlx5_2", "eth1", "0000:0000:0000:0000:0000:ffff:0a64:010b", "2");
-  n.machine.put("/sys/class/infiniband/mlx5_2/ports/1/gids/3", "fe80::1\n");
-  CHECK_FALSE(nccl.check(n.context, Json::object())->note.empty());
+  // A second address of a port in the same range is noted, and the class of the declared priority is used.
+  n.machine.put("/sys/class/infiniband/mlx5_2/ports/1/gids/2", "0000:0000:0000:0000:0000:ffff:0a64:0163\n");
+  n.machine.put("/sys/class/infiniband/mlx5_2/ports/1/gid_attrs/types/2", "RoCE v2\n");
+  CHECK(says(nccl.check(n.context, Json::object())->note, "eth1 has 10.100.1.99 beside 10.100.1.11"));
+  n.params["traffic_class"] = 106;
+  REQUIRE(n.apply().ok());
   REQUIRE(nccl.apply(n.context, Json::object()).ok());
-  CHECK_FALSE(says(n.machine.get("/etc/nccl.conf"), "GID_INDEX"));
+  CHECK(says(n.machine.get("/etc/nccl.conf"), "\nNCCL_IB_TC=106\n"));
+  CHECK(says(n.machine.get("/etc/ucx/ucx.conf"), "\nUCX_IB_TRAFFIC_CLASS=106\n"));
+  n.params.erase("traffic_class");
+  REQUIRE(n.apply().ok());
+  REQUIRE(nccl.apply(n.context, Json::object()).ok());
+  CHECK_FALSE(says(n.machine.get("/etc/nccl.conf"), "NCCL_IB_TC"));
+  CHECK_FALSE(n.machine.files().exists("/etc/ucx/ucx.conf"));
 }
 
 TEST_CASE("declared rails are paired by number, whatever their devices are called", "[networks][rdma]") {

@@ -148,6 +148,7 @@ Json context() {
               {"storage_port", Json::array()},
               {"rail_gpus", 8},
               {"rail_qos", {{"pfc", {3}}, {"dscp", {{"26", 3}}}, {"ets", Json::object()}}},
+              {"rail_traffic_class", 106},
               {"rail_rules", {{{"from", "10.100.0.0/24"}, {"to", "10.100.0.11"}, {"comment", "rail 0"}}}},
               {"rails_infiniband", true},
               {"foreign_ports", false},

@@ -118,6 +118,10 @@ TEST_CASE("hosts: one address of two hosts refuses both, one that is unknown its
   CHECK(unfit_hosts({hosts[3]}).empty());
   CHECK(accept_hosts({hosts[3]}).at(0).address == "127.0.0.1");
   CHECK(accept_hosts(hosts).at(3).address.empty());
+  // An agent that does not report its RDMA ports says nothing about them.
+  CHECK_FALSE(accept_hosts(hosts).at(0).rdma_ports);
+  hosts[0].look["rdma_ports"] = 8;
+  CHECK(accept_hosts(hosts).at(0).rdma_ports == 8);
 }
 
 TEST_CASE("only hosts whose firmware names no maker of servers are simulated ones", "[hosts]") {

@@ -178,7 +178,10 @@ TEST_CASE("a link says which port it went over: the one with the address it is b
   REQUIRE(root.files().write("/sys/class/net/lo/address", "52:54:00:20:00:01\n").ok());
   REQUIRE(root.files().write("/sys/class/net/rail0/speed", "400000\n").ok());
   const Json port = own_port(root.files(), "127.0.0.1");
-  CHECK(port == Json{{"interface", "lo"}, {"mac", "52:54:00:20:00:01"}, {"speed_mbps", 25000}});
+  CHECK(port == Json{{"interface", "lo"},
+                     {"mac", "52:54:00:20:00:01"},
+                     {"speed_mbps", 25000},
+                     {"ports", Json::array()}});  // no hardware
   REQUIRE(root.files().write("/sys/class/net/lo/speed", "-1\n").ok());
   CHECK_FALSE(own_port(root.files(), "127.0.0.1").contains("speed_mbps"));
   CHECK(own_port(root.files(), "192.0.2.1").is_null());  // no port of this machine
@@ -195,7 +198,43 @@ TEST_CASE("the rails between nodes are the active RDMA ports") {
     REQUIRE(root.files().write(folder + "/state", state).ok());
     REQUIRE(root.files().write(folder + "/rate", "400 Gb/sec (4X NDR)\n").ok());
   }
-  CHECK(active_rails(root.files()) == Json{400.0, 400.0});
+  const Json rails = active_rails(root.files());
+  REQUIRE(rails.size() == 2);
+  for (const Json& rail : rails) CHECK(rail["rate_gbps"] == 400);
+  CHECK(rails[1]["label"] == "mlx5_2");
+  CHECK_FALSE(rails[1].contains("near_gpu"));
+}
+
+TEST_CASE("a link of several streams is the sum of them, and one by itself is reported") {
+  CHECK(streams_for(0, 64) == 1);
+  CHECK(streams_for(10000, 64) == 1);
+  CHECK(streams_for(25000, 64) == 3);
+  CHECK(streams_for(400000, 64) == kMostStreams);
+  CHECK(streams_for(400000, 2) == 2);
+  auto server = LinkServer::open({.bind = "127.0.0.1", .seconds = 30, .sessions = 3});
+  REQUIRE(server.ok());
+  Measurement served;
+  std::thread serving([&] { served = server->run(); });
+  const auto link = [&](std::optional<Flip> flip) {
+    return run_link(Files("/"),
+                    {.to = "127.0.0.1", .port = server->port(), .seconds = 0.05, .streams = 3, .flip = flip});
+  };
+  SECTION("healthy") {
+    const Measurement m = link({});
+    serving.join();
+    CHECK(m.error == "");
+    CHECK(m.detail["streams"] == 3);
+    CHECK(m.detail["sent"]["bytes"].get<double>() >= 3 * (256 << 10));
+    CHECK(m.metrics.at("stream_send_mbps").value > 0);
+    CHECK(m.metrics.at("send_mbps").value > 0);
+    CHECK(served.detail["sessions"].size() == 3);
+  }
+  SECTION("one of them damaged") {
+    const Measurement m = link(Flip{1, 70001, 5});
+    serving.join();
+    CHECK(m.outcome == Outcome::corrupt);
+    CHECK(m.detail["received"]["first_wrong"] == 70001);
+  }
 }
 
 TEST_CASE("link detects a flipped bit in either direction, at its offset") {
@@ -620,6 +659,19 @@ TEST_CASE("a PCIe link is held against what both its ends can do, and the switch
   CHECK(lost("0000:05:00.0") == 0);
   CHECK(part_of(found, "0000:06:00.0")["detail"]["absent"] == Json{"lanes_lost"});
   CHECK(run_pcie(TestRoot().files()).parts.empty());
+}
+
+TEST_CASE("a device whose registers cannot be read does not answer; one without a link is left out") {
+  PciTree tree;
+  const std::string root = tree.add("/sys/devices/pci0000:00", "0000:00:01.0", "0x060400",
+                                    {"0", "Unknown", "16", "32.0 GT/s PCIe"});
+  tree.add(root, "0000:01:00.0", "0x030200", {"63", "Unknown", "63", "Unknown"});
+  tree.add("/sys/devices/pci0000:00", "0000:00:1f.2", "0x010601", {"255", "Unknown", "255", "Unknown"});
+  const Measurement found = run_pcie(tree.files);
+  REQUIRE(found.parts.size() == 1);
+  const Json& gpu = part_of(found, "0000:01:00.0");
+  CHECK(gpu["outcome"] == "failed");
+  CHECK(gpu["blame"] == Json{"GPU 0000:01:00.0"});
 }
 
 TEST_CASE("drives of one kind are read side by side, each named; one alone of its kind is not") {

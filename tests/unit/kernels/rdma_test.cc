@@ -3,7 +3,6 @@
 #include "kernels/rdma/rdma.h"
 
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,151 +15,14 @@
 #include "kernels/counters/counters.h"
 #include "kernels/rdma/rdma_link.h"
 #include "tests/catch.h"
+#include "tests/unit/kernels/rdma_bench.h"
 
 using namespace muster;
 using namespace muster::kernels;
+using namespace muster::tests;
+using Node = RdmaNode;
 
 namespace {
-
-// As printed by perftest 4.5 of Debian 12 between two emulated machines over soft-RoCE.
-constexpr const char* kBandwidth =
-    R"(---------------------------------------------------------------------------------------
-                    RDMA_Write BW Test
- Dual-port       : OFF		Device         : rxe0
- Number of qps   : 1		Transport type : IB
- Connection type : RC		Using SRQ      : OFF
- PCIe relax order: ON
- ibv_wr* API     : OFF
- TX depth        : 128
- CQ Moderation   : 1
- Mtu             : 1024[B]
- Link type       : Ethernet
- GID index       : 1
- Max inline data : 0[B]
- rdma_cm QPs	 : OFF
- Data ex. method : Ethernet
----------------------------------------------------------------------------------------
- local address: LID 0000 QPN 0x00ad PSN 0xe6e732 RKey 0x0014d6 VAddr 0x007f5d8a790000
- GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:20:00:13
- remote address: LID 0000 QPN 0x00ad PSN 0x6a3c26 RKey 0x0014ff VAddr 0x007f7d5c5a5000
- GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:20:00:11
----------------------------------------------------------------------------------------
- #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
- 65536      242           0.000000            0.062939            0.000120
----------------------------------------------------------------------------------------
-)";
-constexpr const char* kLatency =
-    R"(---------------------------------------------------------------------------------------
-                    RDMA_Write Latency Test
- Dual-port       : OFF		Device         : rxe0
- Number of qps   : 1		Transport type : IB
- Connection type : RC		Using SRQ      : OFF
- PCIe relax order: OFF
- ibv_wr* API     : OFF
- TX depth        : 1
- Mtu             : 1024[B]
- Link type       : Ethernet
- GID index       : 1
- Max inline data : 0[B]
- rdma_cm QPs	 : OFF
- Data ex. method : Ethernet
----------------------------------------------------------------------------------------
- local address: LID 0000 QPN 0x00ae PSN 0xa77be2 RKey 0x001510 VAddr 0x0055bede6c2000
- GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:20:00:13
- remote address: LID 0000 QPN 0x00ae PSN 0xe4fc80 RKey 0x0015b5 VAddr 0x00556c78f7b000
- GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:20:00:11
----------------------------------------------------------------------------------------
- #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] 
- 8       200          414.56         24873.46      6303.89  	       6498.33     	3878.43		22576.68 		24873.46
----------------------------------------------------------------------------------------
-)";
-constexpr const char* kGbps = "0.062939";  // its average
-
-class Node {  // a folder that plays a machine with RDMA devices
- public:
-  Node() {
-    char pattern[] = "/tmp/muster-rdma-test.XXXXXX";
-    path_ = ::mkdtemp(pattern);
-    REQUIRE(files().make_directories("/run").ok());
-  }
-  ~Node() { (void)make_process()->run({.argv = {"rm", "-rf", "--", path_}}); }
-  Files files() const { return Files(path_); }
-  void write(const std::string& path, const std::string& text) const {
-    REQUIRE(files().write(path, text).ok());
-  }
-  void device(const std::string& name, const std::string& rate = "200 Gb/sec (4X HDR)",
-              const std::string& state = "4: ACTIVE") const {
-    const std::string port = "/sys/class/infiniband/" + name + "/ports/1";
-    write(port + "/state", state + "\n");
-    write(port + "/rate", rate + "\n");
-    write(port + "/link_layer", "Ethernet\n");
-    const std::string gids[] = {"fe80:0000:0000:0000:5054:00ff:fe20:0001",
-                                "0000:0000:0000:0000:0000:ffff:0a14:000b",
-                                "0000:0000:0000:0000:0000:ffff:0a14:000b"};
-    const std::string types[] = {"RoCE v2", "IB/RoCE v1", "RoCE v2"};
-    for (int i = 0; i < 3; ++i) {
-      write(port + "/gids/" + std::to_string(i), gids[i] + "\n");
-      write(port + "/gid_attrs/types/" + std::to_string(i), types[i] + "\n");
-    }
-  }
-
- private:
-  std::string path_;
-};
-
-// A serving perftest is listening as soon as it was started; a measuring one prints its table.
-struct FakePerftest : Process {
-  explicit FakePerftest(const Node& on) : node(on) {}
-  const Node& node;
-  bool installed = true;
-  std::string broken = {};  // device on which it fails
-  int zeros = 0;            // so many times it ends well and tells no figure
-  std::string help = "Usage:\n  --report_gbits\n";
-  std::string listening = {};
-  std::vector<std::vector<std::string>> runs = {};
-  std::mutex mutex = {};
-
-  Result<Output> run(const Command& command) override {
-    const std::lock_guard hold(mutex);
-    if (!installed) return fail(Code::not_found, command.argv[0] + ": not found");
-    if (command.argv.back() == "--help") return Output{1, help, ""};
-    runs.push_back(command.argv);
-    if (std::count(command.argv.begin(), command.argv.end(), broken))
-      return Output{1, "", " Completion with error at client\n"};
-    const bool latency = std::count(command.argv.begin(), command.argv.end(), "ib_write_lat") > 0;
-    const bool gpu = std::any_of(command.argv.begin(), command.argv.end(),
-                                 [](const auto& word) { return word.starts_with("--use_cuda="); });
-    if (command.argv.back() == "127.0.0.1") {
-      std::string text = latency ? kLatency : kBandwidth;
-      if (!latency && zeros > 0) --zeros, text.replace(text.find(kGbps), 8, "0.000000");
-      if (gpu) text.replace(text.find(kGbps), 8, "0.031500");
-      return Output{0, text, ""};
-    }
-    const auto port = std::find(command.argv.begin(), command.argv.end(), "-p") + 1;
-    char line[100];
-    snprintf(line, sizeof line, "   0: 00000000:%04X 00000000:0000 0A 00000000:00000000\n",
-             static_cast<unsigned>(std::stoi(*port)));
-    node.write("/proc/net/tcp", listening += line);
-    return Output{0, "", ""};
-  }
-};
-
-struct Two {
-  Node here, there;
-  FakePerftest near{here}, far{there};
-  RdmaOptions options = {.to = "127.0.0.1", .seconds = 2, .connect_seconds = 1, .busy_seconds = 20};
-  Measurement served = {};
-  Measurement run() {
-    auto server = RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1});
-    REQUIRE(server.ok());
-    const Files there_files = there.files();
-    std::thread serving([&] { served = server->run(there_files, far); });
-    options.port = server->port();
-    Measurement out = run_rdma(here.files(), near, options);
-    serving.join();
-    return out;
-  }
-};
 
 // Waits for a connection. -1: none came.
 int accept_one(const Listener& listening) {
@@ -187,14 +49,16 @@ TEST_CASE(
   CHECK_FALSE(ports[1].active);
   CHECK(ports[0].active);
   CHECK(ports[0].rate_gbps == 200);
-  CHECK(ports[0].ethernet);
-  CHECK(ports[0].gid == 2);  // 0 is IPv6, 1 is the same address by the first version
+  CHECK(ports[0].ethernet());
+  REQUIRE(ports[0].gids.size() == 1);  // 0 is link-local, 1 is the same address by the first version
+  CHECK(ports[0].gids[0].index == 2);
+  CHECK(ports[0].gids[0].address == "10.20.0.11");
   node.write("/sys/class/infiniband/mlx5_0/ports/2/state", "4: ACTIVE");
   node.write("/sys/class/infiniband/mlx5_0/ports/2/link_layer", "InfiniBand");
   const auto two = rdma_ports(node.files());
   CHECK(two[0].label == "mlx5_0/1");
   CHECK(two[1].label == "mlx5_0/2");
-  CHECK(two[1].gid == -1);
+  CHECK(two[1].gids.empty());
 }
 
 TEST_CASE("a missing RDMA port does not move those behind it to another rail") {
@@ -224,15 +88,16 @@ TEST_CASE("a missing RDMA port does not move those behind it to another rail") {
 TEST_CASE("perftest's options and tables are those of perftest 4.5") {
   RdmaPort port;
   port.device = "mlx5_3";
-  port.gid = 5;
   port.cpus = "0-15";
-  const Command serve = perftest_command({.on = port, .port = 7496, .seconds = 3});
+  const Command serve = perftest_command({.on = port, .port = 7496, .seconds = 3, .gid = 5});
   CHECK(serve.argv == std::vector<std::string>{"taskset", "-c", "0-15", "ib_write_bw", "-F", "-d", "mlx5_3",
                                                "-i", "1", "-p", "7496", "-x", "5", "-s", "65536", "-D", "3",
                                                "--report_gbits"});
   const Command tied = perftest_command({.on = port, .port = 7496, .tied = true});
   CHECK(has(tied.argv, {"setpriv", "--pdeathsig", "KILL", "taskset", "-c", "0-15", "ib_write_bw"}));
-  port.cpus.clear(), port.gid = -1;  // InfiniBand
+  const Command marked = perftest_command({.on = port, .port = 7496, .gid = 5, .traffic_class = 106});
+  CHECK(has(marked.argv, {"-x", "5", "--tclass=106"}));
+  port.cpus.clear();  // InfiniBand
   const Command lat = perftest_command(
       {.test = PerfTest::latency, .on = port, .port = 7496, .partner = "10.0.0.1", .iterations = 500});
   CHECK(lat.argv == std::vector<std::string>{"ib_write_lat", "-F", "-d", "mlx5_3", "-i", "1", "-p", "7496",
@@ -391,12 +256,12 @@ TEST_CASE("what the partner lacks is the partner's fault, rail by rail, and the 
     two.far.installed = false;
     CHECK(part(two.run(), 0)["error"] == "on the partner: perftest (ib_write_bw) is not installed");
   }
-  SECTION("an IPv4 address") {
+  SECTION("an address") {
     for (const char* name : {"mlx5_0", "mlx5_1"}) two.there.device(name);
     two.there.write("/sys/class/infiniband/mlx5_1/ports/1/gid_attrs/types/2", "IB/RoCE v1");
     const Measurement m = two.run();
     CHECK(part(m, 0)["outcome"] == "measured");
-    CHECK(part(m, 1)["error"] == "on the partner: mlx5_1 has no RoCE v2 GID with an IPv4 address");
+    CHECK(part(m, 1)["error"] == "on the partner: mlx5_1 has no RoCE v2 GID with an address of a network");
   }
 }
 
@@ -412,6 +277,74 @@ TEST_CASE("a rail on which perftest fails is a failed link, and no single node's
   CHECK(bad["error"].get<std::string>().find("Completion with error") != std::string::npos);
   CHECK_FALSE(bad["detail"].contains("at_fault"));
   CHECK(bad["blame"] == Json{"RDMA link mlx5_1 - mlx5_1 of 127.0.0.1"});
+}
+
+TEST_CASE("a perftest server that ends at once fails its own rail, and the others are measured") {
+  Two two;
+  for (const char* name : {"mlx5_0", "mlx5_1", "mlx5_2"}) two.here.device(name), two.there.device(name);
+  SECTION("on the partner") { two.far.ends = "mlx5_1"; }
+  SECTION("here") { two.near.ends = "mlx5_1"; }
+  const Measurement m = two.run();
+  for (size_t i : {0, 1, 2}) {
+    const Json& part = m.parts[i]["result"];
+    CHECK(part["outcome"] == (i == 1 ? "failed" : "measured"));
+  }
+  CHECK(m.parts[1]["result"]["error"].get<std::string>().find("Couldn't allocate MR") != std::string::npos);
+}
+
+TEST_CASE("ports are paired by their place: an adapter that one node lacks does not shift the others") {
+  Two two;
+  two.here.placed("mlx5_0", "0000:18:00.0");
+  two.here.placed("mlx5_1", "0000:2a:00.0");
+  two.here.placed("mlx5_2", "0000:41:00.0");
+  two.there.placed("mlx5_0", "0000:18:00.0");
+  two.there.placed("mlx5_1", "0000:41:00.0");
+  const Measurement m = two.run();
+  REQUIRE(m.parts.size() == 3);
+  CHECK(m.parts[0]["like"] == "port 0000:18:00.0");
+  CHECK(m.parts[2]["like"] == "port 0000:41:00.0");
+  CHECK(m.parts[2]["result"]["outcome"] == "measured");
+  CHECK(m.parts[2]["result"]["detail"]["device"] == "mlx5_2");
+  CHECK(m.parts[2]["result"]["detail"]["peer_device"] == "mlx5_1");
+  CHECK(m.parts[2]["result"]["detail"]["peer_rate_gbps"] == 400);
+  const Json& lost = m.parts[1]["result"];
+  CHECK(lost["error"] == "the partner has no active port at 0000:2a:00.0, where this node has mlx5_1");
+  CHECK(lost["detail"]["at_fault"] == "peer");
+}
+
+TEST_CASE("places decide only among machines that are alike") {
+  const auto pairs = [](const std::vector<RailEnd>& a, const std::vector<RailEnd>& b) {
+    return pair_places(a, b).size();
+  };
+  const RailEnd at18{"mlx5_0", "18"}, at2a{"mlx5_1", "2a"}, at3b{"mlx5_1", "3b"}, soft{"rxe0", ""};
+  CHECK(pairs({at18}, {at18}) == 1);
+  CHECK(pairs({at18, at2a}, {at18}) == 2);
+  CHECK(pairs({at18, at2a}, {at18, at3b}) == 0);  // other slots: by name
+  CHECK(pairs({at18}, {at3b}) == 0);
+  CHECK(pairs({at18, soft}, {at18, soft}) == 0);
+  CHECK(pairs({}, {}) == 0);
+}
+
+TEST_CASE("each end uses the GID of the network that both are in") {
+  Two two;
+  for (RdmaNode* node : {&two.here, &two.there}) node->device("mlx5_0");
+  // The first address of the port here belongs to a network that the partner is not in.
+  const std::string gids = "/sys/class/infiniband/mlx5_0/ports/1/";
+  two.here.write(gids + "gids/2", "0000:0000:0000:0000:0000:ffff:ac1e:0509");
+  two.here.write(gids + "gids/3", "0000:0000:0000:0000:0000:ffff:0a14:000c");
+  two.here.write(gids + "gid_attrs/types/3", "RoCE v2");
+  SECTION("IPv4") {}
+  SECTION("IPv6 on a VLAN") {
+    two.here.write(gids + "gids/3", "fd00:0100:0000:0000:0000:0000:0000:000c");
+    two.there.write(gids + "gids/2", "fd00:0100:0000:0000:0000:0000:0000:000b");
+  }
+  const Measurement m = two.run();
+  CHECK(m.error == "");
+  REQUIRE(m.parts.size() == 1);
+  CHECK(m.parts[0]["result"]["detail"]["gid_index"] == 3);
+  REQUIRE_FALSE(two.near.runs.empty());
+  for (const auto& argv : two.near.runs) CHECK(has(argv, {"-x", "3"}));
+  for (const auto& argv : two.far.runs) CHECK(has(argv, {"-x", "2"}));
 }
 
 TEST_CASE("a perftest that succeeds without a figure is run again, and its link does not count as faulty") {

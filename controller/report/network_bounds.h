@@ -1,0 +1,28 @@
+// What networks can carry: bounds for TCP, for RDMA and for NCCL, from the ports that a measurement used.
+// Internal to controller/report (derive() of controller/report/expected.h). Thread safety: stateless
+// functions.
+#pragma once
+
+#include <string>
+
+#include "base/facts.h"
+#include "base/json.h"
+#include "controller/report/expected.h"
+
+namespace muster {
+
+// Of a result of the kernel `link`, in MB/s, and of `rdma`, in Gb/s.
+Derived nic_payload(const Json& result, const HardwareFacts* facts);
+Derived rdma_payload(const Json& result);
+
+// The ports that connected the GPUs.
+struct NcclRails {
+  int count = 0;
+  double gbps = 0;           // of each
+  std::string which = {};    // if not all active ports: which of them
+  std::string unknown = {};  // why these are not known
+};
+// `reported`: detail.rails of a load on GPUs.
+NcclRails nccl_rails(const Json& reported);
+
+}  // namespace muster
