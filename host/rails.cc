@@ -6,9 +6,7 @@
 #include <cstdlib>
 
 #include "base/json_dump.h"
-#include "base/lower.h"
 #include "base/pci_address.h"
-#include "base/placeholders.h"
 #include "base/record.h"
 #include "base/split.h"
 
@@ -18,14 +16,6 @@ MUSTER_RECORD(PortRecord, lenient, rail, interface, opt(pci), opt(address))
 MUSTER_RECORD(NetworksRecord, lenient, opt(provisioning), ports)
 
 namespace {
-
-// The interface's own link is the path from the root complex; its device's links show the kind of device.
-bool is_on_usb(const Files& files, const std::string& folder) {
-  const std::string way = files.read_link(folder).value_or("");
-  if (way.substr(0, way.rfind('/') + 1).find("/usb") != std::string::npos) return true;
-  return last_component(files.read_link(folder + "/device/subsystem").value_or("")) == "usb" ||
-         is_usb_driver(last_component(files.read_link(folder + "/device/driver").value_or("")));
-}
 
 constexpr const char* kNet = "/sys/class/net/";
 constexpr const char* kRdma = "/sys/class/infiniband/";
@@ -40,18 +30,6 @@ std::string last_pci(const Result<std::string>& link) {
 }
 
 }  // namespace
-
-PortAddress port_address(const Files& files, const std::string& folder) {
-  PortAddress out;
-  out.mac = lower(files.read_line(folder + "/address"));
-  const std::string own = lower(files.read_line(folder + "/bonding_slave/perm_hwaddr"));
-  if (is_station_address(own)) out.mac = own;
-  if (is_on_usb(files, folder))
-    out.kind = "usb";
-  else if (files.exists(folder + "/device/physfn"))
-    out.kind = "virtual-function";
-  return out;
-}
 
 std::string PortRecord::title() const {
   return rail < 0 ? std::string("storage port") : fmt::format("rail {}", rail);

@@ -134,7 +134,7 @@ Seen seen_of(const Hosts& hosts) {
   for (const AcceptHost* host : hosts) {
     if (!host->facts) continue;
     const HardwareFacts& facts = *host->facts;
-    out.gpus.push_back(static_cast<int>(facts.gpus.size()));
+    out.gpus.push_back(static_cast<int>(compute_gpus(facts)));
     out.ports.push_back(static_cast<int>(std::count_if(facts.nics.begin(), facts.nics.end(),
                                                        [](const NicFacts& nic) { return nic.link_up; })));
     if (facts.cpus.count > 0) out.cpus.push_back(facts.cpus.count);
@@ -200,9 +200,9 @@ std::string hardware_of(const Group& group, std::vector<std::string>& notes) {
 bool has_rdma(const Group& group) {
   size_t known = 0, active = 0;
   for (const AcceptHost* host : group.hosts) {
-    if (!host->rdma_ports) continue;
+    if (!host->facts || !host->facts->rdma_ports) continue;
     ++known;
-    if (*host->rdma_ports > 0) ++active;
+    if (*host->facts->rdma_ports > 0) ++active;
   }
   return active > 0 && 2 * active >= known;
 }

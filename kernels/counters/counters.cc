@@ -17,6 +17,8 @@
 
 #include "kernels/counters/counters.h"
 #include "base/json_dump.h"
+#include "host/net_ports.h"
+#include "host/processors.h"
 #include "kernels/counters/gpu_counters.h"
 #include "kernels/counters/nvml.h"
 #include "kernels/rdma/rdma.h"
@@ -92,10 +94,9 @@ Counts read_counts(const Files& files) {
     for (const char* kind : {"/aer_dev_fatal", "/aer_dev_nonfatal"})
       if (const auto n = aer_total(files, folder + kind)) out["pcie_uncorrected"]["PCIe " + device] += *n;
   }
-  for (const auto& nic : files.list("/sys/class/net")) {
-    const std::string folder = "/sys/class/net/" + nic;
-    if (!files.exists(folder + "/device")) continue;
-    const std::string part = "NIC " + files.read_line(folder + "/address", nic);
+  for (const auto& nic : net_ports(files)) {
+    const std::string folder = "/sys/class/net/" + nic.name;
+    const std::string part = "NIC " + (nic.mac.empty() ? nic.name : nic.mac);
     for (const char* file : {"rx_errors", "tx_errors", "rx_crc_errors"})
       add(files, folder + "/statistics/" + file, part, out["network_errors"]);
     add(files, folder + "/carrier_down_count", part, out["link_down"]);
@@ -105,8 +106,8 @@ Counts read_counts(const Files& files) {
     const auto count = number_of(files, folder + "/thermal_throttle/package_throttle_count");
     if (!count) continue;
     // All processors of a package report the same number.
-    uint64_t& package = out["cpu_throttled"]["processor package " +
-                                             files.read_line(folder + "/topology/physical_package_id", "0")];
+    const std::string id = package_of(files, cpu);
+    uint64_t& package = out["cpu_throttled"]["processor package " + (id.empty() ? "0" : id)];
     package = std::max(package, *count);
   }
   add_rdma(files, out);

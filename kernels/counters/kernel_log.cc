@@ -17,10 +17,10 @@
 #include <regex>
 #include <utility>
 
+#include "host/real_drives.h"
 #include "kernels/common/kernels.h"
 #include "kernels/counters/counters.h"
 #include "kernels/counters/xids.h"
-#include "kernels/drives/drives.h"
 
 namespace muster::kernels {
 namespace {
@@ -57,8 +57,6 @@ const std::regex kBlock(R"(^(?:blk_update_request: |print_req_error: )?)"
                         R"((?:I/O error|(?:critical )?medium error), dev ([a-z][0-9a-z]*),? )");
 const std::regex kNvme(R"(^nvme (nvme\d+): )"
                        R"((?:I/O (?:tag )?\d+ .*timeout|controller is down|Removing after probe failure))");
-// Without sr0 and fd0 (which may be empty, also a BMC's virtual ones) and loop3, nbd0 ... (not real drives).
-const std::regex kDrive(R"((?:sd|hd|vd|xvd|dasd)[a-z]+\d*|nvme\d+(?:c\d+)?n\d+(?:p\d+)?|mmcblk\d+|pmem\d+)");
 
 // Drivers since 575 pad the word to eight characters.
 const std::regex kSeverity(" (Fatal|Nonfatal) {1,8}XC");
@@ -118,7 +116,7 @@ class Sorter {
       return fault("machine_checks",
                    cpu.empty() || !has(text, "Machine Check") ? "processor or memory" : "cpu " + cpu, text);
     }
-    if ((is(kBlock) && is_drive(found[1])) || is(kNvme))
+    if ((is(kBlock) && is_drive_of_machine(files_, found[1])) || is(kNvme))
       return fault("drive_errors", "drive " + found[1].str(), text);
   }
 
@@ -158,10 +156,6 @@ class Sorter {
     if (word == "Non-fatal") out_.noted.push_back({sxid_group(sxid), part, text});
     // Any other line gives details of an event that an earlier line reported.
   }
-  bool is_drive(const std::string& name) const {
-    return std::regex_match(name, kDrive) && !is_removable_medium(files_, name);
-  }
-
   const Files& files_;
   KernelLog& out_;
   std::string announced_ = {};  // the GPU named by a message that continues in a later line

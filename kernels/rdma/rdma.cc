@@ -396,7 +396,7 @@ Measurement link_measurement(const RailResult& one, const Ability& own, const Rd
   if (one.repeated > 0) out.detail["repeated"] = one.repeated;
   if (port) {
     out.detail["rate_gbps"] = port->rate_gbps;
-    out.detail["link_layer"] = port->ethernet ? "Ethernet" : "InfiniBand";
+    out.detail["link_layer"] = to_string(port->layer);
     if (port->gid >= 0) out.detail["gid_index"] = port->gid;
   }
   if (!options.gpu_memory)

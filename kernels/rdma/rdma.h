@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "host/rdma_devices.h"
 #include "sys/os.h"
 
 namespace muster::kernels {
@@ -19,15 +20,16 @@ struct RdmaPort {
   int port = 1;
   bool active = false;
   std::string state = {};  // "4: ACTIVE"
-  bool ethernet = false;   // RoCE
-  double rate_gbps = 0;    // negotiated link rate
-  int gid = -1;            // RoCE: index of the first RoCE v2 GID that is an IPv4 address; -1: none
-  std::string cpus = {};   // CPUs local to the device; empty: not known
-  std::string pci = {};    // PCI address of the device; empty: none (soft-RoCE)
-  int rail = -1;           // number of the declared rail; -1: not a declared rail
+  LinkLayer layer = LinkLayer::unknown;
+  bool ethernet = false;  // RoCE
+  double rate_gbps = 0;   // negotiated link rate
+  int gid = -1;           // RoCE: index of the first RoCE v2 GID that is an IPv4 address; -1: none
+  std::string cpus = {};  // CPUs local to the device; empty: not known
+  std::string pci = {};   // PCI address of the device; empty: none (soft-RoCE)
+  int rail = -1;          // number of the declared rail; -1: not a declared rail
   std::string folder() const;
 };
-// Returns every port of every device, in numerical order: mlx5_2 before mlx5_10.
+// Returns the ports that can be rails (host/rdma_devices.h), in numerical order.
 std::vector<RdmaPort> rdma_ports(const Files& files);
 // Returns the ports of the declared rails (host/rails.h), in that order; all ports if none are declared.
 std::vector<RdmaPort> rail_ports(const Files& files);

@@ -178,6 +178,9 @@ Ability look(const Files& files, Process& process) {
 }
 
 std::string rail_problem(const RdmaPort& port) {
+  if (port.layer == LinkLayer::none)
+    return fmt::format("{} has no reliable connections, which this test needs (link layer {}, as with EFA)",
+                       port.label, to_string(port.layer));
   return port.ethernet && port.gid < 0 ? fmt::format("{} has no RoCE v2 GID with an IPv4 address", port.label)
                                        : "";
 }

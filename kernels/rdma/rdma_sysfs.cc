@@ -16,28 +16,6 @@ constexpr const char* kClass = "/sys/class/infiniband/";
 constexpr const char* kPci = "/sys/bus/pci/devices/";
 constexpr int kBandwidthBytes = 65536, kLatencyBytes = 8;
 
-// Splits off the digits at the end as a number, so that mlx5_2 is sorted before mlx5_10.
-std::pair<std::string, long> number_behind(const std::string& name) {
-  const size_t last = name.find_last_not_of("0123456789");
-  const size_t digits = last == std::string::npos ? 0 : last + 1;
-  return {name.substr(0, digits),
-          digits < name.size() ? std::strtol(name.c_str() + digits, nullptr, 10) : -1};
-}
-
-// The order of ports: by device, then by port number. "mlx4_0/2" is the second port of mlx4_0.
-bool port_before(const std::string& a, const std::string& b) {
-  const auto key = [](const std::string& label) {
-    const size_t slash = label.find('/');
-    return std::pair(number_behind(label.substr(0, slash)),
-                     number_behind(slash == std::string::npos ? "" : label.substr(slash + 1)));
-  };
-  return key(a) < key(b);
-}
-
-std::string last_of(const Result<std::string>& link) {
-  return link.ok() ? link->substr(link->rfind('/') + 1) : std::string();
-}
-
 // The GID that can be routed in IPv4 networks, which NCCL and MPI need. Empty entries cannot be read.
 int rocev2_ipv4_gid(const Files& files, const std::string& folder) {
   for (int i = 0; i < 256; ++i) {
@@ -49,19 +27,19 @@ int rocev2_ipv4_gid(const Files& files, const std::string& folder) {
   return -1;
 }
 
-RdmaPort read_port(const Files& files, const std::string& device, const std::string& number, bool only) {
+RdmaPort read_port(const Files& files, const RdmaPart& part) {
   RdmaPort out;
-  out.device = device;
-  out.port = std::atoi(number.c_str());
-  out.label = only ? device : device + "/" + number;
-  out.state = files.read_line(out.folder() + "/state");
-  out.active = out.state.find("ACTIVE") != std::string::npos && out.state.find("DEFER") == std::string::npos;
-  out.ethernet = files.read_line(out.folder() + "/link_layer") == "Ethernet";
-  out.rate_gbps = std::strtod(files.read_line(out.folder() + "/rate", "0").c_str(), nullptr);
-  if (out.ethernet) out.gid = rocev2_ipv4_gid(files, out.folder());
-  out.cpus = files.read_line(kClass + device + "/device/local_cpulist");
-  out.pci = last_of(files.read_link(kClass + device + "/device"));
-  if (out.pci.find(':') == std::string::npos) out.pci.clear();
+  out.device = part.device;
+  out.port = part.port;
+  out.label = part.label();
+  out.state = part.state;
+  out.active = part.active();
+  out.layer = part.layer;
+  out.ethernet = part.layer == LinkLayer::ethernet;
+  out.rate_gbps = std::strtod(files.read_line(part.folder + "/rate", "0").c_str(), nullptr);
+  if (out.ethernet) out.gid = rocev2_ipv4_gid(files, part.folder);
+  out.cpus = files.read_line(kClass + part.device + "/device/local_cpulist");
+  out.pci = part.pci;
   return out;
 }
 
@@ -91,14 +69,8 @@ std::vector<double> numbers_of(const std::string& line) {
 std::string RdmaPort::folder() const { return fmt::format("{}{}/ports/{}", kClass, device, port); }
 
 std::vector<RdmaPort> rdma_ports(const Files& files) {
-  std::vector<std::string> devices = files.list("/sys/class/infiniband");
-  std::sort(devices.begin(), devices.end(),
-            [](const auto& a, const auto& b) { return number_behind(a) < number_behind(b); });
   std::vector<RdmaPort> out;
-  for (const auto& device : devices) {
-    const auto ports = files.list(kClass + device + "/ports");
-    for (const auto& number : ports) out.push_back(read_port(files, device, number, ports.size() == 1));
-  }
+  for (const RdmaPart& part : rdma_parts(files)) out.push_back(read_port(files, part));
   return out;
 }
 
@@ -131,7 +103,7 @@ std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::ve
   std::vector<std::string> either = here;
   for (const auto& label : there)
     if (!has(here, label)) either.push_back(label);
-  std::sort(either.begin(), either.end(), port_before);
+  std::sort(either.begin(), either.end(), rdma_label_before);
   for (size_t i = 0; i < either.size(); ++i)
     out.push_back({i, has(here, either[i]) ? either[i] : "", has(there, either[i]) ? either[i] : ""});
   return out;

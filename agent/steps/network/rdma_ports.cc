@@ -18,13 +18,13 @@
 #include "agent/core/parameters.h"
 #include "agent/steps/network/port_choice.h"
 #include "agent/steps/step_modules.h"
+#include "base/split.h"
+#include "host/rdma_devices.h"
 
 namespace muster::steps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-const std::string kClass = "/sys/class/infiniband/";
 
 struct WantedRdmaPorts {
   Texts ports;
@@ -41,46 +41,26 @@ MUSTER_PARAMETERS(
     optional(watch_seconds, "how long to watch the error counters; default: not at all"),
     optional(symbol_errors_per_hour, "number of symbol errors that a good link may have"))
 
-struct Port {
-  std::string name, folder;  // "mlx5_0"; "mlx4_0/2" if the device has several ports
-  std::string state, physical;
-  bool active() const {
-    return state.find("ACTIVE") != std::string::npos && state.find("DEFER") == std::string::npos;
-  }
-  // If the driver does not report the physical state, the logical state is used.
-  bool linked() const {
-    return physical.empty() ? state.find("DOWN") == std::string::npos
-                            : physical.find("LinkUp") != std::string::npos;
-  }
-  std::string said() const {
-    return fmt::format("{} is '{}'{}", name, state, physical.empty() ? "" : ", link '" + physical + "'");
-  }
-};
-
-std::vector<Port> ports_of(const Files& files) {
-  std::vector<Port> out;
-  for (const auto& device : files.list(kClass)) {
-    const auto numbers = files.list(kClass + device + "/ports");
-    for (const auto& number : numbers) {
-      const std::string folder = kClass + device + "/ports/" + number;
-      out.push_back({numbers.size() == 1 ? device : device + "/" + number, folder,
-                     files.read_line(folder + "/state"), files.read_line(folder + "/phys_state")});
-    }
-  }
-  return out;
+// If the driver does not report the physical state, the logical state is used.
+bool is_linked(const RdmaPart& port) {
+  return port.physical.empty() ? !has(port.state, "DOWN") : has(port.physical, "LinkUp");
+}
+std::string said(const RdmaPart& port) {
+  return fmt::format("{} is '{}'{}", port.label(), port.state,
+                     port.physical.empty() ? "" : ", link '" + port.physical + "'");
 }
 
 // True if `declared` names this port. The name of a device stands for all of its ports.
-bool is_meant(const std::string& declared, const Port& port) {
-  return declared == port.name || port.name.starts_with(declared + "/") ||
-         declared == port.name + "/" + port.folder.substr(port.folder.rfind('/') + 1);
+bool is_meant(const std::string& declared, const RdmaPart& port) {
+  return declared == port.device || declared == fmt::format("{}/{}", port.device, port.port);
 }
 
-std::vector<Port> wanted_rdma_ports(const std::vector<Port>& ports,
-                                    const std::vector<std::string>& declared) {
-  std::vector<Port> out;
+// Any port can be declared; by default, those that can be rails.
+std::vector<RdmaPart> wanted_rdma_ports(const std::vector<RdmaPart>& ports,
+                                        const std::vector<std::string>& declared) {
+  std::vector<RdmaPart> out;
   for (const auto& port : ports)
-    if (declared.empty() ? port.linked()
+    if (declared.empty() ? port.why == Why::real && is_linked(port)
                          : std::any_of(declared.begin(), declared.end(),
                                        [&](const auto& name) { return is_meant(name, port); }))
       out.push_back(port);
@@ -88,17 +68,21 @@ std::vector<Port> wanted_rdma_ports(const std::vector<Port>& ports,
 }
 
 // "" if all required ports are active.
-std::string lacking(const std::vector<Port>& ports, const std::vector<std::string>& declared) {
-  if (ports.empty()) return "no RDMA device";
+std::string lacking(const std::vector<RdmaPart>& ports, const std::vector<std::string>& declared) {
+  const bool any = std::any_of(ports.begin(), ports.end(), [&](const RdmaPart& port) {
+    return !declared.empty() || port.why == Why::real;
+  });
+  if (!any) return "no RDMA device";
   Diff diff;
   for (const auto& name : declared)
-    if (std::none_of(ports.begin(), ports.end(), [&](const Port& port) { return is_meant(name, port); }))
+    if (std::none_of(ports.begin(), ports.end(), [&](const RdmaPart& port) { return is_meant(name, port); }))
       diff.add(name + " is missing");
   const auto must = wanted_rdma_ports(ports, declared);
   for (const auto& port : must)
-    if (!port.active()) diff.add(port.said());
+    if (!port.active()) diff.add(said(port));
   if (declared.empty() && must.empty())
-    for (const auto& port : ports) diff.add("no port has a link: " + port.said());
+    for (const auto& port : ports)
+      if (port.why == Why::real) diff.add("no port has a link: " + said(port));
   return diff.result().diff;
 }
 
@@ -110,7 +94,7 @@ std::optional<uint64_t> number_in(const Files& files, const std::string& path) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
   return std::strtoull(text.c_str(), nullptr, 10);
 }
-Counts counts_of(const Files& files, const Port& port) {
+Counts counts_of(const Files& files, const RdmaPart& port) {
   Counts out{number_in(files, port.folder + "/counters/symbol_error"),
              number_in(files, port.folder + "/counters/link_downed")};
   if (!out.link_downs)
@@ -130,11 +114,11 @@ double most_by_chance(double per_hour, double seconds) {
 
 Result<CheckResult> watch(StepContext& context, const std::vector<std::string>& declared, int64_t seconds,
                           int64_t errors_per_hour) {
-  const auto ports = wanted_rdma_ports(ports_of(context.files), declared);
+  const auto ports = wanted_rdma_ports(rdma_devices(context.files), declared);
   std::map<std::string, Counts> before;
   bool counted = false;
   for (const auto& port : ports) {
-    const Counts now = before[port.name] = counts_of(context.files, port);
+    const Counts now = before[port.label()] = counts_of(context.files, port);
     counted = counted || now.symbol_errors || now.link_downs;
   }
   if (!counted) return CheckResult{Holds::not_applicable, "no active port has error counters"};
@@ -148,14 +132,14 @@ Result<CheckResult> watch(StepContext& context, const std::vector<std::string>& 
   const double took = std::chrono::duration<double>(Clock::now() - begun).count();
   const double most = most_by_chance(static_cast<double>(errors_per_hour), took);
   Diff diff;
-  if (const auto gone = lacking(ports_of(context.files), declared); !gone.empty()) diff.add(gone);
+  if (const auto gone = lacking(rdma_devices(context.files), declared); !gone.empty()) diff.add(gone);
   for (const auto& port : ports) {
     const Counts now = counts_of(context.files, port);
-    if (const auto by = moved(before[port.name].symbol_errors, now.symbol_errors);
+    if (const auto by = moved(before[port.label()].symbol_errors, now.symbol_errors);
         static_cast<double>(by) > most)
-      diff.add(fmt::format("{} has {} new symbol errors in {:.0f} s", port.name, by, took));
-    if (const auto by = moved(before[port.name].link_downs, now.link_downs); by > 0)
-      diff.add(fmt::format("the link of {} went down {} time{} in {:.0f} s", port.name, by,
+      diff.add(fmt::format("{} has {} new symbol errors in {:.0f} s", port.label(), by, took));
+    if (const auto by = moved(before[port.label()].link_downs, now.link_downs); by > 0)
+      diff.add(fmt::format("the link of {} went down {} time{} in {:.0f} s", port.label(), by,
                            by == 1 ? "" : "s", took));
   }
   return diff.result();
@@ -181,7 +165,7 @@ Result<CheckResult> check_rdma_ports(StepContext& context, const WantedRdmaPorts
   }
   const auto until = Clock::now() + std::chrono::seconds(want.deadline_seconds);
   for (;;) {
-    const std::string problem = lacking(ports_of(context.files), declared);
+    const std::string problem = lacking(rdma_devices(context.files), declared);
     if (problem.empty()) break;
     if (is_cancelled(context)) return fail(Code::cancelled, problem);
     if (Clock::now() >= until) return differs(problem);
