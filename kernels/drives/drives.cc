@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "host/real_drives.h"
@@ -45,9 +46,6 @@ Drive describe(const Files& files, const std::string& name) {
   if (d.serial.empty()) d.serial = files.read_line("/sys/block/" + name + "/serial");
   d.model = files.read_line(device + "/model");
   d.address = files.read_line(device + "/address");
-  // The namespaces of an NVMe drive have its serial number.
-  const std::string space = files.read_line("/sys/block/" + name + "/nsid", "1");
-  if (!d.serial.empty() && space != "1") d.serial += "/" + space;
   d.bytes = std::strtoull(files.read_line("/sys/block/" + name + "/size", "0").c_str(), nullptr, 10) * 512;
   return d;
 }
@@ -212,8 +210,12 @@ Measurement run_drives(const Files& files, const DrivesOptions& options) {
   out.check = "drives";
   out.parts = Json::array();
   std::vector<Measured> all;
+  std::set<std::string> serials;
   for (const auto& name : real_drives(files)) {
-    const Drive drive = describe(files, name);
+    Drive drive = describe(files, name);
+    // All namespaces of an NVMe drive have its serial number.
+    if (!drive.serial.empty() && !serials.insert(drive.serial).second)
+      drive.serial += "/" + files.read_line("/sys/block/" + name + "/nsid", name);
     all.push_back({drive, fmt::format("{} {}", drive.model, drive.bytes), read_drive(files, drive, options)});
   }
   if (options.parallel_seconds > 0) read_side_by_side(files, all, options);

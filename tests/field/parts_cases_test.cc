@@ -134,13 +134,14 @@ void check_rails(const Machine& machine, const HardwareFacts& facts) {
 
 void check_gpus(const Machine& machine, const HardwareFacts& facts) {
   const Files& files = machine.files;
+  const std::map<std::string, std::string> link = {{"current_link_width", "16"},
+                                                   {"max_link_width", "16"},
+                                                   {"current_link_speed", "32.0 GT/s PCIe"},
+                                                   {"max_link_speed", "32.0 GT/s PCIe"}};
   for (const auto& address : files.list("/sys/bus/pci/devices"))
-    for (const std::string at : {"", "/.."})
-      for (const auto& [file, value] : {std::pair("current_link_width", "16"),
-                                        {"max_link_width", "16"},
-                                        {"current_link_speed", "32.0 GT/s PCIe"},
-                                        {"max_link_speed", "32.0 GT/s PCIe"}})
-        REQUIRE(files.write(fmt::format("/sys/bus/pci/devices/{}{}/{}", address, at, file), value).ok());
+    for (const auto& [file, value] : link)
+      for (const std::string end : {"", "/.."})  // of the device, and of the port that it is plugged into
+        REQUIRE(files.write("/sys/bus/pci/devices/" + address + end + "/" + file, value).ok());
   Names links;
   for (const Json& part : kernels::run_pcie(files).parts)
     if (part["result"]["detail"]["part"].get<std::string>().starts_with("PCIe link of GPU "))
