@@ -331,8 +331,8 @@ FIELD_CASE("die-core-id") {
   CHECK(kernels::look_at_machine(files, {0, 112}).physical_cores == 1);  // threads of one core
 }
 
-FIELD_CASE("efa-perftest") {
-  const Machine machine("efa-perftest");
+FIELD_CASE("efa-not-infiniband") {
+  const Machine machine("efa-not-infiniband");
   agreed(machine);
   const auto ports = kernels::rdma_ports(machine.files);
   REQUIRE(ports.size() == 1);
