@@ -47,7 +47,7 @@ MUSTER_RECORD(ShareFacts, lenient, opt(cores), opt(of_cores), opt(cores_by), opt
 MUSTER_RECORD(HardwareFacts, lenient, opt(system), opt(cpus), opt(memory_bytes), sparse(memory_usable_bytes),
               opt(gpus), opt(nics), opt(disks), opt(firmware), opt(uefi), opt(kernel), opt(os),
               sparse(storage_metadata), sparse(by_label), sparse(boot), sparse(properties),
-              sparse(machine_id), sparse(share), sparse(left_out), sparse(rdma_ports))
+              sparse(machine_id), sparse(share), sparse(left_out))
 
 bool is_local_transport(const std::string& transport) {
   static const std::set<std::string> kLocal = {"nvme", "sata", "sas", "ata", "scsi", "virtio"};

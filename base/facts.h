@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -137,8 +136,6 @@ struct HardwareFacts {
   std::vector<GpuFacts> gpus = {};
   std::vector<NicFacts> nics = {};    // physical ports only, sorted by PCI address then name
   std::vector<DiskFacts> disks = {};  // whole disks only, sorted by serial then name
-  // Number of active RDMA ports that can be rails (host/rdma_devices.h); absent: an older agent.
-  std::optional<int> rdma_ports = {};
   // What is not counted, or, for a disk in `disks`, not measured; empty also from an older agent.
   std::vector<LeftOut> left_out = {};
   std::string firmware = {};  // "EDK II 2022.11"

@@ -206,9 +206,6 @@ Result<HardwareFacts> collect_facts(const Files& files) {
   facts.gpus = gpu_facts(files);
   facts.nics = nic_facts(files);
   facts.disks = scan_disks(files);
-  const auto rdma = rdma_parts(files);
-  facts.rdma_ports = static_cast<int>(
-      std::count_if(rdma.begin(), rdma.end(), [](const RdmaPart& port) { return port.active(); }));
   facts.left_out = left_out_facts(files);
   const std::string dmi = "/sys/class/dmi/id/";
   facts.firmware = files.read_line(dmi + "bios_vendor");

@@ -200,9 +200,9 @@ std::string hardware_of(const Group& group, std::vector<std::string>& notes) {
 bool has_rdma(const Group& group) {
   size_t known = 0, active = 0;
   for (const AcceptHost* host : group.hosts) {
-    if (!host->facts || !host->facts->rdma_ports) continue;
+    if (!host->rdma_ports) continue;
     ++known;
-    if (*host->facts->rdma_ports > 0) ++active;
+    if (*host->rdma_ports > 0) ++active;
   }
   return active > 0 && 2 * active >= known;
 }

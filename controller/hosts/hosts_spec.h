@@ -25,6 +25,7 @@ struct AcceptHost {
   std::string address;                   // IPv4 address on which the other hosts reach it
   std::string group;                     // given by the user; empty: grouped by product
   const HardwareFacts* facts = nullptr;  // null: not known
+  std::optional<int> rdma_ports = {};    // number of active ports; absent: unknown
   std::string host_key = {};             // "SHA256:..."; empty: already checked by the command that connected
 };
 

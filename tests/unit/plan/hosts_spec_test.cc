@@ -148,8 +148,8 @@ TEST_CASE("hosts spec: what firmware keeps makes no other amount of memory", "[p
 
 TEST_CASE("hosts spec: roles by group, with RDMA where half of it have active ports", "[plan][hosts]") {
   List list = four();
-  for (size_t i = 0; i < 3; ++i) list.facts[i].rdma_ports = 8;
-  list.facts[3].rdma_ports = 0;
+  for (size_t i = 0; i < 3; ++i) list.hosts[i].rdma_ports = 8;
+  list.hosts[3].rdma_ports = 0;
   HardwareFacts plain;
   plain.system = {"Dell", "R650", "", ""};
   list.add("store", plain, "gpu-rdma");  // its name is taken by the other group's role, or the reverse
