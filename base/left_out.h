@@ -29,7 +29,6 @@ enum class Why {
   no_nvidia,
   display_only,
   // Drives.
-  no_hardware,
   optical,
   floppy,
   network_block,
@@ -43,7 +42,7 @@ enum class Why {
   memory,
 };
 
-inline constexpr Words<Why, 26> kWhyWords = {{
+inline constexpr Words<Why, 25> kWhyWords = {{
     {Why::real, ""},
     {Why::virtual_function, "a virtual function"},
     {Why::subfunction, "a subfunction"},
@@ -58,7 +57,6 @@ inline constexpr Words<Why, 26> kWhyWords = {{
     {Why::given_to_guest, "given to virtual machines"},
     {Why::no_nvidia, "not an NVIDIA GPU"},
     {Why::display_only, "a display card beside other GPUs, without a compute driver"},
-    {Why::no_hardware, "no hardware of its own"},
     {Why::optical, "an optical drive"},
     {Why::floppy, "a floppy drive"},
     {Why::network_block, "a network block device"},

@@ -1,5 +1,7 @@
 #include "host/real_drives.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/split.h"
@@ -9,17 +11,16 @@ namespace {
 
 const std::string kDisks = "/sys/block/";
 
-// Names that say what a device is. All others (sd, vd, xvd, nvme, mmcblk, dasd) may be drives.
-constexpr std::pair<const char*, Why> kKinds[] = {
-    {"sr", Why::optical},        {"fd", Why::floppy},       {"nbd", Why::network_block},
-    {"rbd", Why::network_block}, {"mtdblock", Why::flash},  {"pmem", Why::memory},
-    {"loop", Why::no_hardware},  {"ram", Why::no_hardware}, {"zram", Why::no_hardware},
-    {"dm-", Why::no_hardware},   {"md", Why::no_hardware},  {"bcache", Why::no_hardware},
-    {"drbd", Why::no_hardware}};
+// The kernel's names for drives. Any other device with hardware may be one, too, of a driver that is rare.
+constexpr const char* kDriveNames[] = {"nvme", "sd", "vd", "xvd", "hd", "mmcblk", "dasd", "pmem"};
+// Names of what is no drive.
+constexpr std::pair<const char*, Why> kOtherNames[] = {
+    {"sr", Why::optical},        {"fd", Why::floppy},      {"nbd", Why::network_block},
+    {"rbd", Why::network_block}, {"mtdblock", Why::flash}, {"pmem", Why::memory}};
 
 Why why_of_name(const std::string& name) {
   if (name.starts_with("mmcblk") && (has(name, "boot") || has(name, "rpmb"))) return Why::boot_area;
-  for (const auto& [start, why] : kKinds)
+  for (const auto& [start, why] : kOtherNames)
     if (name.starts_with(start)) return why;
   return Why::real;
 }
@@ -127,6 +128,9 @@ std::vector<std::string> real_drives(const Files& files) {
 }
 
 bool is_drive_of_machine(const Files& files, const std::string& name) {
+  if (std::none_of(std::begin(kDriveNames), std::end(kDriveNames),
+                   [&](const char* start) { return name.starts_with(start); }))
+    return false;
   switch (why_no_drive(files, name, transport_of(files, name))) {
     case Why::real:
     case Why::other_path:
