@@ -259,7 +259,7 @@ const std::set<std::string>& GpuChecksOfPlan::of(const std::shared_ptr<const Pla
 }
 
 bool has_real_gpus(const HardwareFacts* facts) {
-  return facts && facts->gpus.size() != static_cast<size_t>(simulated_gpus(*facts));
+  return facts && compute_gpus(*facts) != static_cast<size_t>(simulated_gpus(*facts));
 }
 
 std::optional<Check> unplanned_gpus(const std::set<std::string>& checked, const std::string& node,
@@ -272,7 +272,7 @@ std::optional<Check> unplanned_gpus(const std::set<std::string>& checked, const 
   out.mandatory = true;
   out.verdict = Verdict::skipped;
   out.expected_text = "measured";
-  out.measured_text = fmt::format("{} found", facts->gpus.size());
+  out.measured_text = fmt::format("{} found", compute_gpus(*facts));
   out.derivation = "every GPU that is found must be measured";
   out.reason = fmt::format(
       "GPUs appeared after the plan was made, so the plan has no checks for them; to measure them, run "

@@ -135,7 +135,7 @@ Seen seen_of(const Hosts& hosts) {
   for (const AcceptHost* host : hosts) {
     if (!host->facts) continue;
     const HardwareFacts& facts = *host->facts;
-    out.gpus.push_back(static_cast<int>(facts.gpus.size()));
+    out.gpus.push_back(static_cast<int>(compute_gpus(facts)));
     out.ports.push_back(static_cast<int>(std::count_if(facts.nics.begin(), facts.nics.end(),
                                                        [](const NicFacts& nic) { return nic.link_up; })));
     if (facts.cpus.count > 0) out.cpus.push_back(facts.cpus.count);

@@ -130,21 +130,22 @@ Check judge_pcie(const std::string& declared, const HardwareFacts& facts) {
 }
 
 void judge_gpus(const HardwareSpec& spec, const HardwareFacts& facts, std::vector<Check>& out) {
-  const std::string found = fmt::format("{} found", facts.gpus.size());
+  const int gpus = counted_gpus(spec, facts);
+  const std::string found = fmt::format("{} found", gpus);
   const bool declared = spec.gpus.value_or(0) > 0 || !spec.gpu_model.empty();
-  if (!declared && (!spec.gpus || facts.gpus.empty())) {  // any GPU is a mismatch if the spec declares 0
+  if (!declared && (!spec.gpus || gpus == 0)) {  // any GPU is a mismatch if the spec declares 0
     out.push_back(not_declared("gpus", "GPUs", found));
     return;
   }
   Check count = hardware_check("gpus", "GPUs");
   if (spec.gpus) {
-    judge_count(count, static_cast<double>(facts.gpus.size()), *spec.gpus, "GPUs");
+    judge_count(count, gpus, *spec.gpus, "GPUs");
   } else {
-    count.measured = static_cast<double>(facts.gpus.size());
+    count.measured = gpus;
     count.measured_text = found;
     count.expected_text = "at least one";
     count.derivation = "a GPU model is declared";
-    if (facts.gpus.empty()) count.verdict = Verdict::fail, count.reason = "declared, but absent";
+    if (gpus == 0) count.verdict = Verdict::fail, count.reason = "declared, but absent";
   }
   out.push_back(std::move(count));
   if (spec.gpu_model.empty()) return;
@@ -218,7 +219,7 @@ void keep_own(const HardwareFacts& facts, std::vector<Check>& out) {
   const auto up =
       std::count_if(facts.nics.begin(), facts.nics.end(), [](const auto& nic) { return nic.link_up; });
   const std::map<std::string, std::pair<double, const char*>> found = {
-      {"hardware/gpus", {static_cast<double>(facts.gpus.size()), "GPUs"}},
+      {"hardware/gpus", {static_cast<double>(compute_gpus(facts)), "GPUs"}},
       {"hardware/cpus", {facts.cpus.count, "processors"}},
       {"hardware/memory", {static_cast<double>(facts.memory_bytes) / kGiB, "GiB"}},
       {"hardware/nics", {static_cast<double>(up), "ports"}}};

@@ -19,6 +19,7 @@
 #include "kernels/counters/counters.h"
 #include "base/json_dump.h"
 #include "host/port_counters.h"
+#include "host/processors.h"
 #include "kernels/counters/gpu_counters.h"
 #include "kernels/counters/moved.h"
 #include "kernels/counters/nvml.h"
@@ -62,8 +63,8 @@ Counts read_counts(const Files& files) {
     const auto count = count_in(files, folder + "/thermal_throttle/package_throttle_count");
     if (!count) continue;
     // All processors of a package report the same number.
-    uint64_t& package = out["cpu_throttled"]["processor package " +
-                                             files.read_line(folder + "/topology/physical_package_id", "0")];
+    const std::string id = package_of(files, cpu);
+    uint64_t& package = out["cpu_throttled"]["processor package " + (id.empty() ? "0" : id)];
     package = std::max(package, *count);
   }
   return out;

@@ -3,8 +3,8 @@
 #include <regex>
 
 #include "base/split.h"
+#include "host/real_drives.h"
 #include "kernels/counters/log_lines.h"
-#include "kernels/drives/drives.h"
 
 namespace muster::kernels {
 namespace {
@@ -21,13 +21,6 @@ const std::regex kAta(R"(^(ata\d+(?:\.\d+)?): (?:disable device|disabled|reset f
 const std::regex kScsi(
     R"(^sd (\d+:\d+:\d+:\d+): (?:\[(sd[a-z]+)\] )?)"
     R"((?:Device offlined - not ready after error recovery|rejecting I/O to offline device))");
-// Without sr0 and fd0 (which may be empty, also a BMC's virtual ones) and loop3, nbd0 ... (not real drives).
-const std::regex kDrive(R"((?:sd|hd|vd|xvd|dasd)[a-z]+\d*|nvme\d+(?:c\d+)?n\d+(?:p\d+)?|mmcblk\d+|pmem\d+)");
-
-bool is_drive(const Files& files, const std::string& name) {
-  return std::regex_match(name, kDrive) && !is_removable_medium(files, name);
-}
-
 // The disk whose place in sysfs has this folder; "" if it is gone, as after a failure it may be.
 std::string disk_below(const Files& files, const std::string& folder) {
   for (const auto& disk : files.list("/sys/block"))
@@ -39,7 +32,7 @@ std::string disk_below(const Files& files, const std::string& folder) {
 std::string by_place(const Files& files, const std::string& place, const std::string& folder) {
   const std::string disk = disk_below(files, folder);
   if (disk.empty()) return place;
-  return is_drive(files, disk) ? disk : "";
+  return is_drive_of_machine(files, disk) ? disk : "";
 }
 
 }  // namespace
@@ -52,14 +45,14 @@ bool is_local_nvme(const Files& files, const std::string& controller) {
 std::string drive_at_fault(const Files& files, const std::string& text) {
   std::smatch found;
   const auto is = [&](const std::regex& line) { return std::regex_search(text, found, line); };
-  if (is(kBlock)) return is_drive(files, found[1]) ? found[1].str() : "";
+  if (is(kBlock)) return is_drive_of_machine(files, found[1]) ? found[1].str() : "";
   if (is(kNvme)) return is_local_nvme(files, found[1]) ? found[1].str() : "";
   if (is(kAta)) {
     const std::string place = found[1];
     return by_place(files, place, place.substr(0, place.find('.')));
   }
   if (!is(kScsi)) return "";
-  if (found[2].matched) return is_drive(files, found[2]) ? found[2].str() : "";
+  if (found[2].matched) return is_drive_of_machine(files, found[2]) ? found[2].str() : "";
   return by_place(files, found[1], found[1]);
 }
 

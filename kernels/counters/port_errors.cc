@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "host/net_ports.h"
 #include "host/port_counters.h"
-#include "host/rails.h"
 #include "kernels/rdma/rdma.h"
 
 namespace muster::kernels {
@@ -20,13 +20,10 @@ struct CountedPort {
 
 std::vector<CountedPort> network_ports(const Files& files) {
   std::vector<CountedPort> out;
-  for (const auto& nic : files.list("/sys/class/net")) {
-    const std::string folder = kNet + nic;
-    if (!files.exists(folder + "/device")) continue;
-    const PortAddress address = port_address(files, folder);
-    if (address.kind == "usb") continue;
+  for (const NetPort& port : net_ports(files)) {
+    const std::string folder = kNet + port.name;
     out.push_back(
-        {"NIC " + (address.mac.empty() ? nic : address.mac), folder, has_network_link(files, folder)});
+        {"NIC " + (port.mac.empty() ? port.name : port.mac), folder, has_network_link(files, folder)});
   }
   return out;
 }

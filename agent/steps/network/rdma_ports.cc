@@ -18,14 +18,14 @@
 #include "agent/core/parameters.h"
 #include "agent/steps/network/port_choice.h"
 #include "agent/steps/step_modules.h"
+#include "base/split.h"
 #include "host/port_counters.h"
+#include "host/rdma_devices.h"
 
 namespace muster::steps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-const std::string kClass = "/sys/class/infiniband/";
 
 struct WantedRdmaPorts {
   Texts ports;
@@ -42,42 +42,23 @@ MUSTER_PARAMETERS(
     optional(watch_seconds, "how long to watch the error counters; default: not at all"),
     optional(symbol_errors_per_hour, "number of symbol errors that a good link may have"))
 
-struct Port {
-  std::string name, folder;  // "mlx5_0"; "mlx4_0/2" if the device has several ports
-  std::string state, physical;
-  bool active() const {
-    return state.find("ACTIVE") != std::string::npos && state.find("DEFER") == std::string::npos;
-  }
-  bool linked() const { return has_rdma_link(state, physical); }
-  std::string said() const {
-    return fmt::format("{} is '{}'{}", name, state, physical.empty() ? "" : ", link '" + physical + "'");
-  }
-};
-
-std::vector<Port> ports_of(const Files& files) {
-  std::vector<Port> out;
-  for (const auto& device : files.list(kClass)) {
-    const auto numbers = files.list(kClass + device + "/ports");
-    for (const auto& number : numbers) {
-      const std::string folder = kClass + device + "/ports/" + number;
-      out.push_back({numbers.size() == 1 ? device : device + "/" + number, folder,
-                     files.read_line(folder + "/state"), files.read_line(folder + "/phys_state")});
-    }
-  }
-  return out;
+bool is_linked(const RdmaPart& port) { return has_rdma_link(port.state, port.physical); }
+std::string said(const RdmaPart& port) {
+  return fmt::format("{} is '{}'{}", port.label(), port.state,
+                     port.physical.empty() ? "" : ", link '" + port.physical + "'");
 }
 
 // True if `declared` names this port. The name of a device stands for all of its ports.
-bool is_meant(const std::string& declared, const Port& port) {
-  return declared == port.name || port.name.starts_with(declared + "/") ||
-         declared == port.name + "/" + port.folder.substr(port.folder.rfind('/') + 1);
+bool is_meant(const std::string& declared, const RdmaPart& port) {
+  return declared == port.device || declared == fmt::format("{}/{}", port.device, port.port);
 }
 
-std::vector<Port> wanted_rdma_ports(const std::vector<Port>& ports,
-                                    const std::vector<std::string>& declared) {
-  std::vector<Port> out;
+// Any port can be declared; by default, those that can be rails.
+std::vector<RdmaPart> wanted_rdma_ports(const std::vector<RdmaPart>& ports,
+                                        const std::vector<std::string>& declared) {
+  std::vector<RdmaPart> out;
   for (const auto& port : ports)
-    if (declared.empty() ? port.linked()
+    if (declared.empty() ? port.why == Why::real && is_linked(port)
                          : std::any_of(declared.begin(), declared.end(),
                                        [&](const auto& name) { return is_meant(name, port); }))
       out.push_back(port);
@@ -85,17 +66,21 @@ std::vector<Port> wanted_rdma_ports(const std::vector<Port>& ports,
 }
 
 // "" if all required ports are active.
-std::string lacking(const std::vector<Port>& ports, const std::vector<std::string>& declared) {
-  if (ports.empty()) return "no RDMA device";
+std::string lacking(const std::vector<RdmaPart>& ports, const std::vector<std::string>& declared) {
+  const bool any = std::any_of(ports.begin(), ports.end(), [&](const RdmaPart& port) {
+    return !declared.empty() || port.why == Why::real;
+  });
+  if (!any) return "no RDMA device";
   Diff diff;
   for (const auto& name : declared)
-    if (std::none_of(ports.begin(), ports.end(), [&](const Port& port) { return is_meant(name, port); }))
+    if (std::none_of(ports.begin(), ports.end(), [&](const RdmaPart& port) { return is_meant(name, port); }))
       diff.add(name + " is missing");
   const auto must = wanted_rdma_ports(ports, declared);
   for (const auto& port : must)
-    if (!port.active()) diff.add(port.said());
+    if (!port.active()) diff.add(said(port));
   if (declared.empty() && must.empty())
-    for (const auto& port : ports) diff.add("no port has a link: " + port.said());
+    for (const auto& port : ports)
+      if (port.why == Why::real) diff.add("no port has a link: " + said(port));
   return diff.result().diff;
 }
 
@@ -106,7 +91,7 @@ struct Watched {
 };
 using Readings = std::map<std::string, uint64_t>;
 
-Readings counters_of(const Files& files, const Port& port) {
+Readings counters_of(const Files& files, const RdmaPart& port) {
   return read_port_counters(files, port.folder, rdma_port_counters());
 }
 Watched rises(const Readings& before, const Readings& now) {
@@ -138,12 +123,12 @@ double most_by_chance(double per_hour, double seconds) {
 
 Result<CheckResult> watch(StepContext& context, const std::vector<std::string>& declared, int64_t seconds,
                           int64_t errors_per_hour) {
-  const auto ports = wanted_rdma_ports(ports_of(context.files), declared);
+  const auto ports = wanted_rdma_ports(rdma_devices(context.files), declared);
   std::map<std::string, Readings> before;
   bool counted = false;
   for (const auto& port : ports) {
-    before[port.name] = counters_of(context.files, port);
-    counted = counted || is_watched(before[port.name]);
+    before[port.label()] = counters_of(context.files, port);
+    counted = counted || is_watched(before[port.label()]);
   }
   if (!counted) return CheckResult{Holds::not_applicable, "no active port has error counters"};
   say(context, fmt::format("watching the error counters of {} RDMA port{} for {} s", ports.size(),
@@ -156,16 +141,17 @@ Result<CheckResult> watch(StepContext& context, const std::vector<std::string>& 
   const double took = std::chrono::duration<double>(Clock::now() - begun).count();
   const double most = most_by_chance(static_cast<double>(errors_per_hour), took);
   Diff diff;
-  if (const auto gone = lacking(ports_of(context.files), declared); !gone.empty()) diff.add(gone);
+  if (const auto gone = lacking(rdma_devices(context.files), declared); !gone.empty()) diff.add(gone);
   std::string unknown;
   for (const auto& port : ports) {
-    const Watched by = rises(before[port.name], counters_of(context.files, port));
+    const std::string label = port.label();
+    const Watched by = rises(before[label], counters_of(context.files, port));
     if (static_cast<double>(by.symbol_errors) > most)
-      diff.add(fmt::format("{} has {} new symbol errors in {:.0f} s", port.name, by.symbol_errors, took));
+      diff.add(fmt::format("{} has {} new symbol errors in {:.0f} s", label, by.symbol_errors, took));
     if (by.link_downs > 0)
-      diff.add(fmt::format("the link of {} went down {} time{} in {:.0f} s", port.name, by.link_downs,
+      diff.add(fmt::format("the link of {} went down {} time{} in {:.0f} s", label, by.link_downs,
                            by.link_downs == 1 ? "" : "s", took));
-    if (unknown.empty() && !by.at_least.empty()) unknown = fmt::format("{}: {}", port.name, by.at_least);
+    if (unknown.empty() && !by.at_least.empty()) unknown = fmt::format("{}: {}", label, by.at_least);
   }
   const CheckResult found = diff.result();
   // What is not counted is neither good nor bad.
@@ -193,7 +179,7 @@ Result<CheckResult> check_rdma_ports(StepContext& context, const WantedRdmaPorts
   }
   const auto until = Clock::now() + std::chrono::seconds(want.deadline_seconds);
   for (;;) {
-    const std::string problem = lacking(ports_of(context.files), declared);
+    const std::string problem = lacking(rdma_devices(context.files), declared);
     if (problem.empty()) break;
     if (is_cancelled(context)) return fail(Code::cancelled, problem);
     if (Clock::now() >= until) return differs(problem);
