@@ -11,6 +11,7 @@
 //                net     an interface without a function of its own: virtual (bond, VLAN), on USB, or a
 //                        representor (`of`: the address of the function that shows it)
 //                pci     anything else: id, class
+//              `product`, `vpd`: name and vendor's field of its vital product data.
 //              `under`: the upstream port of the switch above it. `link`, `max`, `slot`: [lanes, GT/s] of the
 //              trained link, of the device, of the port above it.
 //   measured   what the loads print; those of a port, a drive or a GPU are with the device

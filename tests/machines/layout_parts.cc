@@ -132,13 +132,13 @@ void put_link(const Tree& tree, const std::string& folder, const char* which, co
            fmt::format("{:.1f} GT/s PCIe", link[1].get<double>()));
 }
 
-// Vital product data: an identifier, and a read-only part with one vendor's field.
-std::string vpd(const std::string& field) {
+// Vital product data: the product's name, and a read-only part with one vendor's field.
+std::string vital_data(const std::string& product, const std::string& field) {
   const auto sized = [](char tag, const std::string& content) {
     return std::string{tag, static_cast<char>(content.size()), '\0'} + content;
   };
   const std::string keyword = std::string("V2") + static_cast<char>(field.size()) + field;
-  return sized('\x82', "Nvidia ConnectX-7") + sized('\x90', keyword) + '\x78';
+  return sized('\x82', product) + sized('\x90', keyword) + '\x78';
 }
 
 }  // namespace
@@ -200,7 +200,8 @@ void Places::function(const std::string& folder, const Json& device) {
                tree_.root() + fmt::format("/sys/devices/system/node/node{}/cpulist", numa));
   put_link(tree_, folder, "current", at(device, "link"));
   put_link(tree_, folder, "max", device.contains("max") ? device["max"] : at(device, "link"));
-  if (device.contains("vpd")) tree_.put_bytes(folder + "/vpd", vpd(text(device, "vpd")));
+  if (device.contains("product"))
+    tree_.put_bytes(folder + "/vpd", vital_data(text(device, "product"), text(device, "vpd")));
   if (device.contains("aer")) {
     tree_.put(folder + "/aer_dev_correctable", "RxErr 0\nTOTAL_ERR_COR 0");
     tree_.put(folder + "/aer_dev_fatal", "TOTAL_ERR_FATAL 0");
