@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -35,6 +36,8 @@ void add_system(const Tree& tree, const Json& node) {
   tree.put("/proc/self/mounts", "");
   tree.put("/proc/self/mountinfo", "");
   tree.put("/proc/net/tcp", "");
+  tree.put("/proc/net/route",
+           "Iface\tDestination\tGateway\tFlags\n" + text(node, "address_on") + "\t00000000\tFE03000A\t0003");
   tree.put("/sys/firmware/efi/fw_platform_size", "64");
   tree.put("/usr/bin/setpriv", "");
   tree.put("/run/muster-rdma.lock", "");
@@ -102,6 +105,9 @@ void add_driver(const Tree& tree, const Json& node) {
     state += fmt::format("name {0} {1}\nuuid {0} {2}\n", number, model, gpu_uuid(node, gpu));
     for (int link = 0; link < whole(gpu, "links"); ++link)
       state += fmt::format("link {} {} {}\n", number, link, link < whole(gpu, "links_up", 99) ? 1 : 0);
+    state += fmt::format("field {} 1 1\n", number);  // ECC is on
+    if (std::atoi(version.c_str()) >= 570)
+      state += fmt::format("field {0} 230 0\nfield {0} 251 0\nfield {0} 252 0\nfield {0} 253 0\n", number);
     if (gpu.contains("fields"))
       for (const auto& [field, value] : gpu["fields"].items())
         state += fmt::format("field {} {} {}\n", number, field, value.get<int64_t>());

@@ -19,6 +19,7 @@
 #include "controller/report/drive_floors.h"
 #include "controller/report/expected.h"
 #include "controller/report/measured.h"
+#include "host/rails.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/rdma/rdma.h"
 #include "tests/catch.h"
@@ -91,9 +92,7 @@ class Bench : PowerPort, BootPort, LinkPort {
       host.name = node.name;
       host.address = node.address;
       host.facts = &facts_.at(node.name);
-      const auto ports = kernels::rdma_ports(node.files());
-      host.rdma_ports = static_cast<int>(
-          std::count_if(ports.begin(), ports.end(), [](const auto& port) { return port.active; }));
+      host.rdma_ports = fabric_ports(node.files());
       hosts.push_back(host);
     }
     const auto made = hosts_spec("machines", "standard", hosts);

@@ -109,6 +109,29 @@ Measurement sdc() {
 
 // ---- counters and drives
 
+// The number of a device among those of its bus; the kernel names them in their order.
+std::string usual_name(const Json& drive, int numbers[2]) {
+  const bool nvme = text(drive, "bus") == "nvme";
+  const int number = numbers[nvme]++;
+  return text(drive, "name",
+              nvme ? fmt::format("nvme{}n1", number) : fmt::format("sd{}", static_cast<char>('a' + number)));
+}
+
+// Log page 02h of a drive that is used up by `worn` percent.
+Result<std::string> smart_log(const FleetNode& node, const std::string& device) {
+  int numbers[2] = {};
+  for (const Json& drive : devices(node.machine, "drive")) {
+    if (!usual_name(drive, numbers).starts_with(last_component(device) + "n")) continue;
+    std::string log(512, '\0');
+    log[0] = static_cast<char>(whole(drive, "warning"));
+    log[3] = 100;
+    log[4] = 10;
+    log[5] = static_cast<char>(whole(drive, "worn", 3));
+    return log;
+  }
+  return fail(Code::not_found, "no drive " + device);
+}
+
 Measurement counters(FleetNode& node, const Options& options) {
   kernels::CountersOptions want;
   const auto given = [&](const char* key) {
@@ -118,6 +141,8 @@ Measurement counters(FleetNode& node, const Options& options) {
   want.save = given("save");
   want.since = given("since");
   want.gpus = options.count("gpus") > 0;
+  if (options.count("smart"))
+    want.query_smart = [&node](const std::string& device) { return smart_log(node, device); };
   const std::string state = nvml_state(node.root);
   if (node.files().exists(nvml_state("")))
     want.query_nvml = [state]() -> Result<kernels::NvmlReading> {
@@ -136,13 +161,10 @@ Measurement counters(FleetNode& node, const Options& options) {
 }
 
 double reads_of(const FleetNode& node, const std::string& name) {
-  int numbers[2] = {};
+  int numbers[2] = {}, index = 0;
   for (const Json& drive : devices(node.machine, "drive")) {
-    const bool nvme = text(drive, "bus") == "nvme";
-    const int number = numbers[nvme]++;
-    const std::string usual =
-        nvme ? fmt::format("nvme{}n1", number) : fmt::format("sd{}", static_cast<char>('a' + number));
-    if (text(drive, "name", usual) == name) return about(real(drive, "reads"), number);
+    ++index;
+    if (usual_name(drive, numbers) == name) return about(real(drive, "reads"), index);
   }
   FAIL(node.name << " has no drive " << name);
   return 0;
@@ -174,13 +196,14 @@ Measurement link(const FleetNode& node, const FleetNode& other, const Options& o
   for (const char* name : {"send_mbps", "receive_mbps"})
     out.metrics[name] = {about(rate, whole(node.machine, "number") + whole(other.machine, "number")), "MB/s"};
   out.metrics["rtt_ms"] = {0.04, "ms"};
-  const std::string interface = text(node.machine, "address_on"), folder = "/sys/class/net/" + interface;
-  Json port = {{"interface", interface}, {"mac", node.files().read_line(folder + "/address")}};
-  if (const long speed = std::strtol(node.files().read_line(folder + "/speed", "0").c_str(), nullptr, 10);
-      speed > 0)
-    port["speed_mbps"] = speed;
+  const Json port = kernels::port_named(node.files(), text(node.machine, "address_on"));
   out.detail = {
       {"to", options.at("to")}, {"from", node.address}, {"own_port", port}, {"verified", "recorded"}};
+  const int streams = kernels::streams_for(real(port, "speed_mbps"), 64);
+  if (streams == 1) return out;
+  out.detail["streams"] = streams;
+  for (const char* name : {"stream_send_mbps", "stream_receive_mbps"})
+    out.metrics[name] = {std::min(rate, 4750.0), "MB/s"};  // 38 Gb/s
   return out;
 }
 
@@ -351,7 +374,7 @@ Measurement group(const Fleet& fleet, const Options& options) {
     for (const auto* node : members) {
       const Json rails = kernels::active_rails(node->files());
       double sum = 0;
-      for (const Json& rate : rails) sum += rate.get<double>();
+      for (const Json& rail : rails) sum += real(rail, "rate_gbps");
       if (sum < fewest) out.detail["rails"] = rails, fewest = sum;
     }
   } else if (load == "gpu-training") {
