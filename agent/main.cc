@@ -52,6 +52,7 @@
 #include "base/json_dump.h"
 #include "base/lower.h"
 #include "base/version.h"
+#include "host/net_ports.h"
 #include "sys/log.h"
 #include "sys/pki.h"
 

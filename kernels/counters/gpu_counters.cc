@@ -25,9 +25,7 @@ constexpr Held kHeld[] = {{"gpu_hw_slowdown", 0x08, nullptr},
                           {"gpu_hw_thermal", 0x40, "gpu_thermal_ns"},
                           {"gpu_power_brake", 0x80, "gpu_power_brake_ns"},
                           {"gpu_sw_thermal", 0x20, "gpu_sw_thermal_ns"}};
-// nvmlDeviceGpuRecoveryAction_t: reset, node reboot, drain P2P, drain and reset. 5 recovers the IMEX domain,
-// a service over several nodes; the meaning of higher numbers changed between drivers.
-constexpr uint64_t kFirstOfGpu = 1, kLastOfGpu = 4, kOfImexDomain = 5;
+constexpr uint64_t kFirstOfGpu = 1, kOfImexDomain = 5;
 
 using Parts = std::map<std::string, uint64_t>;
 // The name by value: with a reference to a temporary, GCC 14 wrongly warns that the result refers to it.

@@ -7,6 +7,11 @@
 
 namespace muster::kernels {
 
+// nvmlDeviceGpuRecoveryAction_t, also in Xid 154: up to here the GPU's (reset, node reboot, drain P2P, drain
+// and reset). 5 recovers the IMEX domain, a service over several nodes; the meaning of higher numbers changed
+// between drivers.
+inline constexpr uint64_t kLastOfGpu = 4;
+
 // Adds these metrics to `out`, which may contain metrics of other counters as well:
 //   nvlink_replay, nvlink_recovery, nvlink_crc_flit, nvlink_crc_data   rise since `before`, over all links
 //   nvlink_recovery_events, nvlink_recovery_failed, nvlink_symbol_errors, nvlink_effective_errors   the same,

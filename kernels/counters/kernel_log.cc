@@ -21,6 +21,7 @@
 #include "base/split.h"
 #include "kernels/common/kernels.h"
 #include "kernels/counters/counters.h"
+#include "kernels/counters/gpu_counters.h"
 #include "kernels/counters/log_lines.h"
 #include "kernels/counters/xids.h"
 
@@ -69,7 +70,6 @@ std::optional<bool> says_fatal(const std::string& text) {
 // action. 1 to 4 are the GPU's. 5 was a reset of the bus in some headers of NVML before it became the IMEX
 // domain's, a service over several nodes: so its name counts.
 std::string recovery_class(const std::string& text) {
-  constexpr unsigned long kLastOfGpu = 4;
   const size_t at = text.rfind("GPU recovery action changed from "), to = text.rfind(" to 0x");
   if (at == std::string::npos || to == std::string::npos || to < at) return "unknown";
   const unsigned long action = std::strtoul(text.c_str() + to + std::strlen(" to "), nullptr, 16);

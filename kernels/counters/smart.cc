@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -31,13 +30,13 @@ struct SmartLog {
 };
 
 // A log of zeros only comes from an emulation that keeps none: a drive without spares would also warn.
-std::optional<SmartLog> parse(const std::string& bytes) {
-  if (bytes.size() < kLogBytes || bytes.find_first_not_of('\0') == std::string::npos) return {};
+bool parse(const std::string& bytes, SmartLog& out) {
+  if (bytes.size() < kLogBytes || bytes.find_first_not_of('\0') == std::string::npos) return false;
   const auto byte = [&](size_t at) { return static_cast<unsigned>(static_cast<unsigned char>(bytes[at])); };
-  SmartLog out{byte(0), byte(3), byte(5), 0};
+  out = {byte(0), byte(3), byte(5), 0};
   constexpr size_t kMediaErrors = 160;
   for (size_t i = 8; i-- > 0;) out.media_errors = out.media_errors << 8 | byte(kMediaErrors + i);
-  return out;
+  return true;
 }
 
 std::string words_of(unsigned warning) {
@@ -80,23 +79,24 @@ void add_smart(const Files& files, const QuerySmart& query, Measurement& out, Mo
                       part = "drive " + (serial.empty() ? controller : serial);
     const auto bytes = query("/dev/" + controller);
     denied = denied || (!bytes.ok() && bytes.error().code == Code::denied);
-    const auto log = bytes.ok() ? parse(*bytes) : std::nullopt;
+    SmartLog log;
+    const bool kept = bytes.ok() && parse(*bytes, log);
     Json& shown = out.detail["smart"][part];
-    if (!log) {
+    if (!kept) {
       shown = bytes.ok() ? "it keeps no SMART log" : bytes.error().message;
       continue;
     }
     any = true;
-    shown = {{"warning", words_of(log->warning)},
-             {"spare", log->spare},
-             {"used", log->used},
-             {"media_errors", log->media_errors}};
-    if (log->warning != 0) {
+    shown = {{"warning", words_of(log.warning)},
+             {"spare", log.spare},
+             {"used", log.used},
+             {"media_errors", log.media_errors}};
+    if (log.warning != 0) {
       ++warnings;
-      moved.parts[part]["drive_warnings"] = log->warning;
+      moved.parts[part]["drive_warnings"] = log.warning;
     }
-    if (log->used > 100) moved.parts[part]["drive_wear"] = log->used;
-    wear = std::max(wear, static_cast<double>(log->used));
+    if (log.used > 100) moved.parts[part]["drive_wear"] = log.used;
+    wear = std::max(wear, static_cast<double>(log.used));
   }
   for (const char* metric : kSmartMetrics) {
     if (any) continue;
