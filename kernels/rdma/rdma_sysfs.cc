@@ -89,10 +89,25 @@ std::vector<RdmaPort> rdma_ports(const Files& files) {
   return out;
 }
 
+namespace {
+
+// Every recent network adapter is an RDMA device as well: beside InfiniBand, an Ethernet port is a rail only if
+// it has an address of a network. Where all are Ethernet, a rail that lost its address is a finding.
+std::vector<RdmaPort> without_ordinary(std::vector<RdmaPort> ports) {
+  const bool infiniband = std::any_of(ports.begin(), ports.end(), [](const RdmaPort& port) {
+    return port.active && port.layer == LinkLayer::infiniband;
+  });
+  if (infiniband)
+    std::erase_if(ports, [](const RdmaPort& port) { return port.ethernet() && port.gids.empty(); });
+  return ports;
+}
+
+}  // namespace
+
 std::vector<RdmaPort> rail_ports(const Files& files) {
   std::vector<RdmaPort> all = rdma_ports(files), out;
   const auto record = read_networks_record(files);
-  if (!record.ok() || record->rails().empty()) return all;
+  if (!record.ok() || record->rails().empty()) return without_ordinary(std::move(all));
   for (const auto& rail : record->rails()) {
     const RdmaName name = rdma_of_interface(files, rail.interface);
     for (const auto& port : all) {
