@@ -160,6 +160,21 @@ const GpuModel* find_gpu_model(const std::string& name) {
   return found;
 }
 
+bool has_hbm(const std::string& name) {
+  const GpuModel* model = find_gpu_model(name);
+  return model && model->hbm;
+}
+
+bool uses_every_link(const std::string& name) {
+  const GpuModel* model = find_gpu_model(name);
+  return model && model->board;
+}
+
+int nvlink_generation(const std::string& name) {
+  const GpuModel* model = find_gpu_model(name);
+  return model ? model->nvlink : 0;
+}
+
 std::string gpu_type_of_device(const std::string& pci) {
   for (const auto& model : kModels)
     if (is_device(pci) && has_device(model, pci)) return model.type;

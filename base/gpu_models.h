@@ -35,6 +35,10 @@ std::span<const GpuFigure> gpu_figures();
 // Takes a driver's name ("NVIDIA H100 80GB HBM3") or, before a driver is loaded, a PCI id ("10de:2330"),
 // which finds a model only if no other model of the table has the id. Null: not in the table.
 const GpuModel* find_gpu_model(const std::string& name);
+// Of a model that the table does not have: nothing is known, which is no.
+bool has_hbm(const std::string& name);
+bool uses_every_link(const std::string& name);
+int nvlink_generation(const std::string& name);
 // The scheduler's type of a device ("10de:2330"), from the first model with this id; "" if unknown.
 std::string gpu_type_of_device(const std::string& pci);
 // "a MIG instance", "a virtual GPU"; "" for the name of anything else.

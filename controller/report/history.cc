@@ -29,7 +29,7 @@ Json entry(const NodeReport& node, const Check& check) {
   out["degraded"] = true;
   out["reason"] = check.reason;
   out["blame"] = check.faulty_parts;
-  if (check.evidence.is_object() && check.evidence.contains(kCarried)) out["run"] = check.evidence[kCarried];
+  if (is_carried_over(check)) out["run"] = check.evidence[kCarried];
   return out;
 }
 
@@ -67,6 +67,10 @@ bool measured_since(const std::map<History::Key, std::vector<PastValue>>& past, 
 }
 
 }  // namespace
+
+bool is_carried_over(const Check& check) {
+  return check.evidence.is_object() && check.evidence.contains(kCarried);
+}
 
 const std::vector<PastValue>& History::of(const std::string& node, const std::string& check,
                                           const std::string& subject) const {

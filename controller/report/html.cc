@@ -43,7 +43,7 @@ pre{margin:6px 0;padding:8px;background:var(--bg);border:1px solid var(--line);b
 .b-degraded,.b-returned,.b-quarantined,.b-incomplete,.b-running{background:var(--warnbg);color:var(--warn)}
 .b-fail,.b-failed{background:var(--badbg);color:var(--bad)}
 .b-skipped{background:var(--offbg);color:var(--bad)}.b-not_applicable{background:var(--offbg);color:var(--off)}
-.b-not_looked_at,.b-not_judged{background:var(--offbg);color:var(--warn)}
+.b-looked_at,.b-not_looked_at,.b-not_judged{background:var(--offbg);color:var(--warn)}
 table{border-collapse:collapse;width:100%;font-size:13px}
 th{color:var(--muted);font-weight:600;text-align:left;border-bottom:1px solid var(--line);padding:5px 8px 5px 0}
 td{border-bottom:1px solid var(--line);padding:6px 8px 6px 0;vertical-align:top;overflow-wrap:anywhere}
@@ -124,9 +124,15 @@ std::string head(const Report& report) {
       "<h1>{}</h1><p class=\"muted\">{} run {}{}{}</p><div class=\"tiles\">", escape(title(report)),
       escape(report.kind), report.run, report.started > 0 ? ", " + to_iso8601(report.started) : "",
       report.ended > report.started ? ", took " + duration(report.ended - report.started) : "");
-  out += fmt::format("<div class=\"tile {}\"><b>{} of {}</b><span>nodes accepted</span></div>",
-                     t.accepted == t.nodes && t.nodes > 0 ? "ok" : "bad", t.accepted, t.nodes);
+  if (report.kind == kLook)
+    out += fmt::format(
+        "<div class=\"tile warn\"><b>{} of {}</b><span>nodes looked at, not measured</span></div>",
+        t.looked_at, t.nodes);
+  else
+    out += fmt::format("<div class=\"tile {}\"><b>{} of {}</b><span>nodes accepted</span></div>",
+                       t.accepted == t.nodes && t.nodes > 0 ? "ok" : "bad", t.accepted, t.nodes);
   if (t.degraded > 0) out += tile(t.degraded, "degraded", "warn");
+  if (t.looked_at > 0 && report.kind != kLook) out += tile(t.looked_at, "looked at, not measured", "warn");
   if (t.returned > 0) out += tile(t.returned, "returned", "warn");
   if (t.quarantined > 0) out += tile(t.quarantined, "quarantined", "warn");
   if (t.failed > 0) out += tile(t.failed, "failed", "bad");

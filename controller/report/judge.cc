@@ -8,11 +8,13 @@
 #include <set>
 
 #include "controller/report/bounds.h"
+#include "controller/report/counted.h"
 #include "controller/report/drive_floors.h"
 #include "controller/report/expected.h"
 #include "controller/report/gpu_checks.h"
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
+#include "controller/report/vanished.h"
 
 namespace muster {
 namespace {
@@ -61,7 +63,7 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
   for (const auto& step : steps) {
     if (!step.expect.is_object() || text_of(field(step.result, "outcome")) != "measured") continue;
     for (const auto& [metric, expectation] : step.expect.items())
-      if (const auto value = metric_value(step.result, metric)) {
+      if (const auto value = measured_value(step, metric)) {
         const Key key{step.group, metric, likeness(step)};
         out[key].now.push_back(*value);
         seen[key].push_back(step.node);
@@ -329,6 +331,7 @@ std::vector<std::string> parts_behind(const MeasuredStep& step, const std::strin
 }
 
 std::string why_not_measured(const MeasuredStep& step, const std::string& metric) {
+  if (std::string why = not_what_it_is_named_for(step); !why.empty()) return why;
   const Json& detail = field(step.result, "detail");
   for (const auto& entry : field(detail, "absent"))
     if (const std::string words = text_of(entry); words.starts_with(metric + ": "))
@@ -359,7 +362,7 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
       add_fleet(bounds, expectation, values);
     add_own_history(bounds, check, expectation, step, with);
   }
-  const auto value = metric_value(step.result, metric);
+  const auto value = measured_value(step, metric);
   const bool ran = text_of(field(step.result, "outcome")) == "measured", measured = value && ran;
   // An error counter that was not read is not proven to be 0. The data check decides whether it had to run.
   const bool only_ceiling = number(expectation, "max") && !number(expectation, "min");
@@ -384,6 +387,10 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     }
   }
   bounds.apply(check);
+  hold_open(check, step, metric);
+  // A soft limit of a counter is judged where it was counted; where it was not, it stops no node.
+  if (check.verdict == Verdict::degraded && is_of_counts(expectation))
+    check.mandatory = stops(step, "ceilings");
   if (!unproven.empty() && check.verdict != Verdict::fail) {
     check.verdict = Verdict::skipped;
     check.reason = unproven;
@@ -412,7 +419,9 @@ Check not_looked_at(const MeasuredStep& step) {
 
 std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& given,
                                                              const Comparison& with) {
-  std::vector<MeasuredStep> steps = expand(given);
+  std::vector<MeasuredStep> steps = given;
+  add_vanished(steps, with.facts);
+  steps = expand(steps);
   mark_shares(steps, with.facts);
   const Fleet fleet = collect_fleet(steps, with);
   std::map<std::string, std::vector<Check>> out;
@@ -428,7 +437,7 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
       checks.back().reason = kept;
       continue;
     }
-    const std::string cannot = unsupported(step);
+    const std::string cannot = ran_alone(step) ? "no other node was left to measure with" : unsupported(step);
     if ((step.status == "not_applicable" && !must_run(step)) || !cannot.empty()) {
       Check check = begin_check(step, "data");
       check.verdict = Verdict::not_applicable;

@@ -1,7 +1,7 @@
 // JUnit XML: one suite per node, one case per check, and a case "accepted" with the node's verdict.
 //
 // JUnit cannot express "mandatory and not run": readers count <skipped/> as harmless, so such a check becomes
-// an <error>.
+// an <error>, as does a node that was only looked at.
 #include <fmt/format.h>
 
 #include "controller/report/markup.h"
@@ -80,6 +80,9 @@ std::string suite(const Report& report, const NodeReport& node, Counts& total) {
                        escape(report.cluster + "." + node.name), prefix);
   if (node.verdict == NodeVerdict::degraded) {
     cases += fmt::format("<system-out>degraded: {}</system-out>", escape(node.reason));
+  } else if (node.verdict == NodeVerdict::looked_at) {
+    ++counts.errors;
+    cases += fmt::format("<error message=\"looked at, not measured: {}\"/>", escape(node.reason));
   } else if (node.verdict != NodeVerdict::accepted) {
     ++counts.failures;
     cases += fmt::format("<failure message=\"{}: {}\"/>", to_string(node.verdict), escape(node.reason));

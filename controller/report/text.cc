@@ -88,12 +88,14 @@ std::string render_text(const Report& given, bool verbose) {
   }
   const Totals t = totals(report);
   out += fmt::format(
-      "\n  {} of {} nodes accepted, {} degraded, {}{} quarantined, {} failed; checks: {} passed, {} "
+      "\n  {} of {} nodes accepted, {} degraded, {}{}{} quarantined, {} failed; checks: {} passed, {} "
       "degraded, "
       "{} failed, {} not run, {} not applicable{}{}{}\n",
-      t.accepted, t.nodes, t.degraded, t.returned > 0 ? fmt::format("{} returned, ", t.returned) : "",
-      t.quarantined, t.failed, t.count(Verdict::pass), t.count(Verdict::degraded), t.count(Verdict::fail),
-      t.count(Verdict::skipped), t.count(Verdict::not_applicable),
+      t.accepted, t.nodes, t.degraded,
+      t.looked_at > 0 ? fmt::format("{} looked at, not measured, ", t.looked_at) : "",
+      t.returned > 0 ? fmt::format("{} returned, ", t.returned) : "", t.quarantined, t.failed,
+      t.count(Verdict::pass), t.count(Verdict::degraded), t.count(Verdict::fail), t.count(Verdict::skipped),
+      t.count(Verdict::not_applicable),
       t.not_looked_at > 0 ? fmt::format(", {} not looked at", t.count(Verdict::not_looked_at)) : "",
       t.not_judged > 0 ? fmt::format(", {} not judged", t.count(Verdict::not_judged)) : "", mark);
   for (const auto& study : scaling_studies(report))

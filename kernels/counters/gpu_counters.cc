@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/counter_table.h"
 #include "base/gpu_models.h"
 
 namespace muster::kernels {
@@ -14,7 +15,7 @@ constexpr size_t kNotesShown = 20;
 constexpr size_t kFewestAlike = 3;  // with two GPUs it is unknown which one is right
 constexpr const char* kNoLinks = "no GPU in this node reports this counter";
 constexpr size_t kSmallestBoard = 4;
-// nvmlClocksEventReason: HwSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown.
+// nvmlClocksEventReason: HwSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown, SwThermalSlowdown.
 struct Held {
   const char* metric;
   uint64_t bit;
@@ -22,7 +23,11 @@ struct Held {
 };
 constexpr Held kHeld[] = {{"gpu_hw_slowdown", 0x08, nullptr},
                           {"gpu_hw_thermal", 0x40, "gpu_thermal_ns"},
-                          {"gpu_power_brake", 0x80, "gpu_power_brake_ns"}};
+                          {"gpu_power_brake", 0x80, "gpu_power_brake_ns"},
+                          {"gpu_sw_thermal", 0x20, "gpu_sw_thermal_ns"}};
+// nvmlDeviceGpuRecoveryAction_t: reset, node reboot, drain P2P, drain and reset. 5 recovers the IMEX domain,
+// a service over several nodes; the meaning of higher numbers changed between drivers.
+constexpr uint64_t kFirstOfGpu = 1, kLastOfGpu = 4, kOfImexDomain = 5;
 
 using Parts = std::map<std::string, uint64_t>;
 // The name by value: with a reference to a temporary, GCC 14 wrongly warns that the result refers to it.
@@ -37,8 +42,6 @@ std::optional<uint64_t> gpu_count_of(const NvmlCounts& counts, const std::string
   const auto found = parts.find(part);
   return found == parts.end() ? std::nullopt : std::optional<uint64_t>(found->second);
 }
-// A reloaded driver restarts its counters from 0.
-uint64_t moved_by(uint64_t before, uint64_t now) { return now >= before ? now - before : now; }
 
 std::string gpu_of(const std::string& link) { return link.substr(0, link.find(" link ")); }
 
@@ -60,11 +63,13 @@ class Movement {
       if (earlier == before.end())
         gap = part + " did not report this counter before the load";
       else
-        sum += note(metric, part, moved_by(earlier->second, count));
+        sum += note(metric, part, rise_from(earlier->second, count));
     }
     for (const auto& [part, count] : before)
       if (!now.count(part)) gap = part + " no longer reports this counter";
-    report(metric, sum, now.empty() && before.empty() ? no_links() : gap, "");
+    if (!now.empty() || !before.empty()) return report(metric, sum, gap, "");
+    if (!lacks_by_design(metric)) return report(metric, sum, no_links(), "");
+    not_applicable(metric);
   }
 
   void links() {
@@ -97,13 +102,45 @@ class Movement {
       if (what.time) {
         const auto earlier = gpu_count_of(before_, what.time, gpu),
                    later = gpu_count_of(now_.counts, what.time, gpu);
-        if (earlier && later) time = moved_by(*earlier, *later);
+        if (earlier && later) time = rise_from(*earlier, *later);
       }
       const bool seen = ((was.value_or(0) | is.value_or(0)) & what.bit) != 0;
       if (seen || time > 0) gpus += note(what.metric, gpu, 1);
       if (!is) gap = gpu + " does not report why its clocks are low";
     }
     report(what.metric, gpus, parts_of(now_.counts, "gpu_present").empty() ? "no GPU answers" : gap, "GPUs");
+  }
+
+  // GPUs in whose state something is wrong, by what they report now.
+  template <typename IsWrong>
+  void state(const char* metric, const char* count, const IsWrong& is_wrong) {
+    uint64_t gpus = 0;
+    bool any = false;
+    for (const auto& [gpu, value] : parts_of(now_.counts, count)) {
+      any = true;
+      if (is_wrong(gpu, value)) gpus += note(metric, gpu, 1);
+    }
+    if (!any && is_noted(count)) return report(metric, 0, "the driver returned an error", "GPUs");
+    if (!any) return not_applicable(metric);
+    out_.metrics[metric] = {static_cast<double>(gpus), "GPUs"};
+  }
+
+  // Where ECC can be switched off, it is on: always with HBM, else if any GPU of the model here has it on.
+  bool ecc_is_off(const std::string& gpu, uint64_t on) const {
+    if (on != 0) return false;
+    const std::string model = model_of(gpu);
+    if (has_hbm(model)) return true;
+    const Parts& all = parts_of(now_.counts, "gpu_ecc_on");
+    return std::any_of(all.begin(), all.end(), [&](const auto& other) {
+      return other.second != 0 && model_of(other.first) == model;
+    });
+  }
+
+  bool needs_recovery(const std::string& gpu, uint64_t action) {
+    if (action > kLastOfGpu)
+      actions_.push_back(fmt::format("{}: recovery action {}{}", gpu, action,
+                                     action == kOfImexDomain ? ", of its IMEX domain" : ", unknown"));
+    return action >= kFirstOfGpu && action <= kLastOfGpu;
   }
 
   void lost() {
@@ -119,6 +156,7 @@ class Movement {
       if (notes.size() < kNotesShown) notes.push_back(text);
     if (now_.notes.size() > kNotesShown)
       notes.push_back(fmt::format("and {} more", now_.notes.size() - kNotesShown));
+    for (const auto& action : actions_) notes.push_back(action);
     out_.detail["nvml"] = {{"driver", now_.driver}, {"gpus", now_.models}, {"notes", notes}};
   }
 
@@ -126,6 +164,31 @@ class Movement {
   std::string no_links() const {
     if (parts_of(now_.counts, "gpu_present").empty()) return "no GPU answers";
     return kNoLinks;
+  }
+  std::string model_of(const std::string& gpu) const {
+    const auto model = now_.models.find(gpu);
+    return model == now_.models.end() ? std::string() : model->second;
+  }
+  // The bare name tells the rules that there is no such counter.
+  void not_applicable(const char* metric) { out_.detail["absent"].push_back(metric); }
+  // True if these GPUs have links but not this counter: A100 has all of kNvmlLinkErrors, Hopper none for the
+  // checksum of data, Blackwell none at all. Of a model whose NVLink is unknown, what the driver does not
+  // support; an error of the driver is another case.
+  bool lacks_by_design(const std::string& metric) const {
+    const auto is_it = [&](const char* one) { return metric == one; };
+    const bool of_five = std::any_of(std::begin(kNvmlLink5Errors), std::end(kNvmlLink5Errors), is_it);
+    if (of_five) return !is_noted(metric);
+    if (parts_of(now_.counts, "nvlink_active").empty()) return false;
+    return std::all_of(now_.models.begin(), now_.models.end(), [&](const auto& gpu) {
+      const int generation = nvlink_generation(gpu.second);
+      if (generation > 0) return generation >= 5 || (generation == 4 && metric == "nvlink_crc_data");
+      return !is_noted(metric) && !is_noted("NVLink error counters");
+    });
+  }
+  // True if the driver failed to report it, other than by not supporting it.
+  bool is_noted(const std::string& count) const {
+    return std::any_of(now_.notes.begin(), now_.notes.end(),
+                       [&](const std::string& text) { return text.find(count) != std::string::npos; });
   }
   uint64_t note(const char* metric, const std::string& part, uint64_t by) {
     if (by > 0) out_.detail["moved"][part][metric] = by;
@@ -142,8 +205,7 @@ class Movement {
   // True if the GPU is on a board of four or more GPUs that uses every link.
   bool is_on_a_board(const std::string& gpu) const {
     const auto model = now_.models.find(gpu);
-    const GpuModel* known = model == now_.models.end() ? nullptr : find_gpu_model(model->second);
-    if (!known || !known->board) return false;
+    if (model == now_.models.end() || !uses_every_link(model->second)) return false;
     const auto alike = std::count_if(now_.models.begin(), now_.models.end(),
                                      [&](const auto& other) { return other.second == model->second; });
     return static_cast<size_t>(alike) >= kSmallestBoard;
@@ -171,6 +233,7 @@ class Movement {
   const NvmlReading& now_;
   const NvmlCounts& before_;
   Measurement& out_;
+  std::vector<std::string> actions_ = {};
 };
 
 }  // namespace
@@ -178,8 +241,16 @@ class Movement {
 void add_gpu_counters(const NvmlReading& now, const NvmlCounts& before, Measurement& out) {
   Movement movement(now, before, out);
   for (const char* metric : kNvmlLinkErrors) movement.link_errors(metric);
+  for (const char* metric : kNvmlLink5Errors) movement.link_errors(metric);
   movement.links();
   for (const Held& what : kHeld) movement.held(what);
+  movement.state("gpu_ecc_off", "gpu_ecc_on",
+                 [&](const auto& gpu, uint64_t on) { return movement.ecc_is_off(gpu, on); });
+  movement.state("gpu_recovery", "gpu_recovery_action",
+                 [&](const auto& gpu, uint64_t action) { return movement.needs_recovery(gpu, action); });
+  movement.state("gpu_repair", "gpu_repair_pending", [](const auto&, uint64_t bits) { return bits != 0; });
+  movement.state("gpu_sram", "gpu_sram_exceeded",
+                 [](const auto&, uint64_t too_many) { return too_many != 0; });
   movement.lost();
   movement.describe();
 }

@@ -18,6 +18,7 @@
 #include "agent/core/parameters.h"
 #include "agent/steps/network/port_choice.h"
 #include "agent/steps/step_modules.h"
+#include "host/port_counters.h"
 
 namespace muster::steps {
 namespace {
@@ -47,11 +48,7 @@ struct Port {
   bool active() const {
     return state.find("ACTIVE") != std::string::npos && state.find("DEFER") == std::string::npos;
   }
-  // If the driver does not report the physical state, the logical state is used.
-  bool linked() const {
-    return physical.empty() ? state.find("DOWN") == std::string::npos
-                            : physical.find("LinkUp") != std::string::npos;
-  }
+  bool linked() const { return has_rdma_link(state, physical); }
   std::string said() const {
     return fmt::format("{} is '{}'{}", name, state, physical.empty() ? "" : ", link '" + physical + "'");
   }
@@ -102,24 +99,35 @@ std::string lacking(const std::vector<Port>& ports, const std::vector<std::strin
   return diff.result().diff;
 }
 
-struct Counts {
-  std::optional<uint64_t> symbol_errors, link_downs;
+// What is watched: damaged symbols, and links that went down.
+struct Watched {
+  uint64_t symbol_errors = 0, link_downs = 0;
+  std::string at_least = {};  // why these may be too low; empty: they are exact
 };
-std::optional<uint64_t> number_in(const Files& files, const std::string& path) {
-  const std::string text = files.read_line(path);
-  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  return std::strtoull(text.c_str(), nullptr, 10);
+using Readings = std::map<std::string, uint64_t>;
+
+Readings counters_of(const Files& files, const Port& port) {
+  return read_port_counters(files, port.folder, rdma_port_counters());
 }
-Counts counts_of(const Files& files, const Port& port) {
-  Counts out{number_in(files, port.folder + "/counters/symbol_error"),
-             number_in(files, port.folder + "/counters/link_downed")};
-  if (!out.link_downs)
-    out.link_downs = number_in(files, port.folder + "/hw_counters/link_downed");  // soft-RoCE
+Watched rises(const Readings& before, const Readings& now) {
+  Watched out;
+  for (const PortCounter& row : rdma_port_counters()) {
+    const bool symbols = row.metric == "rdma_symbol_errors";
+    const auto count = now.find(std::string(row.file));
+    if ((!symbols && row.metric != "rdma_link_downs") || count == now.end()) continue;
+    const auto earlier = before.find(count->first);
+    const Rise rise =
+        rise_of(row, earlier == before.end() ? std::nullopt : std::optional(earlier->second), count->second);
+    (symbols ? out.symbol_errors : out.link_downs) += rise.by;
+    if (out.at_least.empty()) out.at_least = rise.at_least;
+  }
   return out;
 }
-uint64_t moved(const std::optional<uint64_t>& before, const std::optional<uint64_t>& now) {
-  if (!before || !now) return 0;
-  return *now >= *before ? *now - *before : *now;  // the counter was reset in between
+bool is_watched(const Readings& readings) {
+  return std::any_of(readings.begin(), readings.end(), [](const auto& one) {
+    const PortCounter* row = find_rdma_counter(one.first);
+    return row && (row->metric == "rdma_symbol_errors" || row->metric == "rdma_link_downs");
+  });
 }
 
 // A link with the allowed error rate exceeds this count in this time with a probability of about 1e-6.
@@ -131,11 +139,11 @@ double most_by_chance(double per_hour, double seconds) {
 Result<CheckResult> watch(StepContext& context, const std::vector<std::string>& declared, int64_t seconds,
                           int64_t errors_per_hour) {
   const auto ports = wanted_rdma_ports(ports_of(context.files), declared);
-  std::map<std::string, Counts> before;
+  std::map<std::string, Readings> before;
   bool counted = false;
   for (const auto& port : ports) {
-    const Counts now = before[port.name] = counts_of(context.files, port);
-    counted = counted || now.symbol_errors || now.link_downs;
+    before[port.name] = counters_of(context.files, port);
+    counted = counted || is_watched(before[port.name]);
   }
   if (!counted) return CheckResult{Holds::not_applicable, "no active port has error counters"};
   say(context, fmt::format("watching the error counters of {} RDMA port{} for {} s", ports.size(),
@@ -149,16 +157,20 @@ Result<CheckResult> watch(StepContext& context, const std::vector<std::string>& 
   const double most = most_by_chance(static_cast<double>(errors_per_hour), took);
   Diff diff;
   if (const auto gone = lacking(ports_of(context.files), declared); !gone.empty()) diff.add(gone);
+  std::string unknown;
   for (const auto& port : ports) {
-    const Counts now = counts_of(context.files, port);
-    if (const auto by = moved(before[port.name].symbol_errors, now.symbol_errors);
-        static_cast<double>(by) > most)
-      diff.add(fmt::format("{} has {} new symbol errors in {:.0f} s", port.name, by, took));
-    if (const auto by = moved(before[port.name].link_downs, now.link_downs); by > 0)
-      diff.add(fmt::format("the link of {} went down {} time{} in {:.0f} s", port.name, by,
-                           by == 1 ? "" : "s", took));
+    const Watched by = rises(before[port.name], counters_of(context.files, port));
+    if (static_cast<double>(by.symbol_errors) > most)
+      diff.add(fmt::format("{} has {} new symbol errors in {:.0f} s", port.name, by.symbol_errors, took));
+    if (by.link_downs > 0)
+      diff.add(fmt::format("the link of {} went down {} time{} in {:.0f} s", port.name, by.link_downs,
+                           by.link_downs == 1 ? "" : "s", took));
+    if (unknown.empty() && !by.at_least.empty()) unknown = fmt::format("{}: {}", port.name, by.at_least);
   }
-  return diff.result();
+  const CheckResult found = diff.result();
+  // What is not counted is neither good nor bad.
+  if (found.holds == Holds::yes && !unknown.empty()) return CheckResult{Holds::not_applicable, unknown};
+  return found;
 }
 
 Result<std::vector<std::string>> ports_of_rails(const StepContext& context) {

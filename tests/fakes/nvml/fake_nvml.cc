@@ -9,6 +9,8 @@
 //                              link
 //   reasons G BITS             why the clocks are low
 //   field G F N                field F; fields that are not named are not supported
+//   linkfield G L F N          field F of that link
+//   repair G BITS, sram G 0|1  1 a channel, 2 a TPC is to be repaired; SRAM has too many errors
 //   energy G N, power G N      millijoules, milliwatts
 //   process G PID BYTES        process PID computes on GPU G; all ones: how much it holds is unknown
 //   lost G                     GPU G answers nothing but its handle's error
@@ -34,6 +36,7 @@ enum : int {
   kGpuIsLost = 15
 };
 constexpr int kMostGpus = 16;
+constexpr unsigned kFirstLinkField = 201, kLastLinkField = 222;  // of NVLink 5; the scope is the link
 bool started = false;
 
 struct State {
@@ -46,8 +49,9 @@ struct State {
 
 State read_state() {
   static const std::map<std::string, int> kKeys = {
-      {"gpus", 0},   {"link", 2},    {"errors", 3}, {"reasons", 1}, {"field", 2},
-      {"energy", 1}, {"process", 2}, {"power", 1},  {"lost", 1},    {"fails", 1}};
+      {"gpus", 0},      {"link", 2},    {"errors", 3}, {"reasons", 1}, {"field", 2},
+      {"energy", 1},    {"process", 2}, {"power", 1},  {"lost", 1},    {"fails", 1},
+      {"linkfield", 3}, {"repair", 1},  {"sram", 1}};
   State out;
   const char* path = std::getenv("MUSTER_FAKE_NVML");
   std::ifstream in(path ? path : "");
@@ -188,10 +192,38 @@ API int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* mi
 }
 API int nvmlDeviceGetFieldValues(void* device, int count, FieldValue* values) {
   for (int i = 0; i < count; ++i) {
-    const std::string key = "field " + number_of(device) + " " + std::to_string(values[i].field);
+    const std::string number = std::to_string(values[i].field);
+    const bool of_link = values[i].field >= kFirstLinkField && values[i].field <= kLastLinkField;
+    const std::string key =
+        of_link ? "linkfield " + number_of(device) + " " + std::to_string(values[i].scope) + " " + number
+                : "field " + number_of(device) + " " + number;
     values[i].type = 3;
     values[i].answer = answer("nvmlDeviceGetFieldValues", device, key, values[i].value, kNotSupported);
   }
   return kSuccess;
+}
+struct RepairStatus {
+  unsigned version, channel, tpc;
+};
+API int nvmlDeviceGetRepairStatus(void* device, RepairStatus* status) {
+  unsigned long long bits = 0;
+  if (status->version != (1U << 24 | sizeof(*status))) return kInvalidArgument;
+  const int code =
+      answer("nvmlDeviceGetRepairStatus", device, "repair " + number_of(device), bits, kNotSupported);
+  status->channel = bits & 1, status->tpc = (bits & 2) != 0;
+  return code;
+}
+struct SramStatus {
+  unsigned version;
+  unsigned long long counts[11];
+  unsigned exceeded;
+};
+API int nvmlDeviceGetSramEccErrorStatus(void* device, SramStatus* status) {
+  unsigned long long exceeded = 0;
+  if (status->version != (1U << 24 | sizeof(*status))) return kInvalidArgument;
+  const int code =
+      answer("nvmlDeviceGetSramEccErrorStatus", device, "sram " + number_of(device), exceeded, kNotSupported);
+  status->exceeded = exceeded != 0;
+  return code;
 }
 #endif
