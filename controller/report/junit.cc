@@ -16,8 +16,8 @@ struct Counts {
 };
 
 std::string case_body(const Check& check, Counts& counts) {
-  const std::string why = held_to(check),
-                    judged_by = why.empty() ? check.derivation : why + "\n" + check.derivation;
+  std::string judged_by = held_to(check);
+  if (check.derivation != check.because) judged_by += (judged_by.empty() ? "" : "\n") + check.derivation;
   const std::string text =
       escape(fmt::format("{}{}measured: {}\nexpected: {}\n{}", check.reason, check.reason.empty() ? "" : "\n",
                          check.measured_text, check.expected_text, judged_by));
