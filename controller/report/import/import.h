@@ -26,7 +26,7 @@ struct ImportedValue {
   std::string expected_text = {};       // its source; without one: why there is none
 };
 
-struct LeftOut {
+struct NotImported {
   std::string what = {}, why = {};  // "wrong elements", "not checked in 12 of 12 rows"
 };
 
@@ -35,7 +35,7 @@ struct Imported {
   std::string title = {};  // one line: what was measured on what
   std::vector<ImportedValue> values = {};
   std::vector<std::string> problems = {};  // what the output itself shows to be wrong
-  std::vector<LeftOut> left_out = {};
+  std::vector<NotImported> left_out = {};
 };
 
 const std::vector<std::string>& import_formats();
