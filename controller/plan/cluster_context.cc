@@ -33,8 +33,8 @@ std::string gpu_files(int gpus) {
   return gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
 }
 
-// The GPUs that jobs of a node can be given. Without NVIDIA's driver, from a playbook or its own image, a card
-// has no device file, which slurmd waits for: a small display card, in a head node for example.
+// The GPUs that jobs of a node can be given. Without NVIDIA's driver, from a playbook or its own image, a
+// card has no device file, which slurmd waits for: a small display card, in a head node for example.
 int gpus_for_jobs(const Spec& spec, const NodeSpec& node, const HardwareFacts* facts) {
   const int declared = node.hardware.gpus.value_or(0);
   if (!facts) return declared;

@@ -161,9 +161,9 @@ class RunArchive {
     return rows;
   }
   // Returns the progress of the run's actions: journal() after the row `after`, without rows of steps,
-  // without `data` in rows "intent" and "started", and without "result" in the `data` of other rows, which may
-  // be large. One that names the precondition for which an agent refused its order stays: it decides whether a
-  // node failed (refused_to_leave()).
+  // without `data` in rows "intent" and "started", and without "result" in the `data` of other rows, which
+  // may be large. One that names the precondition for which an agent refused its order stays: it decides
+  // whether a node failed (refused_to_leave()).
   virtual Result<std::vector<JournalRow>> journal_turns(int64_t run, int64_t after) {
     auto rows = journal(run);
     if (!rows.ok()) return rows;

@@ -1,5 +1,5 @@
-// What one metric is held to: the limits that the rules of a profile gave, each with the reason and the source
-// of its figure. Internal to controller/report. Thread safety: a plain value.
+// What one metric is held to: the limits that the rules of a profile gave, each with the reason and the
+// source of its figure. Internal to controller/report. Thread safety: a plain value.
 #pragma once
 
 #include <optional>

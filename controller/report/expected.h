@@ -1,8 +1,8 @@
 // Expected values: what a healthy part reaches, derived from what was found, each with its source.
 //
 // Two kinds: the table of GPU models (base/gpu_models.h), and bounds computed from the discovered topology
-// (processors, memory modules, network ports). Nothing is guessed: if a value cannot be derived, the reason is
-// given, and the measurement is compared only with the other nodes and the node's own history.
+// (processors, memory modules, network ports). Nothing is guessed: if a value cannot be derived, the reason
+// is given, and the measurement is compared only with the other nodes and the node's own history.
 // docs/acceptance.md lists formulas and sources. Thread safety: stateless functions.
 #pragma once
 

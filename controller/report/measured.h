@@ -19,8 +19,8 @@ const Json& field(const Json& object, const char* key);
 std::string text_of(const Json& json);
 // Returns the value of a metric if it is a finite number.
 std::optional<double> metric_value(const Json& result, const std::string& metric);
-// Returns why the metrics of this step are not what they are named for: the arrays of a memory measurement fit
-// the cache. "" if they are, and in a lab, where no speed is.
+// Returns why the metrics of this step are not what they are named for: the arrays of a memory measurement
+// fit the cache. "" if they are, and in a lab, where no speed is.
 std::string not_what_it_is_named_for(const MeasuredStep& step);
 // Returns the value of a metric that may be judged and compared.
 std::optional<double> measured_value(const MeasuredStep& step, const std::string& metric);

@@ -16,7 +16,7 @@ void read_port_errors(const Files& files, const QueryStatistics& query, Counts& 
 // USB (a BMC's); where rails are declared (host/rails.h), only their RDMA ports count.
 //   network_errors, link_down    over all network ports
 //   rdma_...                     of the worst RDMA port, per hour, also those of lossless.h; a metric none of
-//                                whose counters any port has is in `moved.absent`, and "RDMA ports" if no port
+// whose counters any port has is in `moved.absent`, and "RDMA ports" if no port
 //                                counts
 //   detail.counted               {PART: {COUNTER: by how much}}, RDMA counters as the driver spells them
 //   detail.at_least              {METRIC: why the value may be too low}

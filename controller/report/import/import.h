@@ -2,9 +2,9 @@
 // nvbandwidth, fio (JSON), ibnetdiscover.
 //
 // Imported values never affect a verdict: muster did not measure them, and the machine is unknown. Nothing in
-// the output disappears: what is not among the values is in `left_out` with the reason, and what shows a fault
-// is a problem. A value is held to a figure only if it was measured as the figure was. Malformed input is
-// Code::invalid with the line; an incomplete table is rejected. Thread safety: stateless functions.
+// the output disappears: what is not among the values is in `left_out` with the reason, and what shows a
+// fault is a problem. A value is held to a figure only if it was measured as the figure was. Malformed input
+// is Code::invalid with the line; an incomplete table is rejected. Thread safety: stateless functions.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// nccl-tests: a table whose header names the columns, once or twice "time algbw busbw #wrong" (out of place and
-// in place), and closing lines, which a test that was aborted does not print.
+// nccl-tests: a table whose header names the columns, once or twice "time algbw busbw #wrong" (out of place
+// and in place), and closing lines, which a test that was aborted does not print.
 #include <fmt/ranges.h>
 
 #include <map>
