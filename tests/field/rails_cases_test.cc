@@ -10,6 +10,7 @@
 #include "controller/report/expected.h"
 #include "controller/report/link_faults.h"
 #include "controller/report/verdict.h"
+#include "host/rails.h"
 #include "kernels/counters/counters.h"
 #include "kernels/rdma/rdma_job.h"
 #include "tests/fakes/fake_machine.h"
