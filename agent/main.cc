@@ -52,6 +52,7 @@
 #include "base/json_dump.h"
 #include "base/lower.h"
 #include "base/version.h"
+#include "host/net_ports.h"
 #include "sys/log.h"
 #include "sys/pki.h"
 
@@ -100,7 +101,9 @@ Result<JoinOptions> join_options(const Files& files, const std::string& folder, 
   options.request.token = boot.token;
   options.request.boot_id = files.read_line(kBootId);
   options.request.mode = mode;
-  for (const auto& nic : nic_facts(files)) options.request.macs.push_back(nic.mac);
+  // Also of an adapter on USB, which is no port to measure, but may be the one that it boots over.
+  for (const auto& port : net_devices(files))
+    if (!port.mac.empty()) options.request.macs.push_back(port.mac);
   options.request.product_uuid = lower(files.read_line("/sys/class/dmi/id/product_uuid"));
   return options;
 }

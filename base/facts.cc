@@ -29,7 +29,7 @@ bool names_a_secret(const Json& json) {
 MUSTER_RECORD(SystemFacts, lenient, opt(vendor), opt(product), opt(serial), opt(uuid))
 MUSTER_RECORD(CpuFacts, lenient, opt(count), opt(sockets), opt(model))
 MUSTER_RECORD(GpuFacts, lenient, opt(model), opt(uuid), opt(serial), opt(pci), opt(pci_path),
-              opt(memory_bytes), opt(bus_speed), sparse(simulated))
+              opt(memory_bytes), opt(bus_speed), sparse(simulated), sparse(display))
 MUSTER_RECORD(NicFacts, lenient, opt(name), opt(mac), opt(speed_mbps), opt(driver), opt(pci), opt(pci_path),
               opt(link_up), sparse(address_kind))
 MUSTER_RECORD(PartitionFacts, lenient, opt(name), opt(label), opt(fs_type), opt(fs_label), opt(start_bytes),
@@ -37,8 +37,9 @@ MUSTER_RECORD(PartitionFacts, lenient, opt(name), opt(label), opt(fs_type), opt(
 MUSTER_RECORD(DiskFacts, lenient, opt(serial), opt(wwid), opt(model), opt(size_bytes), opt(transport),
               opt(name), opt(pcie_address), opt(bus_speed), opt(logical_block), opt(content),
               opt(content_hash), opt(blank), opt(partitions), opt(signatures), opt(mounted),
-              sparse(read_only), opt(is_os_ancestor), opt(muster_cluster), opt(muster_node),
+              sparse(read_only), sparse(zoned), opt(is_os_ancestor), opt(muster_cluster), opt(muster_node),
               opt(muster_authority))
+MUSTER_RECORD(LeftOut, lenient, opt(part), opt(name), opt(reason))
 MUSTER_RECORD(SlotFacts, lenient, opt(image), opt(digest), opt(stage), opt(address), opt(trial),
               sparse(fault))
 MUSTER_RECORD(BootFacts, lenient, opt(running), opt(standing), opt(no_trial), opt(slots), sparse(room))
@@ -46,7 +47,7 @@ MUSTER_RECORD(ShareFacts, lenient, opt(cores), opt(of_cores), opt(cores_by), opt
 MUSTER_RECORD(HardwareFacts, lenient, opt(system), opt(cpus), opt(memory_bytes), sparse(memory_usable_bytes),
               opt(gpus), opt(nics), opt(disks), opt(firmware), opt(uefi), opt(kernel), opt(os),
               sparse(storage_metadata), sparse(by_label), sparse(boot), sparse(properties),
-              sparse(machine_id), sparse(share))
+              sparse(machine_id), sparse(share), sparse(left_out))
 
 bool is_local_transport(const std::string& transport) {
   static const std::set<std::string> kLocal = {"nvme", "sata", "sas", "ata", "scsi", "virtio"};
@@ -72,6 +73,11 @@ Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
 
 std::string share_of(const HardwareFacts& facts) {
   return fmt::format("{}", fmt::join(facts.share.words, ", "));
+}
+
+size_t compute_gpus(const HardwareFacts& facts) {
+  return static_cast<size_t>(
+      std::count_if(facts.gpus.begin(), facts.gpus.end(), [](const GpuFacts& g) { return !g.display; }));
 }
 
 bool has_simulated_gpus(const HardwareFacts& facts) {

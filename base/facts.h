@@ -7,12 +7,14 @@
 // are for display only: nothing is selected by them. Thread safety: plain value types.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "base/disk_id.h"
+#include "base/left_out.h"
 #include "base/result.h"
 
 namespace muster {
@@ -41,6 +43,7 @@ struct GpuFacts {
   std::string bus_speed = {};  // trained PCIe link, "32.0 GT/s x16"
   bool simulated = false;      // a lab's stand-in (base/standin.h), not a real GPU
   std::string pci_path = {};   // its path from the root complex (base/rail_choice.h)
+  bool display = false;        // a display card (PCI class 0x0300) on which no compute driver runs
 };
 
 struct NicFacts {
@@ -51,8 +54,8 @@ struct NicFacts {
   std::string pci = {};
   bool link_up = false;
   std::string pci_path = {};  // its path from the root complex (base/rail_choice.h); also empty on USB
-  // Why the MAC does not identify the machine: "usb", "virtual-function" (host/rails.h). Empty: it
-  // may identify it, or the agent is too old to report this.
+  // Why the MAC does not identify the machine: "usb", "virtual-function"; only from older agents, which
+  // listed such ports. Empty: it may identify it, or the agent is still older.
   std::string address_kind = {};
 };
 
@@ -85,6 +88,7 @@ struct DiskFacts : DiskId {
   bool read_only = false;       // the kernel rejects writes: the disk is write-protected, or it is an SSD
                                 // that is worn out and has put itself into
                                 // read-only mode
+  bool zoned = false;           // host-managed zones (SMR, ZNS): no file system or array here can use it
   bool is_os_ancestor = false;  // holds /, /boot, the ESP or swap of the running system
   // The owner of the muster system on this disk: cluster, node, and the fingerprint of the controller's CA.
   // All empty: not written by muster, or the agent is too old to report it. Only cluster or authority empty:
@@ -132,7 +136,9 @@ struct HardwareFacts {
   std::vector<GpuFacts> gpus = {};
   std::vector<NicFacts> nics = {};    // physical ports only, sorted by PCI address then name
   std::vector<DiskFacts> disks = {};  // whole disks only, sorted by serial then name
-  std::string firmware = {};          // "EDK II 2022.11"
+  // What is not counted, or, for a disk in `disks`, not measured; empty also from an older agent.
+  std::vector<LeftOut> left_out = {};
+  std::string firmware = {};  // "EDK II 2022.11"
   bool uefi = false;
   std::string kernel = {};  // uname -r
   std::string os = {};      // PRETTY_NAME; in the RAM system, its own name
@@ -155,6 +161,9 @@ std::string share_of(const HardwareFacts& facts);
 
 // True if it has GPUs and all of them are a lab's stand-ins: measurements on them are void.
 bool has_simulated_gpus(const HardwareFacts& facts);
+
+// Returns the number of GPUs without display cards on which no compute driver runs.
+size_t compute_gpus(const HardwareFacts& facts);
 
 // True for a disk inside the machine. Network, removable and unknown disks are never written to.
 bool is_local_transport(const std::string& transport);

@@ -14,8 +14,8 @@ std::optional<int> release_of(std::string_view version);
 std::string name_of(int release);  // "24.11"
 // "of Slurm 22.05, and 24.11 reads 23.02 to 24.11"; "" if it is read.
 std::string unread(int kept, int own);
-// For the operator, before this node is re-imaged: versions of the packages that kept its data, and of those in
-// the new image. "" if the data is read, or one of them is not known.
+// For the operator, before this node is re-imaged: versions of the packages that kept its data, and of those
+// in the new image. "" if the data is read, or one of them is not known.
 std::string unread_note(const std::string& node, std::string_view kept, std::string_view own);
 
 }  // namespace muster::slurm

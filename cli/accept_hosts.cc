@@ -319,15 +319,20 @@ Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
 
 int exit_of_outcome(const SessionOutcome& outcome, bool drift_only) {
   const int exit = exit_of(outcome.hosts, outcome.cancelled);
-  if (!drift_only || exit != kAccepted) return exit;
-  return drifting(outcome.drift).empty() ? kAccepted : kDegraded;
+  if (drift_only && !outcome.cancelled && all_looked_at(outcome.hosts))
+    return drifting(outcome.drift).empty() ? kAccepted : kDegraded;
+  return outcome.look && exit == kDegraded ? kPartial : exit;
 }
 
 Json outcome_json(const SessionOutcome& outcome, int exit) {
   Json hosts = Json::array();
   for (const auto& host : outcome.hosts) hosts.push_back(to_json(host));
-  Json out = {{"title", outcome.title}, {"verdict", verdict_word(exit)},   {"exit", exit},
-              {"hosts", hosts},         {"drift", to_json(outcome.drift)}, {"notes", outcome.notes}};
+  Json out = {{"title", outcome.title},
+              {"verdict", verdict_word(exit, outcome.hosts)},
+              {"exit", exit},
+              {"hosts", hosts},
+              {"drift", to_json(outcome.drift)},
+              {"notes", outcome.notes}};
   if (outcome.run > 0) out["run"] = outcome.run;
   return out;
 }

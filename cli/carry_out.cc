@@ -99,6 +99,8 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     for (const Json& node : run.value("nodes", Json::array())) ++results[node.value("result", "")];
     fmt::print("\n{} of {} nodes {}{}\n", results[good], run.value("nodes", Json::array()).size(), good,
                results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
+    if (results["looked_at"])
+      fmt::print("nodes looked at, not measured: {} (no load ran on them)\n", results["looked_at"]);
     if (results["returned"])
       fmt::print("nodes back in the previous system: {} (for the reason, see `muster why NODE`)\n",
                  results["returned"]);

@@ -119,7 +119,7 @@ int exit_for_run(const Json& run) {
                          [&](const Json& node) { return node.value("result", "") == result; });
     };
     // The node is back in its previous system, which works, but the request failed.
-    if (any("returned")) return kPartial;
+    if (any("returned") || any("looked_at")) return kPartial;
     return any("degraded") ? kDegraded : kAccepted;
   }
   if (state == "partial") return kPartial;

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "base/facts.h"
 #include "base/json_at.h"
+#include "base/split.h"
 #include "base/standin.h"
 #include "base/time.h"
 #include "cli/terminal.h"
@@ -77,6 +80,17 @@ std::vector<std::string> machine_row(const Json& machine) {
   return row;
 }
 
+// A row for all devices with the same reason.
+Rows not_counted(const std::vector<LeftOut>& left_out) {
+  constexpr size_t kShown = 4;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> names;
+  for (const auto& one : left_out) names[{one.part, one.reason}].push_back(clean(one.name));
+  Rows out = {{"NOT COUNTED", "NAMES", "WHY"}};
+  for (const auto& [what, list] : names)
+    out.push_back({clean(what.first), some_of(list, kShown), clean(what.second)});
+  return out;
+}
+
 std::string parts(const HardwareFacts& f) {
   std::string out = table(
       {{"machine:", clean(f.system.vendor + " " + f.system.product)},
@@ -96,7 +110,8 @@ std::string parts(const HardwareFacts& f) {
   for (const auto& d : f.disks)
     disks.push_back({clean(d.serial), clean(d.model), human_bytes(static_cast<double>(d.size_bytes)),
                      clean(d.wwid), clean(d.content)});
-  return out + table(gpus, "  ") + "\n" + table(nics) + "\n" + table(disks);
+  out += table(gpus, "  ") + "\n" + table(nics) + "\n" + table(disks);
+  return f.left_out.empty() ? out : out + "\n" + table(not_counted(f.left_out));
 }
 
 }  // namespace

@@ -180,8 +180,8 @@ std::vector<std::string> add_hosts_flags(Verb& verb, AcceptHostsFlags& flags) {
           verb.add_option("--ssh-config", &flags.ssh_config, "configuration file for ssh; default: ssh's own")
               .names(),
           verb.add_flag("--beside-jobs", &flags.beside_jobs,
-                        "also measure hosts that run jobs: read counters and PCIe links only, without load "
-                        "on the hosts")
+                        "also look at hosts that run jobs: read counters and PCIe links only, without load "
+                        "on the hosts; none of them is accepted (exit 3)")
               .names(),
           verb.add_flag("--drift-only", &flags.drift_only,
                         "measure nothing; show which versions and settings differ between hosts")

@@ -61,7 +61,9 @@ void import_file(Context& context, const ImportFlags& flags) {
   Json out = {{"format", read->format},
               {"title", read->title},
               {"problems", read->problems},
-              {"values", Json::array()}};
+              {"values", Json::array()},
+              {"left_out", Json::array()}};
+  for (const auto& left : read->left_out) out["left_out"].push_back({{"what", left.what}, {"why", left.why}});
   for (const auto& v : read->values) {
     const auto ours = our_value(*own, v.like);
     out["values"].push_back({{"name", v.name},
@@ -85,7 +87,11 @@ void import_file(Context& context, const ImportFlags& flags) {
                  optional_text(v.expected), ours ? fmt::format("{:.4g}", *ours / v.to_ours) : "-");
     }
     for (const auto& v : read->values)
-      if (v.expected) fmt::print("expected {}: {}\n", v.name, clean(v.expected_text));
+      if (!v.expected_text.empty())
+        fmt::print("{} {}: {}\n", v.expected ? "expected" : "not compared with a figure:", clean(v.name),
+                   clean(v.expected_text));
+    for (const auto& left : read->left_out)
+      fmt::print("left out: {}: {}\n", clean(left.what), clean(left.why));
     for (const auto& problem : read->problems) fmt::print("! {}\n", clean(problem));
   });
 }

@@ -78,8 +78,8 @@ muster_folder(controller LINK base controller/api controller/boot controller/boo
 
 # The agent.
 muster_folder(agent/core LINK base sys)
-muster_folder(agent/disk LINK base sys)
-muster_folder(agent/image LINK agent/core agent/disk base sys sys/http NEEDS zstd)
+muster_folder(agent/disk LINK base host sys)
+muster_folder(agent/image LINK agent/core agent/disk base host sys sys/http NEEDS zstd)
 muster_folder(agent/link LINK agent/core base sys sys/http)
 muster_folder(agent/steps LINK agent/core base sys)
 muster_folder(agent/boot LINK agent/disk agent/image base host sys)
@@ -91,7 +91,7 @@ muster_folder(agent/steps/services LINK agent/core agent/disk agent/steps agent/
 muster_folder(agent/steps/system LINK agent/core agent/disk agent/image agent/steps agent/steps/disk agent/steps/files base host sys)
 muster_folder(agent/storage LINK agent/core agent/disk agent/steps agent/steps/disk agent/steps/files agent/steps/services base host sys)
 muster_folder(agent/checks LINK agent/core agent/steps agent/steps/system base)
-muster_folder(agent/steps/gpu LINK agent/core agent/steps agent/steps/files agent/steps/system base sys)
+muster_folder(agent/steps/gpu LINK agent/core agent/steps agent/steps/files agent/steps/system base host sys)
 muster_folder(agent/facts LINK agent/disk agent/image agent/steps agent/steps/gpu agent/steps/system agent/storage base host sys)
 muster_folder(agent/joining LINK agent/core agent/facts base sys)
 muster_folder(agent/work LINK agent/boot agent/core agent/facts agent/image base sys)
@@ -99,15 +99,15 @@ muster_folder(agent/measuring LINK agent/core agent/facts agent/work base host s
 # Its all_drivers.cc lists the modules of all topics.
 muster_folder(agent LINK agent/boot agent/checks agent/core agent/facts agent/image agent/joining agent/link agent/measuring agent/steps
   agent/steps/disk agent/steps/files agent/steps/gpu agent/steps/network agent/steps/packages agent/steps/services agent/steps/system
-  agent/storage agent/work base sys)
+  agent/storage agent/work base host sys)
 
 # The measurements. kernels/ itself and kernels/gpu/ hold programs (below, cmake/extra.cmake, cmake/gpu.cmake).
 muster_folder(kernels/common LINK base sys NEEDS Threads::Threads ${CMAKE_DL_LIBS})
-muster_folder(kernels/cpu LINK base kernels/common)
+muster_folder(kernels/cpu LINK base host kernels/common)
 muster_folder(kernels/drives LINK base host kernels/common)
 muster_folder(kernels/rdma LINK base host kernels/common sys)
 muster_folder(kernels/training LINK kernels/common)
-muster_folder(kernels/counters LINK base kernels/common kernels/drives kernels/rdma sys)
+muster_folder(kernels/counters LINK base host kernels/common kernels/rdma sys)
 muster_folder(kernels/gpu/logic LINK base kernels/cpu)
 muster_folder(kernels/link LINK base host kernels/common kernels/rdma)
 muster_folder(kernels/together LINK base kernels/common kernels/counters kernels/cpu kernels/link kernels/training sys)

@@ -6,13 +6,12 @@
 #include <cstdlib>
 
 #include "base/json_dump.h"
-#include "base/lower.h"
 #include "base/pci_address.h"
-#include "base/placeholders.h"
 #include "base/record.h"
 #include "base/split.h"
 #include "host/gids.h"
 #include "host/port_ability.h"
+#include "host/rdma_devices.h"
 
 namespace muster {
 
@@ -20,14 +19,6 @@ MUSTER_RECORD(PortRecord, lenient, rail, interface, opt(pci), opt(address))
 MUSTER_RECORD(NetworksRecord, lenient, opt(provisioning), ports, sparse(traffic_class))
 
 namespace {
-
-// The interface's own link is the path from the root complex; its device's links show the kind of device.
-bool is_on_usb(const Files& files, const std::string& folder) {
-  const std::string way = files.read_link(folder).value_or("");
-  if (way.substr(0, way.rfind('/') + 1).find("/usb") != std::string::npos) return true;
-  return last_component(files.read_link(folder + "/device/subsystem").value_or("")) == "usb" ||
-         is_usb_driver(last_component(files.read_link(folder + "/device/driver").value_or("")));
-}
 
 constexpr const char* kNet = "/sys/class/net/";
 constexpr const char* kRdma = "/sys/class/infiniband/";
@@ -49,29 +40,15 @@ int fabric_ports(const Files& files) {
     if (const auto words = split_words(line); words.size() > 1 && words[1] == "00000000")
       for (const auto& port : ports_below(files, words[0])) ordinary.push_back(port);
   int out = 0;
-  for (const auto& device : files.list("/sys/class/infiniband"))
-    for (const auto& port : files.list(kRdma + device + "/ports")) {
-      const std::string folder = kRdma + device + "/ports/" + port;
-      if (files.read_line(folder + "/state").find("ACTIVE") == std::string::npos) continue;
-      if (files.read_line(folder + "/link_layer") == "Ethernet") {
-        const std::string interface = files.read_line(folder + "/gid_attrs/ndevs/0");
-        if (roce_gids(files, folder).empty()) continue;
-        if (std::count(ordinary.begin(), ordinary.end(), interface) > 0) continue;
-      }
-      ++out;
+  for (const RdmaPart& part : rdma_parts(files)) {
+    if (!part.active()) continue;
+    if (part.layer == LinkLayer::ethernet) {
+      const std::string interface = files.read_line(part.folder + "/gid_attrs/ndevs/0");
+      if (roce_gids(files, part.folder).empty()) continue;
+      if (std::count(ordinary.begin(), ordinary.end(), interface) > 0) continue;
     }
-  return out;
-}
-
-PortAddress port_address(const Files& files, const std::string& folder) {
-  PortAddress out;
-  out.mac = lower(files.read_line(folder + "/address"));
-  const std::string own = lower(files.read_line(folder + "/bonding_slave/perm_hwaddr"));
-  if (is_station_address(own)) out.mac = own;
-  if (is_on_usb(files, folder))
-    out.kind = "usb";
-  else if (files.exists(folder + "/device/physfn"))
-    out.kind = "virtual-function";
+    ++out;
+  }
   return out;
 }
 

@@ -54,14 +54,4 @@ RdmaName rdma_of_interface(const Files& files, const std::string& interface);
 // network and do not carry the default route. Ordinary network adapters are RDMA devices as well.
 int fabric_ports(const Files& files);
 
-// A network port's own address, and whether that identifies its machine. A USB port's does not (BMCs have one
-// with the same address on all machines of a vendor), nor does a virtual function's. A port of a bond shows
-// the bond's address; the port's own is in another file.
-struct PortAddress {
-  std::string mac = {};   // lower case, its own if known
-  std::string kind = {};  // why `mac` does not identify the machine: "usb", "virtual-function"; else empty
-};
-// `folder`: the port's, such as /sys/class/net/eth0.
-PortAddress port_address(const Files& files, const std::string& folder);
-
 }  // namespace muster

@@ -161,6 +161,7 @@ struct Arguments {
   together::GroupArguments group;
   std::string seed = "1";
   std::string nvml;
+  bool smart = false;
   bool detach = false;
   int with = 0;
   std::string flip;
@@ -218,6 +219,8 @@ void declare_parts(Verb& app, Arguments& a) {
                   "report how much the counters rose since this file was saved");
   what.add_flag("--gpus", &a.counters.gpus,
                 "read only the NVIDIA driver's counters for GPUs and NVLink; `unavailable` without a driver")
+      .needs("--since");
+  counters.add_flag("--smart", &a.smart, "also read the SMART logs of NVMe drives, which needs root")
       .needs("--since");
   counters.add_option("--nvml", &a.nvml,
                       fmt::format("path of {}; empty: next to this program", kNvmlProgram));
@@ -370,6 +373,8 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   a.checksum.size_bytes = a.checksum_mib * kMiB;
   a.checksum.seed = parse_seed(a.seed);
   a.counters.query_nvml = [&a] { return query_nvml(a.nvml); };
+  a.counters.query_statistics = read_port_statistics;
+  if (a.smart) a.counters.query_smart = read_smart_log;
   const Files files;
   if (auto together = together::run_group(kernel, a.group)) return std::move(*together);
   if (kernel == "dgemm") return run_dgemm(a.dgemm);

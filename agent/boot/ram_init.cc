@@ -27,7 +27,7 @@
 
 #include "agent/boot/kernel_modules.h"
 #include "base/lower.h"
-#include "host/rails.h"
+#include "host/net_ports.h"
 #include "sys/log.h"
 
 namespace muster {
@@ -280,13 +280,11 @@ Result<std::string> interface_with_mac(const Files& files, const std::string& ma
   std::string wanted = lower(mac);
   std::replace(wanted.begin(), wanted.end(), '-', ':');
   std::string last;
-  for (const auto& name : files.list("/sys/class/net")) {
-    // Bridges and VLANs have the same MAC as their port: only a device with hardware counts.
-    const std::string folder = "/sys/class/net/" + name;
-    if (files.read_line(folder + "/address") != wanted || !files.exists(folder + "/device")) continue;
-    // Virtual functions have hardware, too; USB adapters may use the board's MAC: prefer the port itself.
-    if (port_address(files, folder).kind.empty()) return name;
-    if (last.empty()) last = name;
+  // USB adapters may use the board's MAC: a physical port is preferred.
+  for (const NetPort& port : net_devices(files)) {
+    if (port.mac != wanted) continue;
+    if (port.why == Why::real) return port.name;
+    if (last.empty()) last = port.name;
   }
   if (!last.empty()) return last;
   return fail(Code::not_found, "no network interface has the address " + wanted);

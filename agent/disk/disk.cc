@@ -12,6 +12,7 @@
 #include "agent/disk/disk_probe.h"
 #include "base/disk_source.h"
 #include "base/pci_address.h"
+#include "host/real_drives.h"
 
 namespace muster {
 namespace {
@@ -125,33 +126,9 @@ void read_pool_use(const Uses& used, const DiskContent& content, DiskFacts& disk
   disk.is_os_ancestor = disk.is_os_ancestor || used.zfs_system;
 }
 
-std::string nvme_transport(const Files& files, const std::string& folder, const std::string& name) {
-  std::string t = files.read_line(folder + "/device/transport");
-  // With multipath, sysfs lists the disk below a subsystem, whose controllers show the transport.
-  for (const auto& entry : files.list(folder + "/device"))
-    if (t.empty() && entry.starts_with("nvme"))
-      t = files.read_line(folder + "/device/" + entry + "/transport");
-  if (t.empty()) t = files.read_line("/sys/class/nvme/" + name.substr(0, name.find('n', 4)) + "/transport");
-  return t == "pcie" ? "nvme" : t.empty() ? "nvme-unknown" : "nvme-" + t;
-}
-
 std::string scsi_serial(const Files& files, const std::string& folder) {
   const std::string page = files.read(folder + "/device/vpd_pg80").value_or("");
   return page.size() > 4 ? hardware_text(page.substr(4)) : "";
-}
-
-// A SCSI disk reached over a network looks like a local one, except for its path or, if that shows nothing
-// (SRP), its host adapter.
-std::string scsi_transport(const Files& files, const std::string& folder, const std::string& link) {
-  const auto is_below = [&](const char* part) { return link.find(part) != std::string::npos; };
-  if (is_below("/usb")) return "usb";
-  if (is_below("/rport-")) return "fc";
-  if (is_below("/session")) return "iscsi";
-  const size_t at = link.find("/host");
-  const std::string host = at == std::string::npos ? "" : link.substr(at, link.find('/', at + 1) - at);
-  for (const std::string kind : {"fc", "iscsi", "srp"})
-    if (!host.empty() && files.exists("/sys/class/" + kind + "_host" + host)) return kind;
-  return hardware_text(files.read_line(folder + "/device/vendor")) == "ATA" ? "sata" : "sas";
 }
 
 void read_bus(const Files& files, DiskFacts& disk) {
@@ -172,28 +149,24 @@ void read_bus(const Files& files, DiskFacts& disk) {
   if (!speed.empty() && !width.empty()) disk.bus_speed = speed + " x" + width;
 }
 
-DiskFacts read_identity(const Files& files, const std::string& name) {
-  const std::string folder = "/sys/block/" + name;
+DiskFacts read_identity(const Files& files, const DrivePart& part) {
+  const std::string &name = part.name, folder = "/sys/block/" + name;
   DiskFacts d;
   d.name = name;
+  d.transport = part.transport;
+  d.zoned = part.why == Why::zoned;
   d.size_bytes = number(files.read_line(folder + "/size")) * 512;
   d.read_only = files.read_line(folder + "/ro") == "1";
   d.logical_block = static_cast<uint32_t>(number(files.read_line(folder + "/queue/logical_block_size")));
   d.wwid = hardware_text(files.read_line(folder + "/wwid"));
   if (d.wwid.empty()) d.wwid = hardware_text(files.read_line(folder + "/device/wwid"));
   d.model = hardware_text(files.read_line(folder + "/device/model"));
-  const std::string link = files.read_link(folder).value_or("");
-  if (name.starts_with("nvme")) {
+  if (name.starts_with("nvme"))
     d.serial = hardware_text(files.read_line(folder + "/device/serial"));
-    d.transport = nvme_transport(files, folder, name);
-  } else if (name.starts_with("vd")) {
+  else if (name.starts_with("vd"))
     d.serial = hardware_text(files.read_line(folder + "/serial"));
-    d.transport = "virtio";
-  } else {
+  else
     d.serial = scsi_serial(files, folder);
-    d.transport =
-        name.starts_with("sd") ? scsi_transport(files, folder, link) : "unknown";  // mmcblk, pmem, rbd ...
-  }
   read_bus(files, d);
   return d;
 }
@@ -245,13 +218,9 @@ void read_content(const Files& files, const Uses& used, DiskFacts& disk) {
 std::vector<DiskFacts> scan(const Files& files, bool content) {
   std::vector<DiskFacts> out;
   const Uses used = uses(files);
-  for (const auto& name : files.list("/sys/block")) {
-    if (!files.exists("/sys/block/" + name + "/device")) continue;  // loop, ram, dm, md
-    if (name.starts_with("sr") || name.starts_with("fd") || name.starts_with("nbd")) continue;
-    // With native NVMe multipath, a hidden entry (nvme0c0n1, no device file) is one path to a disk listed
-    // too.
-    if (files.read_line("/sys/block/" + name + "/hidden") == "1") continue;
-    DiskFacts disk = read_identity(files, name);
+  for (const auto& part : drive_devices(files)) {
+    if (!part.is_disk()) continue;
+    DiskFacts disk = read_identity(files, part);
     if (disk.size_bytes == 0) continue;  // card reader without a card
     read_use(files, used, disk);
     if (content)

@@ -14,7 +14,8 @@
 
 namespace muster {
 
-// Returns the whole physical disks (no loop, RAM, device-mapper or md devices), by serial then name.
+// Returns the whole disks (host/real_drives.h), by serial then name, also those that are not measured: disks
+// on USB or reached over a network, and those with host-managed zones.
 std::vector<DiskFacts> scan_disks(const Files& files);
 // Scans without reading any content: fast, to find a disk by its identity (base/disk_identity.h).
 std::vector<DiskFacts> scan_identities(const Files& files);

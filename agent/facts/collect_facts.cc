@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,11 +20,14 @@
 #include "agent/steps/system/smbios.h"
 #include "agent/storage/metadata.h"
 #include "base/lower.h"
-#include "base/pci_address.h"
 #include "base/rail_choice.h"
 #include "base/split.h"
 #include "host/by_label.h"
-#include "host/rails.h"
+#include "host/net_ports.h"
+#include "host/pci_parts.h"
+#include "host/processors.h"
+#include "host/rdma_devices.h"
+#include "host/real_drives.h"
 
 namespace muster {
 namespace {
@@ -57,23 +61,11 @@ Status read_esp(const Files& files, const OwnSlots& own, BootFacts& out) {
   return startable(out.standing);
 }
 
-constexpr const char* kPci = "/sys/bus/pci/devices";
-
 int64_t number(const std::string& text, int base = 10) {
   const size_t skip = base == 16 && text.starts_with("0x") ? 2 : 0;
   int64_t value = 0;
   std::from_chars(text.data() + skip, text.data() + text.size(), value, base);
   return value;
-}
-
-// Returns the PCI function that a device link leads to; a virtio device is one level below its PCI function.
-std::string pci_of(const Files& files, const std::string& device) {
-  const auto target = files.read_link(device);
-  if (!target.ok()) return "";
-  std::string found;
-  for (const auto& part : split(*target, '/'))
-    if (is_pci_address(part)) found = part;
-  return found;
 }
 
 SystemFacts system_facts(const Files& files) {
@@ -125,6 +117,7 @@ CpuFacts cpu_facts(const Files& files) {
     if (key == "physical id") sockets.insert(value);
     if (key == "model name" && out.model.empty()) out.model = value;
   }
+  if (sockets.empty()) sockets = processor_packages(files);
   out.sockets = std::max<int>(static_cast<int>(sockets.size()), out.count ? 1 : 0);
   return out;
 }
@@ -153,24 +146,8 @@ uint64_t memory_bytes(const Files& files) {
 
 std::vector<NicFacts> nic_facts(const Files& files) {
   std::vector<NicFacts> out;
-  for (const auto& name : files.list("/sys/class/net")) {
-    const std::string folder = "/sys/class/net/" + name;
-    if (!files.exists(folder + "/device"))
-      continue;  // loopback, bridges, bonds, VLANs: no hardware of their own
-    NicFacts nic;
-    nic.name = name;
-    const PortAddress address = port_address(files, folder);
-    nic.mac = address.mac;
-    nic.address_kind = address.kind;
-    nic.speed_mbps = std::max<int64_t>(number(files.read_line(folder + "/speed", "0")), 0);
-    if (const auto driver = files.read_link(folder + "/device/driver"); driver.ok())
-      nic.driver = last_component(*driver);
-    nic.pci = pci_of(files, folder + "/device");
-    if (nic.pci.empty()) nic.pci = pci_of(files, folder);
-    nic.pci_path = pci_path(way_to_interface(files, name));
-    nic.link_up = files.read_line(folder + "/carrier", "0") == "1";
-    out.push_back(std::move(nic));
-  }
+  for (const NetPort& port : net_ports(files))
+    out.push_back({port.name, port.mac, port.speed_mbps, port.driver, port.pci, port.link, port.path});
   std::sort(out.begin(), out.end(), [](const NicFacts& a, const NicFacts& b) {
     return std::tie(a.pci, a.name) < std::tie(b.pci, b.name);
   });
@@ -181,15 +158,14 @@ std::vector<NicFacts> nic_facts(const Files& files) {
 // files add names. A lab's stand-ins count only if there is no real GPU.
 std::vector<GpuFacts> gpu_facts(const Files& files) {
   std::vector<GpuFacts> out;
-  for (const auto& address : files.list(kPci)) {
-    const std::string folder = std::string(kPci) + "/" + address;
-    const std::string kind = files.read_line(folder + "/class").substr(0, 6);
-    if (files.read_line(folder + "/vendor") != "0x10de" || (kind != "0x0302" && kind != "0x0300")) continue;
+  for (const PciPart& part : gpu_parts(files)) {
+    if (part.why != Why::real) continue;
     GpuFacts gpu;
-    gpu.pci = address;
-    gpu.pci_path = pci_path(files.read_link(folder).value_or(""));
-    gpu.model = "10de:" + files.read_line(folder + "/device").substr(2);
-    const auto text = files.read("/proc/driver/nvidia/gpus/" + address + "/information");
+    gpu.pci = part.address;
+    gpu.pci_path = pci_path(files.read_link(part.folder).value_or(""));
+    gpu.model = "10de:" + files.read_line(part.folder + "/device").substr(2);
+    gpu.display = part.display;
+    const auto text = files.read("/proc/driver/nvidia/gpus/" + part.address + "/information");
     if (text.ok()) {
       for (const auto& line : split_lines(*text)) {
         const auto colon = line.find(':');
@@ -207,6 +183,20 @@ std::vector<GpuFacts> gpu_facts(const Files& files) {
   return out;
 }
 
+std::vector<LeftOut> left_out_facts(const Files& files) {
+  constexpr int kMostOfEach = 64;  // an adapter may have hundreds of virtual functions
+  std::vector<LeftOut> out;
+  std::map<std::string, int> counts;
+  const auto add = [&](const char* part, const std::string& name, Why why) {
+    if (why != Why::real && ++counts[part] <= kMostOfEach) out.push_back(left_out(part, name, why));
+  };
+  for (const NetPort& port : net_devices(files)) add("port", port.name, port.why);
+  for (const RdmaPart& port : rdma_devices(files)) add("RDMA port", port.label(), port.why);
+  for (const PciPart& gpu : gpu_parts(files)) add("GPU", gpu.address, gpu.why);
+  for (const DrivePart& drive : drive_devices(files)) add("drive", drive.name, drive.why);
+  return out;
+}
+
 Result<HardwareFacts> collect_facts(const Files& files) {
   HardwareFacts facts;
   facts.system = system_facts(files);
@@ -216,6 +206,7 @@ Result<HardwareFacts> collect_facts(const Files& files) {
   facts.gpus = gpu_facts(files);
   facts.nics = nic_facts(files);
   facts.disks = scan_disks(files);
+  facts.left_out = left_out_facts(files);
   const std::string dmi = "/sys/class/dmi/id/";
   facts.firmware = files.read_line(dmi + "bios_vendor");
   if (const auto version = files.read_line(dmi + "bios_version"); !version.empty())

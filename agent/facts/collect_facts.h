@@ -21,5 +21,6 @@ uint64_t memory_bytes(const Files& files);
 uint64_t usable_memory(const Files& files);
 std::vector<NicFacts> nic_facts(const Files& files);
 std::vector<GpuFacts> gpu_facts(const Files& files);
+std::vector<LeftOut> left_out_facts(const Files& files);
 
 }  // namespace muster

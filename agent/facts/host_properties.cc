@@ -12,6 +12,10 @@
 #include "base/lower.h"
 #include "base/split.h"
 #include "base/utf8.h"
+#include "host/net_ports.h"
+#include "host/pci_parts.h"
+#include "host/rdma_devices.h"
+#include "host/real_drives.h"
 
 namespace muster {
 namespace {
@@ -210,28 +214,22 @@ void add_libraries(Collected& out) {
 
 void add_ports(Collected& out) {
   const Files& files = out.files();
-  const std::string folder = "/sys/class/infiniband";
   std::map<std::string, std::set<std::string>> firmware;
   std::map<std::string, int> rates;
-  for (const auto& name : files.list(folder)) {
-    const std::string device = folder + "/" + name;
-    if (files.exists(device + "/device/physfn")) continue;
+  for (const RdmaPart& port : rdma_parts(files)) {
+    const std::string device = "/sys/class/infiniband/" + port.device;
     std::string board = files.read_line(device + "/board_id");
     if (board.empty()) board = files.read_line(device + "/hca_type");
     if (std::string version = files.read_line(device + "/fw_ver"); !version.empty())
       firmware[board.empty() ? "an RDMA device" : "RDMA device " + board].insert(std::move(version));
-    for (const auto& port : files.list(device + "/ports"))
-      if (const std::string rate = files.read_line(device + "/ports/" + port + "/rate"); !rate.empty())
-        ++rates[fmt::format("{} {}", files.read_line(device + "/ports/" + port + "/link_layer"), rate)];
+    if (const std::string rate = files.read_line(port.folder + "/rate"); !rate.empty())
+      ++rates[fmt::format("{} {}", files.read_line(port.folder + "/link_layer"), rate)];
   }
   for (const auto& [what, versions] : firmware) out.put("firmware of " + what, joined(versions));
   out.put("RDMA ports", tally(rates));
   std::set<std::string> sizes;
-  for (const auto& name : files.list("/sys/class/net")) {
-    const std::string port = "/sys/class/net/" + name;
-    if (files.exists(port + "/device") && files.read_line(port + "/carrier", "0") == "1")
-      sizes.insert(files.read_line(port + "/mtu"));
-  }
+  for (const NetPort& port : net_ports(files))
+    if (port.link) sizes.insert(files.read_line("/sys/class/net/" + port.name + "/mtu"));
   out.put("MTU of ports with a link", joined(sizes));
   for (const char* module : {"mlx5_core", "ice", "bnxt_en"})
     out.put_file(fmt::format("driver {}", module), fmt::format("/sys/module/{}/version", module));
@@ -240,25 +238,22 @@ void add_ports(Collected& out) {
 void add_drives(Collected& out) {
   const Files& files = out.files();
   std::map<std::string, std::set<std::string>> firmware;
-  for (const auto& name : files.list("/sys/class/nvme")) {
-    const std::string drive = "/sys/class/nvme/" + name;
-    if (files.read_line(drive + "/transport", "pcie") != "pcie") continue;
-    firmware[files.read_line(drive + "/model")].insert(files.read_line(drive + "/firmware_rev"));
+  for (const auto& name : real_drives(files)) {
+    const std::string drive = "/sys/block/" + name + "/device";
+    std::string version = files.read_line(drive + "/firmware_rev");
+    if (version.empty()) version = files.read_line(drive + "/rev");
+    firmware[files.read_line(drive + "/model")].insert(version);
   }
-  for (const auto& name : files.list("/sys/block"))
-    if (name.starts_with("sd") && files.read_line("/sys/block/" + name + "/removable", "0") == "0")
-      firmware[files.read_line("/sys/block/" + name + "/device/model")].insert(
-          files.read_line("/sys/block/" + name + "/device/rev"));
   for (auto& [model, versions] : firmware) {
     versions.erase("");
     if (!model.empty()) out.put("firmware of drives " + model, joined(versions));
   }
 }
 
-std::string part_of_class(const std::string& kind, const std::string& vendor) {
-  if (kind.starts_with("0x0302") || (kind.starts_with("0x0300") && vendor == "0x10de")) return "GPUs";
-  if (kind.starts_with("0x0108")) return "NVMe drives";
-  return kind.starts_with("0x02") ? "NICs" : "";
+const char* plural_of(PciKind kind) {
+  if (kind == PciKind::gpu) return "GPUs";
+  if (kind == PciKind::nvme) return "NVMe drives";
+  return kind == PciKind::nic ? "NICs" : "";
 }
 
 // ACS redirects keep GPUs and NICs from reaching each other directly. Only root can read the registers.
@@ -279,12 +274,10 @@ void add_acs(Collected& out) {
 void add_pcie(Collected& out) {
   const Files& files = out.files();
   std::map<std::string, std::map<std::string, int>> widths;
-  for (const auto& address : files.list(kPciDevices)) {
-    const std::string device = std::string(kPciDevices) + "/" + address;
-    const std::string what =
-        part_of_class(files.read_line(device + "/class"), files.read_line(device + "/vendor"));
-    if (what.empty() || files.exists(device + "/physfn")) continue;
-    const std::string lanes = files.read_line(device + "/current_link_width");
+  for (const PciPart& part : pci_parts(files)) {
+    const std::string what = plural_of(part.kind);
+    if (what.empty() || part.why != Why::real) continue;
+    const std::string lanes = files.read_line(part.folder + "/current_link_width");
     if (is_number(lanes) && lanes.size() <= 2 && lanes != "0" && lanes != "63") ++widths[what]["x" + lanes];
   }
   for (const auto& [what, counts] : widths) out.put("PCIe lanes of " + what, tally(counts));

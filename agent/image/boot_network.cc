@@ -14,6 +14,7 @@
 #include "base/lower.h"
 #include "base/mac.h"
 #include "base/resolver.h"
+#include "host/net_ports.h"
 
 namespace muster {
 namespace {
@@ -191,7 +192,7 @@ class Descent {
     if (!has_hardware(name) || text_at(link, "link_type") != "ether")
       return fail(Code::denied, name + " is not an Ethernet port of this machine");
     std::string mac = text_at(link, "permaddr");
-    if (mac.empty()) mac = files_.read_line("/sys/class/net/" + name + "/bonding_slave/perm_hwaddr");
+    if (mac.empty()) mac = own_mac(files_, "/sys/class/net/" + name);
     if (mac.empty()) mac = text_at(link, "address");
     mac = lower(mac);
     if (!is_mac(mac)) return fail(Code::denied, name + " has no MAC");

@@ -218,8 +218,9 @@ class Measure {
   }
 
   void look_at_gpus(const HardwareFacts& facts, LookInput& input) {
-    if (facts.gpus.empty()) return;
-    input.of_gpus = static_cast<int>(facts.gpus.size());
+    const auto gpus = compute_gpus(facts);
+    if (gpus == 0) return;
+    input.of_gpus = static_cast<int>(gpus);
     input.gpus_looked_at = false;
     if (!files_.exists("/dev/nvidiactl") || option("nvml").empty()) return;
     const auto ready = programs_->ready({{kNvmlProgram, option("nvml"), 0}}, {});

@@ -13,7 +13,6 @@
 #include "controller/bringup/conclude.h"
 #include "controller/bringup/run_view.h"
 #include "controller/executor/executor.h"
-#include "controller/nodes/states.h"
 #include "controller/plan/shared_text.h"
 #include "sys/http/http.h"
 #include "sys/reactor.h"
@@ -55,7 +54,8 @@ Result<RunSources> read_whole(RunArchive& archive, const RunRow& row,
   return now.state == row.state ? std::move(run) : read_run(archive, now, RunRows::turns, plan);
 }
 
-// Only the report shows that a node is degraded and which floors count: its final verdicts are added.
+// Only the report shows that a node is degraded or was only looked at, and which floors count: its final
+// verdicts are added.
 Result<std::string> body_of_run(RunArchive& archive, const RunRow& row,
                                 const std::shared_ptr<const Plan>& plan) {
   TRY(const auto run, read_whole(archive, row, plan));
@@ -65,14 +65,14 @@ Result<std::string> body_of_run(RunArchive& archive, const RunRow& row,
   const auto report = report_from_signed(*text);
   if (!report.ok()) return body_of(view);
   view["notes"] = report->notes;
-  std::map<std::string, std::string> degraded;
+  std::map<std::string, const NodeReport*> less;
   for (const auto& node : report->nodes)
-    if (node.verdict == NodeVerdict::degraded) degraded[node.name] = node.reason;
+    if (node.verdict == NodeVerdict::degraded || node.verdict == NodeVerdict::looked_at)
+      less[node.name] = &node;
   for (Json& node : view["nodes"])
-    if (const auto found = degraded.find(node["name"].get_ref<const std::string&>());
-        found != degraded.end()) {
-      node["result"] = to_string(NodeState::degraded);
-      node["reason"] = found->second;
+    if (const auto found = less.find(node["name"].get_ref<const std::string&>()); found != less.end()) {
+      node["result"] = to_string(found->second->verdict);
+      node["reason"] = found->second->reason;
     }
   return body_of(view);
 }

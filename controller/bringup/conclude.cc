@@ -293,7 +293,9 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
   }
   if (!accepts(report->kind)) return out;
   for (auto& node : report->nodes) {
-    if (node.verdict == NodeVerdict::degraded) out.nodes.push_back({NodeName(node.name), false, node.reason});
+    // A node on which no load ran stays in service, and is not accepted.
+    if (node.verdict == NodeVerdict::degraded || node.verdict == NodeVerdict::looked_at)
+      out.nodes.push_back({NodeName(node.name), false, node.reason});
     // Without a profile nothing is tested; with one, a node that did not pass is not accepted. A node that
     // failed without a reason did not reach acceptance.
     if (node.verdict != NodeVerdict::failed || node.reason.empty() || report->profile.empty()) continue;

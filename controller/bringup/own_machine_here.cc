@@ -3,7 +3,7 @@
 #include "base/lower.h"
 #include "base/placeholders.h"
 #include "base/split.h"
-#include "host/rails.h"
+#include "host/net_ports.h"
 
 namespace muster {
 namespace {
@@ -26,12 +26,8 @@ OwnMachine read_own_machine(const std::string& sys, const std::string& proc) {
   const Files files(sys);
   OwnMachine own;
   own.uuid = lower(files.read_line("/class/dmi/id/product_uuid"));
-  for (const auto& name : files.list("/class/net")) {
-    const std::string port = "/class/net/" + name;
-    if (!files.exists(port + "/device")) continue;
-    const PortAddress address = port_address(files, port);
-    if (address.kind.empty() && is_station_address(address.mac)) own.macs.insert(address.mac);
-  }
+  for (const NetPort& port : net_ports(files, ""))
+    if (is_station_address(port.mac)) own.macs.insert(port.mac);
   own.names = local_addresses(Files(proc).read("/net/fib_trie").value_or(""));
   const std::string host = lower(Files(proc).read_line("/sys/kernel/hostname"));
   // Default host names, which many machines have, do not identify a machine.

@@ -29,9 +29,9 @@ Result<RunSources> read_run(RunArchive& archive, const RunRow& row, RunRows rows
                             std::shared_ptr<const Plan> plan = nullptr);
 
 // A node's `result` is accepted, discovered, drained, awake, returned, returning, quarantined, failed or
-// unfinished. {id, state, kind, started, ended, plan_digest, nodes: [{name, result, reason, ms, phases:
-// [{phase, ms, outcome}]}], actions: [{id, node, kind, phase, title, state, attempt, ms, message}]}; run 0 is
-// the newest.
+// unfinished; degraded and looked_at (no load ran on it) come from the run's report. {id, state, kind,
+// started, ended, plan_digest, nodes: [{name, result, reason, ms, phases: [{phase, ms, outcome}]}], actions:
+// [{id, node, kind, phase, title, state, attempt, ms, message}]}; run 0 is the newest.
 Result<Json> run_view(RunArchive& archive, int64_t run);
 Result<Json> run_view(const RunSources& run);
 

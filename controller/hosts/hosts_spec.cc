@@ -116,16 +116,17 @@ std::optional<uint64_t> nearly_equal(std::vector<uint64_t> values) {
   return values[best];
 }
 
-// Returns the model of a host's GPUs; "" if they differ, or if no driver reported it.
-std::string gpu_model(const HardwareFacts& facts) {
+// The models of a host's GPUs; "" for one whose model no driver reported.
+std::set<std::string> gpu_models_of(const HardwareFacts& facts) {
   std::set<std::string> models;
   for (const GpuFacts& gpu : facts.gpus) models.insert(is_named(gpu) ? gpu.model : "");
-  return models.size() == 1 ? *models.begin() : "";
+  return models;
 }
 
 struct Seen {
   std::vector<int> gpus, cpus, ports;
   std::vector<std::string> gpu_models, cpu_models;
+  std::vector<std::string> mixed;  // hosts with GPUs of several models, which have no vote
   std::vector<uint64_t> memory;
 };
 
@@ -134,13 +135,17 @@ Seen seen_of(const Hosts& hosts) {
   for (const AcceptHost* host : hosts) {
     if (!host->facts) continue;
     const HardwareFacts& facts = *host->facts;
-    out.gpus.push_back(static_cast<int>(facts.gpus.size()));
+    out.gpus.push_back(static_cast<int>(compute_gpus(facts)));
     out.ports.push_back(static_cast<int>(std::count_if(facts.nics.begin(), facts.nics.end(),
                                                        [](const NicFacts& nic) { return nic.link_up; })));
     if (facts.cpus.count > 0) out.cpus.push_back(facts.cpus.count);
     if (!facts.cpus.model.empty()) out.cpu_models.push_back(facts.cpus.model);
     if (facts.memory_bytes > 0) out.memory.push_back(facts.memory_bytes);
-    if (const std::string model = gpu_model(facts); !model.empty()) out.gpu_models.push_back(model);
+    const auto models = gpu_models_of(facts);
+    if (models.size() > 1)
+      out.mixed.push_back(fmt::format("{} ({})", host->name, fmt::join(models, ", ")));
+    else if (!models.empty() && !models.begin()->empty())
+      out.gpu_models.push_back(*models.begin());
   }
   return out;
 }
@@ -185,6 +190,11 @@ std::string hardware_of(const Group& group, std::vector<std::string>& notes) {
                     group.name));
     return "";
   }
+  if (!seen.mixed.empty())
+    notes.push_back(
+        fmt::format("group {}: hosts with GPUs of several models do not count for the majority of "
+                    "GPU models: {}",
+                    group.name, some_of(seen.mixed, kShownNames)));
   std::vector<std::string> without;
   const std::string text = hardware_text(seen, without);
   if (!without.empty())

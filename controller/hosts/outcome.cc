@@ -9,8 +9,9 @@
 namespace muster {
 namespace {
 
-constexpr Words<HostVerdict, 8> kVerdicts = {{{HostVerdict::accepted, "accepted"},
+constexpr Words<HostVerdict, 9> kVerdicts = {{{HostVerdict::accepted, "accepted"},
                                               {HostVerdict::degraded, "degraded"},
+                                              {HostVerdict::looked_at, "looked_at"},
                                               {HostVerdict::failed, "failed"},
                                               {HostVerdict::not_accepted, "not_accepted"},
                                               {HostVerdict::busy, "busy"},
@@ -21,6 +22,7 @@ constexpr Words<HostVerdict, 8> kVerdicts = {{{HostVerdict::accepted, "accepted"
 HostVerdict verdict_of(const NodeReport& node, bool cancelled) {
   if (node.verdict == NodeVerdict::accepted) return HostVerdict::accepted;
   if (node.verdict == NodeVerdict::degraded) return HostVerdict::degraded;
+  if (node.verdict == NodeVerdict::looked_at && !cancelled) return HostVerdict::looked_at;
   const bool bad = std::any_of(node.checks.begin(), node.checks.end(),
                                [](const Check& check) { return check.verdict == Verdict::fail; });
   if (cancelled && !bad) return HostVerdict::cancelled;
@@ -56,13 +58,20 @@ int exit_of(const std::vector<HostOutcome>& hosts, bool cancelled) {
   return accepted + degraded == 0 && count(hosts, HostVerdict::failed) > 0 ? 1 : 3;
 }
 
-std::string_view verdict_word(int exit) {
+bool all_looked_at(const std::vector<HostOutcome>& hosts) {
+  return !hosts.empty() && count(hosts, HostVerdict::looked_at) == hosts.size();
+}
+
+std::string_view verdict_word(int exit, const std::vector<HostOutcome>& hosts) {
+  if (all_looked_at(hosts)) return to_string(HostVerdict::looked_at);
   return exit == 0 ? "accepted" : exit == 5 ? "degraded" : exit == 3 ? "partial" : "failed";
 }
 
 std::string title_of(const std::string& cluster, const std::vector<HostOutcome>& hosts) {
-  return fmt::format("{}: {} of {} host{} accepted", cluster, count(hosts, HostVerdict::accepted),
-                     hosts.size(), hosts.size() == 1 ? "" : "s");
+  const size_t looked = count(hosts, HostVerdict::looked_at);
+  return fmt::format("{}: {} of {} host{} {}", cluster,
+                     looked > 0 ? looked : count(hosts, HostVerdict::accepted), hosts.size(),
+                     hosts.size() == 1 ? "" : "s", looked > 0 ? "looked at, not measured" : "accepted");
 }
 
 MUSTER_WORDS(HostVerdict, kVerdicts)

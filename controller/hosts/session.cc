@@ -401,6 +401,7 @@ void Session::ended(const RunRow& run) {
         outcome_.report = std::move(work->files);
         if (!work->report.ok()) return end(work->report.error());
         outcome_.title = title(*work->report);
+        outcome_.look = work->report->kind == kLook;
         for (const auto& node : work->report->nodes) {
           Host& host = hosts_[node.name];
           if (host.out) continue;
@@ -446,7 +447,7 @@ void Session::finish() {
   for (const auto& host : options_.hosts) {
     HostOutcome out = outcome_of_host(hosts_[host.name]);
     if (options_.drift_only && !hosts_[host.name].out && hosts_[host.name].reached && !cancelled_) {
-      out.verdict = HostVerdict::accepted;
+      out.verdict = HostVerdict::looked_at;
       out.reason.clear();
     }
     outcome_.hosts.push_back(std::move(out));

@@ -48,6 +48,7 @@ struct SessionOutcome {
   Status ended = Ok{};  // an error: why nothing was measured. denied: the plan would do more than
                         // measure
   bool cancelled = false;
+  bool look = false;                    // no load ran on any host: the report is of the kind kLook
   std::vector<HostOutcome> hosts = {};  // in the order of the list
   std::string title = {};
   std::vector<std::string> notes = {};

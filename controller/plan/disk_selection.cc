@@ -243,9 +243,20 @@ class Chooser {
                                          people(disk), group.name));
   }
 
+  // True if nothing can be made on this disk, and refuses it.
+  bool is_unusable(const DiskGroup& group, const DiskFacts& disk) {
+    if (disk.read_only) refuse_read_only(group, disk);
+    if (disk.zoned)
+      refuse("disk-zoned",
+             fmt::format("{} of group '{}' has host-managed zones (SMR or ZNS), which can be written only in "
+                         "order: no partition table, array or file system can be made on it",
+                         people(disk), group.name));
+    return disk.read_only || disk.zoned;
+  }
+
   void judge_os(const DiskGroup& group, const DiskFacts& disk) {
     if (use_.image.empty()) return;
-    if (disk.read_only) return refuse_read_only(group, disk);
+    if (is_unusable(group, disk)) return;
     if (out_.os_is_ours) return;
     if ((disk.mounted || disk.is_os_ancestor) && !use_.through_ram)
       return refuse("disk-in-use", people(disk) + " is in use by the running system: " + disk.content);
@@ -280,7 +291,7 @@ class Chooser {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage) return;
     if (is_our_data(disk, spec_.cluster, node_.name, *storage)) return check_owner(*storage, group, disk);
-    if (disk.read_only) return refuse_read_only(group, disk);
+    if (is_unusable(group, disk)) return;
     const std::string why = fmt::format(
         "{} for {}", engine_of(*storage).by_disk ? storage->engine : storage->level, storage->mount);
     if (disk.is_os_ancestor || disk.mounted || is_os_layout(disk))

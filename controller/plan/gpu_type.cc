@@ -3,25 +3,11 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/gpu_models.h"
 #include "base/lower.h"
 
 namespace muster {
 namespace {
-
-// NVIDIA devices, from the PCI ID database (pci.ids). The RAM system has no driver and reports PCI ids only;
-// they must map to the same type as the model that the installed system reports, or Slurm's configuration
-// would change with every second run.
-struct Known {
-  const char *pci, *type;
-};
-constexpr Known kDevices[] = {
-    {"10de:1db1", "v100"}, {"10de:1db4", "v100"},      {"10de:1db5", "v100"},         {"10de:1db6", "v100"},
-    {"10de:1eb8", "t4"},   {"10de:20b0", "a100"},      {"10de:20b2", "a100"},         {"10de:20b5", "a100"},
-    {"10de:20f1", "a100"}, {"10de:2230", "rtx_a6000"}, {"10de:2235", "a40"},          {"10de:2236", "a10"},
-    {"10de:2321", "h100"}, {"10de:2330", "h100"},      {"10de:2331", "h100"},         {"10de:2335", "h200"},
-    {"10de:233b", "h200"}, {"10de:2342", "gh200"},     {"10de:26b1", "rtx_6000_ada"}, {"10de:26b5", "l40"},
-    {"10de:26b9", "l40s"}, {"10de:27b8", "l4"},        {"10de:2901", "b200"},
-};
 
 // True for words that name the manufacturer, the memory size or the form factor.
 bool has_no_type(const std::string& word) {
@@ -47,11 +33,10 @@ bool is_vague(const std::string& model) {
 }  // namespace
 
 std::string gpu_type(const std::string& model) {
-  if (model.starts_with("10de:")) {
-    for (const auto& known : kDevices)
-      if (model == known.pci) return known.type;
-    return "";
-  }
+  // The RAM system has no driver and reports PCI ids only; they must map to the same type as the model that
+  // the installed system reports, or Slurm's configuration would change with every second run.
+  if (model.starts_with("10de:")) return gpu_type_of_device(model);
+  if (const GpuModel* known = find_gpu_model(model)) return known->type;
   if (is_vague(model)) return "";
   std::string out, word;
   for (const char c : lower(model) + " ") {

@@ -161,7 +161,9 @@ class RunArchive {
     return rows;
   }
   // Returns the progress of the run's actions: journal() after the row `after`, without rows of steps,
-  // without `data` in rows "intent" and "started", and without "result" in the `data` of other rows.
+  // without `data` in rows "intent" and "started", and without "result" in the `data` of other rows, which
+  // may be large. One that names the precondition for which an agent refused its order stays: it decides
+  // whether a node failed (refused_to_leave()).
   virtual Result<std::vector<JournalRow>> journal_turns(int64_t run, int64_t after) {
     auto rows = journal(run);
     if (!rows.ok()) return rows;
@@ -169,7 +171,7 @@ class RunArchive {
     for (JournalRow& row : *rows)
       if (row.event == "intent" || row.event == "started")
         row.data = Json::object();
-      else if (row.data.is_object())
+      else if (row.data.is_object() && !row.data.value("result", Json()).contains("precondition"))
         row.data.erase("result");
     return rows;
   }

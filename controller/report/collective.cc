@@ -197,7 +197,7 @@ void find_collective_faults(std::map<std::string, std::vector<Check>>& checks,
                             const std::vector<MeasuredStep>& steps, const FaultyLinks& links,
                             const FactsByNode& facts) {
   for (const auto& step : steps) {
-    if (hold_unrun(checks, step, facts)) continue;
+    if (ran_alone(step) || hold_unrun(checks, step, facts)) continue;
     // A test that did not start counts only for the node that had to start it; a program that is missing on
     // all nodes is no node's fault, and is reported as not run.
     if (!is_collective(step) || step.result.is_null() || could_not_run(step)) continue;

@@ -1,8 +1,10 @@
 #include "controller/report/drive_floors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
+#include <set>
 
 #include "controller/report/measured.h"
 #include "controller/spec/drive_models.h"
@@ -42,23 +44,24 @@ std::string model_of(const std::string& like) {
 struct Kind {
   int count = 0;
   double each = 0;
-  std::string model = {}, words = {};
+  std::string model = {}, words = {}, source = {};
 };
 
 // Returns one drive's part of the floor; without a value, the text states why.
 Derived one_drive(const std::string& metric, const DriveFound& drive, const std::vector<DriveModel>& table) {
-  if (drive.model.empty()) return {std::nullopt, "its model is unknown"};
+  if (drive.model.empty()) return without("its model is unknown");
   const DriveModel* known = find_drive_model(table, drive.model);
   const double figure = known ? figure_of(*known, metric) : 0;
   if (figure <= 0)
-    return {std::nullopt,
-            fmt::format("the drive table has no {} for {} (set `acceptance.drives` in the spec)",
-                        metric == "parallel_mbps" ? "read_mbps" : metric, drive.model)};
+    return without(fmt::format("the drive table has no {} for {} (set `acceptance.drives` in the spec)",
+                               metric == "parallel_mbps" ? "read_mbps" : metric, drive.model));
   const double link = metric == "random_read_iops" ? 0 : link_payload(drive.link);
   if (link > 0 && link < figure)
-    return {link, fmt::format("{:.0f}, limited by its link {} (the drive alone, according to {}: {:.0f})",
-                              link, drive.link, known->source, figure)};
-  return {figure, fmt::format("{:.0f} according to {}", figure, known->source)};
+    return {link,
+            fmt::format("{:.0f}, limited by its link {} (the drive alone, according to {}: {:.0f})", link,
+                        drive.link, known->source, figure),
+            known->source};
+  return {figure, fmt::format("{:.0f} according to {}", figure, known->source), known->source};
 }
 
 }  // namespace
@@ -88,21 +91,23 @@ Derived array_reads(const MeasuredStep& step, const std::string& metric, const R
   const Json& detail = field(step.result, "detail");
   const Json& drives = field(detail, "drives");
   const std::string level = text_of(field(detail, "level"));
-  if (!drives.is_array() || drives.empty()) return {std::nullopt, "the measurement does not name its drives"};
+  if (!drives.is_array() || drives.empty()) return without("the measurement does not name its drives");
   const auto of_node = raw.find(step.node);
   double sum = 0;
   for (const Json& serial : drives) {
     const bool known = of_node != raw.end() && of_node->second.count(text_of(serial));
-    if (!known) return {std::nullopt, fmt::format("drive {} was not read in this run", text_of(serial))};
+    if (!known) return without(fmt::format("drive {} was not read in this run", text_of(serial)));
     sum += of_node->second.at(text_of(serial));
   }
   if (metric.starts_with("write") && (level == "raid5" || level == "raid6"))
-    return {std::nullopt, fmt::format("the cost of writing to {} depends on the processor", level)};
+    return without(fmt::format("the cost of writing to {} depends on the processor", level));
   const double n = static_cast<double>(drives.size()), used = data_drives(level, n);
-  if (used <= 0) return {std::nullopt, fmt::format("nothing is known about arrays of level '{}'", level)};
+  if (used <= 0) return without(fmt::format("nothing is known about arrays of level '{}'", level));
   const std::string array = level.empty() ? "" : fmt::format(", {}", level);
-  return {sum * used / n, fmt::format("{:.0f} drive{} read {:.0f} MB/s{}{}", n, n == 1 ? "" : "s", sum, array,
-                                      used < n ? fmt::format(", {:g} of them holding data", used) : "")};
+  return {sum * used / n,
+          fmt::format("{:.0f} drive{} read {:.0f} MB/s{}{}", n, n == 1 ? "" : "s", sum, array,
+                      used < n ? fmt::format(", {:g} of them holding data", used) : ""),
+          "their raw reads in this run"};
 }
 
 bool is_known_of_drives(const std::string& metric) {
@@ -132,10 +137,10 @@ Derived drive_value(const MeasuredStep& step, const std::string& metric, const s
   std::vector<std::string> serials;
   if (raw) serials.push_back(step.subject);
   for (const Json& serial : raw ? Json::array() : field(detail, "drives")) serials.push_back(text_of(serial));
-  if (serials.empty()) return {std::nullopt, "the measurement does not name its drives"};
+  if (serials.empty()) return without("the measurement does not name its drives");
   const std::string level = text_of(field(detail, "level"));
   if (metric == "write_mbps" && (level == "raid5" || level == "raid6"))
-    return {std::nullopt, fmt::format("the cost of writing to {} depends on the processor", level)};
+    return without(fmt::format("the cost of writing to {} depends on the processor", level));
   const auto of_node = found.find(step.node);
   std::map<std::string, Kind> kinds;
   for (const auto& serial : serials) {
@@ -143,18 +148,20 @@ Derived drive_value(const MeasuredStep& step, const std::string& metric, const s
     if (of_node != found.end())
       if (const auto at = of_node->second.find(serial); at != of_node->second.end()) drive = at->second;
     const Derived part = one_drive(metric, drive, table);
-    if (!part.value) return {std::nullopt, fmt::format("drive {}: {}", serial, part.text)};
+    if (!part.value) return without(fmt::format("drive {}: {}", serial, part.text));
     Kind& kind = kinds[drive.model + part.text];
-    kind = {kind.count + 1, *part.value, drive.model, part.text};
+    kind = {kind.count + 1, *part.value, drive.model, part.text, part.source};
   }
   double sum = 0;
   std::string words;
+  std::set<std::string> sources;
   for (const auto& [key, kind] : kinds) {
+    sources.insert(kind.source);
     sum += kind.count * kind.each;
     words += fmt::format("{}{} x {}, {}", words.empty() ? "" : "; ", kind.count, kind.model, kind.words);
   }
   const double n = static_cast<double>(serials.size()), used = data_drives(level, n);
-  if (used <= 0) return {std::nullopt, fmt::format("nothing is known about arrays of level '{}'", level)};
+  if (used <= 0) return without(fmt::format("nothing is known about arrays of level '{}'", level));
   if (!level.empty()) words += fmt::format("; {}", level);
   if (used < n) words += fmt::format(", with data on {:g} of {:g} drives", used, n);
   double value = sum * used / n;
@@ -166,7 +173,7 @@ Derived drive_value(const MeasuredStep& step, const std::string& metric, const s
       words += fmt::format("; {:g} reads at a time, {:g} per second each", in_flight, kReadsEach);
     }
   }
-  return {value, fmt::format("{} = {:.0f}", words, value)};
+  return {value, fmt::format("{} = {:.0f}", words, value), fmt::format("{}", fmt::join(sources, "; "))};
 }
 
 }  // namespace muster

@@ -1,33 +1,21 @@
 #include "controller/report/expected.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/gpu_models.h"
 #include "controller/report/drive_floors.h"
 #include "controller/report/measured.h"
 #include "controller/report/network_bounds.h"
-#include "controller/spec/spec.h"
 
 namespace muster {
 namespace {
 
-// Sources of the table. Fleet: microsoft/superbench-results v0.4.0 (729 nodes). Guide:
-// Azure/AI-benchmarking-guide Azure_Results. ML: stas00/ml-engineering compute/accelerator. Fryer:
-// huggingface/gpu-fryer README. NB: NVIDIA/nvbandwidth README and issues. NT: NVIDIA/nccl-tests issues 290
-// and 153. DCGM: NVIDIA/DCGM diag-skus comments.
-constexpr const char* kFleet = "superbench-results v0.4.0, 729 nodes";
-constexpr const char* kGuide = "Azure AI-benchmarking-guide";
-constexpr const char* kMl = "ml-engineering, MAMF table";
-// Measured on one card of each model, for 3 to 5 s at its power limit of 700 W. Published figures are higher
-// if they are from the first milliseconds, or from inputs that need less power.
-constexpr const char* kOwn = "muster's own run, bench/results/2026-11-27-NVIDIA-*.json";
-
 // Usable share of a 400 Gb/s port's rate with large messages: 48.5 of 50 GB/s (nccl-tests issue 290).
 constexpr double kPortPayload = 0.97;
-
-Derived without(std::string why) { return {std::nullopt, std::move(why)}; }
 
 double number_in(const Json& json, const char* key) {
   const auto it = json.is_object() ? json.find(key) : json.end();
@@ -59,9 +47,11 @@ Derived cpu_peak(const Json& result) {
   if (one_unit) flops = std::min(flops, 16.0);
   const double share = one_unit || text_of(field(d, "clock")) == "highest" ? kLoadedClock : 1;
   const double peak = cores * flops * mhz / 1000 * share;
-  return {peak, fmt::format("{:.0f}{} cores x {:.0f} FLOP/cycle x {:.2f} GHz{} = {:.4g} GFLOP/s", cores,
-                            cores < all ? fmt::format(" of {:.0f}", all) : "", flops, mhz / 1000,
-                            share < 1 ? fmt::format(" x {} (clock with all cores busy)", share) : "", peak)};
+  return {peak,
+          fmt::format("{:.0f}{} cores x {:.0f} FLOP/cycle x {:.2f} GHz{} = {:.4g} GFLOP/s", cores,
+                      cores < all ? fmt::format(" of {:.0f}", all) : "", flops, mhz / 1000,
+                      share < 1 ? fmt::format(" x {} (clock with all cores busy)", share) : "", peak),
+          "the clock in sysfs; the processor model's vector units"};
 }
 
 // The minimum number of channels for these modules, if the machine does not report it: two modules may share
@@ -84,60 +74,73 @@ Derived dimm_bandwidth(const Json& result) {
   if (cores < all) return without(fmt::format("only {:.0f} of {:.0f} cores could be used", cores, all));
   const double channels = reported > 0 ? std::min(reported, count) : fewest_channels(count, rate);
   const double bound = channels * rate * 8;
-  return {bound, fmt::format("{:.0f} channels{} x {:.0f} MT/s x 8 bytes = {:.0f} MB/s", channels,
-                             reported > 0 ? "" : fmt::format(" (the fewest for {:.0f} modules)", count), rate,
-                             bound)};
+  return {
+      bound,
+      fmt::format("{:.0f} channels{} x {:.0f} MT/s x 8 bytes = {:.0f} MB/s", channels,
+                  reported > 0 ? "" : fmt::format(" (the fewest for {:.0f} modules)", count), rate, bound),
+      "SMBIOS type 17"};
 }
 
-Derived gpu_value(const std::string& name, const HardwareFacts* facts) {
-  if (!facts || facts->gpus.empty()) return without("no GPU in this node's inventory");
-  const std::string& model = facts->gpus.front().model;
-  for (const auto& row : gpu_table())
-    if (row.quantity == name && glob_match(row.model, model))
-      return {row.value, fmt::format("healthy {} reach {:.4g} ({}{})", model, row.value, row.source,
-                                     row.peak > 0 ? fmt::format("; data sheet {:.4g}", row.peak) : "")};
-  return without(fmt::format("the GPU table has no {} for {}", name, model));
+Derived gpu_value(const std::string& quantity, const std::set<std::string>& gpus) {
+  if (gpus.empty()) return without("no GPU in this node's inventory");
+  if (gpus.size() > 1)
+    return without(
+        fmt::format("the measurement does not report which GPU it used of {}", fmt::join(gpus, ", ")));
+  const std::string& model = *gpus.begin();
+  const GpuFigure* figure = find_gpu_figure(model, quantity);
+  if (!figure) return without(no_gpu_figure(model, quantity));
+  return {figure->value,
+          fmt::format("healthy {} reach {:.4g}{}", model, figure->value,
+                      figure->peak > 0 ? fmt::format(", data sheet {:.4g}", figure->peak) : ""),
+          figure->source};
 }
 
-double table_value(const std::string& quantity, const std::string& model) {
-  for (const auto& row : gpu_table())
-    if (row.quantity == quantity && glob_match(row.model, model)) return row.value;
-  return 0;
+// What one node with these GPUs reaches inside: as much as its slowest model.
+Derived inside_node(const std::set<std::string>& gpus, const char* quantity) {
+  Derived out = without("no GPU in this node's inventory");
+  for (const auto& model : gpus) {
+    const GpuFigure* figure = find_gpu_figure(model, quantity);
+    if (!figure) return without(no_gpu_figure(model, quantity));
+    if (!out.value || figure->value < *out.value) out = {figure->value, model, figure->source};
+  }
+  return out;
 }
 
 // The bound of an NCCL all-reduce, computed from the GPUs, ports and algorithm that the measurement used.
-Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
-  if (!facts || facts->gpus.empty()) return without("no GPU in this node's inventory");
+Derived nccl_bus(const Json& result, const std::set<std::string>& models) {
+  if (models.empty()) return without("no GPU in this node's inventory");
   const Json& metrics = result.is_object() && result.contains("metrics") ? result["metrics"] : Json();
   const auto of = [&](const char* name) {
     return metrics.contains(name) ? number_in(metrics[name], "value") : 0;
   };
   const double nodes = of("ranks"), gpus = of("gpus");
   if (nodes < 1 || gpus < nodes) return without("the measurement does not report how many GPUs took part");
-  const std::string& model = facts->gpus.front().model;
   CollectiveShape shape;
   shape.nodes = static_cast<int>(nodes);
   shape.gpus_per_node = static_cast<int>(gpus / nodes);
-  shape.intra_switch_gbps = table_value("gpu_node_allreduce_gbps", model);
-  shape.intra_ring_gbps = table_value("gpu_node_ring_gbps", model);
+  const Derived by_switch = inside_node(models, "gpu_node_allreduce_gbps"),
+                by_ring = inside_node(models, "gpu_node_ring_gbps");
+  if (!by_switch.value && !by_ring.value) return by_switch;
+  shape.intra_switch_gbps = by_switch.value.value_or(0);
+  shape.intra_ring_gbps = by_ring.value.value_or(shape.intra_switch_gbps);
   // Without a figure for rings of its own, the GPU has no reductions in the NVLink switches: NCCL uses rings.
-  if (shape.intra_ring_gbps <= 0) {
-    shape.intra_ring_gbps = shape.intra_switch_gbps;
-    shape.algorithm = CollectiveShape::Algorithm::ring;
-  }
-  if (shape.intra_ring_gbps <= 0)
-    return without(fmt::format("the GPU table has no all-reduce figure within one node for {}", model));
   const auto it = result.find("detail");
-  if (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring")
+  if (!by_ring.value || (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring"))
     shape.algorithm = CollectiveShape::Algorithm::ring;
-  if (shape.nodes == 1) return collective_bound(shape);
+  const bool ring = shape.algorithm == CollectiveShape::Algorithm::ring || !by_switch.value;
+  const auto bound = [&] {
+    Derived out = collective_bound(shape);
+    out.source = ring && by_ring.value ? by_ring.source : by_switch.source;
+    return out;
+  };
+  if (shape.nodes == 1) return bound();
   const NcclRails rails = nccl_rails(field(detail_of(result), "rails"));
   if (!rails.unknown.empty()) return without(rails.unknown);
   shape.nics_per_node = std::min(rails.count, shape.gpus_per_node);
   shape.nic_gbps = rails.gbps / 8 * kPortPayload;
-  Derived bound = collective_bound(shape);
-  if (!rails.which.empty()) bound.text += "; " + rails.which;
-  return bound;
+  Derived out = bound();
+  if (!rails.which.empty()) out.text += "; " + rails.which;
+  return out;
 }
 
 }  // namespace
@@ -146,60 +149,22 @@ const std::vector<std::string>& derivable() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> out = {"cpu_peak",     "dimm_bandwidth", "nic_payload",
                                     "rdma_payload", "nccl_bus",       kDriveModels};
-    for (const auto& row : gpu_table())
-      if (std::find(out.begin(), out.end(), row.quantity) == out.end()) out.push_back(row.quantity);
+    for (const auto& figure : gpu_figures())
+      if (std::find(out.begin(), out.end(), figure.quantity) == out.end()) out.push_back(figure.quantity);
     return out;
   }();
   return names;
 }
 
-Derived derive(const std::string& name, const Json& result, const HardwareFacts* facts) {
+Derived derive(const std::string& name, const Json& result, const HardwareFacts* facts,
+               std::set<std::string> gpus) {
   if (name == "cpu_peak") return cpu_peak(result);
   if (name == "dimm_bandwidth") return dimm_bandwidth(result);
   if (name == "nic_payload") return nic_payload(result, facts);
-  if (name == "nccl_bus") return nccl_bus(result, facts);
   if (name == "rdma_payload") return rdma_payload(result);
-  return gpu_value(name, facts);
-}
-
-const std::vector<GpuExpectation>& gpu_table() {
-  static const std::vector<GpuExpectation> rows = {
-      {"*A100*SXM*", "gpu_bf16_tflops", 261, 312, kFleet},
-      {"*A100*SXM*", "gpu_tf32_tflops", 127, 156, kFleet},
-      {"*A100*SXM*", "gpu_fp64_tflops", 18.95, 19.5, kFleet},
-      {"*A100*SXM*", "gpu_int8_tops", 467, 624, kFleet},
-      {"*A100*SXM*80GB*", "gpu_copy_gbps", 1610, 2039, kGuide},
-      {"*A100*SXM*80GB*", "gpu_triad_gbps", 1700, 2039, kGuide},
-      {"*A100*SXM*", "gpu_h2d_gbps", 25.9, 31.5, kFleet},
-      {"*A100*SXM*", "gpu_d2h_gbps", 25.9, 31.5, kFleet},
-      {"*A100*SXM*", "gpu_p2p_gbps", 274, 300, "nvbandwidth README"},
-      {"*A100*SXM*", "gpu_node_allreduce_gbps", 231, 300, kFleet},
-      {"*H100*HBM3*", "gpu_bf16_tflops", 695, 989, kOwn},
-      {"*H100*HBM3*", "gpu_fp8_tflops", 1245, 1979, kOwn},
-      {"*H100*HBM3*", "gpu_tf32_tflops", 345, 494.5, kOwn},
-      {"*H100*HBM3*", "gpu_copy_gbps", 2900, 3350, kGuide},
-      {"*H100*HBM3*", "gpu_triad_gbps", 2970, 3350, kGuide},
-      {"*H100*HBM3*", "gpu_h2d_gbps", 51, 63, "vpbenchmarking; nvbandwidth issue 24"},
-      {"*H100*HBM3*", "gpu_d2h_gbps", 46.8, 63, "vpbenchmarking; nvbandwidth issue 24"},
-      {"*H100*HBM3*", "gpu_p2p_gbps", 376, 450, "vpbenchmarking"},
-      {"*H100*HBM3*", "gpu_node_allreduce_gbps", 476, 0, "nccl-tests issue 290, NVLS"},
-      {"*H100*HBM3*", "gpu_node_ring_gbps", 366, 450, "nccl-tests issue 290, ring"},
-      {"NVIDIA H200*", "gpu_bf16_tflops", 695, 989, kOwn},
-      {"NVIDIA H200*", "gpu_fp8_tflops", 1245, 1979, kOwn},
-      {"NVIDIA H200*", "gpu_copy_gbps", 4010, 4800, "Azure AI-benchmarking-guide ND_H200_v5"},
-      {"NVIDIA H200*", "gpu_triad_gbps", 4150, 4800, "Azure AI-benchmarking-guide ND_H200_v5"},
-      {"NVIDIA H200*", "gpu_h2d_gbps", 55.1, 63, kMl},
-      {"NVIDIA H200*", "gpu_d2h_gbps", 55.1, 63, kMl},
-      {"NVIDIA H200*", "gpu_p2p_gbps", 396, 450, kMl},
-      {"NVIDIA H200*", "gpu_node_allreduce_gbps", 480, 0,
-       "Azure AI-benchmarking-guide ND_H200_v5, NVLS, 8 GiB"},
-      {"NVIDIA H200*", "gpu_node_ring_gbps", 367.6, 450, kMl},
-      {"NVIDIA B200*", "gpu_bf16_tflops", 1745, 2250, kMl},
-      {"NVIDIA B200*", "gpu_fp8_tflops", 3432, 4500, kMl},
-      {"NVIDIA B200*", "gpu_node_allreduce_gbps", 838, 0, "NVIDIA/nccl issues, NVLS"},
-      {"NVIDIA B200*", "gpu_node_ring_gbps", 682, 900, "NVIDIA/nccl issues, ring"},
-  };
-  return rows;
+  if (gpus.empty() && facts)
+    for (const auto& gpu : facts->gpus) gpus.insert(gpu.model);
+  return name == "nccl_bus" ? nccl_bus(result, gpus) : gpu_value(name, gpus);
 }
 
 Derived collective_bound(const CollectiveShape& s) {

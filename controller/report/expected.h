@@ -1,13 +1,15 @@
 // Expected values: what a healthy part reaches, derived from what was found, each with its source.
 //
-// Two kinds: a table per GPU model (measured by others, cited), and bounds computed from the discovered
-// topology (processors, memory modules, network ports). Nothing is guessed: if a value cannot be derived, the
-// reason is given, and the measurement is compared only with the other nodes and the node's own history.
+// Two kinds: the table of GPU models (base/gpu_models.h), and bounds computed from the discovered topology
+// (processors, memory modules, network ports). Nothing is guessed: if a value cannot be derived, the reason
+// is given, and the measurement is compared only with the other nodes and the node's own history.
 // docs/acceptance.md lists formulas and sources. Thread safety: stateless functions.
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/facts.h"
@@ -17,25 +19,19 @@ namespace muster {
 
 struct Derived {
   std::optional<double> value = {};
-  std::string text = {};  // the formula with its numbers and source; without a value: why there is none
+  std::string text = {};    // the formula with its numbers; without a value: why there is none
+  std::string source = {};  // of the numbers in it
 };
+inline Derived without(std::string why) { return {std::nullopt, std::move(why), ""}; }
 
 // Names that a profile may give after `derive:`. One of them, kDriveModels, is handled by
 // controller/report/drive_floors.h and not by derive().
 const std::vector<std::string>& derivable();
-// `result` is the measurement (kernels add what they found to it), `facts` the node's inventory or null.
+// `result` is the measurement (kernels add what they found to it), `facts` the node's inventory or null,
+// `gpus` the models of the GPUs that were measured; empty: those of the inventory.
 // Units are those of the kernels: GFLOP/s, MB/s; for gpu_*, those of the table.
-Derived derive(const std::string& name, const Json& result, const HardwareFacts* facts);
-
-// One row of the table: the expected value of one quantity for one GPU model.
-struct GpuExpectation {
-  std::string model = {};     // glob over the model the driver reports
-  std::string quantity = {};  // "gpu_bf16_tflops"
-  double value = 0;           // what healthy GPUs reach
-  double peak = 0;            // data sheet, dense; 0: none
-  std::string source = {};
-};
-const std::vector<GpuExpectation>& gpu_table();
+Derived derive(const std::string& name, const Json& result, const HardwareFacts* facts,
+               std::set<std::string> gpus = {});
 
 // Bus bandwidth bound of an all-reduce over `nodes` nodes, GB/s, as nccl-tests defines busbw.
 struct CollectiveShape {

@@ -21,14 +21,15 @@ constexpr double kSameMemory = 0.015;  // the amount that firmware and kernel ke
 Json entry(const NodeReport& node, const Check& check) {
   Json out = {
       {"check", check.name}, {"subject", check.subject}, {"value", *check.measured}, {"like", check.like}};
-  const bool sound = check.verdict == Verdict::pass ||
+  // A value that nothing could be held to is the only reference that a later one has.
+  const bool sound = check.verdict == Verdict::pass || check.verdict == Verdict::not_judged ||
                      (check.verdict == Verdict::not_applicable && check.like == kOwnHardware);
   if (sound && handed_over(node)) out["good"] = true;
   if (check.verdict != Verdict::degraded || !check.mandatory) return out;
   out["degraded"] = true;
   out["reason"] = check.reason;
   out["blame"] = check.faulty_parts;
-  if (check.evidence.is_object() && check.evidence.contains(kCarried)) out["run"] = check.evidence[kCarried];
+  if (is_carried_over(check)) out["run"] = check.evidence[kCarried];
   return out;
 }
 
@@ -66,6 +67,10 @@ bool measured_since(const std::map<History::Key, std::vector<PastValue>>& past, 
 }
 
 }  // namespace
+
+bool is_carried_over(const Check& check) {
+  return check.evidence.is_object() && check.evidence.contains(kCarried);
+}
 
 const std::vector<PastValue>& History::of(const std::string& node, const std::string& check,
                                           const std::string& subject) const {
@@ -120,6 +125,8 @@ void compare_hardware(NodeReport& node, const History& history) {
     const bool memory = check.unit == "GiB";
     check.expected = memory ? (1 - kSameMemory) * good->value : good->value;
     check.expected_text = amount(good->value, check.unit);
+    check.because = fmt::format("the {} that the node had in run {}", check.expected_text, good->run);
+    check.source = "its own history";
     check.derivation = fmt::format(
         "what the node had in run {}; there is no majority among the hosts in its group", good->run);
     check.mandatory = true;

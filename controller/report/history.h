@@ -48,5 +48,6 @@ void compare_hardware(NodeReport& node, const History& history);
 // Adds, as degraded, the checks that counted against the node in an earlier run and were not measured since
 // then: these findings still count.
 void carry_over(NodeReport& node, const History& history);
+bool is_carried_over(const Check& check);
 
 }  // namespace muster

@@ -43,7 +43,7 @@ pre{margin:6px 0;padding:8px;background:var(--bg);border:1px solid var(--line);b
 .b-degraded,.b-returned,.b-quarantined,.b-incomplete,.b-running{background:var(--warnbg);color:var(--warn)}
 .b-fail,.b-failed{background:var(--badbg);color:var(--bad)}
 .b-skipped{background:var(--offbg);color:var(--bad)}.b-not_applicable{background:var(--offbg);color:var(--off)}
-.b-not_looked_at{background:var(--offbg);color:var(--warn)}
+.b-looked_at,.b-not_looked_at,.b-not_judged{background:var(--offbg);color:var(--warn)}
 table{border-collapse:collapse;width:100%;font-size:13px}
 th{color:var(--muted);font-weight:600;text-align:left;border-bottom:1px solid var(--line);padding:5px 8px 5px 0}
 td{border-bottom:1px solid var(--line);padding:6px 8px 6px 0;vertical-align:top;overflow-wrap:anywhere}
@@ -62,7 +62,7 @@ tr:last-child>td{border-bottom:0}td.num{white-space:nowrap}td.v{white-space:nowr
 .ph8{fill:var(--c8);background:var(--c8)}
 .phi0,.phi2{fill:var(--c0);background:var(--c0);opacity:.6}.phi1{fill:var(--c7);background:var(--c7);opacity:.6}.phi3{fill:var(--c1);background:var(--c1);opacity:.6}
 rect.bad{stroke:var(--bad);stroke-width:3}rect.slow{stroke:var(--warn);stroke-width:3}
-.v-pass{fill:var(--ok)}.v-degraded{fill:var(--warn)}.v-fail{fill:var(--bad)}.v-skipped,.v-not_applicable{fill:var(--off)}.want{stroke:var(--want);stroke-width:3;vector-effect:non-scaling-stroke}
+.v-pass{fill:var(--ok)}.v-degraded{fill:var(--warn)}.v-fail{fill:var(--bad)}.v-skipped,.v-not_applicable,.v-not_judged{fill:var(--off)}.want{stroke:var(--want);stroke-width:3;vector-effect:non-scaling-stroke}
 figure{margin:0 0 16px}figcaption{font-size:13px;margin-bottom:5px}
 .map text{font-size:11px;fill:var(--muted);text-anchor:middle}.map text.row{text-anchor:end}.map text.turned{text-anchor:start}
 .map .heat{fill:var(--c2);fill-opacity:calc(.12 + .88*var(--l))}.map .none{fill:none;stroke:var(--muted);stroke-dasharray:3 3}.map .self{fill:var(--offbg)}
@@ -88,7 +88,7 @@ std::string badge(std::string_view word) {
   if (word == "pass" || word == "accepted") mark = "✓ ";
   if (word == "fail" || word == "failed") mark = "✗ ";
   if (word == "degraded" || word == "returned" || word == "quarantined") mark = "▲ ";
-  if (word == "skipped" || word == "not_looked_at") mark = "○ ";
+  if (word == "skipped" || word == "not_looked_at" || word == "not_judged") mark = "○ ";
   std::string text(word);
   std::replace(text.begin(), text.end(), '_', ' ');
   if (text == "skipped") text = "not run";
@@ -124,9 +124,15 @@ std::string head(const Report& report) {
       "<h1>{}</h1><p class=\"muted\">{} run {}{}{}</p><div class=\"tiles\">", escape(title(report)),
       escape(report.kind), report.run, report.started > 0 ? ", " + to_iso8601(report.started) : "",
       report.ended > report.started ? ", took " + duration(report.ended - report.started) : "");
-  out += fmt::format("<div class=\"tile {}\"><b>{} of {}</b><span>nodes accepted</span></div>",
-                     t.accepted == t.nodes && t.nodes > 0 ? "ok" : "bad", t.accepted, t.nodes);
+  if (report.kind == kLook)
+    out += fmt::format(
+        "<div class=\"tile warn\"><b>{} of {}</b><span>nodes looked at, not measured</span></div>",
+        t.looked_at, t.nodes);
+  else
+    out += fmt::format("<div class=\"tile {}\"><b>{} of {}</b><span>nodes accepted</span></div>",
+                       t.accepted == t.nodes && t.nodes > 0 ? "ok" : "bad", t.accepted, t.nodes);
   if (t.degraded > 0) out += tile(t.degraded, "degraded", "warn");
+  if (t.looked_at > 0 && report.kind != kLook) out += tile(t.looked_at, "looked at, not measured", "warn");
   if (t.returned > 0) out += tile(t.returned, "returned", "warn");
   if (t.quarantined > 0) out += tile(t.quarantined, "quarantined", "warn");
   if (t.failed > 0) out += tile(t.failed, "failed", "bad");
@@ -135,6 +141,7 @@ std::string head(const Report& report) {
   out += tile(t.count(Verdict::skipped), "not run", "bad") +
          tile(t.count(Verdict::not_applicable), "not applicable", "");
   if (t.not_looked_at > 0) out += tile(t.count(Verdict::not_looked_at), "not looked at", "warn");
+  if (t.not_judged > 0) out += tile(t.count(Verdict::not_judged), "not judged", "warn");
   out += "</div><dl class=\"facts\">";
   digest_fact(out, "Report digest", report.digest);
   digest_fact(out, "Signed by", report.signed_by);
@@ -199,6 +206,13 @@ std::string history(const Check& check) {
   return escape(out);
 }
 
+// "at least 646.4 TFLOP/s, because of ... (source: ...)"
+std::string limit_cell(const Check& check) {
+  if (check.because.empty()) return escape(check.expected_text);
+  return fmt::format("{}<span class=\"muted\">, because of {} (source: {})</span>",
+                     escape(check.expected_text), escape(check.because), escape(check.source));
+}
+
 std::string check_row(const Report& report, const Check& check) {
   std::string faulty_parts;
   for (const auto& part : check.faulty_parts)
@@ -206,14 +220,14 @@ std::string check_row(const Report& report, const Check& check) {
   const std::string metric = markup::metric_label(check.name);
   return fmt::format(
       "<tr><td><b>{}</b>{}{}</td><td class=\"v\">{}{}{}</td><td data-l=\"Measured\">{}</td><td "
-      "data-l=\"Expected\">{}</td><td>{}<span class=\"muted\">{}</span>{}{}</td></tr>",
+      "data-l=\"Held to\">{}</td><td>{}<span class=\"muted\">{}</span>{}{}</td></tr>",
       escape(check.title), metric.empty() ? "" : " " + escape(metric),
       check.subject.empty() ? "" : " · " + escape(check.subject), badge(to_string(check.verdict)),
       check.mandatory || check.verdict == Verdict::not_applicable ? ""
                                                                   : " <span class=\"muted\">optional</span>",
-      simulated_tag(report), escape(check.measured_text), escape(check.expected_text),
+      simulated_tag(report), escape(check.measured_text), limit_cell(check),
       check.reason.empty() ? "" : fmt::format("<span class=\"why\">{}</span><br>", escape(check.reason)),
-      escape(check.derivation) + history(check),
+      (check.derivation == check.because ? "" : escape(check.derivation)) + history(check),
       faulty_parts.empty() ? "" : fmt::format("<br><span class=\"why\">{}</span>", escape(faulty_parts)),
       evidence(check));
 }
@@ -224,7 +238,7 @@ std::string checks_table(const Report& report, const NodeReport& node) {
   if (node.checks.empty()) return out + "<p class=\"why\">No acceptance check ran.</p>";
   out +=
       "<table "
-      "class=\"stack\"><thead><tr><th>Check</th><th>Verdict</th><th>Measured</th><th>Expected</th><th>Why</"
+      "class=\"stack\"><thead><tr><th>Check</th><th>Verdict</th><th>Measured</th><th>Held to</th><th>Why</"
       "th></tr></thead><tbody>";
   for (const auto& check : node.checks) out += check_row(report, check);
   return out + "</tbody></table>";

@@ -1,16 +1,21 @@
 // The verdict on measurements: the worst of absolute limits, derived values, the fleet and own history.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <compare>
+#include <set>
 
+#include "controller/report/bounds.h"
+#include "controller/report/counted.h"
 #include "controller/report/drive_floors.h"
 #include "controller/report/expected.h"
 #include "controller/report/gpu_checks.h"
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
 #include "controller/report/port_rates.h"
+#include "controller/report/vanished.h"
 
 namespace muster {
 namespace {
@@ -21,6 +26,7 @@ constexpr double kSpread = 4 * 1.4826;  // 1.4826 x MAD estimates a normal distr
 constexpr double kMostSpread =
     0.5;  // of the median: half as fast as equal parts is slow, however noisy they are
 constexpr size_t kHistoryShown = 5;
+constexpr const char* kThisRun = "the values of the fleet";
 
 struct Key {
   std::string group, metric, like;
@@ -58,7 +64,7 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
   for (const auto& step : steps) {
     if (!step.expect.is_object() || text_of(field(step.result, "outcome")) != "measured") continue;
     for (const auto& [metric, expectation] : step.expect.items())
-      if (const auto value = metric_value(step.result, metric)) {
+      if (const auto value = measured_value(step, metric)) {
         const Key key{step.group, metric, likeness(step)};
         out[key].now.push_back(*value);
         seen[key].push_back(step.node);
@@ -88,11 +94,6 @@ Check begin_check(const MeasuredStep& step, const std::string& what) {
   for (const auto& who : field(step.result, "blame"))
     if (who.is_string()) check.faulty_parts.push_back(who.get<std::string>());
   return check;
-}
-
-void set_failed(Check& check, std::string reason) {
-  check.verdict = check.mandatory ? Verdict::fail : Verdict::degraded;
-  check.reason = std::move(reason);
 }
 
 // True if a failure in this aspect keeps the node from being accepted, even if the step is not mandatory.
@@ -136,82 +137,44 @@ Check judge_data(const MeasuredStep& step) {
   return check;
 }
 
-// The limits of one metric, with the texts that explain them.
-class Bounds {
- public:
-  explicit Bounds(std::string unit) : unit_(std::move(unit)) {}
-  void say(const std::string& words) { words_ += (words_.empty() ? "" : "; ") + words; }
-  void floor(Verdict verdict, double value, const std::string& words) {
-    say(words);
-    raise(verdict == Verdict::fail ? fail_below_ : degraded_below_, value);
-  }
-  // Other parts of the model were proven to reach it: one below is faulty, even if all in this run are.
-  void proven_floor(double value, const std::string& words) {
-    floor(Verdict::fail, value, words);
-    raise(proven_, value);
-  }
-  void ceiling(Verdict verdict, double value, const std::string& words) {
-    say(words);
-    auto& limit = verdict == Verdict::fail ? fail_above_ : degraded_above_;
-    if (!limit || value < *limit) limit = value;
-  }
-  void apply(Check& check) const;
-  const std::string& unit() const { return unit_; }
-
- private:
-  static void raise(std::optional<double>& limit, double value) {
-    if (!limit || value > *limit) limit = value;
-  }
-  std::string unit_, words_;
-  std::optional<double> fail_below_, degraded_below_, fail_above_, degraded_above_, proven_;
-};
-
-void Bounds::apply(Check& check) const {
-  std::optional<double> low = fail_below_, high = fail_above_;
-  if (degraded_below_ && (!low || *degraded_below_ > *low)) low = degraded_below_;
-  if (degraded_above_ && (!high || *degraded_above_ < *high)) high = degraded_above_;
-  check.derivation = words_;
-  if (low) check.expected = low, check.expected_text = "at least " + amount(*low, unit_);
-  if (high) {
-    if (!low) check.expected = high, check.lower_is_better = true;
-    check.expected_text += fmt::format("{}at most {}", low ? ", " : "", amount(*high, unit_));
-  }
-  if (!check.measured) return;
-  const double value = *check.measured;
-  const std::string text = amount(value, unit_);
-  if (fail_below_ && value < *fail_below_) {
-    set_failed(check, fmt::format("{} is below {}", text, amount(*fail_below_, unit_)));
-    const bool proven = proven_ && value < *proven_;
-    if (check.verdict == Verdict::fail && !proven) check.missed_floor = fail_below_;
-  } else if (fail_above_ && value > *fail_above_)
-    set_failed(check, fmt::format("{} is above {}", text, amount(*fail_above_, unit_)));
-  else if (low && value < *low)
-    check.verdict = Verdict::degraded,
-    check.reason = fmt::format("{} is below {}", text, amount(*low, unit_));
-  else if (high && value > *high)
-    check.verdict = Verdict::degraded,
-    check.reason = fmt::format("{} is above {}", text, amount(*high, unit_));
+// The models of the GPUs that it measured: of one GPU by its part; else all of its nodes'.
+std::set<std::string> measured_gpus(const MeasuredStep& step, const Comparison& with) {
+  if (!step.like.empty()) return {step.like};
+  std::set<std::string> out;
+  for (const auto& node : step.members.empty() ? std::vector<std::string>{step.node} : step.members)
+    if (const auto facts = with.facts.find(node); facts != with.facts.end() && facts->second)
+      for (const auto& gpu : facts->second->gpus) out.insert(gpu.model);
+  return out;
 }
 
 // The spec's lab section may replace a shipped profile's limits (controller/plan/simulated.h).
 std::string owner_of(const Json& expectation) {
   return text_of(field(expectation, "set_by")) == "lab" ? "lab" : "profile";
 }
+std::string source_of(const Json& expectation) {
+  return owner_of(expectation) == "lab" ? "the spec's lab section" : "the acceptance profile";
+}
+
+std::string limit_words(const std::string& whose, const char* key, double value, const Bounds& bounds) {
+  return fmt::format("the {}'s `{}`, {}", whose, key, amount(value, bounds.unit()));
+}
 
 void add_absolute(Bounds& bounds, const Json& expectation, const MeasuredStep& step) {
-  const std::string whose = owner_of(expectation);
+  const std::string whose = owner_of(expectation), source = source_of(expectation);
   if (is_for_whole_nodes(expectation, step))
-    return bounds.say(fmt::format(
-        "the floor of the {} does not apply: it is for whole nodes, but only part of this node was usable",
-        whose));
+    return bounds.cannot(
+        "only part of this node was usable",
+        fmt::format("the floor of the {} does not apply: it is for whole nodes, but only part of this node "
+                    "was usable",
+                    whose));
   if (const auto min = number(expectation, "min"))
-    bounds.floor(Verdict::fail, *min, whose + " floor " + amount(*min, bounds.unit()));
+    bounds.floor(Verdict::fail, *min, limit_words(whose, "min", *min, bounds), source);
   if (const auto low = number(expectation, "degraded_below"))
-    bounds.floor(Verdict::degraded, *low, whose + ": degraded below " + amount(*low, bounds.unit()));
+    bounds.floor(Verdict::degraded, *low, limit_words(whose, "degraded_below", *low, bounds), source);
   if (const auto max = number(expectation, "max"))
-    bounds.ceiling(Verdict::fail, *max, whose + " ceiling " + amount(*max, bounds.unit()));
+    bounds.ceiling(Verdict::fail, *max, limit_words(whose, "max", *max, bounds), source);
   if (const auto high = number(expectation, "degraded_above"))
-    bounds.ceiling(Verdict::degraded, *high, whose + ": degraded above " + amount(*high, bounds.unit()));
+    bounds.ceiling(Verdict::degraded, *high, limit_words(whose, "degraded_above", *high, bounds), source);
 }
 
 void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& step, const std::string& metric,
@@ -219,28 +182,34 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
   const std::string name = text_of(field(expectation, "derive"));
   if (name.empty()) return;
   if (is_underivable(name, step))
-    return bounds.say(
+    return bounds.cannot(
+        "only part of this node was usable",
         "no value derived: only part of the node was usable; compared only with equally large shares of "
         "nodes and with history");
   const bool by_model = name == kDriveModels;
   const auto facts = with.facts.find(step.node);
   Derived derived = by_model ? drive_value(step, metric, with.drives, fleet.drives)
-                             : derive(name, step.result, facts == with.facts.end() ? nullptr : facts->second);
+                             : derive(name, step.result, facts == with.facts.end() ? nullptr : facts->second,
+                                      measured_gpus(step, with));
   // Drives that share a connection may be slower together; a drive that is slow alone fails its own check.
   if (by_model && derived.value && expectation.contains("of_raw_reads"))
     if (const Derived raw = array_reads(step, metric, fleet.raw); raw.value && *raw.value < *derived.value)
       derived = {raw.value,
-                 fmt::format("{}; limited to what its raw drives reach ({})", derived.text, raw.text)};
+                 fmt::format("{}; limited to what its raw drives reach ({})", derived.text, raw.text),
+                 derived.source + "; the raw reads of this run"};
   if (!derived.value && by_model)
-    return bounds.say("no floor by model: " + derived.text + "; the profile's other rules apply");
+    return bounds.cannot(derived.text,
+                         "no floor by model: " + derived.text + "; the profile's other rules apply");
   if (!derived.value)
-    return bounds.say("no value derived: " + derived.text + "; compared only with fleet and history");
+    return bounds.cannot(derived.text,
+                         "no value derived: " + derived.text + "; compared only with fleet and history");
   if (const auto ratio = number(expectation, "ratio"))
     bounds.floor(Verdict::degraded, *ratio * *derived.value,
-                 fmt::format("{:.3g} x derived ({})", *ratio, derived.text));
+                 fmt::format("{:.3g} x derived ({})", *ratio, derived.text), derived.source);
   if (const auto ratio = number(expectation, "fail_ratio"))
     bounds.floor(Verdict::fail, *ratio * *derived.value,
-                 fmt::format("fails below {:.3g} x derived ({})", *ratio, derived.text));
+                 fmt::format("{:.3g} x derived ({}), below which it fails", *ratio, derived.text),
+                 derived.source);
 }
 
 void add_raw(Bounds& bounds, const Json& expectation, const MeasuredStep& step, const std::string& metric,
@@ -252,11 +221,13 @@ void add_raw(Bounds& bounds, const Json& expectation, const MeasuredStep& step, 
   if (sum.value)
     return bounds.floor(
         Verdict::fail, *ratio * *sum.value,
-        fmt::format("{}{:.3g} x raw drives ({})", whose == "lab" ? "lab: " : "", *ratio, sum.text));
+        fmt::format("{}{:.3g} x raw drives ({})", whose == "lab" ? "lab: " : "", *ratio, sum.text),
+        sum.source);
   if (const auto least = number(expectation, "otherwise_min"))
     return bounds.floor(Verdict::fail, *least,
-                        fmt::format("{} floor {}, since {}", whose, amount(*least, bounds.unit()), sum.text));
-  bounds.say("no floor: " + sum.text);
+                        limit_words(whose, "otherwise_min", *least, bounds) + ", since " + sum.text,
+                        source_of(expectation));
+  bounds.cannot(sum.text, "no floor: " + sum.text);
 }
 
 // Returns "" if the proven value is used as a floor, or no proof is required; else what is missing.
@@ -264,10 +235,8 @@ std::string add_proven(Bounds& bounds, const Json& expectation, const MeasuredSt
                        const Comparison& with) {
   const Json& proven = field(expectation, "proven");
   if (!proven.is_object()) return "";
-  const auto facts = with.facts.find(step.node);
-  std::string model = step.like;
-  if (model.empty() && facts != with.facts.end() && facts->second && !facts->second->gpus.empty())
-    model = facts->second->gpus.front().model;
+  const std::set<std::string> gpus = measured_gpus(step, with);
+  const std::string model = fmt::format("{}", fmt::join(gpus, ", "));
   const Json& of_model = field(field(proven, "models"), model.c_str());
   const auto value = number(of_model, "value"), ratio = number(proven, "ratio");
   if (!value || !ratio)
@@ -276,8 +245,10 @@ std::string add_proven(Bounds& bounds, const Json& expectation, const MeasuredSt
   const std::string whose =
       fmt::format("{}, median of {:.0f} {} in the signed results {}", amount(*value, bounds.unit()),
                   number(of_model, "gpus").value_or(0), model, text_of(field(proven, "by")));
-  bounds.proven_floor(kProvenFail * *value, fmt::format("fails below {:.3g} x {}", kProvenFail, whose));
-  bounds.floor(Verdict::degraded, *ratio * *value, fmt::format("{:.3g} x the same", *ratio));
+  const std::string source = "the signed results " + text_of(field(proven, "by"));
+  bounds.proven_floor(kProvenFail * *value,
+                      fmt::format("{:.3g} x {}, below which it fails", kProvenFail, whose), source);
+  bounds.floor(Verdict::degraded, *ratio * *value, fmt::format("{:.3g} x {}", *ratio, whose), source);
   return "";
 }
 
@@ -285,9 +256,11 @@ void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet
   const auto ratio = number(expectation, "fleet_min_ratio");
   if (!ratio) return;
   const std::vector<double> values = fleet.all();
-  if (values.size() < kFleetMinimum)
-    return bounds.say(fmt::format("fleet rule not applied: {} value{}, but at least {} are needed",
-                                  values.size(), values.size() == 1 ? "" : "s", kFleetMinimum));
+  if (values.size() < kFleetMinimum) {
+    const std::string words = fmt::format("fleet rule not applied: {} value{}, but at least {} are needed",
+                                          values.size(), values.size() == 1 ? "" : "s", kFleetMinimum);
+    return bounds.cannot(words, words);
+  }
   const double median = median_of(values);
   std::vector<double> distances;
   for (const double v : values) distances.push_back(std::fabs(v - median));
@@ -302,11 +275,13 @@ void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet
     bounds.floor(
         Verdict::degraded, floor,
         fmt::format("fleet median {} - 4 x 1.4826 x MAD {} of {} = {}", amount(median, bounds.unit()),
-                    amount(median_of(distances), ""), who, amount(floor, bounds.unit())));
+                    amount(median_of(distances), ""), who, amount(floor, bounds.unit())),
+        kThisRun);
   else
     bounds.floor(Verdict::degraded, floor,
                  fmt::format("{:.3g} x fleet median {} of {} = {}", *ratio, amount(median, bounds.unit()),
-                             who, amount(floor, bounds.unit())));
+                             who, amount(floor, bounds.unit())),
+                 kThisRun);
 }
 
 // For links the median means little: with one bad link among three nodes, two of three pairs are slow. The
@@ -318,7 +293,8 @@ void add_link_fleet(Bounds& bounds, const Json& expectation, double healthy, siz
   bounds.floor(
       Verdict::degraded, floor,
       fmt::format("{:.3g} x {}, which a healthy pair reaches (from the best of {} values at each end) = {}",
-                  *ratio, amount(healthy, bounds.unit()), values, amount(floor, bounds.unit())));
+                  *ratio, amount(healthy, bounds.unit()), values, amount(floor, bounds.unit())),
+      kThisRun);
 }
 
 void add_own_history(Bounds& bounds, Check& check, const Json& expectation, const MeasuredStep& step,
@@ -332,12 +308,13 @@ void add_own_history(Bounds& bounds, Check& check, const Json& expectation, cons
   }
   const auto ratio = number(expectation, "history_min_ratio");
   if (!ratio) return;
-  if (values.empty()) return bounds.say("no history of this part");
+  if (values.empty()) return bounds.cannot("no history of this part", "no history of this part");
   const double median = median_of(values), floor = *ratio * median;
   bounds.floor(Verdict::degraded, floor,
                fmt::format("{:.3g} x median {} of its own {} earlier value{} = {}", *ratio,
                            amount(median, bounds.unit()), values.size(), values.size() == 1 ? "" : "s",
-                           amount(floor, bounds.unit())));
+                           amount(floor, bounds.unit())),
+               "its own history");
 }
 
 // Returns the parts at fault for this metric. Counters report for each part which values changed, so only
@@ -355,6 +332,7 @@ std::vector<std::string> parts_behind(const MeasuredStep& step, const std::strin
 }
 
 std::string why_not_measured(const MeasuredStep& step, const std::string& metric) {
+  if (std::string why = not_what_it_is_named_for(step); !why.empty()) return why;
   const Json& detail = field(step.result, "detail");
   for (const auto& entry : field(detail, "absent"))
     if (const std::string words = text_of(entry); words.starts_with(metric + ": "))
@@ -385,7 +363,7 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
       add_fleet(bounds, expectation, values);
     add_own_history(bounds, check, expectation, step, with);
   }
-  const auto value = metric_value(step.result, metric);
+  const auto value = measured_value(step, metric);
   const bool ran = text_of(field(step.result, "outcome")) == "measured", measured = value && ran;
   // An error counter that was not read is not proven to be 0. The data check decides whether it had to run.
   const bool only_ceiling = number(expectation, "max") && !number(expectation, "min");
@@ -410,6 +388,10 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
     }
   }
   bounds.apply(check);
+  hold_open(check, step, metric);
+  // A soft limit of a counter is judged where it was counted; where it was not, it stops no node.
+  if (check.verdict == Verdict::degraded && is_of_counts(expectation))
+    check.mandatory = stops(step, "ceilings");
   if (!unproven.empty() && check.verdict != Verdict::fail) {
     check.verdict = Verdict::skipped;
     check.reason = unproven;
@@ -438,7 +420,9 @@ Check not_looked_at(const MeasuredStep& step) {
 
 std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& given,
                                                              const Comparison& with) {
-  std::vector<MeasuredStep> steps = expand(given);
+  std::vector<MeasuredStep> steps = given;
+  add_vanished(steps, with.facts);
+  steps = expand(steps);
   mark_shares(steps, with.facts);
   const Fleet fleet = collect_fleet(steps, with);
   std::map<std::string, std::vector<Check>> out;
@@ -454,7 +438,7 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
       checks.back().reason = kept;
       continue;
     }
-    const std::string cannot = unsupported(step);
+    const std::string cannot = ran_alone(step) ? "no other node was left to measure with" : unsupported(step);
     if ((step.status == "not_applicable" && !must_run(step)) || !cannot.empty()) {
       Check check = begin_check(step, "data");
       check.verdict = Verdict::not_applicable;

@@ -1,7 +1,7 @@
 // JUnit XML: one suite per node, one case per check, and a case "accepted" with the node's verdict.
 //
 // JUnit cannot express "mandatory and not run": readers count <skipped/> as harmless, so such a check becomes
-// an <error>.
+// an <error>, as does a node that was only looked at.
 #include <fmt/format.h>
 
 #include "controller/report/markup.h"
@@ -16,9 +16,11 @@ struct Counts {
 };
 
 std::string case_body(const Check& check, Counts& counts) {
+  std::string judged_by = held_to(check);
+  if (check.derivation != check.because) judged_by += (judged_by.empty() ? "" : "\n") + check.derivation;
   const std::string text =
       escape(fmt::format("{}{}measured: {}\nexpected: {}\n{}", check.reason, check.reason.empty() ? "" : "\n",
-                         check.measured_text, check.expected_text, check.derivation));
+                         check.measured_text, check.expected_text, judged_by));
   switch (check.verdict) {
     case Verdict::fail:
       ++counts.failures;
@@ -36,6 +38,9 @@ std::string case_body(const Check& check, Counts& counts) {
     case Verdict::not_looked_at:
       ++counts.skipped;
       return fmt::format("<skipped message=\"not looked at: {}\"/>", escape(check.reason));
+    case Verdict::not_judged:
+      ++counts.skipped;
+      return fmt::format("<skipped message=\"not judged: {}\">{}</skipped>", escape(check.reason), text);
     case Verdict::degraded:
     case Verdict::pass:
       return fmt::format("<system-out>{}{}</system-out>",
@@ -75,6 +80,9 @@ std::string suite(const Report& report, const NodeReport& node, Counts& total) {
                        escape(report.cluster + "." + node.name), prefix);
   if (node.verdict == NodeVerdict::degraded) {
     cases += fmt::format("<system-out>degraded: {}</system-out>", escape(node.reason));
+  } else if (node.verdict == NodeVerdict::looked_at) {
+    ++counts.errors;
+    cases += fmt::format("<error message=\"looked at, not measured: {}\"/>", escape(node.reason));
   } else if (node.verdict != NodeVerdict::accepted) {
     ++counts.failures;
     cases += fmt::format("<failure message=\"{}: {}\"/>", to_string(node.verdict), escape(node.reason));

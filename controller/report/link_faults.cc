@@ -262,7 +262,8 @@ Check located(const End& end, const LinkFault& fault, size_t measured_with) {
                         {"measured", check.measured ? Json(*check.measured) : Json()},
                         {"expected", check.expected ? Json(*check.expected) : Json()}});
     if (check.measured && (!out.measured || *check.measured < *out.measured))
-      out.measured = check.measured, out.expected = check.expected;
+      out.measured = check.measured, out.expected = check.expected, out.because = check.because,
+      out.source = check.source;
   }
   const bool slow = std::any_of(fault.pairs.begin(), fault.pairs.end(),
                                 [](const Pair* pair) { return pair->check->measured.has_value(); });

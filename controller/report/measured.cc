@@ -57,6 +57,25 @@ std::optional<double> metric_value(const Json& result, const std::string& metric
   return value.get<double>();
 }
 
+std::string not_what_it_is_named_for(const MeasuredStep& step) {
+  const Json& detail = field(step.result, "detail");
+  if (step.lab || field(detail, "cache_resident") != true) return "";
+  const auto mib = [&](const char* key) {
+    const Json& bytes = field(detail, key);
+    return bytes.is_number() ? fmt::format("{:.0f} MiB", bytes.get<double>() / 1024 / 1024)
+                             : "an unknown size";
+  };
+  return fmt::format(
+      "the rate is the cache's and not the memory's: arrays of {} are below four times the last level cache "
+      "of "
+      "{}, because too little memory is available (other programs, huge pages, a cgroup's limit)",
+      mib("array_bytes"), mib("last_level_cache_bytes"));
+}
+
+std::optional<double> measured_value(const MeasuredStep& step, const std::string& metric) {
+  return not_what_it_is_named_for(step).empty() ? metric_value(step.result, metric) : std::nullopt;
+}
+
 std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps) {
   std::vector<MeasuredStep> out;
   for (const auto& step : steps) {
@@ -120,6 +139,10 @@ bool is_unmeasurable(const MeasuredStep& step) {
 
 bool is_collective(const MeasuredStep& step) {
   return !step.own_affair && (!step.members.empty() || text_of(field(step.result, "check")) == "allreduce");
+}
+
+bool ran_alone(const MeasuredStep& step) {
+  return step.members.size() == 1 && text_of(field(step.result, "outcome")) != "corrupt";
 }
 
 double median_of(std::vector<double> values) {

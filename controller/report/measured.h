@@ -19,6 +19,11 @@ const Json& field(const Json& object, const char* key);
 std::string text_of(const Json& json);
 // Returns the value of a metric if it is a finite number.
 std::optional<double> metric_value(const Json& result, const std::string& metric);
+// Returns why the metrics of this step are not what they are named for: the arrays of a memory measurement
+// fit the cache. "" if they are, and in a lab, where no speed is.
+std::string not_what_it_is_named_for(const MeasuredStep& step);
+// Returns the value of a metric that may be judged and compared.
+std::optional<double> measured_value(const MeasuredStep& step, const std::string& metric);
 // Splits steps that measured several things ("parts") into one step per part; without parts: not applicable.
 std::vector<MeasuredStep> expand(const std::vector<MeasuredStep>& steps);
 // Measured between two nodes (by TCP, or by RDMA on one rail): either end may be at fault.
@@ -39,6 +44,9 @@ bool is_inconclusive(const MeasuredStep& step);
 bool is_unmeasurable(const MeasuredStep& step);
 // True if all nodes measured it together, so that the node it is recorded for is not necessarily at fault.
 bool is_collective(const MeasuredStep& step);
+// True if all other nodes of a collective left the run before it began. It then proves nothing about what is
+// between nodes, and decides nothing, unless this node's own data was wrong.
+bool ran_alone(const MeasuredStep& step);
 // Compares the links within each link_group(): what a healthy pair reaches, and which nodes are implicated.
 // Takes expand()ed steps; `checks`, by node: a value that reached an explicit limit is not a failure.
 std::map<std::string, locate::LinkFindings> find_links(

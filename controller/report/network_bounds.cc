@@ -14,8 +14,6 @@ namespace {
 // What kernels report for a speed that they do not know, as those before 6.7 for XDR: 4X SDR.
 constexpr double kSdrGbps = 10;
 
-Derived no_bound(std::string why) { return {std::nullopt, std::move(why)}; }
-
 double value_at(const Json& json, const char* key) {
   const Json& value = field(json, key);
   return value.is_number() ? value.get<double>() : 0;
@@ -70,10 +68,10 @@ Derived nic_payload(const Json& result, const HardwareFacts* facts) {
     for (const auto* nic : linked)
       if (!nic->mac.empty() && nic->mac == text_of(field(own, "mac"))) speed = nic->speed_mbps;
   if (!reported && linked.size() == 1) speed = linked.front()->speed_mbps, name = linked.front()->name;
-  if (!reported && linked.size() != 1) return no_bound("the measurement does not report which port it used");
+  if (!reported && linked.size() != 1) return without("the measurement does not report which port it used");
   if (speed <= 0)
-    return no_bound(fmt::format("the port with this node's address{} does not report its speed",
-                                name.empty() ? "" : ", " + name + ","));
+    return without(fmt::format("the port with this node's address{} does not report its speed",
+                               name.empty() ? "" : ", " + name + ","));
   const double bound = static_cast<double>(speed) / 8 * 1448 / 1538;
   const double streams = std::max(1.0, value_at(detail_in(result), "streams")),
                carried = streams * kStreamMbps;
@@ -81,10 +79,12 @@ Derived nic_payload(const Json& result, const HardwareFacts* facts) {
   const std::string port = fmt::format(
       "{} Mb/s of {}{} / 8 x 1448/1538 (TCP payload at MTU 1500) = {:.4g} MB/s", speed,
       bond ? "one port of " : "", name.empty() ? "the port with this node's address" : name, bound);
-  if (bound <= carried) return {bound, port};
+  if (bound <= carried)
+    return {bound, port, "the port's speed in sysfs; sizes of Ethernet's and TCP's headers"};
   return {carried,
           fmt::format("{:.0f} TCP stream{} x {:.0f} MB/s that one core carries = {:.0f} MB/s, less than {}",
-                      streams, streams > 1 ? "s" : "", kStreamMbps, carried, port)};
+                      streams, streams > 1 ? "s" : "", kStreamMbps, carried, port),
+          "esnet/iperf issues 286, 1664 and 2031"};
 }
 
 // RDMA payload of a path: the slower end's negotiated rate less the headers around each packet's payload,
@@ -93,13 +93,16 @@ Derived nic_payload(const Json& result, const HardwareFacts* facts) {
 Derived rdma_payload(const Json& result) {
   const Json& d = detail_in(result);
   const double own = value_at(d, "rate_gbps"), mtu = value_at(d, "mtu"), most = fastest(result);
-  if (own <= 0) return no_bound("the port does not report its rate");
-  if (most > own) return no_bound(unknown_rate(own, text_of(field(d, "rate_text")), most));
-  if (mtu <= 0) return no_bound("perftest did not report which MTU it used");
+  if (own <= 0) return without("the port does not report its rate");
+  if (most > own) return without(unknown_rate(own, text_of(field(d, "rate_text")), most));
+  if (mtu <= 0) return without("perftest did not report which MTU it used");
   const double other = value_at(d, "peer_rate_gbps");
   const bool by_other = other > 0 && other < own && most <= other;
   const double rate = by_other ? other : own;
-  const double headers = text_of(field(d, "link_layer")) == "InfiniBand" ? 26 : 82;
+  const std::string layer = text_of(field(d, "link_layer"));
+  if (layer != "InfiniBand" && layer != "Ethernet")
+    return without(fmt::format("the headers of link layer '{}' are not known", layer));
+  const double headers = layer == "InfiniBand" ? 26 : 82;
   const double bound = rate * mtu / (mtu + headers);
   const std::string text =
       fmt::format("{:.4g} Gb/s{} x {:.0f}/{:.0f} (payload share of a packet) = {:.4g} Gb/s", rate,
@@ -107,10 +110,12 @@ Derived rdma_payload(const Json& result) {
   const double here = value_at(d, "pcie_gbps"), there = value_at(d, "peer_pcie_gbps");
   const bool by_partner = there > 0 && (here <= 0 || there < here);
   const double pcie = by_partner ? there : here;
-  if (pcie <= 0 || pcie >= bound) return {bound, text};
+  if (pcie <= 0 || pcie >= bound)
+    return {bound, text, fmt::format("the port's rate in sysfs; sizes of the headers on {}", layer)};
   return {pcie,
           fmt::format("{:.4g} Gb/s by PCI Express{}, less than {}", pcie,
-                      by_partner ? " of the partner's port" : " (" + text_of(field(d, "pcie")) + ")", text)};
+                      by_partner ? " of the partner's port" : " (" + text_of(field(d, "pcie")) + ")", text),
+          "width and speed that both ends of each link can do"};
 }
 
 // NCCL uses the ports that the measurement found active: declared rails, or all ports. Ports of different

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+
+#include "controller/report/history.h"
 
 namespace muster {
 namespace {
@@ -40,6 +43,42 @@ bool holds(const Check& check) {
   return check.mandatory && (check.verdict == Verdict::fail || check.verdict == Verdict::skipped);
 }
 
+constexpr const char* kNoLoad = "no load ran on it: what was read shows no fault";
+
+std::string group_of(const Check& check) { return check.name.substr(0, check.name.find('/')); }
+
+// The checks that read what is there: counters, and links as they trained. The kernel is in the evidence of a
+// group's first check.
+std::set<std::string> looks(const NodeReport& node) {
+  std::set<std::string> out = {"hardware"};
+  for (const auto& check : node.checks) {
+    const Json kernel = check.evidence.is_object() ? check.evidence.value("check", Json()) : Json();
+    if (kernel == "counters" || kernel == "pcie") out.insert(group_of(check));
+  }
+  return out;
+}
+
+bool ran(const Check& check) {
+  if (check.verdict != Verdict::pass && check.verdict != Verdict::degraded && check.verdict != Verdict::fail)
+    return false;
+  return !is_carried_over(check) &&
+         !(check.evidence.is_object() && check.evidence.value("outcome", Json()) == "unavailable");
+}
+
+void settle_node(NodeReport& node, bool tested) {
+  for (auto& check : node.checks)
+    if (check.verdict == Verdict::fail && !check.mandatory) check.verdict = Verdict::degraded;
+  if (!handed_over(node)) return;
+  const std::string why = obstacle(node), slow = shortfall(node);
+  if (!why.empty() || !slow.empty()) {
+    node.verdict = why.empty() ? NodeVerdict::degraded : NodeVerdict::failed;
+    node.reason = why.empty() ? slow : why;
+  } else if (node.verdict == NodeVerdict::accepted && tested && !ran_load(node)) {
+    node.verdict = NodeVerdict::looked_at;
+    node.reason = kNoLoad;
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(Verdict verdict) { return word_of(kVerdictWords, verdict); }
@@ -47,6 +86,12 @@ std::string_view to_string(NodeVerdict verdict) { return word_of(kNodeVerdictWor
 
 bool is_finding(Verdict verdict) {
   return verdict == Verdict::degraded || verdict == Verdict::fail || verdict == Verdict::skipped;
+}
+
+std::string held_to(const Check& check) {
+  if (!check.expected || check.because.empty()) return "";
+  return fmt::format("held to {}, because of {} (source: {})", check.expected_text, check.because,
+                     check.source);
 }
 
 std::string reason_of(const Check& check) { return named(check) + why(check); }
@@ -85,16 +130,21 @@ std::string shortfall(const NodeReport& node) {
   return out;
 }
 
+bool ran_load(const NodeReport& node) {
+  const auto only_read = looks(node);
+  return std::any_of(node.checks.begin(), node.checks.end(),
+                     [&](const Check& check) { return ran(check) && !only_read.count(group_of(check)); });
+}
+
 void settle(Report& report) {
+  bool loaded = false, looked = false;
   for (auto& node : report.nodes) {
-    for (auto& check : node.checks)
-      if (check.verdict == Verdict::fail && !check.mandatory) check.verdict = Verdict::degraded;
-    if (node.verdict != NodeVerdict::accepted && node.verdict != NodeVerdict::degraded) continue;
-    const std::string why = obstacle(node), slow = shortfall(node);
-    if (why.empty() && slow.empty()) continue;
-    node.verdict = why.empty() ? NodeVerdict::degraded : NodeVerdict::failed;
-    node.reason = why.empty() ? slow : why;
+    const bool read = looks(node).size() > 1;
+    settle_node(node, read || !report.profile.empty());  // without a profile nothing is tested
+    loaded = loaded || ran_load(node);
+    looked = looked || read || node.verdict == NodeVerdict::looked_at;
   }
+  if (report.kind == "accept" && looked && !loaded) report.kind = kLook;
 }
 
 size_t Totals::count(Verdict verdict) const {
@@ -104,13 +154,15 @@ size_t Totals::count(Verdict verdict) const {
 
 Totals totals(const Report& report) {
   Totals out;
-  std::set<std::string> not_looked_at;
+  std::set<std::string> not_looked_at, not_judged;
   for (const auto& node : report.nodes) {
     ++out.nodes;
     const bool works = (node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded) &&
                        obstacle(node).empty();
     if (works)
       ++(node.verdict == NodeVerdict::accepted && shortfall(node).empty() ? out.accepted : out.degraded);
+    else if (node.verdict == NodeVerdict::looked_at && obstacle(node).empty())
+      ++out.looked_at;
     else if (node.verdict == NodeVerdict::returned)
       ++out.returned;
     else if (node.verdict == NodeVerdict::quarantined)
@@ -120,21 +172,27 @@ Totals totals(const Report& report) {
     for (const auto& check : node.checks) {
       ++out.checks[check.verdict];
       if (check.verdict == Verdict::not_looked_at) not_looked_at.insert(check.name);
+      if (check.verdict == Verdict::not_judged) not_judged.insert(check.name);
     }
   }
   out.not_looked_at = not_looked_at.size();
+  out.not_judged = not_judged.size();
   return out;
 }
 
 std::string title(const Report& report) {
   const Totals t = totals(report);
-  return fmt::format("{}{}: {} of {} node{} accepted{}{}{}", report.simulated ? "SIMULATED HARDWARE: " : "",
-                     report.cluster, t.accepted, t.nodes, t.nodes == 1 ? "" : "s",
-                     t.degraded > 0 ? fmt::format(", {} degraded", t.degraded) : "",
-                     t.returned > 0 ? fmt::format(", {} returned", t.returned) : "",
-                     t.not_looked_at > 0 ? fmt::format(", {} check{} not looked at", t.not_looked_at,
-                                                       t.not_looked_at == 1 ? "" : "s")
-                                         : "");
+  const auto checks = [](size_t count, const char* what) {
+    return count > 0 ? fmt::format(", {} check{} {}", count, count == 1 ? "" : "s", what) : "";
+  };
+  const bool look = report.kind == kLook;
+  std::string out = fmt::format("{}{}: {} of {} node{} {}", report.simulated ? "SIMULATED HARDWARE: " : "",
+                                report.cluster, look ? t.looked_at : t.accepted, t.nodes,
+                                t.nodes == 1 ? "" : "s", look ? "looked at, not measured" : "accepted");
+  if (t.degraded > 0) out += fmt::format(", {} degraded", t.degraded);
+  if (t.looked_at > 0 && !look) out += fmt::format(", {} looked at, not measured", t.looked_at);
+  if (t.returned > 0) out += fmt::format(", {} returned", t.returned);
+  return out + checks(t.not_looked_at, "not looked at") + checks(t.not_judged, "not judged");
 }
 
 }  // namespace muster

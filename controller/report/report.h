@@ -25,13 +25,16 @@ namespace muster {
 
 // not_looked_at: the check needs rights that the agent lacks (a plain user cannot read the kernel's log). It
 // is not a pass and proves nothing; it does not affect its node's verdict, and the title counts such checks.
-enum class Verdict { pass, degraded, fail, not_applicable, skipped, not_looked_at };
-inline constexpr Words<Verdict, 6> kVerdictWords = {{{Verdict::pass, "pass"},
+// not_judged: measured, but none of the profile's rules had anything to hold the value to (the GPU table does
+// not have the model; nothing to compare with). No pass and no blame; counted in the title like the former.
+enum class Verdict { pass, degraded, fail, not_applicable, skipped, not_looked_at, not_judged };
+inline constexpr Words<Verdict, 7> kVerdictWords = {{{Verdict::pass, "pass"},
                                                      {Verdict::degraded, "degraded"},
                                                      {Verdict::fail, "fail"},
                                                      {Verdict::not_applicable, "not_applicable"},
                                                      {Verdict::skipped, "skipped"},
-                                                     {Verdict::not_looked_at, "not_looked_at"}}};
+                                                     {Verdict::not_looked_at, "not_looked_at"},
+                                                     {Verdict::not_judged, "not_judged"}}};
 std::string_view to_string(Verdict verdict);
 // True for degraded, failed and skipped: what prevents a clean result.
 bool is_finding(Verdict verdict);
@@ -56,7 +59,10 @@ struct Check {
   bool lower_is_better = false;                        // expected is a ceiling, not a floor
   std::string unit = {};
   std::string measured_text = {}, expected_text = {};  // for people, with unit
-  std::string derivation = {};  // where the expected value comes from, printed next to the verdict
+  // Of `expected`, and set whenever that is: "0.93 x fleet median 100 GFLOP/s of 8 values = 93 GFLOP/s", and
+  // where its figure comes from.
+  std::string because = {}, source = {};
+  std::string derivation = {};  // every rule that was applied or could not be, with its numbers
   std::string reason = {};      // why it did not pass
   std::vector<std::string> faulty_parts = {};  // names of the faulty parts
   std::vector<HistoryPoint> history = {};      // newest first
@@ -84,11 +90,13 @@ struct DiskRecord : DiskId {
 };
 
 // degraded: every mandatory check ran and none failed, but a part, which the report names, is slower than it
-// should be; the node works. returned: the new system was not kept, and the node works again in its previous
-// one; its checks are those of the system that was not kept.
-enum class NodeVerdict { accepted, degraded, returned, quarantined, failed };
-inline constexpr Words<NodeVerdict, 5> kNodeVerdictWords = {{{NodeVerdict::accepted, "accepted"},
+// should be; the node works. looked_at: nothing is known against it, but no load ran on it, so it is not
+// accepted. returned: the new system was not kept, and the node works again in its previous one; its checks
+// are those of the system that was not kept.
+enum class NodeVerdict { accepted, degraded, looked_at, returned, quarantined, failed };
+inline constexpr Words<NodeVerdict, 6> kNodeVerdictWords = {{{NodeVerdict::accepted, "accepted"},
                                                              {NodeVerdict::degraded, "degraded"},
+                                                             {NodeVerdict::looked_at, "looked_at"},
                                                              {NodeVerdict::returned, "returned"},
                                                              {NodeVerdict::quarantined, "quarantined"},
                                                              {NodeVerdict::failed, "failed"}}};
@@ -111,7 +119,8 @@ struct NodeReport {
 };
 // True if users got the node.
 inline bool handed_over(const NodeReport& node) {
-  return node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded;
+  return node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded ||
+         node.verdict == NodeVerdict::looked_at;
 }
 
 struct LinkRecord {                 // one direction of one pair
@@ -129,7 +138,7 @@ struct DestroyedRecord : DiskId {  // a disk that the approved plan named, and w
 struct Report {
   std::string cluster = {};
   bool simulated = false;
-  std::string kind = {};  // install, reimage, accept, ...
+  std::string kind = {};  // install, reimage, accept, ...; kLook: an acceptance in which no load ran
   int64_t run = 0;
   int64_t spec_revision = 0;
   std::string spec_digest = {};
@@ -146,6 +155,9 @@ struct Report {
   std::string digest = {}, signed_by = {};
 };
 
+// "held to at least 646.4 TFLOP/s, because of 0.93 x ... (source: ...)"; "" if it was held to
+// nothing.
+std::string held_to(const Check& check);
 // Describes a check that did not pass in one clause, for its node's reason: "counters/gpu_xids: 1 lines is
 // above 0 lines, at fault: GPU 0000:3b:00". Names the first three parts at fault and counts the others; parts
 // that the clause contains anyway are not named again.
@@ -154,21 +166,29 @@ std::string reason_of(const Check& check);
 std::string obstacle(const NodeReport& node);
 // Returns the mandatory checks that are degraded, with the parts at fault; "" if there are none.
 std::string shortfall(const NodeReport& node);
+// The kind of an acceptance in which no node was loaded (Report::kind).
+inline constexpr const char* kLook = "look";
+// True if a check put a load on the node (processors, memory, drives, links, GPUs), however it ended. An
+// inventory, counters and PCIe links are read without one, and what an earlier run found is none of this run.
+bool ran_load(const NodeReport& node);
+
 // Turns every `accepted` that has an obstacle into `failed` with that reason, every one that has a shortfall
-// into `degraded`, and a failed optional check into `degraded`.
+// into `degraded`, of the rest every one on which no load ran into `looked_at`, and a failed optional check
+// into `degraded`. An acceptance in which no load ran on any node becomes one of the kind `look`.
 void settle(Report& report);
 
 // Not accepted, but nothing was found wrong: some checks could not run (a GPU program was not loaded).
 bool only_unrun(const NodeReport& node);
 
 struct Totals {
-  size_t nodes = 0, accepted = 0, degraded = 0, returned = 0, quarantined = 0, failed = 0;
-  size_t not_looked_at = 0;  // number of different checks, each counted once for all nodes
+  size_t nodes = 0, accepted = 0, degraded = 0, looked_at = 0, returned = 0, quarantined = 0, failed = 0;
+  size_t not_looked_at = 0, not_judged = 0;  // number of different checks, each counted once for all nodes
   std::map<Verdict, size_t> checks = {};
   size_t count(Verdict verdict) const;
 };
 Totals totals(const Report& report);  // of the settled report
-// "SIMULATED HARDWARE: gaggle: 3 of 3 nodes accepted, 4 checks not looked at"
+// "SIMULATED HARDWARE: gaggle: 3 of 3 nodes accepted, 4 checks not looked at, 1 check not judged"; of a look
+// "gaggle: 3 of 3 nodes looked at, not measured"
 std::string title(const Report& report);
 
 Json to_json(const Report& report);

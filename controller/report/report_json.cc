@@ -36,6 +36,8 @@ Json failure(const Check& check) {
           {"mandatory", check.mandatory},
           {"measured", check.measured ? Json(*check.measured) : Json()},
           {"expected", check.expected ? Json(*check.expected) : Json()},
+          {"because", check.because},
+          {"source", check.source},
           {"unit", check.unit},
           {"reason", check.reason},
           {"blame", check.faulty_parts}};
@@ -62,13 +64,15 @@ Json flat(const Report& report, const NodeReport& node) {
               {"verdict", to_string(node.verdict)},
               {"reason", node.reason},
               {"failures", Json::array()}};
-  std::vector<std::string> not_looked_at;
+  std::vector<std::string> not_looked_at, not_judged;
   for (const auto& check : node.checks) {
     if (check.measured) out[flat_name(check)] = *check.measured;
     if (is_finding(check.verdict)) out["failures"].push_back(failure(check));
     if (check.verdict == Verdict::not_looked_at) not_looked_at.push_back(flat_name(check));
+    if (check.verdict == Verdict::not_judged) not_judged.push_back(flat_name(check));
   }
   if (!not_looked_at.empty()) out["not_looked_at"] = fmt::format("{}", fmt::join(not_looked_at, ", "));
+  if (!not_judged.empty()) out["not_judged"] = fmt::format("{}", fmt::join(not_judged, ", "));
   if (!node.share.empty()) out["share"] = node.share;
   return out;
 }
@@ -79,7 +83,8 @@ MUSTER_WORDS(Verdict, kVerdictWords)
 MUSTER_WORDS(NodeVerdict, kNodeVerdictWords)
 MUSTER_RECORD(HistoryPoint, run, value)
 MUSTER_RECORD(Check, name, title, subject, verdict, mandatory, measured, expected, lower_is_better, unit,
-              measured_text, expected_text, derivation, reason, as(faulty_parts, "blame"), history, evidence)
+              measured_text, expected_text, sparse(because), sparse(source), derivation, reason,
+              as(faulty_parts, "blame"), history, evidence)
 MUSTER_RECORD(StepRecord, name, phase, status, message, as(duration, "duration_ms"))
 MUSTER_RECORD(PhaseRecord, name, as(start, "start_ms"), as(duration, "duration_ms"), outcome)
 MUSTER_RECORD(DiskRecord, group, serial, wwid, model, size_bytes)

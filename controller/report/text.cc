@@ -1,6 +1,7 @@
 // The report for a terminal: plain lines, no colours, control characters of untrusted strings replaced.
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/words.h"
 #include "controller/report/markup.h"
@@ -11,12 +12,13 @@ namespace {
 
 using markup::plain;
 
-constexpr Words<Verdict, 6> kVerdictTexts = {{{Verdict::pass, "PASS"},
+constexpr Words<Verdict, 7> kVerdictTexts = {{{Verdict::pass, "PASS"},
                                               {Verdict::degraded, "DEGRADED"},
                                               {Verdict::fail, "FAIL"},
                                               {Verdict::not_applicable, "n/a"},
                                               {Verdict::skipped, "NOT RUN"},
-                                              {Verdict::not_looked_at, "not looked at"}}};
+                                              {Verdict::not_looked_at, "not looked at"},
+                                              {Verdict::not_judged, "not judged"}}};
 
 std::string_view word(Verdict verdict) { return word_of(kVerdictTexts, verdict); }
 
@@ -26,24 +28,26 @@ std::string check_line(const Check& check, const std::string& mark) {
   if (!check.measured_text.empty()) out += ": " + plain(check.measured_text);
   if (!check.expected_text.empty()) out += fmt::format(" (expected {})", plain(check.expected_text));
   if (!check.reason.empty()) out += " - " + plain(check.reason);
+  if (const std::string why = held_to(check); is_finding(check.verdict) && !why.empty())
+    out += "\n              " + plain(why);
   for (const auto& part : check.faulty_parts) out += fmt::format("\n              at fault: {}", plain(part));
   const size_t end = std::min(out.find('\n'), out.size());
   out.insert(end, mark);
   return out + "\n";
 }
 
-// Groups checks by reason: "needs root (drives/data), needs root: /dev/kmsg is refused (counters/gpu_xids,
-// ...)".
-std::string not_looked_at(const NodeReport& node) {
-  std::map<std::string, std::string> names;
+// Groups the checks with this verdict by reason: "needs root (drives/data), needs root: /dev/kmsg is refused
+// (counters/gpu_xids, ...)". Equal parts have the same check.
+std::string grouped(const NodeReport& node, Verdict verdict) {
+  std::map<std::string, std::vector<std::string>> names;
   for (const auto& check : node.checks) {
-    if (check.verdict != Verdict::not_looked_at) continue;
-    std::string& list = names[check.reason];
-    list += (list.empty() ? "" : ", ") + check.name;
+    if (check.verdict != verdict) continue;
+    auto& list = names[check.reason];
+    if (std::find(list.begin(), list.end(), check.name) == list.end()) list.push_back(check.name);
   }
   std::string out;
   for (const auto& [reason, list] : names)
-    out += fmt::format("{}{} ({})", out.empty() ? "" : "; ", reason, list);
+    out += fmt::format("{}{} ({})", out.empty() ? "" : "; ", reason, fmt::join(list, ", "));
   return out;
 }
 
@@ -78,18 +82,22 @@ std::string render_text(const Report& given, bool verbose) {
     if (!node.share.empty()) out += fmt::format("    measured on {}\n", plain(node.share));
     for (const auto& check : node.checks)
       if (verbose || is_finding(check.verdict)) out += check_line(check, mark);
-    if (const std::string hidden = verbose ? "" : not_looked_at(node); !hidden.empty())
-      out += fmt::format("    not looked at: {}{}\n", plain(hidden), mark);
+    for (const Verdict verdict : {Verdict::not_looked_at, Verdict::not_judged})
+      if (const std::string those = verbose ? "" : grouped(node, verdict); !those.empty())
+        out += fmt::format("    {}: {}{}\n", word(verdict), plain(those), mark);
   }
   const Totals t = totals(report);
   out += fmt::format(
-      "\n  {} of {} nodes accepted, {} degraded, {}{} quarantined, {} failed; checks: {} passed, {} "
+      "\n  {} of {} nodes accepted, {} degraded, {}{}{} quarantined, {} failed; checks: {} passed, {} "
       "degraded, "
-      "{} failed, {} not run, {} not applicable{}{}\n",
-      t.accepted, t.nodes, t.degraded, t.returned > 0 ? fmt::format("{} returned, ", t.returned) : "",
-      t.quarantined, t.failed, t.count(Verdict::pass), t.count(Verdict::degraded), t.count(Verdict::fail),
-      t.count(Verdict::skipped), t.count(Verdict::not_applicable),
-      t.not_looked_at > 0 ? fmt::format(", {} not looked at", t.count(Verdict::not_looked_at)) : "", mark);
+      "{} failed, {} not run, {} not applicable{}{}{}\n",
+      t.accepted, t.nodes, t.degraded,
+      t.looked_at > 0 ? fmt::format("{} looked at, not measured, ", t.looked_at) : "",
+      t.returned > 0 ? fmt::format("{} returned, ", t.returned) : "", t.quarantined, t.failed,
+      t.count(Verdict::pass), t.count(Verdict::degraded), t.count(Verdict::fail), t.count(Verdict::skipped),
+      t.count(Verdict::not_applicable),
+      t.not_looked_at > 0 ? fmt::format(", {} not looked at", t.count(Verdict::not_looked_at)) : "",
+      t.not_judged > 0 ? fmt::format(", {} not judged", t.count(Verdict::not_judged)) : "", mark);
   for (const auto& study : scaling_studies(report))
     for (const auto& curve : study.curves)
       if (curve.points.size() > 1 || verbose)

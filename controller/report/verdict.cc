@@ -49,6 +49,8 @@ void judge_count(Check& check, double found, double declared, const char* unit) 
   check.unit = unit;
   check.measured_text = amount(found, unit);
   check.expected_text = amount(declared, unit);
+  check.because = fmt::format("the declared {}", check.expected_text);
+  check.source = "the spec";
   check.derivation = "equal to the count declared in the spec";
   if (found == declared) return;
   check.verdict = Verdict::fail;
@@ -128,21 +130,22 @@ Check judge_pcie(const std::string& declared, const HardwareFacts& facts) {
 }
 
 void judge_gpus(const HardwareSpec& spec, const HardwareFacts& facts, std::vector<Check>& out) {
-  const std::string found = fmt::format("{} found", facts.gpus.size());
+  const int gpus = counted_gpus(spec, facts);
+  const std::string found = fmt::format("{} found", gpus);
   const bool declared = spec.gpus.value_or(0) > 0 || !spec.gpu_model.empty();
-  if (!declared && (!spec.gpus || facts.gpus.empty())) {  // any GPU is a mismatch if the spec declares 0
+  if (!declared && (!spec.gpus || gpus == 0)) {  // any GPU is a mismatch if the spec declares 0
     out.push_back(not_declared("gpus", "GPUs", found));
     return;
   }
   Check count = hardware_check("gpus", "GPUs");
   if (spec.gpus) {
-    judge_count(count, static_cast<double>(facts.gpus.size()), *spec.gpus, "GPUs");
+    judge_count(count, gpus, *spec.gpus, "GPUs");
   } else {
-    count.measured = static_cast<double>(facts.gpus.size());
+    count.measured = gpus;
     count.measured_text = found;
     count.expected_text = "at least one";
     count.derivation = "a GPU model is declared";
-    if (facts.gpus.empty()) count.verdict = Verdict::fail, count.reason = "declared, but absent";
+    if (gpus == 0) count.verdict = Verdict::fail, count.reason = "declared, but absent";
   }
   out.push_back(std::move(count));
   if (spec.gpu_model.empty()) return;
@@ -160,6 +163,8 @@ Check judge_memory(int64_t declared, uint64_t found_bytes) {
   check.unit = "GiB";
   check.measured_text = fmt::format("{:.2f} GiB", found / kGiB);
   check.expected_text = fmt::format("at least {:.2f} GiB", floor / kGiB);
+  check.because = fmt::format("the declared {:.2f} GiB", wanted / kGiB);
+  check.source = "the spec";
   check.derivation = fmt::format(
       "at least the declared {:.2f} GiB, less 1.5 % and 128 MiB that firmware and kernel may keep",
       wanted / kGiB);
@@ -186,6 +191,8 @@ Check judge_nics(const std::map<std::string, int>& declared, const HardwareFacts
   check.unit = "ports";
   check.measured_text = fmt::format("{} of {} ports have a link", up, facts.nics.size());
   check.expected_text = "at least " + amount(wanted, "ports");
+  check.because = fmt::format("the declared {}", amount(wanted, "ports"));
+  check.source = "the spec";
   check.derivation = "at least the sum of the counts declared in the spec";
   if (up >= wanted) {
     check.faulty_parts.clear();
@@ -212,7 +219,7 @@ void keep_own(const HardwareFacts& facts, std::vector<Check>& out) {
   const auto up =
       std::count_if(facts.nics.begin(), facts.nics.end(), [](const auto& nic) { return nic.link_up; });
   const std::map<std::string, std::pair<double, const char*>> found = {
-      {"hardware/gpus", {static_cast<double>(facts.gpus.size()), "GPUs"}},
+      {"hardware/gpus", {static_cast<double>(compute_gpus(facts)), "GPUs"}},
       {"hardware/cpus", {facts.cpus.count, "processors"}},
       {"hardware/memory", {static_cast<double>(facts.memory_bytes) / kGiB, "GiB"}},
       {"hardware/nics", {static_cast<double>(up), "ports"}}};
@@ -231,6 +238,13 @@ void say_majority(const HardwareSpec& spec, std::vector<Check>& out) {
   for (auto& check : out) {
     if (check.verdict == Verdict::not_applicable || check.name.starts_with("hardware/disks/")) continue;
     const bool memory = check.name == "hardware/memory";
+    if (check.expected) {
+      check.because =
+          fmt::format("what most hosts in its group have, {}",
+                      memory ? fmt::format("{:.2f} GiB", static_cast<double>(spec.memory_bytes_min) / kGiB)
+                             : amount(*check.expected, check.unit));
+      check.source = "the inventories of the hosts in its group";
+    }
     check.derivation =
         fmt::format("what most hosts in its group have{}",
                     memory ? ", less 1.5 % and 128 MiB that firmware and kernel may keep" : "");

@@ -43,6 +43,8 @@ struct MeasuredStep {
   Json rounds = nullptr;
   // The share of its node that it was measured on (ShareFacts); null: the whole node. Set by the rules.
   const ShareFacts* share = nullptr;
+  // True on virtual machines: a speed shows only that a program works, and is not taken for the hardware's.
+  bool lab = false;
   // True if the node failed by itself: tests that it started do not count against the other nodes in them.
   bool own_affair = false;
   Json expect = nullptr;  // from the acceptance profile, see check_expectations()
@@ -85,8 +87,13 @@ struct Comparison {
 //      nodes -> degraded; the rule needs at least three values, and uses MAD only if there are at least
 //      eight (fewer show nothing about a spread)
 //   own history: below `history_min_ratio` x the median of what this very part did before -> degraded
-//   the step did not measure this metric, or could not run here         -> skipped
+//   the step did not measure this metric, or could not run here, or its value is not what it is named for
+//      (memory bandwidth from arrays that fit the cache)                -> skipped
+//   a part of the inventory that a measurement of all its kind did not see (controller/report/vanished.h)
+//                                                                       -> fail
+//   it has rules that need a figure, and none of its rules had any     -> not judged
 //   the step, or this metric of it (detail.not_looked_at), needs rights that the agent lacks -> not looked at
+//   within its limits, but the count may be too low (detail.at_least)  -> not looked at
 // A node of which only a share could be used is compared with equal shares; limits for a whole node (floors
 // derived from all its cores or memory) are left out, or computed for the cores that it had. A check that is
 // not mandatory is degraded where it would fail.

@@ -24,6 +24,11 @@ double least_memory(int64_t declared) {
   return wanted - wanted * kMemoryShare - kMemoryFixed;
 }
 
+int counted_gpus(const HardwareSpec& declared, const HardwareFacts& found) {
+  const bool any = declared.gpus.value_or(0) > 0 || !declared.gpu_model.empty();
+  return static_cast<int>(any ? found.gpus.size() : compute_gpus(found));
+}
+
 std::vector<std::string> unlike_hardware(const HardwareSpec& declared, const HardwareFacts& found,
                                          bool simulated) {
   std::vector<std::string> out;
@@ -43,7 +48,7 @@ std::vector<std::string> unlike_hardware(const HardwareSpec& declared, const Har
   if (const auto seen = static_cast<int>(found.nics.size()); seen > 0 && seen < ports)
     out.push_back(fmt::format("{} network ports declared, {} found", ports, seen));
   if (simulated) return out;
-  const auto gpus = static_cast<int>(found.gpus.size());
+  const int gpus = counted_gpus(declared, found);
   if (declared.gpus && gpus != *declared.gpus)
     out.push_back(fmt::format("{} GPUs declared, {} found", *declared.gpus, gpus));
   if (!declared.gpu_model.empty())

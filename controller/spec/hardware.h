@@ -20,6 +20,9 @@ bool is_named(const GpuFacts& gpu);
 // some. The tolerance of 1.5 % plus 128 MiB covers that, and is less than one of 32 equal modules.
 double least_memory(int64_t declared);
 
+// Returns how many GPUs count: a display card without a compute driver only where the spec declares GPUs.
+int counted_gpus(const HardwareSpec& declared, const HardwareFacts& found);
+
 // Returns one text per difference, "8 GPUs declared, 7 found"; empty: no known difference. With `simulated`,
 // GPUs are not counted, since a lab's virtual machines have none on their PCI bus.
 std::vector<std::string> unlike_hardware(const HardwareSpec& declared, const HardwareFacts& found,

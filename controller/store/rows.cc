@@ -255,8 +255,9 @@ Result<std::vector<JournalRow>> read_journal_turns(Connection& db, int64_t run, 
   return all<JournalRow>(db, "WHERE run IS ? AND seq > ? AND event <> 'step' ORDER BY seq",
                          {null_if_zero(run), after},
                          {{"data",
-                           "CASE WHEN event IN ('intent', 'started') THEN '{}' WHEN json_valid(data) THEN "
-                           "json_remove(data, '$.result') ELSE data END"}});
+                           "CASE WHEN event IN ('intent', 'started') THEN '{}' WHEN NOT json_valid(data) OR "
+                           "json_extract(data, '$.result.precondition') IS NOT NULL THEN data ELSE "
+                           "json_remove(data, '$.result') END"}});
 }
 Result<std::vector<NodeRow>> read_nodes(Connection& db) { return all<NodeRow>(db, "ORDER BY name"); }
 Result<std::vector<std::string>> read_node_names(Connection& db) {

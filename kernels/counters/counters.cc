@@ -1,11 +1,12 @@
 // Error counters that the kernel keeps: memory, PCIe, network, RDMA ports, throttling; and errors in its log.
-// On healthy hardware none of them increases under load, except on RDMA ports: a fast link has symbol errors
-// that its error correction handles, so there the rate is judged.
+// On healthy hardware none of them increases under load, except on RDMA ports, where the rate is judged
+// (port_errors.h).
 //
 // How to run:  muster-accept counters --save FILE    before the load: saves the counters
 //              muster-accept counters --since FILE   after the load: reports their increase
 // Reference:   the kernel's own counters. EDAC for memory, AER for PCIe, statistics of each physical port,
-//              thermal throttling of each processor package; its log for GPUs, machine checks and drives
+//              thermal throttling of each processor package; its log for GPUs, machine checks, drives
+//              and network adapters
 //              (kernel_log.cc). A counter that this machine lacks has no metric and is named in
 //              detail.absent. If the log cannot be read, its metrics are missing but not named there, since
 //              every kernel has a log. Users other than root may not be allowed to read it: then these
@@ -17,24 +18,19 @@
 
 #include "kernels/counters/counters.h"
 #include "base/json_dump.h"
+#include "host/port_counters.h"
+#include "host/processors.h"
 #include "kernels/counters/gpu_counters.h"
+#include "kernels/counters/moved.h"
 #include "kernels/counters/nvml.h"
-#include "kernels/rdma/rdma.h"
+#include "kernels/counters/port_errors.h"
 
 namespace muster::kernels {
 namespace {
 
-using Counts = std::map<std::string, std::map<std::string, uint64_t>>;  // metric -> part -> count
-
-std::optional<uint64_t> number_of(const Files& files, const std::string& path) {
-  const std::string text = files.read_line(path);
-  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return {};
-  return std::strtoull(text.c_str(), nullptr, 10);
-}
-
 void add(const Files& files, const std::string& path, const std::string& part,
          std::map<std::string, uint64_t>& into) {
-  if (const auto value = number_of(files, path)) into[part] += *value;
+  if (const auto value = count_in(files, path)) into[part] += *value;
 }
 
 // "TOTAL_ERR_COR 3" ends the file aer_dev_correctable.
@@ -45,36 +41,6 @@ std::optional<uint64_t> aer_total(const Files& files, const std::string& path) {
   const size_t space = at == std::string::npos ? at : text->find(' ', at);
   if (space == std::string::npos) return {};
   return std::strtoull(text->c_str() + space, nullptr, 10);
-}
-
-// Files below a port's folder, by metric. Drivers provide different files; a missing file is not counted.
-// Those of hw_counters: mlx5 (rnr_nak_retry_err ... roce_adp_retrans), then soft-RoCE.
-struct RdmaCounter {
-  const char* metric;
-  std::vector<const char*> files;
-};
-const std::vector<RdmaCounter>& rdma_counters() {
-  static const std::vector<RdmaCounter> counters = {
-      {"rdma_symbol_errors", {"counters/symbol_error"}},
-      {"rdma_receive_errors", {"counters/port_rcv_errors"}},
-      {"rdma_link_recoveries", {"counters/link_error_recovery"}},
-      {"rdma_link_downs", {"counters/link_downed", "hw_counters/link_downed"}},
-      {"rdma_overruns", {"counters/local_link_integrity_errors", "counters/excessive_buffer_overrun_errors"}},
-      {"rdma_rnr_errors", {"hw_counters/rnr_nak_retry_err", "hw_counters/retry_rnr_exceeded_err"}},
-      {"rdma_retransmissions",
-       {"hw_counters/out_of_sequence", "hw_counters/packet_seq_err", "hw_counters/local_ack_timeout_err",
-        "hw_counters/roce_adp_retrans", "hw_counters/out_of_seq_request", "hw_counters/rcvd_seq_err",
-        "hw_counters/retry_exceeded_err"}},
-  };
-  return counters;
-}
-
-void add_rdma(const Files& files, Counts& out) {
-  for (const auto& port : rdma_ports(files))
-    for (const auto& counter : rdma_counters())
-      for (const char* file : counter.files)
-        add(files, port.folder() + "/" + file, fmt::format("RDMA port {} {}", port.device, port.port),
-            out[counter.metric]);
 }
 
 Counts read_counts(const Files& files) {
@@ -92,32 +58,22 @@ Counts read_counts(const Files& files) {
     for (const char* kind : {"/aer_dev_fatal", "/aer_dev_nonfatal"})
       if (const auto n = aer_total(files, folder + kind)) out["pcie_uncorrected"]["PCIe " + device] += *n;
   }
-  for (const auto& nic : files.list("/sys/class/net")) {
-    const std::string folder = "/sys/class/net/" + nic;
-    if (!files.exists(folder + "/device")) continue;
-    const std::string part = "NIC " + files.read_line(folder + "/address", nic);
-    for (const char* file : {"rx_errors", "tx_errors", "rx_crc_errors"})
-      add(files, folder + "/statistics/" + file, part, out["network_errors"]);
-    add(files, folder + "/carrier_down_count", part, out["link_down"]);
-  }
   for (const auto& cpu : files.list("/sys/devices/system/cpu")) {
     const std::string folder = "/sys/devices/system/cpu/" + cpu;
-    const auto count = number_of(files, folder + "/thermal_throttle/package_throttle_count");
+    const auto count = count_in(files, folder + "/thermal_throttle/package_throttle_count");
     if (!count) continue;
     // All processors of a package report the same number.
-    uint64_t& package = out["cpu_throttled"]["processor package " +
-                                             files.read_line(folder + "/topology/physical_package_id", "0")];
+    const std::string id = package_of(files, cpu);
+    uint64_t& package = out["cpu_throttled"]["processor package " + (id.empty() ? "0" : id)];
     package = std::max(package, *count);
   }
-  add_rdma(files, out);
   return out;
 }
 
 // Metrics from counters, then those from the log.
 constexpr const char* kMetrics[] = {"memory_corrected", "memory_uncorrected", "pcie_corrected",
-                                    "pcie_uncorrected", "network_errors",     "link_down",
-                                    "cpu_throttled"};
-constexpr const char* kLogMetrics[] = {"gpu_xids", "machine_checks", "drive_errors"};
+                                    "pcie_uncorrected", "cpu_throttled"};
+constexpr const char* kLogMetrics[] = {"gpu_xids", "machine_checks", "drive_errors", "nic_errors"};
 // Keys in the saved file: the next record of the kernel log, and the boot that it belongs to.
 constexpr const char* kLogNext = "kernel_log_next";
 // Key in the saved file: the time of saving, on the clock that starts at boot.
@@ -131,42 +87,10 @@ uint64_t uptime(const Files& files) {
   return std::strtoull(files.read_line("/proc/uptime", "0").c_str(), nullptr, 10);
 }
 
-uint64_t count_of(const Counts& counts, const std::string& metric, const std::string& part) {
-  const auto parts = counts.find(metric);
-  if (parts == counts.end()) return 0;
-  const auto found = parts->second.find(part);
-  return found == parts->second.end() ? 0 : found->second;
-}
-
-struct Moved {
-  std::map<std::string, uint64_t> sums = {}, most = {};  // by metric: over all parts; of the worst part
-  Json parts = Json::object();                           // {part: {metric: by how much}}
-  Json absent = Json::array();
-};
-void add_moved(const char* metric, const Counts& now, const Counts& before, Moved& moved) {
-  const auto parts = now.find(metric);
-  if (parts == now.end() || parts->second.empty()) return moved.absent.push_back(metric);
-  for (const auto& [part, count] : parts->second) {
-    const uint64_t earlier = count_of(before, metric, part);
-    const uint64_t by = count >= earlier ? count - earlier : count;  // it was reset in between
-    if (by > 0) moved.parts[part][metric] = by;
-    moved.sums[metric] += by;
-    moved.most[metric] = std::max(moved.most[metric], by);
-  }
-}
-
-// Reports the rates of the worst port, not the sum over all ports, because limits apply per port.
-void add_rdma_rates(const Files& files, const Counts& now, const Counts& before, Measurement& out,
-                    Moved& moved) {
-  if (rdma_ports(files).empty()) return moved.absent.push_back("RDMA ports");
+// Since the counters were saved; after a restart, since then.
+double hours_since(const Files& files, const Counts& before) {
   const uint64_t saved = count_of(before, kSavedAt, boot_of(files)), seconds = uptime(files);
-  const double hours = static_cast<double>(seconds > saved ? seconds - saved : 1) / 3600;
-  out.detail["hours"] = rounded(hours);
-  for (const auto& counter : rdma_counters()) {
-    add_moved(counter.metric, now, before, moved);
-    if (moved.most.count(counter.metric))
-      out.metrics[counter.metric] = {rounded(static_cast<double>(moved.most[counter.metric]) / hours), "/h"};
-  }
+  return static_cast<double>(seconds > saved ? seconds - saved : 1) / 3600;
 }
 
 void add_log(const Files& files, const Counts& before, Measurement& out, Moved& moved) {
@@ -239,6 +163,7 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
   Counts now = read_counts(files);
   Counts before;
   if (options.since.empty()) {
+    read_port_errors(files, options.query_statistics, now);
     save_gpus(options, now);
     now[kLogNext][boot_of(files)] = read_kernel_log(files, 0).next;
     now[kSavedAt][boot_of(files)] = uptime(files);
@@ -264,11 +189,12 @@ Measurement run_counters(const Files& files, const CountersOptions& options) {
   if (options.gpus) return only_gpus(options, before);
   Moved moved;
   for (const char* metric : kMetrics) {
-    add_moved(metric, now, before, moved);
+    moved.add(metric, now, before);
     if (moved.sums.count(metric)) out.metrics[metric] = {static_cast<double>(moved.sums[metric]), ""};
   }
-  add_rdma_rates(files, now, before, out, moved);
+  add_port_errors(files, options.query_statistics, {before, hours_since(files, before)}, out, moved);
   add_log(files, before, out, moved);
+  if (options.query_smart) add_smart(files, options.query_smart, out, moved);
   out.detail["absent"] = moved.absent;
   out.detail["moved"] = moved.parts;
   if (const std::string why = add_gpus(options, before, out); options.query_nvml && !why.empty())

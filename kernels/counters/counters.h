@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "kernels/common/kernels.h"
+#include "kernels/counters/lossless.h"
+#include "kernels/counters/smart.h"
 
 namespace muster::kernels {
 
@@ -19,15 +21,17 @@ struct CountersOptions {
   // Queries NVIDIA's driver (kernels/counters/nvml.h); empty: the driver is not queried.
   std::function<Result<NvmlReading>()> query_nvml = {};
   bool gpus = false;  // read only the GPU driver's counters; `unavailable` without a driver
+  // Reads the SMART log of an NVMe drive (kernels/counters/smart.h); empty: drives are not queried.
+  QuerySmart query_smart = {};
+  // Reads the statistics of a port's driver (kernels/counters/lossless.h); empty: they are not read.
+  QueryStatistics query_statistics = {};
 };
 // Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected,
-// network_errors, link_down, cpu_throttled; from lines in the kernel log: gpu_xids, machine_checks,
-// drive_errors (detail.kernel_log; Xids that do not indicate broken hardware: detail.kernel_log_noted, by
-// class); with a GPU driver, those of kernels/counters/gpu_counters.h. With RDMA ports also, as rates per
-// hour since the saved counters: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries,
-// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. A counter that cannot be read has no
-// metric; one that only root may read is listed with the reason in detail.not_looked_at: {METRIC: "needs
-// root: ..."}.
+// cpu_throttled; those of network and RDMA ports (kernels/counters/port_errors.h); from lines in the kernel
+// log: gpu_xids, machine_checks, drive_errors, nic_errors (detail.kernel_log; Xids that do not indicate
+// broken hardware: detail.kernel_log_noted, by class); of NVMe drives, those of kernels/counters/smart.h;
+// with a GPU driver, those of kernels/counters/gpu_counters.h. A counter that cannot be read has no metric;
+// one that only root may read is listed with the reason in detail.not_looked_at: {METRIC: "needs root: ..."}.
 Measurement run_counters(const Files& files, const CountersOptions& options);
 
 // --- kernel_log.cc
@@ -36,13 +40,14 @@ struct KernelLog {
     std::string metric = {}, part = {}, text = {};
   };
   struct Note {
-    std::string group = {}, part = {}, text = {};  // "application", "event", "unknown", "fatal", "nonfatal"
+    // "application", "event", "fabric domain", "unknown", "fatal", "nonfatal"
+    std::string group = {}, part = {}, text = {};
   };
   bool readable = false;
   bool denied = false;           // if not readable: true if permission is missing, false if there is no log
   uint64_t next = 0;             // sequence number that the next new record will have
   std::vector<Line> lines = {};  // about broken hardware
-  std::vector<Note> noted = {};  // Xids and SXids of any other class in hardware/xids.yaml
+  std::vector<Note> noted = {};  // Xids and SXids of other classes (hardware/xids.yaml), events of adapters
 };
 // Reads the kernel log from record `since` on; records that the kernel has overwritten are lost.
 KernelLog read_kernel_log(const Files& files, uint64_t since);

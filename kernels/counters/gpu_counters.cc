@@ -5,22 +5,17 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/counter_table.h"
+#include "base/gpu_models.h"
+
 namespace muster::kernels {
 namespace {
 
 constexpr size_t kNotesShown = 20;
 constexpr size_t kFewestAlike = 3;  // with two GPUs it is unknown which one is right
 constexpr const char* kNoLinks = "no GPU in this node reports this counter";
-// NVIDIA's names of GPUs on SXM boards: on a board of four or eight, every link of every GPU leads to another
-// GPU or to an NVSwitch. On cards (PCIe, NVL) only bridged links are up.
-constexpr const char* kFullyLinked[] = {"A100-SXM", "H100 80GB HBM3", "NVIDIA H200", "NVIDIA B200"};
 constexpr size_t kSmallestBoard = 4;
-bool is_fully_linked(const std::string& model) {
-  if (model.find(" NVL") != std::string::npos || model.find("PCIe") != std::string::npos) return false;
-  return std::any_of(std::begin(kFullyLinked), std::end(kFullyLinked),
-                     [&](const char* name) { return model.find(name) != std::string::npos; });
-}
-// nvmlClocksEventReason: HwSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown.
+// nvmlClocksEventReason: HwSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown, SwThermalSlowdown.
 struct Held {
   const char* metric;
   uint64_t bit;
@@ -28,7 +23,9 @@ struct Held {
 };
 constexpr Held kHeld[] = {{"gpu_hw_slowdown", 0x08, nullptr},
                           {"gpu_hw_thermal", 0x40, "gpu_thermal_ns"},
-                          {"gpu_power_brake", 0x80, "gpu_power_brake_ns"}};
+                          {"gpu_power_brake", 0x80, "gpu_power_brake_ns"},
+                          {"gpu_sw_thermal", 0x20, "gpu_sw_thermal_ns"}};
+constexpr uint64_t kFirstOfGpu = 1, kOfImexDomain = 5;
 
 using Parts = std::map<std::string, uint64_t>;
 // The name by value: with a reference to a temporary, GCC 14 wrongly warns that the result refers to it.
@@ -43,8 +40,6 @@ std::optional<uint64_t> gpu_count_of(const NvmlCounts& counts, const std::string
   const auto found = parts.find(part);
   return found == parts.end() ? std::nullopt : std::optional<uint64_t>(found->second);
 }
-// A reloaded driver restarts its counters from 0.
-uint64_t moved_by(uint64_t before, uint64_t now) { return now >= before ? now - before : now; }
 
 std::string gpu_of(const std::string& link) { return link.substr(0, link.find(" link ")); }
 
@@ -66,11 +61,13 @@ class Movement {
       if (earlier == before.end())
         gap = part + " did not report this counter before the load";
       else
-        sum += note(metric, part, moved_by(earlier->second, count));
+        sum += note(metric, part, rise_from(earlier->second, count));
     }
     for (const auto& [part, count] : before)
       if (!now.count(part)) gap = part + " no longer reports this counter";
-    report(metric, sum, now.empty() && before.empty() ? no_links() : gap, "");
+    if (!now.empty() || !before.empty()) return report(metric, sum, gap, "");
+    if (!lacks_by_design(metric)) return report(metric, sum, no_links(), "");
+    not_applicable(metric);
   }
 
   void links() {
@@ -103,13 +100,45 @@ class Movement {
       if (what.time) {
         const auto earlier = gpu_count_of(before_, what.time, gpu),
                    later = gpu_count_of(now_.counts, what.time, gpu);
-        if (earlier && later) time = moved_by(*earlier, *later);
+        if (earlier && later) time = rise_from(*earlier, *later);
       }
       const bool seen = ((was.value_or(0) | is.value_or(0)) & what.bit) != 0;
       if (seen || time > 0) gpus += note(what.metric, gpu, 1);
       if (!is) gap = gpu + " does not report why its clocks are low";
     }
     report(what.metric, gpus, parts_of(now_.counts, "gpu_present").empty() ? "no GPU answers" : gap, "GPUs");
+  }
+
+  // GPUs in whose state something is wrong, by what they report now.
+  template <typename IsWrong>
+  void state(const char* metric, const char* count, const IsWrong& is_wrong) {
+    uint64_t gpus = 0;
+    bool any = false;
+    for (const auto& [gpu, value] : parts_of(now_.counts, count)) {
+      any = true;
+      if (is_wrong(gpu, value)) gpus += note(metric, gpu, 1);
+    }
+    if (!any && is_noted(count)) return report(metric, 0, "the driver returned an error", "GPUs");
+    if (!any) return not_applicable(metric);
+    out_.metrics[metric] = {static_cast<double>(gpus), "GPUs"};
+  }
+
+  // Where ECC can be switched off, it is on: always with HBM, else if any GPU of the model here has it on.
+  bool ecc_is_off(const std::string& gpu, uint64_t on) const {
+    if (on != 0) return false;
+    const std::string model = model_of(gpu);
+    if (const GpuModel* known = find_gpu_model(model); known && known->hbm) return true;
+    const Parts& all = parts_of(now_.counts, "gpu_ecc_on");
+    return std::any_of(all.begin(), all.end(), [&](const auto& other) {
+      return other.second != 0 && model_of(other.first) == model;
+    });
+  }
+
+  bool needs_recovery(const std::string& gpu, uint64_t action) {
+    if (action > kLastOfGpu)
+      actions_.push_back(fmt::format("{}: recovery action {}{}", gpu, action,
+                                     action == kOfImexDomain ? ", of its IMEX domain" : ", unknown"));
+    return action >= kFirstOfGpu && action <= kLastOfGpu;
   }
 
   void lost() {
@@ -125,6 +154,7 @@ class Movement {
       if (notes.size() < kNotesShown) notes.push_back(text);
     if (now_.notes.size() > kNotesShown)
       notes.push_back(fmt::format("and {} more", now_.notes.size() - kNotesShown));
+    for (const auto& action : actions_) notes.push_back(action);
     out_.detail["nvml"] = {{"driver", now_.driver}, {"gpus", now_.models}, {"notes", notes}};
   }
 
@@ -132,6 +162,32 @@ class Movement {
   std::string no_links() const {
     if (parts_of(now_.counts, "gpu_present").empty()) return "no GPU answers";
     return kNoLinks;
+  }
+  std::string model_of(const std::string& gpu) const {
+    const auto model = now_.models.find(gpu);
+    return model == now_.models.end() ? std::string() : model->second;
+  }
+  // The bare name tells the rules that there is no such counter.
+  void not_applicable(const char* metric) { out_.detail["absent"].push_back(metric); }
+  // True if these GPUs have links but not this counter: A100 has all of kNvmlLinkErrors, Hopper none for the
+  // checksum of data, Blackwell none at all. Of a model whose NVLink is unknown, what the driver does not
+  // support; an error of the driver is another case.
+  bool lacks_by_design(const std::string& metric) const {
+    const auto is_it = [&](const char* one) { return metric == one; };
+    const bool of_five = std::any_of(std::begin(kNvmlLink5Errors), std::end(kNvmlLink5Errors), is_it);
+    if (of_five) return !is_noted(metric);
+    if (parts_of(now_.counts, "nvlink_active").empty()) return false;
+    return std::all_of(now_.models.begin(), now_.models.end(), [&](const auto& gpu) {
+      const GpuModel* known = find_gpu_model(gpu.second);
+      const int generation = known ? known->nvlink : 0;
+      if (generation > 0) return generation >= 5 || (generation == 4 && metric == "nvlink_crc_data");
+      return !is_noted(metric) && !is_noted("NVLink error counters");
+    });
+  }
+  // True if the driver failed to report it, other than by not supporting it.
+  bool is_noted(const std::string& count) const {
+    return std::any_of(now_.notes.begin(), now_.notes.end(),
+                       [&](const std::string& text) { return text.find(count) != std::string::npos; });
   }
   uint64_t note(const char* metric, const std::string& part, uint64_t by) {
     if (by > 0) out_.detail["moved"][part][metric] = by;
@@ -148,7 +204,8 @@ class Movement {
   // True if the GPU is on a board of four or more GPUs that uses every link.
   bool is_on_a_board(const std::string& gpu) const {
     const auto model = now_.models.find(gpu);
-    if (model == now_.models.end() || !is_fully_linked(model->second)) return false;
+    const GpuModel* known = model == now_.models.end() ? nullptr : find_gpu_model(model->second);
+    if (!known || !known->board) return false;
     const auto alike = std::count_if(now_.models.begin(), now_.models.end(),
                                      [&](const auto& other) { return other.second == model->second; });
     return static_cast<size_t>(alike) >= kSmallestBoard;
@@ -176,6 +233,7 @@ class Movement {
   const NvmlReading& now_;
   const NvmlCounts& before_;
   Measurement& out_;
+  std::vector<std::string> actions_ = {};
 };
 
 }  // namespace
@@ -183,8 +241,16 @@ class Movement {
 void add_gpu_counters(const NvmlReading& now, const NvmlCounts& before, Measurement& out) {
   Movement movement(now, before, out);
   for (const char* metric : kNvmlLinkErrors) movement.link_errors(metric);
+  for (const char* metric : kNvmlLink5Errors) movement.link_errors(metric);
   movement.links();
   for (const Held& what : kHeld) movement.held(what);
+  movement.state("gpu_ecc_off", "gpu_ecc_on",
+                 [&](const auto& gpu, uint64_t on) { return movement.ecc_is_off(gpu, on); });
+  movement.state("gpu_recovery", "gpu_recovery_action",
+                 [&](const auto& gpu, uint64_t action) { return movement.needs_recovery(gpu, action); });
+  movement.state("gpu_repair", "gpu_repair_pending", [](const auto&, uint64_t bits) { return bits != 0; });
+  movement.state("gpu_sram", "gpu_sram_exceeded",
+                 [](const auto&, uint64_t too_many) { return too_many != 0; });
   movement.lost();
   movement.describe();
 }

@@ -1,4 +1,5 @@
-// Finds lines about broken hardware in the kernel log, and classifies them by metric and part.
+// Finds lines about broken hardware in the kernel log, and classifies them by metric and part; those about
+// drives and network adapters: log_lines.h.
 //
 // Reference:   the driver's own messages. Which Xids indicate broken hardware: hardware/xids.yaml; a
 //              program that reads past its array causes an Xid too (13, 31, 69), which is not a fault of the
@@ -17,10 +18,12 @@
 #include <regex>
 #include <utility>
 
+#include "base/split.h"
 #include "kernels/common/kernels.h"
 #include "kernels/counters/counters.h"
+#include "kernels/counters/gpu_counters.h"
+#include "kernels/counters/log_lines.h"
 #include "kernels/counters/xids.h"
-#include "kernels/drives/drives.h"
 
 namespace muster::kernels {
 namespace {
@@ -31,8 +34,6 @@ std::string word_after(const std::string& text, const char* key, const char* end
   const size_t begin = at + std::strlen(key), end = text.find_first_of(ends, begin);
   return text.substr(begin, end == std::string::npos ? end : end - begin);
 }
-
-bool has(const std::string& text, const char* what) { return text.find(what) != std::string::npos; }
 
 // Users control parts of the log: a program that crashes is logged with its name (15 characters, at the
 // beginning) and the names of its libraries (of any length, at the end). So a line is recognized by its
@@ -53,13 +54,6 @@ const std::regex kGoneSomewhere("^NVRM: (?:RmInitAdapter failed!|rm_init_adapter
 const std::regex kAnnounced("^NVRM: The NVIDIA GPU " + kAddress);
 const std::regex kAnnouncedGone("^ *NVRM: (?:system has )?fallen off the bus and is not responding");
 const std::regex kMachineCheck(R"(^(?:mce: |\{\d+\})?\[Hardware Error\]: )");
-const std::regex kBlock(R"(^(?:blk_update_request: |print_req_error: )?)"
-                        R"((?:I/O error|(?:critical )?medium error), dev ([a-z][0-9a-z]*),? )");
-const std::regex kNvme(R"(^nvme (nvme\d+): )"
-                       R"((?:I/O (?:tag )?\d+ .*timeout|controller is down|Removing after probe failure))");
-// Without sr0 and fd0 (which may be empty, also a BMC's virtual ones) and loop3, nbd0 ... (not real drives).
-const std::regex kDrive(R"((?:sd|hd|vd|xvd|dasd)[a-z]+\d*|nvme\d+(?:c\d+)?n\d+(?:p\d+)?|mmcblk\d+|pmem\d+)");
-
 // Drivers since 575 pad the word to eight characters.
 const std::regex kSeverity(" (Fatal|Nonfatal) {1,8}XC");
 
@@ -72,11 +66,16 @@ std::optional<bool> says_fatal(const std::string& text) {
   return out;
 }
 
-// Returns the new action (2) of "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)".
-std::optional<unsigned long> recovery_action(const std::string& text) {
+// The class of "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)", by the new
+// action. 1 to 4 are the GPU's. 5 was a reset of the bus in some headers of NVML before it became the IMEX
+// domain's, a service over several nodes: so its name counts.
+std::string recovery_class(const std::string& text) {
   const size_t at = text.rfind("GPU recovery action changed from "), to = text.rfind(" to 0x");
-  if (at == std::string::npos || to == std::string::npos || to < at) return {};
-  return std::strtoul(text.c_str() + to + std::strlen(" to "), nullptr, 16);
+  if (at == std::string::npos || to == std::string::npos || to < at) return "unknown";
+  const unsigned long action = std::strtoul(text.c_str() + to + std::strlen(" to "), nullptr, 16);
+  if (action == 0) return "event";
+  if (action <= kLastOfGpu) return "";
+  return text.find("IMEX", to) == std::string::npos ? "unknown" : "fabric domain";
 }
 
 // Returns the class of a line with this Xid; "" for a hardware fault.
@@ -87,10 +86,7 @@ std::string noted_as(int xid, const std::string& text) {
     const auto fatal = says_fatal(text);
     return !fatal ? "unknown" : *fatal ? "" : "event";
   }
-  if (group == "recovery") {
-    const auto action = recovery_action(text);
-    return !action ? "unknown" : *action != 0 ? "" : "event";
-  }
+  if (group == "recovery") return recovery_class(text);
   return group;
 }
 
@@ -118,8 +114,11 @@ class Sorter {
       return fault("machine_checks",
                    cpu.empty() || !has(text, "Machine Check") ? "processor or memory" : "cpu " + cpu, text);
     }
-    if ((is(kBlock) && is_drive(found[1])) || is(kNvme))
-      return fault("drive_errors", "drive " + found[1].str(), text);
+    if (const std::string drive = drive_at_fault(files_, text); !drive.empty())
+      return fault("drive_errors", "drive " + drive, text);
+    const NicLine nic = nics_.read(text);
+    if (nic.fault) return fault("nic_errors", "NIC " + nic.address, text);
+    if (!nic.address.empty()) out_.noted.push_back({"event", "NIC " + nic.address, text});
   }
 
   // A lost GPU is logged many times, in several lines: one fault, or none if an Xid already reports it.
@@ -158,14 +157,12 @@ class Sorter {
     if (word == "Non-fatal") out_.noted.push_back({sxid_group(sxid), part, text});
     // Any other line gives details of an event that an earlier line reported.
   }
-  bool is_drive(const std::string& name) const {
-    return std::regex_match(name, kDrive) && !is_removable_medium(files_, name);
-  }
 
   const Files& files_;
   KernelLog& out_;
   std::string announced_ = {};  // the GPU named by a message that continues in a later line
   std::vector<KernelLog::Line> gone_ = {};
+  NicLines nics_ = {};
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 
 #include "kernels/common/library.h"
 
@@ -50,9 +51,37 @@ static_assert(sizeof(ProcessInfo) == 24 && offsetof(ProcessInfo, bytes) == 8);
 constexpr unsigned kMostProcesses = 4096;
 // nvmlValueType_t: unsigned int, unsigned long, unsigned long long.
 enum ValueType : int { kNarrow = 1, kLong = 2, kWide = 3 };
-// NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN and _HW_POWER_BRAKE_SLOWDOWN: nanoseconds. Drivers before
-// 570 do not have them.
-constexpr std::pair<unsigned, const char*> kTimes[] = {{252, "gpu_thermal_ns"}, {253, "gpu_power_brake_ns"}};
+// NVML_FI_DEV_...: numbers of fields. Drivers that lack one report that it is not supported.
+struct Field {
+  unsigned number;
+  const char* name;
+};
+constexpr Field kGpuFields[] = {
+    {252, "gpu_thermal_ns"},       // CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN, from driver 570 on
+    {253, "gpu_power_brake_ns"},   // CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN
+    {251, "gpu_sw_thermal_ns"},    // CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN
+    {1, "gpu_ecc_on"},             // ECC_CURRENT
+    {230, "gpu_recovery_action"},  // GET_GPU_RECOVERY_ACTION
+};
+// Of one link, which is the scope. Only NVLink 5 has them.
+constexpr Field kLinkFields[] = {
+    {215, "nvlink_recovery_events"},   // NVLINK_COUNT_LINK_RECOVERY_EVENTS: failed or not
+    {214, "nvlink_recovery_failed"},   // NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS
+    {221, "nvlink_symbol_errors"},     // NVLINK_COUNT_SYMBOL_ERRORS
+    {219, "nvlink_effective_errors"},  // NVLINK_COUNT_EFFECTIVE_ERRORS
+};
+// nvmlRepairStatus_v1_t and nvmlEccSramErrorStatus_v1_t; a version is the size and, from bit 24 on, a number.
+struct RepairStatus {
+  unsigned version, channel, tpc;
+};
+struct SramStatus {
+  unsigned version;
+  unsigned long long counts[11];
+  unsigned exceeded;
+};
+template <typename Struct>
+constexpr unsigned kVersion1 = sizeof(Struct) | 1U << 24;
+static_assert(kVersion1<RepairStatus> == 0x100000C && kVersion1<SramStatus> == 0x1000068);
 
 }  // namespace
 
@@ -72,6 +101,8 @@ struct Nvml::Functions {
   int (*power)(Device, unsigned*);
   int (*reasons)(Device, unsigned long long*);
   int (*fields)(Device, int, FieldValue*);
+  int (*repairs)(Device, RepairStatus*);
+  int (*sram)(Device, SramStatus*);
   int (*processes)(Device, unsigned*, ProcessInfo*);
 
   std::string say(int answer) const {
@@ -114,6 +145,7 @@ class Query {
       int active = 0;
       if (!answered(f_.link_state(device, link, &active), part, "nvlink_active")) continue;
       out_.counts["nvlink_active"][part] = active != 0;
+      if (f_.fields) fields(device, part, link, kLinkFields);
       if (!has(f_.link_errors, "NVLink error counters")) continue;
       for (size_t i = 0; i < std::size(kErrorCounters); ++i) {
         unsigned long long errors = 0;
@@ -127,18 +159,17 @@ class Query {
     unsigned long long reasons = 0;
     if (has(f_.reasons, "gpu_reasons") && answered(f_.reasons(device, &reasons), gpu, "gpu_reasons"))
       out_.counts["gpu_reasons"][gpu] = reasons;
-    if (!has(f_.fields, "gpu_thermal_ns, gpu_power_brake_ns")) return;
-    for (const auto& [field, name] : kTimes) {
-      FieldValue value = {};
-      value.field = field;
-      if (!answered(f_.fields(device, 1, &value), gpu, name) || !answered(value.answer, gpu, name)) continue;
-      if (value.type == kNarrow)
-        out_.counts[name][gpu] = value.value.narrow;
-      else if (value.type == kLong || value.type == kWide)
-        out_.counts[name][gpu] = value.value.wide;
-      else
-        note(fmt::format("{}, {}: unexpected value type {}", gpu, name, value.type));
-    }
+    if (has(f_.fields, "gpu_thermal_ns, gpu_power_brake_ns")) fields(device, gpu, 0, kGpuFields);
+  }
+
+  // Not noted where the driver lacks them: they came with driver 580 and 550.
+  void repairs(Device device, const std::string& gpu) {
+    RepairStatus repair = {kVersion1<RepairStatus>, 0, 0};
+    if (f_.repairs && answered(f_.repairs(device, &repair), gpu, "gpu_repair_pending"))
+      out_.counts["gpu_repair_pending"][gpu] = (repair.channel != 0 ? 1U : 0U) | (repair.tpc != 0 ? 2U : 0U);
+    SramStatus sram = {kVersion1<SramStatus>, {}, 0};
+    if (f_.sram && answered(f_.sram(device, &sram), gpu, "gpu_sram_exceeded"))
+      out_.counts["gpu_sram_exceeded"][gpu] = sram.exceeded != 0;
   }
 
   void holders(Device device, const std::string& gpu) {
@@ -171,6 +202,23 @@ class Query {
   }
 
  private:
+  // One at a time: a driver that does not know one of several fields may refuse them all.
+  void fields(Device device, const std::string& part, unsigned scope, std::span<const Field> table) {
+    for (const auto& [number, name] : table) {
+      FieldValue value = {};
+      value.field = number;
+      value.scope = scope;
+      if (!answered(f_.fields(device, 1, &value), part, name) || !answered(value.answer, part, name))
+        continue;
+      if (value.type == kNarrow)
+        out_.counts[name][part] = value.value.narrow;
+      else if (value.type == kLong || value.type == kWide)
+        out_.counts[name][part] = value.value.wide;
+      else
+        note(fmt::format("{}, {}: unexpected value type {}", part, name, value.type));
+    }
+  }
+
   const Functions& f_;
   NvmlReading& out_;
 };
@@ -219,6 +267,8 @@ Result<Nvml> Nvml::open(const std::string& library) {
   (void)nvml.find("nvmlDeviceGetTotalEnergyConsumption", f->energy);
   (void)nvml.find("nvmlDeviceGetPowerUsage", f->power);
   (void)nvml.find("nvmlDeviceGetFieldValues", f->fields);
+  (void)nvml.find("nvmlDeviceGetRepairStatus", f->repairs);
+  (void)nvml.find("nvmlDeviceGetSramEccErrorStatus", f->sram);
   // Version 3 was added in driver 510, with the same result structure.
   if (!nvml.find("nvmlDeviceGetComputeRunningProcesses_v3", f->processes).ok())
     (void)nvml.find("nvmlDeviceGetComputeRunningProcesses_v2", f->processes);
@@ -250,6 +300,7 @@ Result<NvmlReading> Nvml::read() const {
       out.models[gpu] = text.data();
     query.links(device, gpu);
     query.clocks(device, gpu);
+    query.repairs(device, gpu);
     query.power(device, gpu);
     query.holders(device, gpu);
   }

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "host/pci_parts.h"
 #include "kernels/common/kernels.h"
 #include "kernels/counters/counters.h"
 
@@ -51,13 +52,9 @@ std::string place_of(const Files& files, const std::string& entry) {
 std::string parent_of(const std::string& folder) { return folder.substr(0, folder.rfind('/')); }
 std::string address_of(const std::string& folder) { return folder.substr(folder.rfind('/') + 1); }
 
-// "" for devices that are not checked.
-std::string kind_of(const std::string& pci_class) {
-  if (pci_class.starts_with("0x0302") || pci_class.starts_with("0x0300") || pci_class.starts_with("0x12"))
-    return "GPU";
-  if (pci_class.starts_with("0x02")) return "NIC";
-  if (pci_class.starts_with("0x01")) return "storage controller";
-  return "";
+const char* name_of(PciKind kind) {
+  if (kind == PciKind::gpu || kind == PciKind::accelerator) return "GPU";
+  return kind == PciKind::nic ? "NIC" : "storage controller";
 }
 
 // A device at a port with a link has a link itself, unless its registers cannot be read: they read all
@@ -114,13 +111,11 @@ Measurement run_pcie(const Files& files) {
   out.check = "pcie";
   out.parts = Json::array();
   std::set<std::string> seen;
-  for (const auto& name : files.list("/sys/bus/pci/devices")) {
-    const std::string entry = "/sys/bus/pci/devices/" + name;
-    std::string kind = kind_of(files.read_line(entry + "/class"));
-    if (kind.empty() || files.exists(entry + "/physfn"))
-      continue;  // a virtual function shares its parent's link
+  for (const PciPart& part : pci_parts(files)) {
+    if (part.why != Why::real) continue;  // a virtual function shares its parent's link
+    std::string kind = name_of(part.kind);
     // Walks up from the device: its link, then that of the switch above it, and so on to the root.
-    for (std::string lower = place_of(files, entry); seen.insert(lower).second;) {
+    for (std::string lower = place_of(files, part.folder); seen.insert(lower).second;) {
       const auto device = end_of(files, lower), port = end_of(files, parent_of(lower));
       if (is_dead(files, lower)) out.parts.push_back(dead(files, kind, lower));
       if (!device || !port) break;

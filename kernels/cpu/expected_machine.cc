@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "host/processors.h"
 #include "kernels/common/kernels.h"
 #include "kernels/cpu/cpu.h"
 
@@ -110,10 +111,8 @@ Machine look_at_machine(const Files& files, const std::vector<int>& cpus) {
   std::set<std::string> cores, all, counted;
   for (const int cpu : cpus) counted.insert("cpu" + std::to_string(cpu));
   for (const auto& name : files.list("/sys/devices/system/cpu")) {
-    const std::string topology = "/sys/devices/system/cpu/" + name + "/topology/";
-    std::string core = files.read_line(topology + "core_id");
+    const std::string core = core_of(files, name);
     if (core.empty()) continue;
-    core = files.read_line(topology + "physical_package_id") + "/" + core;
     all.insert(core);
     if (counted.empty() || counted.count(name)) cores.insert(core);
   }

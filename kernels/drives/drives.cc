@@ -21,35 +21,17 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
+#include "host/real_drives.h"
 #include "kernels/drives/drives.h"
 
 namespace muster::kernels {
 
-bool is_removable_medium(const Files& files, const std::string& name) {
-  const std::string folder = "/sys/block/" + name;
-  return files.read_line(folder + "/removable", "0") == "1" &&
-         files.read_link(folder).value_or("").find("/usb") != std::string::npos;
-}
-
 namespace {
 
 constexpr uint64_t kBlock = 1 << 20, kSpan = uint64_t{1} << 30;
-
-// Returns the names of whole disks: those with an entry `device`. Arrays, loop and mapped devices have none.
-std::vector<std::string> whole_disks(const Files& files) {
-  std::vector<std::string> out;
-  for (const auto& name : files.list("/sys/block")) {
-    const std::string folder = "/sys/block/" + name;
-    if (!files.exists(folder + "/device") || is_removable_medium(files, name)) continue;
-    if (files.read_line(folder + "/size", "0") == "0") continue;
-    if (files.read_line(folder + "/hidden") == "1")
-      continue;  // one path of a multipath NVMe drive, which also has an entry of its own
-    out.push_back(name);
-  }
-  return out;
-}
 
 struct Drive {
   std::string name = {}, serial = {}, model = {}, address = {};
@@ -228,8 +210,12 @@ Measurement run_drives(const Files& files, const DrivesOptions& options) {
   out.check = "drives";
   out.parts = Json::array();
   std::vector<Measured> all;
-  for (const auto& name : whole_disks(files)) {
-    const Drive drive = describe(files, name);
+  std::set<std::string> serials;
+  for (const auto& name : real_drives(files)) {
+    Drive drive = describe(files, name);
+    // All namespaces of an NVMe drive have its serial number.
+    if (!drive.serial.empty() && !serials.insert(drive.serial).second)
+      drive.serial += "/" + files.read_line("/sys/block/" + name + "/nsid", name);
     all.push_back({drive, fmt::format("{} {}", drive.model, drive.bytes), read_drive(files, drive, options)});
   }
   if (options.parallel_seconds > 0) read_side_by_side(files, all, options);

@@ -71,12 +71,8 @@ struct DrivesOptions {
   int streams = 4;
   double parallel_seconds = 0;  // > 0: afterwards all drives of the same model and size in parallel
 };
-// One part per whole disk, by serial. Metrics: read_mbps, read_p99_ms, and parallel_mbps for drives that were
+// One part per drive of this machine (host/real_drives.h), by serial. Metrics: read_mbps, read_p99_ms, and parallel_mbps for drives that were
 // read in parallel (for others detail.absent names it). Opens disks for reading only.
 Measurement run_drives(const Files& files, const DrivesOptions& options);
-
-// True if it is a removable USB medium (a stick, a BMC's virtual disk), which does not belong to the machine.
-// The kernel's `removable` flag alone may also mark a hot-swap drive or a RAID controller's volume (aacraid).
-bool is_removable_medium(const Files& files, const std::string& name);
 
 }  // namespace muster::kernels

@@ -60,6 +60,7 @@ Measurement run_link(const Files& files, const LinkOptions& options);
 // it. `ports`: the hardware that carries it (host/port_ability.h), several for a bond, none for software:
 // [{"interface", "speed_mbps", "place", "model", "ability_gbps", "ability_source", "partner_gbps"}].
 Json own_port(const Files& files, const std::string& address);
+Json port_named(const Files& files, const std::string& interface);  // the same, of an interface
 // How many streams a port of this speed needs, so that none has to carry more than 10 Gb/s; unknown (0): 1.
 int streams_for(double speed_mbps, size_t cores);
 // Returns the active RDMA ports, which NCCL uses between nodes: [{"label", "rate_gbps", "rate_text",

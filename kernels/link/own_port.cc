@@ -54,7 +54,10 @@ Json described(const Files& files, const std::string& interface) {
 
 Json own_port(const Files& files, const std::string& address) {
   const std::string name = interface_of(address);
-  if (name.empty()) return nullptr;
+  return name.empty() ? Json() : port_named(files, name);
+}
+
+Json port_named(const Files& files, const std::string& name) {
   Json out = {{"interface", name}, {"mac", files.read_line("/sys/class/net/" + name + "/address")}};
   // The file holds -1 without a link, and cannot be read if the driver does not report a speed.
   if (const double gbps = interface_gbps(files, name); gbps > 0) out["speed_mbps"] = std::lround(gbps * 1000);

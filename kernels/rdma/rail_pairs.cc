@@ -1,20 +1,11 @@
 // Which ports of two machines belong together: by place, by name, or by declared number.
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 #include "kernels/rdma/rdma.h"
 
 namespace muster::kernels {
 namespace {
-
-// Splits off the digits at the end as a number, so that mlx5_2 is sorted before mlx5_10.
-std::pair<std::string, long> number_behind(const std::string& name) {
-  const size_t last = name.find_last_not_of("0123456789");
-  const size_t digits = last == std::string::npos ? 0 : last + 1;
-  return {name.substr(0, digits),
-          digits < name.size() ? std::strtol(name.c_str() + digits, nullptr, 10) : -1};
-}
 
 std::map<std::string, std::string> by_place(const std::vector<RailEnd>& ends) {
   std::map<std::string, std::string> out;
@@ -24,15 +15,6 @@ std::map<std::string, std::string> by_place(const std::vector<RailEnd>& ends) {
 }
 
 }  // namespace
-
-bool port_before(const std::string& a, const std::string& b) {
-  const auto key = [](const std::string& label) {
-    const size_t slash = label.find('/');
-    return std::pair(number_behind(label.substr(0, slash)),
-                     number_behind(slash == std::string::npos ? "" : label.substr(slash + 1)));
-  };
-  return key(a) < key(b);
-}
 
 std::vector<Rail> pair_places(const std::vector<RailEnd>& here, const std::vector<RailEnd>& there) {
   const auto own = by_place(here), other = by_place(there);
@@ -65,7 +47,7 @@ std::vector<Rail> pair_rails(const std::vector<std::string>& here, const std::ve
   std::vector<std::string> either = here;
   for (const auto& label : there)
     if (!has(here, label)) either.push_back(label);
-  std::sort(either.begin(), either.end(), port_before);
+  std::sort(either.begin(), either.end(), rdma_label_before);
   for (size_t i = 0; i < either.size(); ++i)
     out.push_back({i, has(here, either[i]) ? either[i] : "", has(there, either[i]) ? either[i] : ""});
   return out;

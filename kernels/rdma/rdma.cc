@@ -330,7 +330,7 @@ class Pair {
 void describe_port(const RailResult& one, const RdmaPort& port, const Ability& own, Json& detail) {
   detail["rate_gbps"] = port.rate_gbps;
   detail["rate_text"] = port.rate_text;
-  detail["link_layer"] = port.link_layer.empty() ? "InfiniBand" : port.link_layer;
+  detail["link_layer"] = to_string(port.layer);
   if (!port.place.empty()) detail["place"] = port.place;
   if (const auto known = own.ports.find(port.label); known != own.ports.end()) {
     const auto& [ability, model] = known->second;

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "host/gids.h"
 #include "host/port_ability.h"
+#include "host/rdma_devices.h"
 #include "sys/os.h"
 
 namespace muster::kernels {
@@ -21,9 +22,8 @@ struct RdmaPort {
   int port = 1;
   bool active = false;
   std::string state = {};  // "4: ACTIVE"
-  std::string link_layer =
-      {};                // "InfiniBand", "Ethernet" (RoCE), anything else: no reliable connections (EFA)
-  double rate_gbps = 0;  // negotiated link rate: the slowest port's of a bond
+  LinkLayer layer = LinkLayer::unknown;
+  double rate_gbps = 0;        // negotiated link rate: the slowest port's of a bond
   std::string rate_text = {};  // "200 Gb/sec (2X NDR)"
   std::vector<Gid> gids = {};  // RoCE: of a declared rail only its own address's
   std::string interface = {};  // RoCE: its network interface; empty: unknown
@@ -32,18 +32,16 @@ struct RdmaPort {
   std::string place = {};      // port_place(); empty: none
   int rail = -1;               // number of the declared rail; -1: not a declared rail
   std::string address = {};    // of the declared rail
-  bool ethernet() const { return link_layer == "Ethernet"; }
-  bool reliable() const { return ethernet() || link_layer.empty() || link_layer == "InfiniBand"; }
+  bool ethernet() const { return layer == LinkLayer::ethernet; }
+  bool reliable() const { return layer != LinkLayer::none; }
   std::string folder() const;
   std::string device_folder() const;  // its PCI attributes
 };
-// Returns every port of every device, in numerical order: mlx5_2 before mlx5_10.
+// Returns the ports that can be rails (host/rdma_devices.h), in numerical order.
 std::vector<RdmaPort> rdma_ports(const Files& files);
-// Returns the ports of the declared rails (host/rails.h), in that order; all ports if none are declared.
+// Returns the ports of the declared rails (host/rails.h), in that order. If none are declared: all ports, but
+// beside InfiniBand no Ethernet port without an address of a network.
 std::vector<RdmaPort> rail_ports(const Files& files);
-
-// By device, then by port number: mlx5_2 before mlx5_10. "mlx4_0/2" is the second port of mlx4_0.
-bool port_before(const std::string& a, const std::string& b);
 
 // Two ports that are measured with each other. An empty label: that side has no such port.
 struct Rail {

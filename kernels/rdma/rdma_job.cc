@@ -216,7 +216,7 @@ Ability look(const Files& files, Process& process) {
 std::string rail_problem(const RdmaPort& port) {
   if (!port.reliable())
     return fmt::format("{} has no reliable connections (its link layer is {}, as of Amazon's EFA)",
-                       port.label, port.link_layer);
+                       port.label, to_string(port.layer));
   if (!port.ethernet() || !port.gids.empty()) return "";
   return port.address.empty() ? fmt::format("{} has no RoCE v2 GID with an address of a network", port.label)
                               : fmt::format("{} has no RoCE v2 GID for {}", port.label, port.address);

@@ -16,10 +16,6 @@ constexpr const char* kClass = "/sys/class/infiniband/";
 constexpr const char* kPci = "/sys/bus/pci/devices/";
 constexpr int kBandwidthBytes = 65536, kLatencyBytes = 8;
 
-std::string last_of(const Result<std::string>& link) {
-  return link.ok() ? link->substr(link->rfind('/') + 1) : std::string();
-}
-
 // The port's network interface. The first GID is that of its link-local address, without a VLAN.
 std::string interface_of(const Files& files, const RdmaPort& port) {
   const std::string first = files.read_line(port.folder() + "/gid_attrs/ndevs/0");
@@ -40,25 +36,24 @@ double ethernet_gbps(const Files& files, const std::string& interface) {
   return least;
 }
 
-RdmaPort read_port(const Files& files, const std::string& device, const std::string& number, bool only) {
+RdmaPort read_port(const Files& files, const RdmaPart& part) {
   RdmaPort out;
-  out.device = device;
-  out.port = std::atoi(number.c_str());
-  out.label = only ? device : device + "/" + number;
-  out.state = files.read_line(out.folder() + "/state");
-  out.active = out.state.find("ACTIVE") != std::string::npos && out.state.find("DEFER") == std::string::npos;
-  out.link_layer = files.read_line(out.folder() + "/link_layer");
-  out.rate_text = files.read_line(out.folder() + "/rate");
+  out.device = part.device;
+  out.port = part.port;
+  out.label = part.label();
+  out.state = part.state;
+  out.active = part.active();
+  out.layer = part.layer;
+  out.rate_text = files.read_line(part.folder + "/rate");
   out.rate_gbps = std::strtod(out.rate_text.c_str(), nullptr);
   if (out.ethernet()) {
-    out.gids = roce_gids(files, out.folder());
+    out.gids = roce_gids(files, part.folder);
     out.interface = interface_of(files, out);
     if (const double gbps = ethernet_gbps(files, out.interface); gbps > 0) out.rate_gbps = gbps;
   }
   out.cpus = files.read_line(out.device_folder() + "/local_cpulist");
-  out.pci = last_of(files.read_link(out.device_folder()));
-  if (out.pci.find(':') == std::string::npos) out.pci.clear();
-  out.place = port_place(out.pci, out.port, only);
+  out.pci = part.pci;
+  out.place = port_place(out.pci, out.port, part.only);
   return out;
 }
 
@@ -89,20 +84,30 @@ std::string RdmaPort::folder() const { return fmt::format("{}{}/ports/{}", kClas
 std::string RdmaPort::device_folder() const { return kClass + device + "/device"; }
 
 std::vector<RdmaPort> rdma_ports(const Files& files) {
-  std::vector<std::string> devices = files.list("/sys/class/infiniband");
-  std::sort(devices.begin(), devices.end(), port_before);
   std::vector<RdmaPort> out;
-  for (const auto& device : devices) {
-    const auto ports = files.list(kClass + device + "/ports");
-    for (const auto& number : ports) out.push_back(read_port(files, device, number, ports.size() == 1));
-  }
+  for (const RdmaPart& part : rdma_parts(files)) out.push_back(read_port(files, part));
   return out;
 }
+
+namespace {
+
+// Every recent network adapter is an RDMA device as well: beside InfiniBand, an Ethernet port is a rail only if
+// it has an address of a network. Where all are Ethernet, a rail that lost its address is a finding.
+std::vector<RdmaPort> without_ordinary(std::vector<RdmaPort> ports) {
+  const bool infiniband = std::any_of(ports.begin(), ports.end(), [](const RdmaPort& port) {
+    return port.active && port.layer == LinkLayer::infiniband;
+  });
+  if (infiniband)
+    std::erase_if(ports, [](const RdmaPort& port) { return port.ethernet() && port.gids.empty(); });
+  return ports;
+}
+
+}  // namespace
 
 std::vector<RdmaPort> rail_ports(const Files& files) {
   std::vector<RdmaPort> all = rdma_ports(files), out;
   const auto record = read_networks_record(files);
-  if (!record.ok() || record->rails().empty()) return all;
+  if (!record.ok() || record->rails().empty()) return without_ordinary(std::move(all));
   for (const auto& rail : record->rails()) {
     const RdmaName name = rdma_of_interface(files, rail.interface);
     for (const auto& port : all) {

@@ -286,15 +286,17 @@ void large_parts_are_left_out(StoreHarness& h) {
   CHECK(times[1].action == "gpu01/image");
   CHECK(times[1].node == "gpu01");
   CHECK(times[1].data == Json::object());
-  JournalRow failed = journal_row(1, "gpu01/image", "failed"), odd = failed;
+  JournalRow failed = journal_row(1, "gpu01/image", "failed"), odd = failed, refused = failed;
   failed.data = {{"message", "no"}, {"result", {{"steps", {1, 2}}}}};
   odd.data = Json::array({"result"});
-  must(h, {failed, odd});
+  refused.data = {{"message", "no"}, {"result", {{"precondition", "scheduler/no new jobs"}}}};
+  must(h, {failed, odd, refused});
   const auto later = *s.journal_turns(1, turns[1].seq);
-  REQUIRE(later.size() == 2);
+  REQUIRE(later.size() == 3);
   CHECK(later[0].data == Json{{"message", "no"}});
   CHECK(later[1].data == odd.data);
-  CHECK(s.journal_turns(1, later[1].seq)->empty());
+  CHECK(later[2].data == refused.data);
+  CHECK(s.journal_turns(1, later[2].seq)->empty());
 }
 
 void the_archive_has_what_the_store_has(StoreHarness& h) {

@@ -84,7 +84,7 @@ check "no key is in a log or report" \
 check "nor in a unit or the mount table" fails_on comp01 "sudo grep -rqFf /etc/site.secret /etc/systemd/system /proc/mounts"
 check "it has none of the site's daemons, and no ceph.conf of muster's" fails_on comp01 "test -e /etc/ceph/ceph.conf -o -e /usr/bin/ceph-osd"
 check "no floor is applied to the site's storage" \
-  jq -e '[.nodes[] | select(.name == "comp01") | .checks[] | select(.name | test("^site storage/.*_mbps"))] | length > 0 and all(.derivation | test("floor") | not)' "$work/report/report.json"
+  jq -e '[.nodes[] | select(.name == "comp01") | .checks[] | select(.name | test("^site storage/.*_mbps"))] | length > 0 and all(.derivation | test("`min`") | not)' "$work/report/report.json"
 on site02 sudo sh -c "'dd if=/dev/urandom of=/vault/blob bs=1M count=8 conv=fsync 2>/dev/null; sha256sum </vault/blob'" >"$work/blob"
 check "written on a node of the site, the same here" sh -c "$muster lab ssh comp01 -- 'sha256sum </home/site/blob' | diff - '$work/blob'"
 check "nothing is left of what muster wrote" fails_on site01 "ls -A /vault | grep -q muster-probe"

@@ -57,7 +57,7 @@ $muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.lo
 report=$work/report/report.json
 check "both are accepted; the site's server was before" test "$(jq -r '[.nodes[] | select(.verdict == "accepted")] | length' "$report")" = 2
 check "no floor is applied to the site's storage" \
-  jq -e '[.nodes[].checks[] | select(.name | test("^site storage/.*_mbps"))] | length > 0 and all(.derivation | test("floor") | not)' "$report"
+  jq -e '[.nodes[].checks[] | select(.name | test("^site storage/.*_mbps"))] | length > 0 and all(.derivation | test("`min`") | not)' "$report"
 for n in comp01 comp02; do
   check "$n has both mounted, without set-user-id and devices" sh -c "$muster lab ssh $n -- cat /proc/self/mountinfo | grep -cE ' (/home/site|/papers) r[wo],nosuid,nodev.* - nfs4 10.20.0.50:/srv/site' | grep -qx 2"
   check "$n has a mirror" sh -c "$muster lab ssh $n -- cat /proc/mdstat | grep -q 'active raid1'"

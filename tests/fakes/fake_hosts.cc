@@ -118,7 +118,8 @@ class FakeHosts::Wire : public HostWire, public ControllerLink, public AgentJour
     if (auto done = std::exchange(done_, nullptr)) done(std::move(outcome));
   }
   Json measured() const {
-    return {{"outcome", "measured"},
+    return {{"check", host_.check},
+            {"outcome", "measured"},
             {"error", ""},
             {"blame", Json::array()},
             {"metrics", {{"lanes_lost", {{"value", host_.lanes_lost}, {"unit", "lanes"}}}}}};

@@ -20,8 +20,9 @@ struct FakeHost {
   std::optional<Error> refuses = {};  // instead of an answer
   int refuses_times = 1'000'000;      // so often
   std::string boot = "boot-1", how = "root", why_user = {};
-  double lanes_lost = 0;  // what it measures
-  bool holds = false;     // an order never ends by itself
+  double lanes_lost = 0;   // what it measures
+  std::string check = {};  // with this kernel; "": one that is not named
+  bool holds = false;      // an order never ends by itself
 };
 
 class FakeHosts {

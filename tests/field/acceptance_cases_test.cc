@@ -77,6 +77,10 @@ class Sysfs {
   TempDir dir_;
 };
 
+FIELD_CASE("stream-cache-resident") {
+  CHECK(judged(kStream, "stream-cache-resident", "result.json") == Verdict::skipped);
+}
+
 FIELD_CASE("dgemm-isolcpus") {
   CHECK(judged(kDgemm, "dgemm-isolcpus", "result.json") == Verdict::pass);
   // What the kernel measured with is what it says, not what else the machine has.

@@ -1,5 +1,5 @@
-// The kernel's log as machines really wrote it: what counts as a broken GPU, NVSwitch or drive, and for which
-// part it counts. The same count takes nodes out of acceptance and, before each job, out of Slurm.
+// The kernel's log as machines really wrote it: what counts as a broken GPU, NVSwitch, drive or adapter, and
+// for which part it counts. The same count takes nodes out of acceptance and, before each job, out of Slurm.
 #include <sstream>
 #include <vector>
 
@@ -17,9 +17,11 @@ using kernels::Measurement;
 namespace {
 
 // What muster-accept says when the kernel wrote these lines, each a record, since the counters were saved.
-Measurement looked(const std::string& lines, const std::map<std::string, std::string>& removable = {}) {
+Measurement looked(const std::string& lines, const std::map<std::string, std::string>& removable = {},
+                   const std::map<std::string, std::string>& more = {}) {
   const TempDir dir;
   const Files machine(dir.path(""));
+  for (const auto& [path, text] : more) REQUIRE(machine.write(path, text).ok());
   REQUIRE(machine.write("/proc/sys/kernel/random/boot_id", "one\n").ok());
   for (const auto& [disk, at] : removable) {
     const std::string folder = "/sys/devices/" + at + "/block/" + disk;
@@ -141,6 +143,18 @@ FIELD_CASE("recovery-action-none") {
   CHECK(xids("recovery-action-none", "needed.txt") == 3);
 }
 
+FIELD_CASE("xid154-imex") {
+  const Measurement reported = looked(field_input("xid154-imex", "input.txt"));
+  CHECK(count(reported, "gpu_xids") == 0);
+  CHECK(part(reported).empty());
+  CHECK(noted(reported, "fabric domain") == 1);
+  const Measurement others = looked(field_input("xid154-imex", "others.txt"));
+  CHECK(count(others, "gpu_xids") == 0);
+  CHECK(noted(others, "unknown") == 2);
+  CHECK(noted(others, "event") == 1);
+  CHECK(xids("xid154-imex", "of-the-gpu.txt") == 4);
+}
+
 FIELD_CASE("xid-without-source") {
   const Measurement reported = looked(field_input("xid-without-source", "input.txt"));
   CHECK(count(reported, "gpu_xids") == 0);
@@ -184,6 +198,47 @@ FIELD_CASE("drive-that-fails") {
   const Measurement reported = looked(field_input("drive-that-fails", "input.txt"));
   CHECK(count(reported, "drive_errors") == 4);
   CHECK(part(reported) == "drive nvme1c1n1, drive sdc, drive vdb");
+}
+
+FIELD_CASE("nvme-reset-failure") {
+  const Measurement reported = looked(field_input("nvme-reset-failure", "input.txt"));
+  CHECK(count(reported, "drive_errors") == 2);
+  CHECK(part(reported) == "drive nvme3");
+  const Measurement others = looked(field_input("nvme-reset-failure", "others.txt"));
+  CHECK(count(others, "drive_errors") == 8);
+  CHECK(part(others) ==
+        "drive 6:0:0:0, drive ata3.00, drive ata4.00, drive ata5, drive nvme1, drive nvme4, drive nvme5, "
+        "drive sdq");
+  CHECK(count(looked(field_input("nvme-reset-failure", "healthy.txt")), "drive_errors") == 0);
+}
+
+FIELD_CASE("nvme-reset-failure: a drive that is still there is named, and one that is none does not count") {
+  const std::string sata = "pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0";
+  CHECK(part(looked("ata3.00: disable device\n", {{"sdb", sata}})) == "drive sdb");
+  CHECK(count(looked("ata3.00: disable device\n", {{"sr0", sata}}), "drive_errors") == 0);
+  CHECK(part(looked("ata30.00: disable device\n", {{"sr0", sata}})) == "drive ata30.00");
+  CHECK(part(looked("sd 2:0:0:0: rejecting I/O to offline device\n", {{"sdb", sata}})) == "drive sdb");
+}
+
+FIELD_CASE("drive-of-another-host") {
+  const std::string lines = field_input("drive-of-another-host", "input.txt");
+  CHECK(count(looked(lines), "drive_errors") == 1);
+  CHECK(count(looked(lines, {}, {{"/sys/class/nvme/nvme7/transport", "tcp\n"}}), "drive_errors") == 0);
+  CHECK(count(looked(lines, {}, {{"/sys/class/nvme/nvme7/transport", "pcie\n"}}), "drive_errors") == 1);
+}
+
+FIELD_CASE("mlx5-health") {
+  const Measurement reported = looked(field_input("mlx5-health", "input.txt"));
+  CHECK(count(reported, "nic_errors") == 1);
+  CHECK(part(reported) == "NIC 0000:08:00.0");
+  const Measurement older = looked(field_input("mlx5-health", "older.txt"));
+  CHECK(count(older, "nic_errors") == 1);
+  CHECK(part(older) == "NIC 0000:5e:00.1");
+  const Measurement others = looked(field_input("mlx5-health", "others.txt"));
+  CHECK(count(others, "nic_errors") == 0);
+  CHECK(part(others).empty());
+  CHECK(noted(others, "event") == 1);
+  CHECK(count(looked(field_input("mlx5-health", "broken.txt")), "nic_errors") == 4);
 }
 
 FIELD_CASE("operation-not-supported") {

@@ -26,6 +26,19 @@ const ImportedValue& value(const Imported& imported, const std::string& name,
   return kNone;
 }
 
+// Why this is left out; "" if it is not.
+std::string left_out(const Imported& imported, const std::string& what) {
+  for (const auto& left : imported.left_out)
+    if (left.what.find(what) != std::string::npos) return left.why.empty() ? "no reason" : left.why;
+  return "";
+}
+
+bool has_value(const Imported& imported, const std::string& name) {
+  for (const auto& one : imported.values)
+    if (one.name == name) return true;
+  return false;
+}
+
 // How many problems have this in them.
 size_t problems(const Imported& imported, const std::string& about) {
   size_t found = 0;
@@ -104,6 +117,93 @@ FIELD_CASE("nvbandwidth-waived") {
 
 FIELD_CASE("nvbandwidth-several-processes") {
   CHECK(read("nvbandwidth-several-processes").title == "2 devices, NVIDIA GB200");
+}
+
+FIELD_CASE("import-not-allreduce") {
+  for (const char* file : {"allgather8.txt", "alltoall8.txt", "allreduce_2x4.txt", "allreduce_small8.txt"}) {
+    CAPTURE(file);
+    const Imported reported = read("import-not-allreduce", file);
+    CHECK_FALSE(value(reported, "busbw").expected.has_value());
+    CHECK_FALSE(value(reported, "busbw").expected_text.empty());
+    CHECK(reported.problems.empty());
+  }
+  std::string whole = field_input("import-not-allreduce", "allreduce_small8.txt");
+  const std::string size = "   134217728     33554432     float     sum      -1    668.3";
+  whole.replace(whole.find(size), size.size(),
+                "  8589934592   2147483648     float     sum      -1  42772.9");
+  const auto large = import_output(whole);
+  REQUIRE(large.ok());
+  CHECK(value(*large, "busbw").expected == 476.0);
+}
+
+FIELD_CASE("import-not-allreduce: without its name, the factor between its columns shows it") {
+  std::string text = field_input("import-not-allreduce", "alltoall8.txt");
+  text.erase(text.find("# Collective test starting"), 43);
+  const auto reported = import_output(text);
+  REQUIRE(reported.ok());
+  CHECK_FALSE(value(*reported, "busbw").expected.has_value());
+}
+
+FIELD_CASE("nccl-not-checked") {
+  const Imported reported = read("nccl-not-checked");
+  CHECK_FALSE(has_value(reported, "wrong elements"));
+  CHECK_FALSE(left_out(reported, "wrong elements").empty());
+  const Imported half = read("import-not-allreduce", "alltoall8.txt");
+  CHECK(value(half, "wrong elements").value == 0);
+  CHECK(left_out(half, "wrong elements in place") == "not checked in 1 of 1 rows");
+}
+
+FIELD_CASE("nvbandwidth-lost-matrix") {
+  const Imported reported = read("nvbandwidth-lost-matrix");
+  CHECK(value(reported, "host_to_device_memcpy_ce").value == 11.0);
+  CHECK(problems(reported, "host_to_device_memcpy_ce did not end") == 1);
+  CHECK(problems(reported, "line 10") == 1);
+  CHECK(problems(reported, "which is expected") == 1);
+  CHECK_FALSE(left_out(reported, "1 test").empty());
+}
+
+FIELD_CASE("nvbandwidth-lost-matrix: a row that is missing shows in the sum") {
+  std::string text = field_input("nvbandwidth-several-processes", "input.txt");
+  const size_t sum = text.rfind("SUM"), row = text.rfind('\n', text.rfind('\n', sum - 2) - 1);
+  text.erase(row, text.find('\n', row + 1) - row);
+  CHECK_FALSE(import_output(text).ok());
+}
+
+FIELD_CASE("fio-2-zero") {
+  const Imported reported = read("fio-2-zero", "input.json");
+  CHECK(value(reported, "read_mbps").value == Approx(1279.78).epsilon(1e-4));
+}
+
+FIELD_CASE("ib-mixed-rates") {
+  const Imported reported = read("ib-mixed-rates");
+  CHECK(reported.problems.empty());
+  CHECK(value(reported, "cables", "2xHDR").value == 3);
+  CHECK(value(reported, "cables", "4xHDR").value == 2);
+  std::string text = field_input("ib-mixed-rates", "input.txt");
+  for (const char* end : {"node2 mlx5_0\" lid 12 2xHDR", "lid 12 lmc 0 \"leaf\" lid 1 2xHDR"}) {
+    const size_t at = text.find(end);
+    REQUIRE(at != std::string::npos);
+    text[at + std::string(end).size() - 5] = '1';
+  }
+  const auto slow = import_output(text);
+  REQUIRE(slow.ok());
+  REQUIRE(slow->problems.size() == 1);
+  CHECK(problems(*slow, "1xHDR") == 1);
+  CHECK(problems(*slow, "node2") == 1);
+}
+
+FIELD_CASE("ib-mixed-rates: two links of a kind at two rates have no majority") {
+  std::string text = field_input("ib-mixed-rates", "input.txt");
+  for (const char* end : {"[32]\t\"S-0000000000000002\"[2]\t\t# \"spine\" lid 2 4xHDR",
+                          "[2]\t\"S-0000000000000001\"[32]\t\t# \"leaf\" lid 1 4xHDR"}) {
+    const size_t at = text.find(end);
+    REQUIRE(at != std::string::npos);
+    text[at + std::string(end).size() - 5] = '2';
+  }
+  const auto reported = import_output(text);
+  REQUIRE(reported.ok());
+  CHECK(reported->problems.empty());
+  CHECK_FALSE(left_out(*reported, "rates of the ports between").empty());
 }
 
 }  // namespace muster::tests

@@ -16,6 +16,7 @@
 #include "base/json_dump.h"
 #include "base/lower.h"
 #include "base/pci_address.h"
+#include "host/pci_parts.h"
 
 namespace muster::steps {
 namespace {
@@ -94,26 +95,20 @@ Result<std::vector<AcsSetting>> settings_of(const StepContext& context, const Wa
   return out;
 }
 
-// True for drivers that pass devices through to guests: VFIO's own, vendors' variants of it (mlx5_vfio_pci,
-// nvgrace-gpu-vfio-pci), and Xen's.
-bool hands_to_guests(const std::string& driver) {
-  return driver.find("vfio") != std::string::npos || driver == "pciback" || driver == "xen-pciback";
-}
-
 // Describes a device that is passed through to a guest or reserved for one; "" if there is none. A vendor's
 // driver that passes virtual functions through may have an unrelated name: `vfio-dev` (since Linux 6.1) and
 // the groups below /dev/vfio show such devices.
 std::string guests_device(const Files& files) {
   const std::string bus = "/sys/bus/pci/";
   for (const auto& driver : files.list(bus + "drivers"))
-    if (hands_to_guests(driver))
+    if (passes_through(driver))
       for (const auto& name : files.list(bus + "drivers/" + driver))
         if (name.find(':') != std::string::npos) return name + " is bound to " + driver;
   for (const auto& name : files.list(bus + "devices")) {
     if (!files.list(folder_of(name) + "/vfio-dev").empty())
       return name + " is available to guests through VFIO";
     const std::string meant = files.read_line(folder_of(name) + "/driver_override");
-    if (hands_to_guests(meant)) return name + " is reserved for " + meant;
+    if (passes_through(meant)) return name + " is reserved for " + meant;
   }
   for (const auto& name : files.list("/dev/vfio"))
     if (name != "vfio" && name != "devices")
@@ -309,7 +304,7 @@ StepModule acs_module() {
 namespace {
 
 constexpr const char* kPci = "/sys/bus/pci/devices";
-constexpr uint16_t kNvidia = 0x10de, kMellanox = 0x15b3, kAmd = 0x1002;
+constexpr uint16_t kNvidia = 0x10de, kMellanox = 0x15b3;
 constexpr uint16_t kConnectXDma = 0x2100;                     // the DMA function of a ConnectX-8
 constexpr uint16_t kGracePorts[] = {0x22b1, 0x22b2, 0x22b8};  // root ports of Grace
 
@@ -317,10 +312,8 @@ constexpr uint16_t kSv = 1, kRr = 1 << 2, kCr = 1 << 3, kUf = 1 << 4;
 
 bool is_bridge(const PciNode& node) { return node.device_class >> 8 == 0x0604; }
 bool is_gpu(const PciNode& node) {
-  const uint32_t kind = node.device_class >> 8;
-  if (kind == 0x0302) return true;
-  return (kind == 0x0300 && node.vendor == kNvidia) ||
-         ((kind == 0x0380 || kind == 0x1200) && node.vendor == kAmd);
+  return pci_kind(fmt::format("0x{:04x}", node.vendor), fmt::format("0x{:06x}", node.device_class)) ==
+         PciKind::gpu;
 }
 // True for devices that a GPU exchanges data with directly: InfiniBand, RDMA NICs, NVMe.
 bool is_partner(const PciNode& node) {

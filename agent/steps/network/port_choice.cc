@@ -5,17 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
-#include <tuple>
 
 #include "agent/steps/step_modules.h"
-#include "base/lower.h"
 #include "base/rail_choice.h"
+#include "host/pci_parts.h"
 
 namespace muster::steps {
 namespace {
-
-constexpr const char* kNet = "/sys/class/net/";
-constexpr const char* kInfiniband = "32";  // ARPHRD_INFINIBAND
 
 std::vector<RailPort> as_rail_ports(const std::vector<NetPort>& ports) {
   std::vector<RailPort> out;
@@ -25,13 +21,9 @@ std::vector<RailPort> as_rail_ports(const std::vector<NetPort>& ports) {
 
 // Returns the PCI paths of the GPUs, in the order of their PCI addresses.
 std::vector<std::string> paths_of_gpus(const Files& files) {
-  constexpr const char* kPci = "/sys/bus/pci/devices/";
   std::vector<std::string> out;
-  for (const auto& address : files.list(kPci)) {
-    const std::string kind = files.read_line(kPci + address + "/class").substr(0, 6);
-    if (files.read_line(kPci + address + "/vendor") == "0x10de" && (kind == "0x0302" || kind == "0x0300"))
-      out.push_back(pci_path(files.read_link(kPci + address).value_or("")));
-  }
+  for (const PciPart& gpu : gpu_parts(files))
+    if (gpu.why == Why::real) out.push_back(pci_path(files.read_link(gpu.folder).value_or("")));
   return out;
 }
 
@@ -152,38 +144,14 @@ class PortAssigner {
 
 }  // namespace
 
-std::string NetPort::said() const { return fmt::format("{} ({})", name, pci.empty() ? mac : pci); }
-
 int WantedPort::prefix() const {
   const size_t slash = network.find('/');
   return slash == std::string::npos ? 32 : std::atoi(network.c_str() + slash + 1);
 }
 
 std::vector<NetPort> physical_ports(const Files& files) {
-  std::vector<NetPort> out;
-  for (const auto& name : files.list("/sys/class/net")) {
-    const std::string folder = kNet + name;
-    if (!files.exists(folder + "/device") || files.exists(folder + "/device/physfn") ||
-        files.exists(folder + "/parent") || files.exists(folder + "/master"))
-      continue;
-    const std::string way = way_to_interface(files, name);
-    if (way.find("/usb") != std::string::npos) continue;
-    NetPort port;
-    port.name = name;
-    port.mac = lower(files.read_line(folder + "/address"));
-    port.pci = pci_of_interface(files, name);
-    port.path = pci_path(way);
-    port.ethernet = files.read_line(folder + "/type") != kInfiniband;
-    port.link = files.read_line(folder + "/carrier", "0") == "1";
-    port.speed_mbps = std::max(0, std::atoi(files.read_line(folder + "/speed", "0").c_str()));
-    port.number = std::atoi(files.read_line(folder + "/dev_port", "0").c_str());
-    out.push_back(std::move(port));
-  }
-  // A PCI domain below a volume controller (VMD) has more digits than others.
-  const auto key = [](const NetPort& p) {
-    return std::tuple(p.pci.size(), p.pci, p.number, p.name.size(), p.name);
-  };
-  std::sort(out.begin(), out.end(), [&](const NetPort& a, const NetPort& b) { return key(a) < key(b); });
+  std::vector<NetPort> out = net_ports(files);
+  std::erase_if(out, [](const NetPort& port) { return port.joined; });
   return out;
 }
 

@@ -12,21 +12,13 @@
 #include <vector>
 
 #include "base/record.h"
+#include "host/net_ports.h"
 #include "host/rails.h"
 #include "sys/os.h"
 
 namespace muster::steps {
 
-struct NetPort {
-  std::string name, mac, pci, path;  // path: pci_path() of base/rail_choice.h
-  bool ethernet = true;              // false: InfiniBand
-  bool link = false;                 // false also while the interface is down
-  int64_t speed_mbps = 0;            // 0: unknown
-  int number = 0;                    // distinguishes the ports of one PCI function
-  std::string said() const;          // for messages: "eth5 (0000:41:00.0)"
-};
-// No loopback, bridges, VLANs, virtual functions, InfiniBand partitions or USB ports (a BMC presents one to
-// its host), and no port that is part of a bridge or a bond. Sorted by PCI address, port number and name.
+// The ports of host/net_ports.h that are not part of a bridge or a bond.
 std::vector<NetPort> physical_ports(const Files& files);
 
 struct WantedPort {

@@ -18,13 +18,14 @@
 #include "agent/core/parameters.h"
 #include "agent/steps/network/port_choice.h"
 #include "agent/steps/step_modules.h"
+#include "base/split.h"
+#include "host/port_counters.h"
+#include "host/rdma_devices.h"
 
 namespace muster::steps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-const std::string kClass = "/sys/class/infiniband/";
 
 struct WantedRdmaPorts {
   Texts ports;
@@ -41,46 +42,23 @@ MUSTER_PARAMETERS(
     optional(watch_seconds, "how long to watch the error counters; default: not at all"),
     optional(symbol_errors_per_hour, "number of symbol errors that a good link may have"))
 
-struct Port {
-  std::string name, folder;  // "mlx5_0"; "mlx4_0/2" if the device has several ports
-  std::string state, physical;
-  bool active() const {
-    return state.find("ACTIVE") != std::string::npos && state.find("DEFER") == std::string::npos;
-  }
-  // If the driver does not report the physical state, the logical state is used.
-  bool linked() const {
-    return physical.empty() ? state.find("DOWN") == std::string::npos
-                            : physical.find("LinkUp") != std::string::npos;
-  }
-  std::string said() const {
-    return fmt::format("{} is '{}'{}", name, state, physical.empty() ? "" : ", link '" + physical + "'");
-  }
-};
-
-std::vector<Port> ports_of(const Files& files) {
-  std::vector<Port> out;
-  for (const auto& device : files.list(kClass)) {
-    const auto numbers = files.list(kClass + device + "/ports");
-    for (const auto& number : numbers) {
-      const std::string folder = kClass + device + "/ports/" + number;
-      out.push_back({numbers.size() == 1 ? device : device + "/" + number, folder,
-                     files.read_line(folder + "/state"), files.read_line(folder + "/phys_state")});
-    }
-  }
-  return out;
+bool is_linked(const RdmaPart& port) { return has_rdma_link(port.state, port.physical); }
+std::string said(const RdmaPart& port) {
+  return fmt::format("{} is '{}'{}", port.label(), port.state,
+                     port.physical.empty() ? "" : ", link '" + port.physical + "'");
 }
 
 // True if `declared` names this port. The name of a device stands for all of its ports.
-bool is_meant(const std::string& declared, const Port& port) {
-  return declared == port.name || port.name.starts_with(declared + "/") ||
-         declared == port.name + "/" + port.folder.substr(port.folder.rfind('/') + 1);
+bool is_meant(const std::string& declared, const RdmaPart& port) {
+  return declared == port.device || declared == fmt::format("{}/{}", port.device, port.port);
 }
 
-std::vector<Port> wanted_rdma_ports(const std::vector<Port>& ports,
-                                    const std::vector<std::string>& declared) {
-  std::vector<Port> out;
+// Any port can be declared; by default, those that can be rails.
+std::vector<RdmaPart> wanted_rdma_ports(const std::vector<RdmaPart>& ports,
+                                        const std::vector<std::string>& declared) {
+  std::vector<RdmaPart> out;
   for (const auto& port : ports)
-    if (declared.empty() ? port.linked()
+    if (declared.empty() ? port.why == Why::real && is_linked(port)
                          : std::any_of(declared.begin(), declared.end(),
                                        [&](const auto& name) { return is_meant(name, port); }))
       out.push_back(port);
@@ -88,38 +66,53 @@ std::vector<Port> wanted_rdma_ports(const std::vector<Port>& ports,
 }
 
 // "" if all required ports are active.
-std::string lacking(const std::vector<Port>& ports, const std::vector<std::string>& declared) {
-  if (ports.empty()) return "no RDMA device";
+std::string lacking(const std::vector<RdmaPart>& ports, const std::vector<std::string>& declared) {
+  const bool any = std::any_of(ports.begin(), ports.end(), [&](const RdmaPart& port) {
+    return !declared.empty() || port.why == Why::real;
+  });
+  if (!any) return "no RDMA device";
   Diff diff;
   for (const auto& name : declared)
-    if (std::none_of(ports.begin(), ports.end(), [&](const Port& port) { return is_meant(name, port); }))
+    if (std::none_of(ports.begin(), ports.end(), [&](const RdmaPart& port) { return is_meant(name, port); }))
       diff.add(name + " is missing");
   const auto must = wanted_rdma_ports(ports, declared);
   for (const auto& port : must)
-    if (!port.active()) diff.add(port.said());
+    if (!port.active()) diff.add(said(port));
   if (declared.empty() && must.empty())
-    for (const auto& port : ports) diff.add("no port has a link: " + port.said());
+    for (const auto& port : ports)
+      if (port.why == Why::real) diff.add("no port has a link: " + said(port));
   return diff.result().diff;
 }
 
-struct Counts {
-  std::optional<uint64_t> symbol_errors, link_downs;
+// What is watched: damaged symbols, and links that went down.
+struct Watched {
+  uint64_t symbol_errors = 0, link_downs = 0;
+  std::string at_least = {};  // why these may be too low; empty: they are exact
 };
-std::optional<uint64_t> number_in(const Files& files, const std::string& path) {
-  const std::string text = files.read_line(path);
-  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  return std::strtoull(text.c_str(), nullptr, 10);
+using Readings = std::map<std::string, uint64_t>;
+
+Readings counters_of(const Files& files, const RdmaPart& port) {
+  return read_port_counters(files, port.folder, rdma_port_counters());
 }
-Counts counts_of(const Files& files, const Port& port) {
-  Counts out{number_in(files, port.folder + "/counters/symbol_error"),
-             number_in(files, port.folder + "/counters/link_downed")};
-  if (!out.link_downs)
-    out.link_downs = number_in(files, port.folder + "/hw_counters/link_downed");  // soft-RoCE
+Watched rises(const Readings& before, const Readings& now) {
+  Watched out;
+  for (const PortCounter& row : rdma_port_counters()) {
+    const bool symbols = row.metric == "rdma_symbol_errors";
+    const auto count = now.find(std::string(row.file));
+    if ((!symbols && row.metric != "rdma_link_downs") || count == now.end()) continue;
+    const auto earlier = before.find(count->first);
+    const Rise rise =
+        rise_of(row, earlier == before.end() ? std::nullopt : std::optional(earlier->second), count->second);
+    (symbols ? out.symbol_errors : out.link_downs) += rise.by;
+    if (out.at_least.empty()) out.at_least = rise.at_least;
+  }
   return out;
 }
-uint64_t moved(const std::optional<uint64_t>& before, const std::optional<uint64_t>& now) {
-  if (!before || !now) return 0;
-  return *now >= *before ? *now - *before : *now;  // the counter was reset in between
+bool is_watched(const Readings& readings) {
+  return std::any_of(readings.begin(), readings.end(), [](const auto& one) {
+    const PortCounter* row = find_rdma_counter(one.first);
+    return row && (row->metric == "rdma_symbol_errors" || row->metric == "rdma_link_downs");
+  });
 }
 
 // A link with the allowed error rate exceeds this count in this time with a probability of about 1e-6.
@@ -130,12 +123,12 @@ double most_by_chance(double per_hour, double seconds) {
 
 Result<CheckResult> watch(StepContext& context, const std::vector<std::string>& declared, int64_t seconds,
                           int64_t errors_per_hour) {
-  const auto ports = wanted_rdma_ports(ports_of(context.files), declared);
-  std::map<std::string, Counts> before;
+  const auto ports = wanted_rdma_ports(rdma_devices(context.files), declared);
+  std::map<std::string, Readings> before;
   bool counted = false;
   for (const auto& port : ports) {
-    const Counts now = before[port.name] = counts_of(context.files, port);
-    counted = counted || now.symbol_errors || now.link_downs;
+    before[port.label()] = counters_of(context.files, port);
+    counted = counted || is_watched(before[port.label()]);
   }
   if (!counted) return CheckResult{Holds::not_applicable, "no active port has error counters"};
   say(context, fmt::format("watching the error counters of {} RDMA port{} for {} s", ports.size(),
@@ -148,17 +141,22 @@ Result<CheckResult> watch(StepContext& context, const std::vector<std::string>& 
   const double took = std::chrono::duration<double>(Clock::now() - begun).count();
   const double most = most_by_chance(static_cast<double>(errors_per_hour), took);
   Diff diff;
-  if (const auto gone = lacking(ports_of(context.files), declared); !gone.empty()) diff.add(gone);
+  if (const auto gone = lacking(rdma_devices(context.files), declared); !gone.empty()) diff.add(gone);
+  std::string unknown;
   for (const auto& port : ports) {
-    const Counts now = counts_of(context.files, port);
-    if (const auto by = moved(before[port.name].symbol_errors, now.symbol_errors);
-        static_cast<double>(by) > most)
-      diff.add(fmt::format("{} has {} new symbol errors in {:.0f} s", port.name, by, took));
-    if (const auto by = moved(before[port.name].link_downs, now.link_downs); by > 0)
-      diff.add(fmt::format("the link of {} went down {} time{} in {:.0f} s", port.name, by,
-                           by == 1 ? "" : "s", took));
+    const std::string label = port.label();
+    const Watched by = rises(before[label], counters_of(context.files, port));
+    if (static_cast<double>(by.symbol_errors) > most)
+      diff.add(fmt::format("{} has {} new symbol errors in {:.0f} s", label, by.symbol_errors, took));
+    if (by.link_downs > 0)
+      diff.add(fmt::format("the link of {} went down {} time{} in {:.0f} s", label, by.link_downs,
+                           by.link_downs == 1 ? "" : "s", took));
+    if (unknown.empty() && !by.at_least.empty()) unknown = fmt::format("{}: {}", label, by.at_least);
   }
-  return diff.result();
+  const CheckResult found = diff.result();
+  // What is not counted is neither good nor bad.
+  if (found.holds == Holds::yes && !unknown.empty()) return CheckResult{Holds::not_applicable, unknown};
+  return found;
 }
 
 Result<std::vector<std::string>> ports_of_rails(const StepContext& context) {
@@ -181,7 +179,7 @@ Result<CheckResult> check_rdma_ports(StepContext& context, const WantedRdmaPorts
   }
   const auto until = Clock::now() + std::chrono::seconds(want.deadline_seconds);
   for (;;) {
-    const std::string problem = lacking(ports_of(context.files), declared);
+    const std::string problem = lacking(rdma_devices(context.files), declared);
     if (problem.empty()) break;
     if (is_cancelled(context)) return fail(Code::cancelled, problem);
     if (Clock::now() >= until) return differs(problem);

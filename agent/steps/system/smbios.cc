@@ -1,13 +1,15 @@
 #include "agent/steps/system/smbios.h"
 
+#include <algorithm>
+
 #include "agent/steps/step_modules.h"
+#include "host/pci_parts.h"
 
 namespace muster {
 namespace {
 
 constexpr const char* kTable = "/sys/firmware/dmi/tables/DMI";
 constexpr const char* kDmi = "/sys/class/dmi/id/";
-constexpr const char* kPci = "/sys/bus/pci/devices";
 constexpr unsigned char kOemStrings = 11, kEndOfTable = 127;
 constexpr size_t kHeader = 4;  // type, length, handle
 
@@ -25,12 +27,8 @@ bool has_hypervisor(const Files& files) {
 }
 
 bool has_nvidia_gpu(const Files& files) {
-  for (const auto& address : files.list(kPci)) {
-    const std::string folder = std::string(kPci) + "/" + address;
-    const std::string kind = files.read_line(folder + "/class").substr(0, 4);
-    if (files.read_line(folder + "/vendor") == "0x10de" && kind == "0x03") return true;
-  }
-  return false;
+  const auto gpus = gpu_parts(files);
+  return std::any_of(gpus.begin(), gpus.end(), [](const PciPart& gpu) { return gpu.why != Why::no_nvidia; });
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ std::vector<size_t> idle_gpus(const std::string& text, size_t count) {
 
 }  // namespace
 
-Result<Imported> import_gpu_burn(const std::string& text) {
+Result<Imported> import_gpu_burn(const Run& run) {
+  const std::string& text = run.text;
   Imported out;
   out.format = kGpuBurn;
   std::map<size_t, double> gflops, errors;
@@ -88,16 +89,25 @@ Result<Imported> import_gpu_burn(const std::string& text) {
   if (judged < static_cast<size_t>(*count))
     return fail(Code::invalid,
                 fmt::format("gpu-burn output: only {} of {:.0f} GPUs have a verdict", judged, *count));
+  size_t without_speed = 0;
   for (const auto& [gpu, value] : gflops)
-    if (value > 0) out.values.push_back({"best", fmt::format("GPU {}", gpu), value, "GFLOP/s", "", 1});
+    if (value > 0)
+      out.values.push_back({"best", fmt::format("GPU {}", gpu), value, "GFLOP/s", "", 1});
+    else
+      ++without_speed;
+  if (without_speed > 0)
+    out.left_out.push_back({fmt::format("speed of {} of {} GPUs", without_speed, gflops.size()),
+                            "the output has 0 Gflop/s: no measurement of them had ended"});
   for (const auto& [gpu, value] : errors)
     if (value != 0)
       out.problems.push_back(value > 0
                                  ? fmt::format("GPU {} had {:.0f} errors", gpu, value)
                                  : fmt::format("GPU {} had more errors than its counter can hold", gpu));
-  const size_t name = text.find(": "), end = text.find(" (UUID");
-  const bool named = text.starts_with("GPU 0: ") && end != std::string::npos && name < end;
-  out.title = fmt::format("{:.0f} GPUs{}", *count, named ? ", " + text.substr(name + 2, end - name - 2) : "");
+  const std::string first = "GPU 0: ";
+  const size_t name = text.find(first), end = name == text.npos ? name : text.find(" (UUID", name);
+  out.title =
+      fmt::format("{:.0f} GPUs{}", *count,
+                  end == text.npos ? "" : ", " + text.substr(name + first.size(), end - name - first.size()));
   return out;
 }
 

@@ -24,8 +24,8 @@ namespace muster {
 // to the plan.
 Result<rollout::RunEnd> end_of(const RunSources& run, const std::map<std::string, NodeRow>& nodes);
 
-// What an operator should know before the approval of all batches. `slurm_of`: digest of an image -> version of its
-// slurmctld, "" if unknown. Pure function.
+// What an operator should know before the approval of all batches. `slurm_of`: digest of an image -> version
+// of its slurmctld, "" if unknown. Pure function.
 std::vector<std::string> notes_of(const Spec& spec, const rollout::View& view,
                                   const std::function<std::string(const std::string& digest)>& slurm_of);
 

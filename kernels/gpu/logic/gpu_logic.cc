@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/lower.h"
+#include "base/gpu_models.h"
 #include "base/split.h"
 #include "base/words.h"
 
@@ -178,7 +179,9 @@ const std::string& smi_fields() {
       "uuid,serial,name,pci.bus_id,driver_version,ecc.errors.corrected.volatile.total,ecc.errors.uncorrected."
       "volatile.total,ecc.errors.corrected.aggregate.total,ecc.errors.uncorrected.aggregate.total,clocks.sm,"
       "clocks.max.sm,clocks.mem,power.draw,power.limit,temperature.gpu,temperature.memory,clocks_throttle_"
-      "reasons.active,pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max";
+      "reasons.active,pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max,"
+      "ecc."
+      "mode.current";
   return fields;
 }
 const std::string& smi_remap_fields() {
@@ -265,6 +268,11 @@ SmiVerdict judge_smi(const SmiGpu& before, const SmiGpu& after) {
   for (const char* count : {"ecc.errors.corrected.volatile.total", "remapped_rows.correctable"})
     if (moved(count) > 0)
       out.worn.push_back(fmt::format("{} rose by {:.0f} during the test", count, moved(count)));
+  const auto reports = [&](const char* name) { return after.numbers.count(name) > 0; };
+  const bool off = reports("ecc.mode.current") ? value(after, "ecc.mode.current") == 0
+                                               : !reports("ecc.errors.uncorrected.volatile.total");
+  const GpuModel* model = find_gpu_model(after.name);
+  if (off && model && model->hbm) out.worn.push_back("ECC is off");
   return out;
 }
 

@@ -88,7 +88,8 @@ void merge_smi(std::vector<SmiGpu>& into, const std::vector<SmiGpu>& from);
 // True if both are the same PCI address: CUDA prints the domain with four digits, nvidia-smi with eight.
 bool same_bus(const std::string& a, const std::string& b);
 // `bad`: faults: a row remap that failed or is pending until a reset, uncorrected errors since `before`.
-// `worn`: counters of corrected errors that rose since `before`.
+// `worn`: counters of corrected errors that rose since `before`; ECC that is off on a GPU with HBM, whose
+// counters then prove nothing.
 struct SmiVerdict {
   std::vector<std::string> bad = {}, worn = {};
 };

@@ -4,11 +4,14 @@
 // by writing it. One word after the other, separated by blanks; what is not named is 0, and a link that is
 // not named is not there:
 //   gpus N                     number of GPUs; their UUIDs are GPU-fake-0 ...
+//   name G NAME, uuid G UUID   what GPU G is called instead; _ stands for a blank
 //   link G L 0|1               GPU G has link L, and it is down or up
 //   errors G L C N             error counter C (0 replay, 1 recovery, 2 CRC of flits, 3 CRC of data) of that
 //                              link
 //   reasons G BITS             why the clocks are low
 //   field G F N                field F; fields that are not named are not supported
+//   linkfield G L F N          field F of that link
+//   repair G BITS, sram G 0|1  1 a channel, 2 a TPC is to be repaired; SRAM has too many errors
 //   energy G N, power G N      millijoules, milliwatts
 //   process G PID BYTES        process PID computes on GPU G; all ones: how much it holds is unknown
 //   lost G                     GPU G answers nothing but its handle's error
@@ -18,8 +21,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -34,32 +40,51 @@ enum : int {
   kGpuIsLost = 15
 };
 constexpr int kMostGpus = 16;
+constexpr unsigned kFirstLinkField = 201, kLastLinkField = 222;  // of NVLink 5; the scope is the link
 bool started = false;
 
 struct State {
   std::map<std::string, unsigned long long> values = {};  // "link 0 3" -> 1
+  std::map<std::string, std::string> texts = {};          // "name 0" -> "NVIDIA H200"
   const unsigned long long* find(const std::string& key) const {
     const auto found = values.find(key);
     return found == values.end() ? nullptr : &found->second;
   }
 };
 
-State read_state() {
+State parsed(const std::string& text) {
   static const std::map<std::string, int> kKeys = {
-      {"gpus", 0},   {"link", 2},    {"errors", 3}, {"reasons", 1}, {"field", 2},
-      {"energy", 1}, {"process", 2}, {"power", 1},  {"lost", 1},    {"fails", 1}};
+      {"gpus", 0},      {"link", 2},    {"errors", 3}, {"reasons", 1}, {"field", 2},
+      {"energy", 1},    {"process", 2}, {"power", 1},  {"lost", 1},    {"fails", 1},
+      {"linkfield", 3}, {"repair", 1},  {"sram", 1},   {"name", 1},    {"uuid", 1}};
   State out;
-  const char* path = std::getenv("MUSTER_FAKE_NVML");
-  std::ifstream in(path ? path : "");
+  std::istringstream in(text);
   for (std::string word, part; in >> word;) {
     const auto key = kKeys.find(word);
     if (key == kKeys.end()) std::abort();  // a test that says something else would prove nothing
     for (int i = 0; i < key->second && in >> part; ++i) word += " " + part;
+    if (key->first == "name" || key->first == "uuid") {
+      in >> part;
+      for (char& c : part) c = c == '_' ? ' ' : c;
+      out.texts[word] = part;
+      continue;
+    }
     unsigned long long value = 1;
     if (key->first != "lost") in >> value;
     out.values[word] = value;
   }
   return out;
+}
+
+// Parsed again only where the text is another one: a machine of eight GPUs asks a thousand times.
+const State& read_state() {
+  static std::string text;
+  static State state;
+  const char* path = std::getenv("MUSTER_FAKE_NVML");
+  std::ifstream in(path ? path : "");
+  std::string now{std::istreambuf_iterator<char>(in), {}};
+  if (now != text) state = parsed(now), text = std::move(now);
+  return state;
 }
 
 // A handle is the address of one of these.
@@ -69,7 +94,7 @@ std::string number_of(const void* device) { return std::to_string(static_cast<co
 // What the test said of `key`, unless the function fails or the GPU is lost.
 int answer(const char* function, const void* device, const std::string& key, unsigned long long& value,
            int missing) {
-  const State state = read_state();
+  const State& state = read_state();
   if (!started) return kUninitialized;
   if (const auto* code = state.find(std::string("fails ") + function)) return static_cast<int>(*code);
   if (state.find("lost " + number_of(device))) return kGpuIsLost;
@@ -97,7 +122,7 @@ struct FieldValue {
 #define API extern "C" __attribute__((visibility("default")))
 
 API int nvmlInit_v2() {
-  const State state = read_state();
+  const State& state = read_state();
   if (const auto* code = state.find("fails nvmlInit_v2")) return static_cast<int>(*code);
   started = true;
   return kSuccess;
@@ -115,7 +140,7 @@ API int nvmlSystemGetDriverVersion(char* text, unsigned length) {
   return say(text, length, "0.0 (fake, no hardware)");
 }
 API int nvmlDeviceGetCount_v2(unsigned* count) {
-  const State state = read_state();
+  const State& state = read_state();
   if (const auto* code = state.find("fails nvmlDeviceGetCount_v2")) return static_cast<int>(*code);
   const auto* n = state.find("gpus");
   *count = n ? static_cast<unsigned>(*n) : 0;
@@ -127,10 +152,18 @@ API int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   unsigned long long ignored = 0;
   return answer("nvmlDeviceGetHandleByIndex_v2", *device, "", ignored, kSuccess);
 }
-API int nvmlDeviceGetUUID(void* device, char* text, unsigned length) {
-  return say(text, length, "GPU-fake-" + number_of(device));
+// What the test calls it.
+static std::string text_of(const char* key, void* device, const std::string& otherwise) {
+  const auto& texts = read_state().texts;
+  const auto found = texts.find(key + (" " + number_of(device)));
+  return found == texts.end() ? otherwise : found->second;
 }
-API int nvmlDeviceGetName(void*, char* text, unsigned length) { return say(text, length, "Fake GPU"); }
+API int nvmlDeviceGetUUID(void* device, char* text, unsigned length) {
+  return say(text, length, text_of("uuid", device, "GPU-fake-" + number_of(device)));
+}
+API int nvmlDeviceGetName(void* device, char* text, unsigned length) {
+  return say(text, length, text_of("name", device, "Fake GPU"));
+}
 API int nvmlDeviceGetNvLinkState(void* device, unsigned link, int* active) {
   unsigned long long value = 0;
   const int code = answer("nvmlDeviceGetNvLinkState", device,
@@ -188,10 +221,38 @@ API int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* mi
 }
 API int nvmlDeviceGetFieldValues(void* device, int count, FieldValue* values) {
   for (int i = 0; i < count; ++i) {
-    const std::string key = "field " + number_of(device) + " " + std::to_string(values[i].field);
+    const std::string number = std::to_string(values[i].field);
+    const bool of_link = values[i].field >= kFirstLinkField && values[i].field <= kLastLinkField;
+    const std::string key =
+        of_link ? "linkfield " + number_of(device) + " " + std::to_string(values[i].scope) + " " + number
+                : "field " + number_of(device) + " " + number;
     values[i].type = 3;
     values[i].answer = answer("nvmlDeviceGetFieldValues", device, key, values[i].value, kNotSupported);
   }
   return kSuccess;
+}
+struct RepairStatus {
+  unsigned version, channel, tpc;
+};
+API int nvmlDeviceGetRepairStatus(void* device, RepairStatus* status) {
+  unsigned long long bits = 0;
+  if (status->version != (1U << 24 | sizeof(*status))) return kInvalidArgument;
+  const int code =
+      answer("nvmlDeviceGetRepairStatus", device, "repair " + number_of(device), bits, kNotSupported);
+  status->channel = bits & 1, status->tpc = (bits & 2) != 0;
+  return code;
+}
+struct SramStatus {
+  unsigned version;
+  unsigned long long counts[11];
+  unsigned exceeded;
+};
+API int nvmlDeviceGetSramEccErrorStatus(void* device, SramStatus* status) {
+  unsigned long long exceeded = 0;
+  if (status->version != (1U << 24 | sizeof(*status))) return kInvalidArgument;
+  const int code =
+      answer("nvmlDeviceGetSramEccErrorStatus", device, "sram " + number_of(device), exceeded, kNotSupported);
+  status->exceeded = exceeded != 0;
+  return code;
 }
 #endif

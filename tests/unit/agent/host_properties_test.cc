@@ -56,9 +56,9 @@ TEST_CASE("properties: firmware and drivers of devices, by model", "[agent][drif
   m.put(rdma + "fw_ver", "28.39.1002\n");
   m.put(rdma + "ports/1/rate", "400 Gb/sec (4X NDR)\n");
   m.put(rdma + "ports/1/link_layer", "InfiniBand\n");
-  m.put("/sys/class/nvme/nvme0/model", "SAMSUNG MZQL2\n");
-  m.put("/sys/class/nvme/nvme0/firmware_rev", "GDC5902Q\n");
-  m.put("/sys/class/nvme/nvme0/serial", "S64H\n");
+  m.put("/sys/block/nvme0n1/device/model", "SAMSUNG MZQL2\n");
+  m.put("/sys/block/nvme0n1/device/firmware_rev", "GDC5902Q\n");
+  m.put("/sys/block/nvme0n1/device/serial", "S64H\n");
   REQUIRE(m.files().symlink("libnccl.so.2.21.5", "/usr/lib/x86_64-linux-gnu/libnccl.so.2").ok());
   for (const char* gpu : {"0000:1b:00.0", "0000:43:00.0"}) {
     m.put(std::string("/sys/bus/pci/devices/") + gpu + "/class", "0x030200\n");

@@ -102,7 +102,7 @@ std::string document() {
       "so, "
       "when it is not all\n"
       "of it: `run` (it could not run), `data` (it failed, or a result was wrong), `ceilings` (a metric "
-      "above its `max`).\n\n"
+      "above its `max`, or a count above its `degraded_above`).\n\n"
       "## Playbooks\n\n";
   std::vector<fs::path> paths;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot + "/playbooks"))

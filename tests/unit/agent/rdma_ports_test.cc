@@ -103,6 +103,19 @@ TEST_CASE("rdma_ports: what was counted since the driver was loaded is no error;
   CHECK(f.watched([&] { f.port("mlx5_0", kDown, kPolling); }).holds == Holds::no);
 }
 
+TEST_CASE("rdma_ports: of a counter that stands at its end nothing can be told", "[rdma]") {
+  Fabric f;
+  f.port("mlx5_0", kActive, kLink);
+  f.port("mlx5_1", kActive, kLink);
+  f.count("mlx5_1", "counters/symbol_error", 65535);
+  const CheckResult ended = f.watched([] {});
+  CHECK(ended.holds == Holds::not_applicable);
+  CHECK(ended.diff.find("mlx5_1: symbol_error") != std::string::npos);
+  CHECK(f.watched([&] { f.count("mlx5_0", "counters/link_downed", 1); }).holds == Holds::no);
+  f.count("mlx5_1", "counters/symbol_error", 0);
+  CHECK(f.watched([&] { f.count("mlx5_1", "counters/symbol_error", 65535); }).holds == Holds::no);
+}
+
 TEST_CASE("rdma_ports: ports that count nothing are said to, and are no pass", "[rdma]") {
   Fabric f;
   const std::string folder = Fabric::folder("irdma0", 1);

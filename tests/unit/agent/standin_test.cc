@@ -12,17 +12,17 @@ namespace muster {
 namespace {
 
 using tests::FakeMachine;
-using Words = std::vector<std::string>;
+using StringList = std::vector<std::string>;
 
 // One SMBIOS structure: type, formatted part behind the header, strings.
-std::string structure(int type, const std::string& formatted, const Words& strings) {
+std::string structure(int type, const std::string& formatted, const StringList& strings) {
   std::string out = {static_cast<char>(type), static_cast<char>(4 + formatted.size()), 1, 0};
   out += formatted;
   for (const auto& text : strings) out += text + '\0';
   if (strings.empty()) out += '\0';
   return out + '\0';
 }
-std::string table(const Words& oem) {
+std::string table(const StringList& oem) {
   return structure(1, std::string(23, '\1'), {"QEMU", "lab"}) + structure(32, std::string(7, '\0'), {}) +
          (oem.empty() ? "" : structure(11, std::string(1, static_cast<char>(oem.size())), oem)) +
          structure(127, "", {});
@@ -31,7 +31,7 @@ std::string table(const Words& oem) {
 const std::string kTwo = standin_text({2, "NVIDIA H100 80GB HBM3"});
 
 // A guest of the lab, as Linux shows it.
-void guest(FakeMachine& m, const Words& oem = {kTwo}) {
+void guest(FakeMachine& m, const StringList& oem = {kTwo}) {
   m.put("/proc/cpuinfo",
         "processor\t: 0\nflags\t\t: fpu sse2 hypervisor lahf_lm\n\nprocessor\t: 1\nflags\t\t: fpu "
         "hypervisor\n");
@@ -64,7 +64,7 @@ TEST_CASE("OEM strings are found among the other structures of SMBIOS", "[standi
   FakeMachine m;
   CHECK(oem_strings(m.files()).empty());
   m.put("/sys/firmware/dmi/tables/DMI", table({"first", kTwo}));
-  CHECK(oem_strings(m.files()) == Words{"first", kTwo});
+  CHECK(oem_strings(m.files()) == StringList{"first", kTwo});
   m.put("/sys/firmware/dmi/tables/DMI", table({}));
   CHECK(oem_strings(m.files()).empty());
 }
@@ -76,7 +76,7 @@ TEST_CASE("a table that is cut off anywhere, or lies about its lengths, ends the
     m.put("/sys/firmware/dmi/tables/DMI", whole.substr(0, length));
     const auto found = oem_strings(m.files());
     CAPTURE(length);
-    CHECK((found.empty() || found == Words{kTwo}));
+    CHECK((found.empty() || found == StringList{kTwo}));
   }
   for (const char length : {'\0', '\3', '\x7f', '\xff'}) {
     std::string wrong = whole;

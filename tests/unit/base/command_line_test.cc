@@ -11,14 +11,14 @@ using namespace muster;
 
 namespace {
 
-using Words = std::vector<std::string>;
+using StringList = std::vector<std::string>;
 
 struct Ran {
   Parsed parsed;
   std::string out, err;
 };
 
-Ran run(const Verb& program, const Words& words) {
+Ran run(const Verb& program, const StringList& words) {
   std::vector<const char*> argv = {"prog"};
   for (const auto& word : words) argv.push_back(word.c_str());
   std::ostringstream out, err;
@@ -31,7 +31,7 @@ Ran run(const Verb& program, const Words& words) {
   return ran;
 }
 
-bool taken(const Verb& program, const Words& words) {
+bool taken(const Verb& program, const StringList& words) {
   const Ran ran = run(program, words);
   CHECK(ran.parsed.ended == (ran.parsed.status != 0));
   CHECK(ran.err.empty() != ran.parsed.ended);
@@ -55,7 +55,7 @@ TEST_CASE("every kind of value arrives at its destination", "[base][command-line
   double seconds = 0;
   std::string text;
   std::vector<int> gpus;
-  Words names, rest;
+  StringList names, rest;
   Verb program("a program");
   program.add_flag("--yes,-y", &flag);
   program.add_flag("!--no-dhcp", &dhcp);
@@ -103,10 +103,10 @@ TEST_CASE("every kind of value arrives at its destination", "[base][command-line
   CHECK(bytes == UINT64_MAX);
   CHECK(seconds == 0.5);
   CHECK(gpus == std::vector<int>{0, 2});
-  CHECK(names == Words{"a", "b"});
+  CHECK(names == StringList{"a", "b"});
   CHECK(word == 2);
   CHECK(text == "first");
-  CHECK(rest == Words{"second", "third"});
+  CHECK(rest == StringList{"second", "third"});
   CHECK(taken(program, {"--turn", "1"}));
   CHECK(word == 1);
   CHECK_FALSE(taken(program, {"--turn", "none"}));
@@ -128,12 +128,12 @@ TEST_CASE("values are checked before anything runs", "[base][command-line]") {
     return given.size() % 2 == 0 ? "" : "odd";
   });
   program.runs([&] { ++ran; });
-  for (const Words& bad : {Words{"--format", "pdf"},
-                           {"--run", "0"},
-                           {"--run", "-1"},
-                           {"--wait", "601"},
-                           {"--wait", "-0.1"},
-                           {"--even", "abc"}})
+  for (const StringList& bad : {StringList{"--format", "pdf"},
+                                {"--run", "0"},
+                                {"--run", "-1"},
+                                {"--wait", "601"},
+                                {"--wait", "-0.1"},
+                                {"--even", "abc"}})
     CHECK_FALSE(taken(program, bad));
   CHECK(ran == 0);
   CHECK(taken(program, {"--format", "json", "--run", "1", "--wait", "600", "--even", "ab"}));
@@ -161,7 +161,7 @@ TEST_CASE("arguments may require, or exclude, each other", "[base][command-line]
   CHECK(taken(program, {"counters", "--save", "a"}));
   CHECK_FALSE(taken(program, {"counters", "--save", "a", "--since", "b"}));
   CHECK_FALSE(taken(program, {"show"}));
-  CHECK(program.verbs() == Words{"counters", "show"});
+  CHECK(program.verbs() == StringList{"counters", "show"});
 }
 
 TEST_CASE("the last verb that was given runs, with what it was given", "[base][command-line]") {
@@ -183,7 +183,7 @@ TEST_CASE("the last verb that was given runs, with what it was given", "[base][c
   CHECK(whole.parsed.verb == "report");
   CHECK(ran == "report");
   CHECK(json);
-  CHECK(given.arguments == Words{"--name", "--user"});
+  CHECK(given.arguments == StringList{"--name", "--user"});
   CHECK(given.rest.empty());
   CHECK(run(program, {"report", "key"}).parsed.verb == "report");
   CHECK(ran == "key");
@@ -193,7 +193,7 @@ TEST_CASE("the last verb that was given runs, with what it was given", "[base][c
   plain.add_verb("exec", "").takes_rest().runs([&](const Given& what) { ran = "exec", given = what; });
   CHECK(taken(plain, {"exec", "ls", "-l", "report"}));
   CHECK(ran == "exec");
-  CHECK(given.rest == Words{"ls", "-l", "report"});
+  CHECK(given.rest == StringList{"ls", "-l", "report"});
   CHECK(given.arguments.empty());
 }
 

@@ -109,8 +109,19 @@ TEST_CASE("accept --hosts: the last word for programs", "[hosts]") {
   CHECK(json["drift"].contains("groups"));
 
   outcome.hosts.pop_back();
+  CHECK(exit_of_outcome(outcome, false) == kAccepted);
+  outcome.hosts[0].verdict = HostVerdict::looked_at;
   CHECK(exit_of_outcome(outcome, true) == kAccepted);
   outcome.drift = {{"hosts", {"gpu01"}, {{"kernel", Agreement::outliers, {}, {}}}}};
   CHECK(exit_of_outcome(outcome, true) == kDegraded);
-  CHECK(exit_of_outcome(outcome, false) == kAccepted);
+  CHECK(exit_of_outcome(outcome, false) == kPartial);
+  CHECK(outcome_json(outcome, kPartial)["verdict"] == "looked_at");
+}
+
+TEST_CASE("accept --hosts: a look with findings does not end as one that measured", "[hosts]") {
+  SessionOutcome outcome;
+  outcome.hosts = {{"gpu01", HostVerdict::degraded, "counters/link_down: 1 is above 0", "user"}};
+  CHECK(exit_of_outcome(outcome, false) == kDegraded);
+  outcome.look = true;
+  CHECK(exit_of_outcome(outcome, false) == kPartial);
 }

@@ -83,9 +83,13 @@ TEST_CASE("hosts: exit codes", "[hosts]") {
   CHECK(exit_of({host(V::accepted), host(V::degraded)}, false) == 5);
   CHECK(exit_of({host(V::accepted), host(V::failed)}, false) == 3);
   CHECK(exit_of({host(V::failed), host(V::not_reached)}, false) == 1);
-  for (const V alone : {V::not_accepted, V::busy, V::refused, V::not_reached})
+  for (const V alone : {V::looked_at, V::not_accepted, V::busy, V::refused, V::not_reached})
     CHECK(exit_of({host(alone)}, false) == 3);
   CHECK(exit_of({host(V::accepted)}, true) == 1);
+  CHECK(exit_of({host(V::accepted), host(V::looked_at)}, false) == 3);
+  CHECK(verdict_word(3, {host(V::looked_at), host(V::looked_at)}) == "looked_at");
+  CHECK(verdict_word(3, {host(V::looked_at), host(V::busy)}) == "partial");
+  CHECK(verdict_word(3, {}) == "partial");
 
   NodeReport node;
   node.verdict = NodeVerdict::quarantined;

@@ -183,6 +183,7 @@ TEST_CASE("accept session: nothing is measured where no host can be", "[hosts]")
   bench.again();
   FakeHosts hosts(*bench.reactor);
   hosts.add("gpu01").busy = "apt is at work";
+  hosts.at("gpu01").check = "pcie";
   bench.options.beside_jobs = true;
   bench.options.open = hosts.opener();
   auto session = AcceptSession::open(*bench.reactor, bench.options, {{}, [&](SessionOutcome outcome) {
@@ -192,7 +193,13 @@ TEST_CASE("accept session: nothing is measured where no host can be", "[hosts]")
   REQUIRE(session.ok());
   bench.reactor->post([&] { (*session)->start(); });
   bench.reactor->run();
-  CHECK(exit_code(*bench.ended) == 0);
+  CHECK(exit_code(*bench.ended) == 3);
+  CHECK(bench.verdict("gpu01") == HostVerdict::looked_at);
+  CHECK(bench.ended->look);
+  CHECK(bench.ended->title == "hosts: 1 of 1 node looked at, not measured");
+  CHECK(bench.report()["kind"] == "look");
+  CHECK(bench.report()["title"] == bench.ended->title);
+  CHECK(bench.report()["nodes"][0]["verdict"] == "looked_at");
 }
 
 TEST_CASE("accept session: two names of one machine are refused, both", "[hosts]") {
@@ -351,7 +358,8 @@ TEST_CASE("accept session: only looking measures nothing, and finds what differs
   bench.options.drift_only = true;
   const auto& ended = bench.run();
   CHECK(ended.run == 0);
-  CHECK(exit_code(ended) == 0);
+  CHECK(all_looked_at(ended.hosts));
+  CHECK(ended.title == "hosts: 3 of 3 hosts looked at, not measured");
   REQUIRE(ended.drift.size() == 1);
   const auto& properties = ended.drift.front().properties;
   const auto kernel = std::find_if(properties.begin(), properties.end(),

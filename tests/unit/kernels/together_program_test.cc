@@ -19,12 +19,12 @@ using namespace muster::together;
 
 namespace {
 
-using Words = std::vector<std::string>;
+using StringList = std::vector<std::string>;
 
 // The port is this node's for as long as it takes to choose it; other addresses have it free as well.
 uint16_t free_port() { return listen_at("127.0.0.1", 0)->port; }
 
-Json run_program(Words words) {
+Json run_program(StringList words) {
   words.insert(words.begin(), build_dir() + "/muster-accept");
   const auto output = make_process()->run({.argv = words, .deadline = 5 * kMinute});
   if (!output.ok()) return {{"error", output.error().message}};
@@ -40,16 +40,16 @@ class Servers {
   Servers& operator=(const Servers&) = delete;
   ~Servers() { end(); }
 
-  void serve(const std::string& name, const std::string& address, const Words& more = {}) {
-    Words words = {"group-serve", "--bind", address, "--port", port_, "--peers", leader_};
+  void serve(const std::string& name, const std::string& address, const StringList& more = {}) {
+    StringList words = {"group-serve", "--bind", address, "--port", port_, "--peers", leader_};
     words.insert(words.end(), more.begin(), more.end());
     members_ += (members_.empty() ? "" : ",") + name + "=" + address;
     ended_.emplace_back();
     threads_.emplace_back([words, &out = ended_.back()] { out = run_program(words); });
   }
   // As node1 of this address.
-  Json lead(const std::string& members, const Words& more) const {
-    Words words = {"group", "--members", members, "--self", "node1", "--bind", leader_, "--port", port_};
+  Json lead(const std::string& members, const StringList& more) const {
+    StringList words = {"group", "--members", members, "--self", "node1", "--bind", leader_, "--port", port_};
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words);
   }
@@ -69,8 +69,8 @@ class Servers {
   std::vector<std::thread> threads_ = {};
 };
 
-const Words kShort = {"--seconds", "0.05", "--max-bytes", "300000"};
-Words with(Words words, const Words& more) {
+const StringList kShort = {"--seconds", "0.05", "--max-bytes", "300000"};
+StringList with(StringList words, const StringList& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -229,7 +229,7 @@ TEST_CASE("group: GPUs of several nodes meet on a fixed port, with each node's o
   const std::string waits = script("waits", "exec sleep 600");
   Servers servers(free_port());
   servers.serve("node2", "127.0.0.2", {"--program", good, "--libs", "/shared/nccl"});
-  const Words load = {"--load", "nccl", "--gpus", "4", "--nccl-port", "7999"};
+  const StringList load = {"--load", "nccl", "--gpus", "4", "--nccl-port", "7999"};
   const std::string two = "node1=127.0.0.1,node2=127.0.0.2";
   const Json out = servers.lead(two, with(load, {"--program", good}));
   CHECK(out["outcome"] == "measured");

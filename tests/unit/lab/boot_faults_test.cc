@@ -73,7 +73,7 @@ struct Bench {
   int boots = 0;
   bool disk_first = true;
 };
-using Words = std::vector<std::string>;
+using StringList = std::vector<std::string>;
 
 }  // namespace
 
@@ -100,7 +100,7 @@ TEST_CASE("firmware tests hold the machine from power-on and from each reset on,
   CHECK(b.boots == 1);
   CHECK_FALSE(b.qemu.stopped);
   // The boot order is read at a reset: the one that holds at the end of the tests counts.
-  CHECK(b.qemu.said == Words{"system_reset", "cont"});
+  CHECK(b.qemu.said == StringList{"system_reset", "cont"});
   CHECK_FALSE(b.faults.testing());
 
   b.reset();
@@ -176,12 +176,12 @@ TEST_CASE("crash-once strikes the next kernel some seconds after it began, and n
   CHECK(b.qemu.said.empty());
   b.qemu.registers = kProgram;
   b.pass(10 * kSecond);
-  CHECK(b.qemu.said == Words{"mce"});
+  CHECK(b.qemu.said == StringList{"mce"});
   CHECK_FALSE(b.faults.wanted(Strike::machine_check));
   b.reset();
   b.qemu.registers = kKernel;
   b.pass(60 * kSecond);
-  CHECK(b.qemu.said == Words{"mce"});
+  CHECK(b.qemu.said == StringList{"mce"});
 }
 
 TEST_CASE(
@@ -215,7 +215,7 @@ TEST_CASE("crash-once waits for a power-on after a power cut, and for the end of
   b.qemu.registers = kFirmware;
   b.power_on();
   b.pass(20 * kSecond);
-  CHECK(b.qemu.said == Words{"system_reset", "cont"});
+  CHECK(b.qemu.said == StringList{"system_reset", "cont"});
   b.qemu.registers = kKernel;
   b.pass(10 * kSecond);
   CHECK(b.qemu.said.back() == "mce");
@@ -239,14 +239,14 @@ TEST_CASE("panic-first-boot lets the RAM system pass and strikes the first kerne
   b.pass(2 * kSecond);
   CHECK(b.qemu.said.empty());  // its console is not there yet
   b.pass(10 * kSecond);
-  CHECK(b.qemu.said == Words{"inject-nmi"});
+  CHECK(b.qemu.said == StringList{"inject-nmi"});
   CHECK_FALSE(b.faults.wanted(Strike::panic));
   REQUIRE(b.marks.size() == 1);
 
   b.reset();  // as the panicked kernel does after its 30 s
   b.qemu.registers = kKernel;
   b.pass(60 * kSecond);
-  CHECK(b.qemu.said == Words{"inject-nmi"});
+  CHECK(b.qemu.said == StringList{"inject-nmi"});
 }
 
 TEST_CASE("crash and panic are two faults: each has a boot of its own, healing one leaves the other") {
@@ -256,14 +256,14 @@ TEST_CASE("crash and panic are two faults: each has a boot of its own, healing o
   b.power_on();
   b.qemu.registers = kKernel;
   b.pass(10 * kSecond);
-  CHECK(b.qemu.said == Words{"mce"});
+  CHECK(b.qemu.said == StringList{"mce"});
   CHECK(b.faults.wanted(Strike::panic));
   b.reset();
   b.qemu.registers = kKernel;
   b.pass(2 * kSecond);
   b.faults.set_strike(Strike::machine_check, false);
   b.pass(10 * kSecond);
-  CHECK(b.qemu.said == Words{"mce", "inject-nmi"});
+  CHECK(b.qemu.said == StringList{"mce", "inject-nmi"});
 }
 
 TEST_CASE("a boot from the network ends the watch over the boot before it, and the panic still waits") {

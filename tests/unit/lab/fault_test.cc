@@ -10,13 +10,13 @@ using namespace muster::lab;
 
 namespace {
 
-using Words = std::vector<std::string>;
+using StringList = std::vector<std::string>;
 
-Result<Break> broken(const Words& words, Break flags = {}) {
+Result<Break> broken(const StringList& words, Break flags = {}) {
   TRY_(take_words(flags, words));
   return flags;
 }
-std::optional<Code> refusal(const Words& words, Break flags = {}) {
+std::optional<Code> refusal(const StringList& words, Break flags = {}) {
   auto taken = broken(words, std::move(flags));
   if (taken) return std::nullopt;
   return taken.error().code;
@@ -31,8 +31,8 @@ class Recorder : public Process {
     lines.push_back(line);
     return Output{!refused.empty() && line.find(refused) != std::string::npos ? 1 : 0, "", "no"};
   }
-  Words taken() { return std::exchange(lines, {}); }
-  Words lines;
+  StringList taken() { return std::exchange(lines, {}); }
+  StringList lines;
   std::string refused;
 };
 
@@ -91,10 +91,11 @@ TEST_CASE("lab break takes a machine, a fault and the one argument the fault nee
   CHECK(broken({"n1", "crash-once"})->fault == "crash-once");
   CHECK(broken({"n1", "panic-first-boot"})->fault == "panic-first-boot");
   for (const auto& words :
-       {Words{}, Words{"n1"}, Words{"n1", "post"}, Words{"n1", "post", "long"}, Words{"n1", "post", "0"},
-        Words{"n1", "post", "25h"}, Words{"n1", "post", "500ms"}, Words{"n1", "net-cut", "1m"},
-        Words{"n1", "crash-once", "60"}, Words{"n1", "panic-first-boot", "2"}, Words{"n1", "kill", "now"},
-        Words{"n1", "net-cut", "1", "2"}})
+       {StringList{}, StringList{"n1"}, StringList{"n1", "post"}, StringList{"n1", "post", "long"},
+        StringList{"n1", "post", "0"}, StringList{"n1", "post", "25h"}, StringList{"n1", "post", "500ms"},
+        StringList{"n1", "net-cut", "1m"}, StringList{"n1", "crash-once", "60"},
+        StringList{"n1", "panic-first-boot", "2"}, StringList{"n1", "kill", "now"},
+        StringList{"n1", "net-cut", "1", "2"}})
     CHECK(refusal(words) == Code::invalid);
 }
 
@@ -130,14 +131,14 @@ TEST_CASE("a fault crosses the control socket whole, and the help tells of each"
 TEST_CASE("a tap comes back when the last of its reasons is over") {
   Outages outages;
   const SteadyMs t{1000};
-  CHECK(outages.begin("n1 net-cut", {"tap1"}, t + 10) == Words{"tap1"});
-  CHECK(outages.begin("switch", {"tap1", "tap2"}, t + 20) == Words{"tap2"});
+  CHECK(outages.begin("n1 net-cut", {"tap1"}, t + 10) == StringList{"tap1"});
+  CHECK(outages.begin("switch", {"tap1", "tap2"}, t + 20) == StringList{"tap2"});
   CHECK(outages.due(t + 9).empty());
-  CHECK(outages.due(t + 10) == Words{"n1 net-cut"});
+  CHECK(outages.due(t + 10) == StringList{"n1 net-cut"});
   CHECK(outages.end("n1 net-cut").empty());
   CHECK(outages.join("switch", "tap3"));
   CHECK_FALSE(outages.join("n1 net-cut", "tap3"));
-  CHECK(outages.end("switch") == Words{"tap1", "tap2", "tap3"});
+  CHECK(outages.end("switch") == StringList{"tap1", "tap2", "tap3"});
   CHECK(outages.end("switch").empty());
 }
 
@@ -153,16 +154,16 @@ TEST_CASE("of an outage that is requested again the new end counts") {
 TEST_CASE("a switch takes the ports of its network away, and gives them back by itself") {
   Bench b;
   REQUIRE(b.cut("rail0", 30).ok());
-  CHECK(b.process.taken() == Words{"ip link set tap1-rail0 down", "ip link set tap2-rail0 down"});
+  CHECK(b.process.taken() == StringList{"ip link set tap1-rail0 down", "ip link set tap2-rail0 down"});
   CHECK(b.back_in("rail0") == 30);
   CHECK(b.back_in("provisioning").is_null());
   REQUIRE(b.cut("provisioning", 60).ok());
   CHECK(b.process.taken() ==
-        Words{"ip link set tap1 down", "ip link set tap2 down", "ip link set tap3 down"});
+        StringList{"ip link set tap1 down", "ip link set tap2 down", "ip link set tap3 down"});
   b.reactor.advance(29 * kSecond);
   CHECK(b.process.taken().empty());
   b.reactor.advance(2 * kSecond);
-  CHECK(b.process.taken() == Words{"ip link set tap1-rail0 up", "ip link set tap2-rail0 up"});
+  CHECK(b.process.taken() == StringList{"ip link set tap1-rail0 up", "ip link set tap2-rail0 up"});
   CHECK(b.back_in("rail0").is_null());
   REQUIRE(b.cut("provisioning", 0, true).ok());
   CHECK(b.process.taken().size() == 3);

@@ -137,6 +137,16 @@ TEST_CASE("hosts spec: without a majority nothing is declared, and it is said", 
   CHECK(!unseen.spec().spec.nodes[0].hardware.gpus);
 }
 
+TEST_CASE("hosts spec: a host with GPUs of two models has no vote on the model, which is said",
+          "[plan][hosts]") {
+  List list = four();
+  list.facts[2].gpus[7].model = "NVIDIA T400";
+  const HostsSpec made = list.spec();
+  CHECK(made.spec.nodes[0].hardware.gpu_model == "NVIDIA H100 80GB HBM3");
+  REQUIRE(made.notes.size() == 1);
+  CHECK(made.notes[0].find("gpu03 (NVIDIA H100 80GB HBM3, NVIDIA T400)") != std::string::npos);
+}
+
 TEST_CASE("hosts spec: what firmware keeps makes no other amount of memory", "[plan][hosts]") {
   List list;
   list.add("a", gpu_host(8, 1024 * kGiB));

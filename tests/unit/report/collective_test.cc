@@ -310,3 +310,16 @@ TEST_CASE("one that passes asks for no pairs; rounds without a usable answer end
     CHECK(next_pairs(step).empty());
   }
 }
+
+TEST_CASE("a test of several nodes whose others left the run counts for nothing, unless its data was wrong",
+          "[collective]") {
+  Cluster alone(1, [](const auto&) { return right(0); }), wrong(1, [](const auto&) { return corrupt(); });
+  Cluster failed(1, [](const auto&) { return broken("no route to host"); });
+  for (const Cluster* cluster : {&alone, &failed}) {
+    const Report report = report_on(*cluster, cluster->run());
+    CHECK(with_verdict(report, NodeVerdict::accepted) == Names{"node01"});
+    REQUIRE(report.nodes[0].checks.size() == 2);
+    CHECK(report.nodes[0].checks[1].verdict == Verdict::not_applicable);
+  }
+  CHECK(with_verdict(report_on(wrong, wrong.run()), NodeVerdict::accepted).empty());
+}

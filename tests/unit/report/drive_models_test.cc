@@ -84,14 +84,14 @@ TEST_CASE("a drive is held to a share of what its model does, and the report say
   CHECK(of("S0").verdict == Verdict::pass);
   CHECK(of("S0").expected == 0.6 * 6900);
   CHECK(says(of("S0"), "a data sheet"));
-  CHECK(says(of("S0"), "fails below 0.4 x derived"));
+  CHECK(says(of("S0"), "0.4 x derived"));
   CHECK(of("S1").verdict == Verdict::degraded);
   CHECK(of("S2").verdict == Verdict::fail);
   CHECK(of("S2").missed_floor == 0.4 * 6900);  // asked about where all nodes miss it
   // One that is not in the table has the profile's general floor, and that is said.
   CHECK(of("S3").verdict == Verdict::pass);
   CHECK(of("S3").expected == 50);
-  CHECK(says(of("S3"), "profile floor 50"));
+  CHECK(says(of("S3"), "the profile's `min`, 50"));
   CHECK(says(of("S3"), "no floor by model"));
   CHECK(says(of("S3"), "UNLISTED 1"));
   CHECK(of("S4").verdict == Verdict::fail);

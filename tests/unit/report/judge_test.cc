@@ -478,7 +478,7 @@ TEST_CASE(
   const auto without = judged_with("rdma_overruns");
   CHECK(get(without, "a", "rdma counters/rdma_link_downs").verdict == Verdict::pass);
   CHECK(get(without, "a", "rdma counters/rdma_overruns").verdict == Verdict::not_applicable);
-  CHECK(settled("a", without) == NodeVerdict::accepted);
+  CHECK(settled("a", without) == NodeVerdict::looked_at);  // nothing against it, and no load ran
   CHECK(settled("a", judged_with("RDMA ports")) == NodeVerdict::failed);
 
   // The kernel's log that could not be read: a fatal Xid may be in it.
@@ -580,9 +580,12 @@ TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why ther
   gpu.model = "NVIDIA H200";
   facts.gpus = {gpu};
   CHECK(derive("gpu_copy_gbps", result, &facts).value == 4010.0);
-  CHECK(derive("gpu_copy_gbps", result, &facts).text.find("ND_H200_v5") != std::string::npos);
+  CHECK(derive("gpu_copy_gbps", result, &facts).source.find("ND_H200_v5") != std::string::npos);
   facts.gpus[0].model = "NVIDIA T4";
-  CHECK(derive("gpu_copy_gbps", result, &facts).text == "the GPU table has no gpu_copy_gbps for NVIDIA T4");
+  CHECK(derive("gpu_copy_gbps", result, &facts).text ==
+        "the GPU table has no public figure of gpu_copy_gbps for NVIDIA T4");
+  CHECK_FALSE(
+      derive("rdma_payload", measured("x", {}, {{"rate_gbps", 400.0}, {"mtu", 4096}}), nullptr).value);
 }
 
 TEST_CASE("a derived value sets the floor, and its formula stands beside the verdict") {
@@ -599,19 +602,8 @@ TEST_CASE("a derived value sets the floor, and its formula stands beside the ver
   CHECK(verdict(39, detail).verdict == Verdict::fail);
   CHECK(verdict(199, detail).derivation.find("10 cores x 16 FLOP/cycle x 2.50 GHz = 400 GFLOP/s") !=
         std::string::npos);
-  CHECK(verdict(1, Json::object()).verdict == Verdict::pass);
+  CHECK(verdict(1, Json::object()).verdict == Verdict::not_judged);
   CHECK(verdict(1, Json::object()).derivation.find("no value derived") != std::string::npos);
-}
-
-TEST_CASE("the GPU table is sound") {
-  CHECK(gpu_table().size() > 25);
-  for (const auto& row : gpu_table()) {
-    CAPTURE(row.model, row.quantity);
-    CHECK(row.value > 0);
-    CHECK_FALSE(row.source.empty());
-    if (row.peak > 0) CHECK(row.value <= row.peak);        // nothing beats the data sheet
-    if (row.peak > 0) CHECK(row.value >= 0.6 * row.peak);  // nor stays this far below it when healthy
-  }
 }
 
 TEST_CASE("the bound of an all-reduce is that of the fact sheet") {

@@ -24,6 +24,10 @@ MeasuredStep counters(const std::string& node, Json not_looked_at) {
               {{"link_down", {{"max", 0}}}, {"gpu_xids", {{"max", 0}}}, {"drive_errors", {{"max", 0}}}},
               measured("counters", {{"link_down", {0, ""}}}, {{"not_looked_at", std::move(not_looked_at)}}));
 }
+MeasuredStep load(const std::string& node) {
+  return step(node, "dgemm", "dgemm", "", {{"gflops", {{"min", 1}}}},
+              measured("dgemm", {{"gflops", {5, ""}}}));
+}
 const Json kNoLog = {{"gpu_xids", "needs root: other users may not read /dev/kmsg"},
                      {"drive_errors", "needs root: other users may not read /dev/kmsg"}};
 
@@ -114,8 +118,8 @@ TEST_CASE(
 
 TEST_CASE("the title counts the checks, not the nodes; JUnit skips them, and each form shows them",
           "[not-looked-at]") {
-  const Report report =
-      report_of({drives("n1"), counters("n1", kNoLog), drives("n2"), counters("n2", kNoLog)});
+  const Report report = report_of(
+      {load("n1"), drives("n1"), counters("n1", kNoLog), load("n2"), drives("n2"), counters("n2", kNoLog)});
   CHECK(title(report) == "gaggle: 2 of 2 nodes accepted, 3 checks not looked at");
   CHECK(totals(report).count(Verdict::not_looked_at) == 6);
   const std::string junit = render_junit(report);

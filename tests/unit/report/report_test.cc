@@ -155,6 +155,7 @@ Report hostile_report() {
   for (auto& s : n.steps) s.name = s.phase = s.status = s.message = h;
   for (auto& c : n.checks) {
     c.name = c.title = c.subject = c.unit = c.measured_text = c.expected_text = c.derivation = c.reason = h;
+    c.because = c.source = h;
     c.faulty_parts = {h};
     c.evidence = {{h, h}};
   }

@@ -210,7 +210,8 @@ inline Report full() {
     c.unit = "1/s";
     c.measured_text = "812 1/s";
     c.expected_text = "at least 1000 1/s";
-    c.derivation = "profile floor 1000 1/s";
+    c.because = c.derivation = "the profile's `min`, 1000 1/s";
+    c.source = "the acceptance profile";
     c.reason = "812 1/s is below 1000 1/s";
     return c;
   }());

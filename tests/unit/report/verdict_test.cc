@@ -212,7 +212,7 @@ TEST_CASE("measured against floors and ceilings, with the derivation printed") {
   CHECK(checks[0].name == "dgemm/data");
   CHECK(checks[0].evidence["check"] == "dgemm");
   CHECK(checks[1].verdict == Verdict::pass);
-  CHECK(checks[1].derivation == "profile floor 10 GFLOP/s");
+  CHECK(checks[1].derivation == "the profile's `min`, 10 GFLOP/s");
   CHECK(checks[1].expected_text == "at least 10 GFLOP/s");
 
   checks =
@@ -358,11 +358,11 @@ TEST_CASE("the fleet rule finds the slow node, and only from three values on") {
   CHECK(verdict(judged["n0"], "dgemm/gflops") == Verdict::pass);
   CHECK(verdict(judged["n2"], "dgemm/gflops") == Verdict::degraded);  // it works, it is slow
   CHECK(find(judged["n2"], "dgemm/gflops")->derivation ==
-        "profile floor 1 GFLOP/s; 0.8 x fleet median 99 GFLOP/s of 4 values = 79.2 GFLOP/s");
+        "the profile's `min`, 1 GFLOP/s; 0.8 x fleet median 99 GFLOP/s of 4 values = 79.2 GFLOP/s");
   judged = fleet({100, 10});
   CHECK(verdict(judged["n1"], "dgemm/gflops") == Verdict::pass);
   CHECK(find(judged["n1"], "dgemm/gflops")->derivation ==
-        "profile floor 1 GFLOP/s; fleet rule not applied: 2 values, but at least 3 are needed");
+        "the profile's `min`, 1 GFLOP/s; fleet rule not applied: 2 values, but at least 3 are needed");
   // All slow together: the absolute floor still holds.
   judged = fleet({0.5, 0.5, 0.5});
   for (const char* node : {"n0", "n1", "n2"}) CHECK(verdict(judged[node], "dgemm/gflops") == Verdict::fail);

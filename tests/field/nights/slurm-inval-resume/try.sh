@@ -6,7 +6,7 @@ SLURM_ROOT=$root
 . "$SRC/tests/field/slurm.sh"
 slurm_conf 2 Gres=gpu:2
 echo GresTypes=gpu >> "$etc/slurm.conf"
-mknod "$run/gpu0" c 1 3 && mknod "$run/gpu1" c 1 3 || exit 1
+mknod "$run/gpu0" c 195 0 && mknod "$run/gpu1" c 195 1 || exit 1
 gpus() { # N1S...: the files of n1's GPUs; n2 has both
   printf 'NodeName=%s Name=gpu File=%s\n' n1 "$1" n2 '/run/gpu[0-1]' > "$etc/gres.conf"
 }

@@ -6,7 +6,7 @@ SLURM_ROOT=$root
 . "$SRC/tests/field/slurm.sh"
 slurm_conf 1 Gres=gpu:2
 echo GresTypes=gpu >> "$etc/slurm.conf"
-mknod "$run/gpu0" c 1 3 && mknod "$run/gpu1" c 1 3 || exit 1
+mknod "$run/gpu0" c 195 0 && mknod "$run/gpu1" c 195 1 || exit 1
 echo "Name=gpu File=/run/gpu[0-1]" > "$etc/gres.conf"
 slurm_up || { tail -n 20 "$logs"/*; exit 1; }
 given_back() { slurm_step apply n1 resume '"only_reason":"muster","deadline_seconds":5'; }

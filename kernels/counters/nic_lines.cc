@@ -1,0 +1,42 @@
+// Health of network adapters as mlx5_core reports it: drivers/net/ethernet/mellanox/mlx5/core/health.c and
+// events.c of Linux 5.10 to 6.12, and the same driver of NVIDIA's DOCA.
+#include <cstdlib>
+#include <regex>
+
+#include "kernels/counters/log_lines.h"
+
+namespace muster::kernels {
+namespace {
+
+// "mlx5_core 0000:08:00.0: print_health_info:425:(pid 912): Health issue observed, ...". Messages for the
+// network device have its name before the colon.
+const std::regex kMlx5(
+    R"(^mlx5_core ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])(?: [^ :]+)?: (.*)$)");
+// The health buffer of the firmware: from 5.16 on with a heading that has the severity; before, and after the
+// heading, the syndrome by number.
+const std::regex kHealth(R"(\bHealth issue observed, .*, severity\((\d+)\))");
+const std::regex kSyndrome(R"(\bsynd 0x[0-9a-f]+: )");
+const std::regex kBroken(
+    R"(\b(?:device's health compromised|PCI slot is unavailable|health recovery flow aborted|)"
+    R"(High temperature on sensors with bit set|Port module event\[error\]: module \d+, Cable error))");
+constexpr int kError = 3;  // LOGLEVEL_ERR; lower numbers are worse
+
+}  // namespace
+
+NicLine NicLines::read(const std::string& text) {
+  std::smatch found;
+  if (!text.starts_with("mlx5_core ") || !std::regex_match(text, found, kMlx5)) return {};
+  const std::string address = found[1], message = found[2];
+  if (std::regex_search(message, found, kHealth)) {
+    announced_.insert(address);
+    return {address, std::atoi(found[1].str().c_str()) <= kError};
+  }
+  if (std::regex_search(message, kSyndrome)) {
+    if (announced_.erase(address) > 0) return {};
+    return {address, true};
+  }
+  if (std::regex_search(message, kBroken)) return {address, true};
+  return {};
+}
+
+}  // namespace muster::kernels
