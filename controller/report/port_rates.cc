@@ -92,8 +92,6 @@ bool same_kind(const RatedPort& a, const RatedPort& b) {
   return a.model == b.model && a.layer == b.layer && a.ability == b.ability && b.rate_known();
 }
 
-constexpr const char* kOthers = "the rates of the other ports in this run";
-
 struct HeldRate {
   double gbps = 0;
   std::string because = {}, source = {};
@@ -103,21 +101,20 @@ struct HeldRate {
 };
 
 HeldRate rate_held_to(const RatedPort& port, const RatedPorts& all) {
-  if (port.declared > 0) return {port.declared, "the spec declares it", "the spec"};
+  if (port.declared > 0) return {port.declared, "the spec declares it", "`rate` of the network"};
   HeldRate out;
   const bool by_partner = port.partner > 0 && port.partner < port.ability;
-  out.raise(port.possible(),
-            by_partner ? "both ends of the cable can do it" : "the port can do it: " + port.source,
-            by_partner ? "what port and switch offer" : port.source);
+  out.raise(port.possible(), by_partner ? "both ends of the cable can do it" : "the port can do it",
+            port.source);
   for (const auto& [key, other] : all) {
     const auto& [node, group, identity] = key;
     if (&other == &port || group != port.step->group || !same_kind(port, other)) continue;
     // A partner's offer is a switch's: another port of it may be slower by design.
     if (port.partner > 0) continue;
     if (node == port.step->node)
-      out.raise(other.rate, fmt::format("{} of the same node has it", other.said()), kOthers);
+      out.raise(other.rate, fmt::format("{} of the same node has it", other.said()), "this run");
     else if (!port.place.empty() && !port.model.empty() && identity == port.place)
-      out.raise(other.rate, fmt::format("the same port of {} has it", node), kOthers);
+      out.raise(other.rate, fmt::format("the same port of {} has it", node), "this run");
   }
   return out;
 }
@@ -152,9 +149,9 @@ Check rate_check(const RatedPort& port, const RatedPorts& all) {
   check.verdict = Verdict::pass;
   check.expected = held.gbps;
   check.expected_text = "at least " + amount(held.gbps, kRateUnit);
-  check.because = fmt::format("{}: {}", amount(held.gbps, kRateUnit), held.because);
-  check.source = held.source.empty() ? "what the port reports" : held.source;
-  check.derivation = check.because;
+  check.because = held.because;
+  check.source = held.source;
+  check.derivation = fmt::format("{} ({})", held.because, held.source);
   if (port.rate >= kAlmost * held.gbps) return check;
   check.verdict = Verdict::degraded;
   check.reason = fmt::format(
