@@ -120,8 +120,9 @@ HeldRate rate_held_to(const RatedPort& port, const RatedPorts& all) {
 }
 
 Check unjudged(Check check, const std::string& why) {
-  check.verdict = Verdict::not_applicable;
+  check.verdict = Verdict::not_judged;
   check.mandatory = false;
+  check.reason = why;
   check.derivation = "not judged: " + why;
   return check;
 }
