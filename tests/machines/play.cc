@@ -198,8 +198,8 @@ void state_parts(const FleetNode& node, const HardwareFacts& facts, std::set<std
   const auto rails = kernels::rail_ports(node.files());
   out.insert(fmt::format("has gpus {}", facts.gpus.size()));
   out.insert(fmt::format("has ports {}", facts.nics.size()));
-  out.insert(fmt::format(
-      "rails {}", std::count_if(rails.begin(), rails.end(), [](const auto& port) { return port.active; })));
+  out.insert(fmt::format("has rails {}", std::count_if(rails.begin(), rails.end(),
+                                                       [](const auto& port) { return port.active; })));
   out.insert(fmt::format("has sockets {}", facts.cpus.sockets));
   out.insert(fmt::format("has cores {}", kernels::look_at_machine(node.files()).physical_cores));
 }
