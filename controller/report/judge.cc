@@ -402,9 +402,9 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
 }
 
 // Returns why the kernel of this node denied the program access to the part (a device that a container may
-// not open); "" if it did not, and for GPUs, which must always be measured.
+// not open); "" if it did not, and for checks of GPUs that must run.
 std::string kept_back(const MeasuredStep& step) {
-  if (step.on_gpus || text_of(field(step.result, "outcome")) != "unavailable") return "";
+  if (must_run(step) || text_of(field(step.result, "outcome")) != "unavailable") return "";
   return text_of(field(field(step.result, "detail"), "not_looked_at"));
 }
 

@@ -12,8 +12,9 @@ namespace muster {
 
 class TempDir {
  public:
-  TempDir() {
-    std::string form = (std::filesystem::temp_directory_path() / "muster-test-XXXXXX").string();
+  TempDir() : TempDir(std::filesystem::temp_directory_path()) {}
+  explicit TempDir(const std::filesystem::path& below) {
+    std::string form = (below / "muster-test-XXXXXX").string();
     root_ = ::mkdtemp(form.data());
   }
   ~TempDir() {
