@@ -213,14 +213,14 @@ void declare_parts(Verb& app, Arguments& a) {
   app.add_verb("pcie", "compare the width and speed of PCIe links with what both ends support");
   auto& counters =
       app.add_verb("counters", "read error counters of memory, PCIe, network ports, GPUs and NVLink");
-  auto& what = counters.add_group("what", 1, 2);
+  auto& what = counters.add_group("what", 1, 3);
   what.add_option("--save", &a.counters.save, "save the counters to this file").excludes("--since");
   what.add_option("--since", &a.counters.since,
                   "report how much the counters rose since this file was saved");
   what.add_flag("--gpus", &a.counters.gpus,
                 "read only the NVIDIA driver's counters for GPUs and NVLink; `unavailable` without a driver")
       .needs("--since");
-  counters.add_flag("--smart", &a.smart, "also read the SMART logs of NVMe drives, which needs root")
+  what.add_flag("--smart", &a.smart, "also read the SMART logs of NVMe drives, which needs root")
       .needs("--since");
   counters.add_option("--nvml", &a.nvml,
                       fmt::format("path of {}; empty: next to this program", kNvmlProgram));
