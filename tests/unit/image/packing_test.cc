@@ -91,6 +91,7 @@ TEST_CASE("images: the Slurm of an image that comes later is found then", "[imag
   b.options.state = state.path("");
   const std::string hex(64, 'a'), digest = "sha256:" + hex;
   CHECK(b.images.slurm_of(digest).empty());
+  REQUIRE(Files("/").make_directories(state.path("images/gpu/" + hex)).ok());
   state.write("images/gpu/" + hex + "/build.json", R"({"packages": {"slurmctld": "24.11.5-4"}})");
   b.images.bring_in(
       "/nonexistent", [](const std::string&, double) {}, [](const Result<ImageService::Image>&) {});
