@@ -54,10 +54,13 @@ Lines healthy(const Json& machine) {
   return out;
 }
 
-// What is about the fault: not the parts that are there, and what has a figure.
+// What is about the fault: not the parts that are there, what has a figure, and what did not run because its
+// node was out.
 Lines verdicts(Lines said) {
-  std::erase_if(said,
-                [](const std::string& line) { return has(line, ": has ") || has(line, ": no figure "); });
+  std::erase_if(said, [](const std::string& line) {
+    return has(line, ": has ") || has(line, ": no figure ") || line.ends_with(" skipped") ||
+           line.ends_with(" not_judged") || line.ends_with(" not_looked_at");
+  });
   return said;
 }
 
