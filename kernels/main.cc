@@ -220,8 +220,8 @@ void declare_parts(Verb& app, Arguments& a) {
   what.add_flag("--gpus", &a.counters.gpus,
                 "read only the NVIDIA driver's counters for GPUs and NVLink; `unavailable` without a driver")
       .needs("--since");
-  counters.add_flag("--smart", &a.smart, "also read the SMART logs of NVMe drives, which needs root")
-      .needs("--since");
+  counters.add_flag("--smart", &a.smart,
+                    "with `--since`: also read the SMART logs of NVMe drives, which needs root");
   counters.add_option("--nvml", &a.nvml,
                       fmt::format("path of {}; empty: next to this program", kNvmlProgram));
 }
