@@ -3,7 +3,9 @@
 
 #include "kernels/counters/counters.h"
 #include "tests/catch.h"
+#include "sys/os.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 using namespace muster::kernels;
@@ -58,6 +60,19 @@ TEST_CASE("SMART: critical warnings and wear are metrics, and the drive is named
   CHECK(m.detail["smart"]["drive SN-nvme1"]["warning"] == "unreliable after errors, read-only");
   CHECK(m.detail["smart"]["drive SN-nvme1"]["media_errors"] == 258);
   CHECK(m.detail["smart"].size() == 2);
+}
+
+TEST_CASE("SMART: the program reads drives only with its option", "[smart]") {
+  const TempDir dir;
+  const auto process = make_process();
+  const std::string program = build_dir() + "/muster-accept", file = dir.path("before.json");
+  REQUIRE(run_ok(*process, {.argv = {program, "counters", "--save", file}}).ok());
+  const auto without = run_ok(*process, {.argv = {program, "counters", "--since", file}});
+  REQUIRE(without.ok());
+  CHECK(without->find("drive_wear") == std::string::npos);
+  const auto with = run_ok(*process, {.argv = {program, "counters", "--since", file, "--smart"}});
+  REQUIRE(with.ok());
+  CHECK(with->find("drive_wear") != std::string::npos);  // measured, absent, or not looked at
 }
 
 TEST_CASE("SMART: without drives, without a log and without root there is no metric, each for its reason",
