@@ -135,8 +135,8 @@ TEST_CASE("import: fio documents one after the other, an error of a job that did
   REQUIRE_FALSE(nothing.ok());
   CHECK(nothing.error().message.find("error 28") != std::string::npos);
   const auto zero = import_output(
-      R"({"fio version": "fio-3.35", "jobs": [{"jobname": "w", "error": 0, "write": {"io_bytes": 4096, "iops": 1},
-          "trim": {"io_bytes": 4096}}, {"jobname": "idle"}]})");
+      R"({"fio version": "fio-3.35", "jobs": [{"jobname": "w", "error": 0, "write": {"io_bytes": 4096,
+          "iops": 1}, "trim": {"io_bytes": 4096}}, {"jobname": "idle"}]})");
   REQUIRE(zero.ok());
   CHECK(zero->values.size() == 1);
   REQUIRE(zero->left_out.size() == 3);
