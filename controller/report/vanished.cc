@@ -43,9 +43,11 @@ bool is_seen(const Known& known, const std::set<std::string>& subjects) {
                      [&](const std::string& name) { return subjects.count(name) > 0; });
 }
 
-void add_to(MeasuredStep& step, const std::vector<Known>& inventory) {
+// `unmeasured`: subjects that were there.
+void add_to(MeasuredStep& step, const std::vector<Known>& inventory, const Json& unmeasured = Json::array()) {
   std::set<std::string> subjects, models;
   for (const auto& part : field(step.result, "parts")) subjects.insert(text_of(field(part, "subject")));
+  for (const auto& subject : unmeasured) subjects.insert(text_of(subject));
   for (const auto& known : inventory)
     if (is_seen(known, subjects)) models.insert(known.model);
   for (const auto& known : inventory) {
@@ -70,7 +72,9 @@ void add_vanished(std::vector<MeasuredStep>& steps,
     if (known == facts.end() || !known->second || !field(step.result, "parts").is_array()) continue;
     const std::string check = text_of(field(step.result, "check"));
     if (check == "drives") add_to(step, drives_of(*known->second));
-    if (check == "pcie") add_to(step, links_of(*known->second));
+    // Older kernels do not say which devices were there without a link to measure.
+    const Json& without = field(field(step.result, "detail"), "without_link");
+    if (check == "pcie" && without.is_array()) add_to(step, links_of(*known->second), without);
   }
 }
 

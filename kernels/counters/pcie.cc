@@ -110,6 +110,8 @@ Measurement run_pcie(const Files& files) {
   Measurement out;
   out.check = "pcie";
   out.parts = Json::array();
+  out.detail["without_link"] =
+      Json::array();  // there, but on the root complex, or without a record of its link
   std::set<std::string> seen;
   for (const PciPart& part : pci_parts(files)) {
     if (part.why != Why::real) continue;  // a virtual function shares its parent's link
@@ -117,8 +119,12 @@ Measurement run_pcie(const Files& files) {
     // Walks up from the device: its link, then that of the switch above it, and so on to the root.
     for (std::string lower = place_of(files, part.folder); seen.insert(lower).second;) {
       const auto device = end_of(files, lower), port = end_of(files, parent_of(lower));
-      if (is_dead(files, lower)) out.parts.push_back(dead(files, kind, lower));
-      if (!device || !port) break;
+      const bool lost = is_dead(files, lower);
+      if (lost) out.parts.push_back(dead(files, kind, lower));
+      if (!device || !port) {
+        if (!lost && kind != "switch") out.detail["without_link"].push_back(address_of(lower));
+        break;
+      }
       out.parts.push_back(measure(files, kind, lower, *device, *port));
       kind = "switch";
       lower = parent_of(parent_of(lower));

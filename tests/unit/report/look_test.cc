@@ -169,9 +169,10 @@ TEST_CASE("judge: a part of the inventory that the measurement did not see faile
   }
   Comparison with;
   with.facts["n1"] = &facts;
+  Json detail = {{"without_link", Json::array()}};
   const auto failed = [&](const std::string& check, const std::vector<std::string>& seen) {
     MeasuredStep step = report_sample::step("n1", check, check, "", nullptr, nullptr);
-    step.result = {{"check", check}, {"parts", Json::array()}};
+    step.result = {{"check", check}, {"parts", Json::array()}, {"detail", detail}};
     for (const auto& subject : seen)
       step.result["parts"].push_back(
           {{"subject", subject}, {"like", "X 1"}, {"result", measured(check, {})}});
@@ -187,5 +188,9 @@ TEST_CASE("judge: a part of the inventory that the measurement did not see faile
   CHECK(failed("pcie", {"0000:17:00.0", "0000:40:00.0"}) ==
         Names{"pcie/data 0000:2a:00.0", "pcie/data 0000:41:00.0"});
   CHECK(failed("pcie", {"0000:17:00.0", "0000:2a:00.0"}).empty());
+  detail["without_link"].push_back("0000:41:00.0");  // it is there, on the root complex
+  CHECK(failed("pcie", {"0000:17:00.0", "0000:40:00.0"}) == Names{"pcie/data 0000:2a:00.0"});
+  detail = Json::object();  // a kernel that does not say which are
+  CHECK(failed("pcie", {"0000:17:00.0", "0000:40:00.0"}).empty());
   CHECK(failed("memory", {"S0"}).empty());
 }
