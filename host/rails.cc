@@ -21,7 +21,6 @@ MUSTER_RECORD(NetworksRecord, lenient, opt(provisioning), ports, sparse(traffic_
 namespace {
 
 constexpr const char* kNet = "/sys/class/net/";
-constexpr const char* kRdma = "/sys/class/infiniband/";
 
 // Returns the last PCI address in the path to a device: virtio devices are one level below theirs.
 std::string last_pci(const Result<std::string>& link) {
@@ -96,17 +95,12 @@ RdmaName rdma_of_interface(const Files& files, const std::string& interface) {
   const std::string pci = pci_of_interface(files, interface);
   const int number = std::atoi(files.read_line(kNet + interface + "/dev_port", "0").c_str()) + 1;
   RdmaName by_pci;
-  for (const auto& device : files.list("/sys/class/infiniband")) {
-    const auto ports = files.list(kRdma + device + "/ports");
-    const std::string behind = last_pci(files.read_link(kRdma + device + "/device"));
-    for (const auto& port : ports) {
-      const RdmaName name{device, std::atoi(port.c_str()), ports.size() == 1};
-      const std::string folder = kRdma + device + "/ports/" + port;
-      const std::string netdev = files.read_line(folder + "/gid_attrs/ndevs/0");
-      if (netdev == interface) return name;
-      const bool here = !pci.empty() && behind == pci && (ports.size() == 1 || name.port == number);
-      if (netdev.empty() && here) by_pci = name;
-    }
+  for (const RdmaPart& part : rdma_parts(files)) {
+    const RdmaName name{part.device, part.port, part.only};
+    const std::string netdev = files.read_line(part.folder + "/gid_attrs/ndevs/0");
+    if (netdev == interface) return name;
+    const bool here = !pci.empty() && part.pci == pci && (part.only || part.port == number);
+    if (netdev.empty() && here) by_pci = name;
   }
   return by_pci;
 }

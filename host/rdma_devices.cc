@@ -76,11 +76,13 @@ std::vector<RdmaPart> rdma_devices(const Files& files) {
   std::vector<RdmaPart> out;
   for (const auto& name : devices) {
     const std::string device = fmt::format("{}/{}", kInfinibandClass, name);
-    const std::string pci = last_component(files.read_link(device + "/device").value_or(""));
+    std::string pci;  // newer drivers have a device of the auxiliary bus below their PCI function
+    for (const auto& at : split(files.read_link(device + "/device").value_or(""), '/'))
+      if (is_pci_address(at)) pci = at;
     const auto ports = files.list(device + "/ports");
     for (const auto& number : ports) {
       RdmaPart part{name, std::atoi(number.c_str()), ports.size() == 1, device + "/ports/" + number};
-      if (is_pci_address(pci)) part.pci = pci;
+      part.pci = pci;
       part.layer = layer_of(files.read_line(part.folder + "/link_layer"));
       part.state = files.read_line(part.folder + "/state");
       part.physical = files.read_line(part.folder + "/phys_state");

@@ -15,8 +15,8 @@ const std::string kDisks = "/sys/block/";
 constexpr const char* kDriveNames[] = {"nvme", "sd", "vd", "xvd", "hd", "mmcblk", "dasd", "pmem"};
 // Names of what is no drive.
 constexpr std::pair<const char*, Why> kOtherNames[] = {
-    {"sr", Why::optical},        {"fd", Why::floppy},      {"nbd", Why::network_block},
-    {"rbd", Why::network_block}, {"mtdblock", Why::flash}, {"pmem", Why::memory}};
+    {"sr", Why::optical},       {"fd", Why::floppy},      {"nbd", Why::network_block},
+    {"rbd", Why::over_network}, {"mtdblock", Why::flash}, {"pmem", Why::memory}};
 
 Why why_of_name(const std::string& name) {
   if (name.starts_with("mmcblk") && (has(name, "boot") || has(name, "rpmb"))) return Why::boot_area;
@@ -102,6 +102,7 @@ bool DrivePart::is_disk() const {
     case Why::on_usb:
     case Why::removable:
     case Why::over_network:
+    case Why::memory:
     case Why::zoned:
       return true;
     default:

@@ -62,7 +62,8 @@ tr:last-child>td{border-bottom:0}td.num{white-space:nowrap}td.v{white-space:nowr
 .ph8{fill:var(--c8);background:var(--c8)}
 .phi0,.phi2{fill:var(--c0);background:var(--c0);opacity:.6}.phi1{fill:var(--c7);background:var(--c7);opacity:.6}.phi3{fill:var(--c1);background:var(--c1);opacity:.6}
 rect.bad{stroke:var(--bad);stroke-width:3}rect.slow{stroke:var(--warn);stroke-width:3}
-.v-pass{fill:var(--ok)}.v-degraded{fill:var(--warn)}.v-fail{fill:var(--bad)}.v-skipped,.v-not_applicable,.v-not_judged{fill:var(--off)}.want{stroke:var(--want);stroke-width:3;vector-effect:non-scaling-stroke}
+.v-pass{fill:var(--ok)}.v-degraded{fill:var(--warn)}.v-fail{fill:var(--bad)}.v-skipped,.v-not_applicable,.v-not_judged{fill:var(--off)}
+.want{stroke:var(--want);stroke-width:3;vector-effect:non-scaling-stroke}
 figure{margin:0 0 16px}figcaption{font-size:13px;margin-bottom:5px}
 .map text{font-size:11px;fill:var(--muted);text-anchor:middle}.map text.row{text-anchor:end}.map text.turned{text-anchor:start}
 .map .heat{fill:var(--c2);fill-opacity:calc(.12 + .88*var(--l))}.map .none{fill:none;stroke:var(--muted);stroke-dasharray:3 3}.map .self{fill:var(--offbg)}

@@ -94,34 +94,35 @@ bool same_kind(const RatedPort& a, const RatedPort& b) {
 
 struct HeldRate {
   double gbps = 0;
-  std::string because = {};
-  void raise(double to, const std::string& why) {
-    if (to > gbps) gbps = to, because = why;
+  std::string because = {}, source = {};
+  void raise(double to, const std::string& why, const std::string& from) {
+    if (to > gbps) gbps = to, because = why, source = from;
   }
 };
 
 HeldRate rate_held_to(const RatedPort& port, const RatedPorts& all) {
-  if (port.declared > 0) return {port.declared, "the spec declares it"};
+  if (port.declared > 0) return {port.declared, "the spec declares it", "`rate` of the network"};
   HeldRate out;
   const bool by_partner = port.partner > 0 && port.partner < port.ability;
-  out.raise(port.possible(),
-            by_partner ? "both ends of the cable can do it" : "the port can do it: " + port.source);
+  out.raise(port.possible(), by_partner ? "both ends of the cable can do it" : "the port can do it",
+            port.source);
   for (const auto& [key, other] : all) {
     const auto& [node, group, identity] = key;
     if (&other == &port || group != port.step->group || !same_kind(port, other)) continue;
     // A partner's offer is a switch's: another port of it may be slower by design.
     if (port.partner > 0) continue;
     if (node == port.step->node)
-      out.raise(other.rate, fmt::format("{} of the same node has it", other.said()));
+      out.raise(other.rate, fmt::format("{} of the same node has it", other.said()), "this run");
     else if (!port.place.empty() && !port.model.empty() && identity == port.place)
-      out.raise(other.rate, fmt::format("the same port of {} has it", node));
+      out.raise(other.rate, fmt::format("the same port of {} has it", node), "this run");
   }
   return out;
 }
 
 Check unjudged(Check check, const std::string& why) {
-  check.verdict = Verdict::not_applicable;
+  check.verdict = Verdict::not_judged;
   check.mandatory = false;
+  check.reason = why;
   check.derivation = "not judged: " + why;
   return check;
 }
@@ -148,7 +149,9 @@ Check rate_check(const RatedPort& port, const RatedPorts& all) {
   check.verdict = Verdict::pass;
   check.expected = held.gbps;
   check.expected_text = "at least " + amount(held.gbps, kRateUnit);
-  check.derivation = held.because;
+  check.because = held.because;
+  check.source = held.source;
+  check.derivation = fmt::format("{} ({})", held.because, held.source);
   if (port.rate >= kAlmost * held.gbps) return check;
   check.verdict = Verdict::degraded;
   check.reason = fmt::format(

@@ -71,8 +71,9 @@ struct DrivesOptions {
   int streams = 4;
   double parallel_seconds = 0;  // > 0: afterwards all drives of the same model and size in parallel
 };
-// One part per drive of this machine (host/real_drives.h), by serial. Metrics: read_mbps, read_p99_ms, and parallel_mbps for drives that were
-// read in parallel (for others detail.absent names it). Opens disks for reading only.
+// One part per drive of this machine (host/real_drives.h), by serial. Metrics: read_mbps, read_p99_ms, and
+// parallel_mbps for drives that were read in parallel (for others detail.absent names it). Opens disks for
+// reading only.
 Measurement run_drives(const Files& files, const DrivesOptions& options);
 
 }  // namespace muster::kernels

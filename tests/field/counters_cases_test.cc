@@ -57,7 +57,8 @@ class Machine {
     return [this](const std::string&) -> Result<kernels::PortStatistics> {
       kernels::PortStatistics out;
       for (const auto& line : split_lines(statistics))
-        if (const auto words = split_words(line, " :"); words.size() == 2)
+        if (const auto words = split_words(line, " :");
+            words.size() == 2 && words[0].find('_') != words[0].npos)
           out[words[0]] = std::stoull(words[1]);
       return out;
     };
@@ -95,6 +96,17 @@ struct Judged {
         std::count_if(checks.begin(), checks.end(), [&](const auto& c) { return c.verdict == verdict; }));
   }
 };
+// A load that ran and passed: a node on which none ran is only looked at.
+MeasuredStep passed_load() {
+  MeasuredStep out;
+  out.node = "node01";
+  out.group = "dgemm";
+  out.status = "applied";
+  out.expect = Json::parse(R"({"gflops":{"min":20}})");
+  out.result = Json::parse(
+      R"({"check":"dgemm","outcome":"measured","metrics":{"gflops":{"value":900,"unit":"GFLOP/s"}}})");
+  return out;
+}
 // What becomes of a node whose other checks pass.
 Judged judged(const std::string& profile, const std::string& step_name, const Measurement& result) {
   std::ifstream in(source_dir() + "/playbooks/acceptance/" + profile + ".yaml");
@@ -111,7 +123,7 @@ Judged judged(const std::string& profile, const std::string& step_name, const Me
   measured.expect = step->expect;
   measured.result = to_json(result);
   Judged out;
-  out.checks = judge_measurements({measured})["node01"];
+  out.checks = judge_measurements({passed_load(), measured})["node01"];
   Report report;
   report.nodes.emplace_back();
   report.nodes[0].name = "node01";

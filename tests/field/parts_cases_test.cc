@@ -14,6 +14,7 @@
 #include "controller/bringup/own_machine_here.h"
 #include "controller/plan/cluster_context.h"
 #include "host/net_ports.h"
+#include "host/rails.h"
 #include "host/rdma_devices.h"
 #include "host/real_drives.h"
 #include "kernels/counters/counters.h"
@@ -239,6 +240,7 @@ FIELD_CASE("hgx-switch-managers") {
   const Machine machine("hgx-switch-managers");
   CHECK(nics_of(agreed(machine)) == Names{"ibs1"});
   CHECK(rails_of(machine.files) == Names{"mlx5_0"});
+  CHECK(rdma_of_interface(machine.files, "ibs1").label() == "mlx5_0");
 }
 
 FIELD_CASE("ipoib-partition") {

@@ -128,9 +128,8 @@ FIELD_CASE("import-not-allreduce") {
     CHECK(reported.problems.empty());
   }
   std::string whole = field_input("import-not-allreduce", "allreduce_small8.txt");
-  const std::string size = "   134217728     33554432     float     sum      -1    668.3";
-  whole.replace(whole.find(size), size.size(),
-                "  8589934592   2147483648     float     sum      -1  42772.9");
+  const std::string size = "   134217728";
+  whole.replace(whole.find(size), size.size(), "  8589934592");
   const auto large = import_output(whole);
   REQUIRE(large.ok());
   CHECK(value(*large, "busbw").expected == 476.0);

@@ -1,5 +1,5 @@
-// Pieces of a machine's files (tests/machines/layout.h): the tree of files, places on PCI Express, processors,
-// modules, ports and drives. Internal to the layout.
+// Pieces of a machine's files (tests/machines/layout.h): the tree of files, places on PCI Express,
+// processors, modules, ports and drives. Internal to the layout.
 #pragma once
 
 #include <map>

@@ -236,7 +236,9 @@ std::string readable(std::string text, const HardwareFacts& facts) {
 void state_verdicts(const NodeReport& node, const HardwareFacts& facts, std::set<std::string>& out) {
   out.insert(std::string(to_string(node.verdict)));
   for (const Check& check : node.checks) {
-    if (check.verdict == Verdict::pass || check.verdict == Verdict::not_applicable) continue;
+    if (check.verdict == Verdict::pass || check.verdict == Verdict::not_applicable ||
+        check.verdict == Verdict::not_judged)  // what has no figure is a statement of its own
+      continue;
     UNSCOPED_INFO(node.name << " " << check.name << " " << check.subject << ": " << check.reason);
     // Of a GPU or a drive, which one.
     const std::string part = readable(check.subject, facts);

@@ -2,7 +2,7 @@
 // `muster accept --hosts` generates, the plan of the profile `standard`, the agents' steps, the judge.
 //
 // What the report says becomes statements, one line each; "all: " stands for all three nodes:
-//   all: has gpus 8        so many GPUs, ports, rails, drives, sockets, cores are in the inventory or measured
+// all: has gpus 8        so many GPUs, ports, rails, drives, sockets, cores are in the inventory or measured
 //   node02: degraded       the verdict on the node
 //   node02: rdma/send_gbps fail        a check that neither passed nor is about something that is not there
 //   node02: at fault: link of node02 (mlx5_3, rail 3)

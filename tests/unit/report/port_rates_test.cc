@@ -67,7 +67,7 @@ TEST_CASE("of a port whose ability is unknown its siblings and the same place on
   p.add("n1", "2a", 200, card);
   p.add("n1", "3b", 25, other);  // another network's adapter
   CHECK(p.with(Verdict::degraded) == List{"n1 2a"});
-  CHECK(p.with(Verdict::not_applicable) == List{"n1 18", "n1 3b"});
+  CHECK(p.with(Verdict::not_judged) == List{"n1 18", "n1 3b"});
   Ports q;
   q.add("n1", "18", 400, card);
   q.add("n2", "18", 200, card);
@@ -90,7 +90,7 @@ TEST_CASE("ports without hardware have no rate to judge, nor has one whose speed
   // Half of what was measured is not its rate.
   p.add("n1", "3b", 10, kHdr);
   p.steps.back().result["metrics"]["send_gbps"]["value"] = 180;
-  REQUIRE(p.with(Verdict::not_applicable) == List{"n1 3b"});
+  REQUIRE(p.with(Verdict::not_judged) == List{"n1 3b"});
   CHECK(p.judged().at("n1").front().derivation.find("does not know the port's speed") != std::string::npos);
   // At 10 Gb/s it has trained at the lowest speed.
   p.steps.back().result["metrics"]["send_gbps"]["value"] = 9;

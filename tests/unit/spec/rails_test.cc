@@ -63,11 +63,11 @@ const std::string kWide =
 
 TEST_CASE("the rate of rails is declared in Gb/s or Mb/s", "[spec][rails]") {
   const auto rails = [](const std::string& rate) {
-    return Parts{.network = "rails: { count: 2, cidr: \"10.100.{rail}.0/24\", rate: " + rate + " }"};
+    return Parts{.network = "rails: { count: 2, cidr: \"10.{rail+100}.0.0/16\", rate: " + rate + " }"};
   };
   CHECK(good(rails("200 Gb/s")).network.rails.rate_gbps == 200);
-  CHECK(good({}).network.rails.rate_gbps == 0);
-  CHECK(good({}).network.provisioning.rate_gbps == 0);
+  CHECK(good({.network = kWide}).network.rails.rate_gbps == 0);
+  CHECK(good({.network = kWide}).network.provisioning.rate_gbps == 0);
   CHECK(errors_of(rails("200 GB/s")).find("network.rails.rate: '200 GB/s' is not a port's rate") !=
         std::string::npos);
   CHECK(errors_of(rails("200")).find("network.rails.rate: ") != std::string::npos);
