@@ -240,9 +240,8 @@ void state_verdicts(const NodeReport& node, const HardwareFacts& facts, std::set
         check.verdict == Verdict::not_judged)  // what has no figure is a statement of its own
       continue;
     UNSCOPED_INFO(node.name << " " << check.name << " " << check.subject << ": " << check.reason);
-    // Of a GPU or a drive, which one.
-    const std::string part = readable(check.subject, facts);
-    out.insert(fmt::format("{}{} {}", check.name, part == check.subject ? "" : " of " + part,
+    const std::string which = readable(check.subject, facts);  // of GPUs or drives
+    out.insert(fmt::format("{}{} {}", check.name, which == check.subject ? "" : " of " + which,
                            to_string(check.verdict)));
     for (const auto& part : check.faulty_parts) out.insert("at fault: " + readable(part, facts));
   }
