@@ -243,7 +243,7 @@ void state_verdicts(const NodeReport& node, const HardwareFacts& facts, std::set
     const std::string which = readable(check.subject, facts);  // of GPUs or drives
     out.insert(fmt::format("{}{} {}", check.name, which == check.subject ? "" : " of " + which,
                            to_string(check.verdict)));
-    for (const auto& part : check.faulty_parts) out.insert("at fault: " + readable(part, facts));
+    for (const auto& faulty : check.faulty_parts) out.insert("at fault: " + readable(faulty, facts));
   }
 }
 
