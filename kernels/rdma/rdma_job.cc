@@ -154,8 +154,10 @@ bool Runs::listens(uint16_t port) const {
 Status Runs::wait_until_listening() {
   const double until = seconds_now() + kListenSeconds;
   for (size_t i = 0; i < runs_.size(); ++i)
-    while (!early_[i] && !listens(runs_[i].port)) {
-      early_[i] = ended_[i] || seconds_now() > until;
+    while (!early_[i]) {
+      const bool ended = ended_[i];  // looked at first: what listens and ends between the two was there
+      if (listens(runs_[i].port)) break;
+      early_[i] = ended || seconds_now() > until;
       if (!early_[i]) pause(kPoll);
     }
   if (runs_.empty() || std::count(early_.begin(), early_.end(), false) > 0) return Ok{};

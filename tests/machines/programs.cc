@@ -251,10 +251,9 @@ Output perftest(Fleet& fleet, const FleetNode& node, const std::vector<std::stri
   const std::string number = word_after(argv, "-p");
   if (argv.back() != "127.0.0.1") {
     fleet.listening[number] = port;
-    std::string table;
-    for (const auto& [listens, on] : fleet.listening)
-      table += fmt::format("   0: 00000000:{:04X} 00000000:0000 0A 00000000:00000000\n", std::stoi(listens));
-    if (!node.files().write_raw("/proc/net/tcp", table).ok()) return {1, "", "cannot listen\n"};
+    const std::string line =
+        fmt::format("   0: 00000000:{:04X} 00000000:0000 0A 00000000:00000000\n", std::stoi(number));
+    if (!node.files().write_raw("/proc/net/tcp", line).ok()) return {1, "", "cannot listen\n"};
     return {0, "", ""};
   }
   const Json there = fleet.listening.count(number) ? fleet.listening[number] : port;
