@@ -873,7 +873,7 @@ TEST_CASE(
   };
   CHECK(blind.outcome == Outcome::measured);
   CHECK(is_absent("kernel log"));
-  for (const char* metric : {"gpu_xids", "machine_checks", "drive_errors"}) {
+  for (const char* metric : {"gpu_xids", "machine_checks", "drive_errors", "nic_errors"}) {
     CHECK_FALSE(blind.metrics.count(metric));
     CHECK_FALSE(is_absent(metric));
   }
@@ -910,7 +910,7 @@ TEST_CASE(
     CHECK_FALSE(blind.metrics.count(metric));
     CHECK(blind.detail["not_looked_at"].contains(metric));
   }
-  CHECK(blind.detail["not_looked_at"].size() == 3);
+  CHECK(blind.detail["not_looked_at"].size() == 4);
 }
 
 TEST_CASE("a disk that this process may not open is not looked at: that is no fault of the drive") {

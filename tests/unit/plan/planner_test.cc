@@ -686,7 +686,7 @@ TEST_CASE("machines of a playbook: found, else declared, and never lost by a re-
     facts.cpus.count = 4;
     facts.memory_bytes = 2ull << 30;
   }
-  in.nodes["node02"].facts->gpus.resize(8);
+  in.nodes["node02"].facts->gpus.resize(8, GpuFacts{.model = "NVIDIA H200"});
   in.nodes["node01"].machine = in.nodes["node01"].facts;
   in.nodes["node01"].facts.reset();
   in.nodes["node01"].state = NodeState::quarantined;  // the discovery did not find it: the others go on
@@ -704,9 +704,9 @@ TEST_CASE("the GPU fleet of a playbook: two nodes at least, what is declared cou
     return planned(in).find("node03/configure")->params["steps"][0]["params"]["content"].get<std::string>();
   };
   CHECK(conf() == "0");
-  in.nodes["node02"].facts->gpus.resize(8);
+  in.nodes["node02"].facts->gpus.resize(8, GpuFacts{.model = "NVIDIA H200"});
   CHECK(conf() == "8");  // alone it is no fleet
-  in.nodes["node03"].facts->gpus.resize(4);
+  in.nodes["node03"].facts->gpus.resize(4, GpuFacts{.model = "NVIDIA H200"});
   CHECK(conf() == "node02:8 node03:4 4");
   for (auto& n : in.spec.nodes)
     if (n.name == "node01") n.hardware.gpus = 2;  // none was found there
