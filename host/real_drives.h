@@ -17,6 +17,7 @@ namespace muster {
 struct DrivePart {
   std::string name = {};       // kernel name
   std::string transport = {};  // as DiskFacts::transport (base/facts.h)
+  std::string map = {};        // the dm-multipath map that holds it; "": none
   Why why = Why::real;
   // False for what holds no data of this machine: such devices are not in the inventory's list of disks. A
   // disk reached over a network or USB is, and so is one with host-managed zones.
