@@ -138,6 +138,17 @@ std::vector<std::string> real_drives(const Files& files) {
   return out;
 }
 
+bool is_local_nvme(const Files& files, const std::string& controller) {
+  const std::string transport = files.read_line("/sys/class/nvme/" + controller + "/transport", "pcie");
+  return transport == "pcie" || transport == "apple-nvme";
+}
+
+bool is_never_searched(const std::string& name) {
+  if (name.starts_with("ram") || name.starts_with("zram")) return true;
+  const Why why = why_of_name(name);
+  return why == Why::optical || why == Why::floppy || why == Why::network_block;
+}
+
 bool is_drive_of_machine(const Files& files, const std::string& name) {
   if (std::none_of(std::begin(kDriveNames), std::end(kDriveNames),
                    [&](const char* start) { return name.starts_with(start); }))
