@@ -178,7 +178,7 @@ TEST_CASE("disks: keep is never written, and an approval without a hash approves
 TEST_CASE("disks: a path of a multipath map is not opened for writing, even where nothing else holds it") {
   Two two;
   const Json approved = two.machine.approved("A", "format");
-  const auto wanted = steps::wanted_disks({{"disks", {approved}}});
+  const auto wanted = steps::wanted_disks({{"disks", Json::array({approved})}});
   REQUIRE(wanted.ok());
   auto found = steps::resolve_disks(two.machine.files(), *wanted);
   REQUIRE(found.ok());
