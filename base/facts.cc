@@ -37,8 +37,8 @@ MUSTER_RECORD(PartitionFacts, lenient, opt(name), opt(label), opt(fs_type), opt(
 MUSTER_RECORD(DiskFacts, lenient, opt(serial), opt(wwid), opt(model), opt(size_bytes), opt(transport),
               opt(name), opt(pcie_address), opt(bus_speed), opt(logical_block), opt(content),
               opt(content_hash), opt(blank), opt(partitions), opt(signatures), opt(mounted),
-              sparse(read_only), sparse(zoned), opt(is_os_ancestor), opt(muster_cluster), opt(muster_node),
-              opt(muster_authority))
+              sparse(read_only), sparse(zoned), sparse(multipath), opt(is_os_ancestor), opt(muster_cluster),
+              opt(muster_node), opt(muster_authority))
 MUSTER_RECORD(LeftOut, lenient, opt(part), opt(name), opt(reason))
 MUSTER_RECORD(SlotFacts, lenient, opt(image), opt(digest), opt(stage), opt(address), opt(trial),
               sparse(fault))
@@ -52,6 +52,14 @@ MUSTER_RECORD(HardwareFacts, lenient, opt(system), opt(cpus), opt(memory_bytes),
 bool is_local_transport(const std::string& transport) {
   static const std::set<std::string> kLocal = {"nvme", "sata", "sas", "ata", "scsi", "virtio"};
   return kLocal.count(transport) > 0;
+}
+
+std::string why_not_past_map(const DiskFacts& disk) {
+  if (disk.multipath.empty()) return "";
+  return fmt::format(
+      "a path of the multipath map {0}, and is not written past that map; release the drive "
+      "(`multipath -f {0}`, and a `blacklist` entry in /etc/multipath.conf)",
+      disk.multipath);
 }
 
 Json to_json(const DiskFacts& disk) { return record_json(disk); }

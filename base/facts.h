@@ -83,6 +83,7 @@ struct DiskFacts : DiskId {
   bool blank = false;             // the probe read the disk and found no signature of any kind
   std::vector<PartitionFacts> partitions = {};
   std::vector<std::string> signatures = {};  // "mdraid member of gpu01:scratch", "xfs label=DATA"
+  std::string multipath = {};  // the dm-multipath map that holds it, "mpatha"; empty: none, or an older agent
   bool mounted =
       false;  // the disk, a partition or a device on top of it is mounted, swap, or otherwise in use
   bool read_only = false;       // the kernel rejects writes: the disk is write-protected, or it is an SSD
@@ -167,6 +168,10 @@ size_t compute_gpus(const HardwareFacts& facts);
 
 // True for a disk inside the machine. Network, removable and unknown disks are never written to.
 bool is_local_transport(const std::string& transport);
+
+// Why nothing is written to this disk, whatever is on it: it is one path of a drive, and dm-multipath, which
+// holds it, would not see the write. Names the map. Empty: no map holds it.
+std::string why_not_past_map(const DiskFacts& disk);
 
 Json to_json(const DiskFacts& disk);
 Json to_json(const HardwareFacts& facts);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/split.h"
+#include "host/vital_data.h"
 
 namespace muster {
 namespace {
@@ -16,8 +17,7 @@ constexpr const char *kNvidia = "0x10de", *kAmd = "0x1002", *kIntel = "0x8086", 
 // Subnet Manager"); nothing else sets them apart from an InfiniBand port.
 bool manages_nvswitches(const Files& files, const std::string& device) {
   return files.read_line(device + "/vendor") == kMellanox &&
-         files.read_line(device + "/class").starts_with("0x0207") &&
-         has(files.read(device + "/vpd").value_or(""), "SW_MNG");
+         files.read_line(device + "/class").starts_with("0x0207") && has(vital_data(files, device), "SW_MNG");
 }
 
 bool has_compute_driver(const Files& files, const std::string& address) {

@@ -2,8 +2,8 @@
 // reason for each that does not. The only place that decides what is a GPU: facts, the choice of ports near
 // GPUs, PCIe links, properties and ACS read this.
 //
-// Reads /sys and /proc only; a device's vital product data (for functions of InfiniBand adapters) needs root.
-// Thread safety: plain value types, stateless functions.
+// Reads /sys and /proc only; a device's vital product data (host/vital_data.h; for functions of
+// InfiniBand adapters) needs root. Thread safety: plain value types, functions without a state of their own.
 #pragma once
 
 #include <string>

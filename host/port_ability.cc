@@ -17,6 +17,7 @@
 #include "base/pci_address.h"
 #include "base/scan.h"
 #include "base/split.h"
+#include "host/vital_data.h"
 
 namespace muster {
 namespace {
@@ -81,7 +82,7 @@ std::optional<LinkModes> link_modes(const std::string& interface) {
 // The first item of vital product data: a tag, its length in two bytes, and the product's name.
 std::string product_name(const Files& files, const std::string& device) {
   constexpr char kName = '\x82';
-  const std::string data = files.read(device + "/vpd").value_or("");
+  const std::string data = vital_data(files, device);
   if (data.size() < 3 || data[0] != kName) return "";
   const size_t length = static_cast<unsigned char>(data[1]) + 256U * static_cast<unsigned char>(data[2]);
   return trim(data.substr(3, length));

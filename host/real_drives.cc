@@ -61,14 +61,24 @@ bool is_over_network(const std::string& transport) {
          transport == "nvme-rdma" || transport == "nvme-fc" || transport == "nvme-loop";
 }
 
+// The kernel name of the dm-multipath map that holds it; "": none.
+std::string multipath_device(const Files& files, const std::string& name) {
+  for (const auto& holder : files.list(kDisks + name + "/holders"))
+    if (files.read_line(kDisks + holder + "/dm/uuid").starts_with("mpath-")) return holder;
+  return "";
+}
+
+std::string multipath_map(const Files& files, const std::string& name) {
+  const std::string device = multipath_device(files, name);
+  return device.empty() ? "" : files.read_line(kDisks + device + "/dm/name", device);
+}
+
 // dm-multipath joins the paths to a drive: the first of them stands for the drive.
 bool is_later_path(const Files& files, const std::string& name) {
-  for (const auto& holder : files.list(kDisks + name + "/holders")) {
-    if (!files.read_line(kDisks + holder + "/dm/uuid").starts_with("mpath-")) continue;
-    const auto paths = files.list(kDisks + holder + "/slaves");
-    return !paths.empty() && paths.front() != name;
-  }
-  return false;
+  const std::string device = multipath_device(files, name);
+  if (device.empty()) return false;
+  const auto paths = files.list(kDisks + device + "/slaves");
+  return !paths.empty() && paths.front() != name;
 }
 
 // The types of SCSI devices (SPC-5, "peripheral device type").
@@ -114,7 +124,7 @@ std::vector<DrivePart> drive_devices(const Files& files) {
   std::vector<DrivePart> out;
   for (const auto& name : files.list(kDisks)) {
     if (!files.exists(kDisks + name + "/device")) continue;
-    DrivePart part{name, transport_of(files, name)};
+    DrivePart part{name, transport_of(files, name), multipath_map(files, name)};
     part.why = why_no_drive(files, name, part.transport);
     out.push_back(std::move(part));
   }
@@ -126,6 +136,17 @@ std::vector<std::string> real_drives(const Files& files) {
   for (const auto& part : drive_devices(files))
     if (part.why == Why::real) out.push_back(part.name);
   return out;
+}
+
+bool is_local_nvme(const Files& files, const std::string& controller) {
+  const std::string transport = files.read_line("/sys/class/nvme/" + controller + "/transport", "pcie");
+  return transport == "pcie" || transport == "apple-nvme";
+}
+
+bool is_never_searched(const std::string& name) {
+  if (name.starts_with("ram") || name.starts_with("zram")) return true;
+  const Why why = why_of_name(name);
+  return why == Why::optical || why == Why::floppy || why == Why::network_block;
 }
 
 bool is_drive_of_machine(const Files& files, const std::string& name) {

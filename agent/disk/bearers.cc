@@ -5,11 +5,11 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <set>
 
 #include "base/lower.h"
+#include "host/real_drives.h"
 
 namespace muster {
 namespace {
@@ -20,10 +20,7 @@ const std::string kBlockFolder = "/sys/class/block/";
 std::vector<std::string> devices(const Files& files) {
   std::vector<std::string> out;
   for (const auto& name : files.list(kBlockFolder)) {
-    static const char* const kNone[] = {"sr", "fd", "nbd", "ram", "zram"};
-    const bool left_out = std::any_of(std::begin(kNone), std::end(kNone),
-                                      [&](const char* kind) { return name.starts_with(kind); });
-    if (left_out || files.read_line(kBlockFolder + name + "/hidden") == "1") continue;
+    if (is_never_searched(name) || files.read_line(kBlockFolder + name + "/hidden") == "1") continue;
     if (files.read_line(kBlockFolder + name + "/size", "0") == "0") continue;
     if (files.list(kBlockFolder + name + "/holders").empty()) out.push_back(name);
   }

@@ -155,6 +155,7 @@ DiskFacts read_identity(const Files& files, const DrivePart& part) {
   d.name = name;
   d.transport = part.transport;
   d.zoned = part.why == Why::zoned;
+  d.multipath = hardware_text(part.map);
   d.size_bytes = number(files.read_line(folder + "/size")) * 512;
   d.read_only = files.read_line(folder + "/ro") == "1";
   d.logical_block = static_cast<uint32_t>(number(files.read_line(folder + "/queue/logical_block_size")));

@@ -159,6 +159,8 @@ Result<DiskFacts> find_local_disk(const wire::ImageJob& job, const std::vector<D
   if (!is_local_transport(disk.transport))
     return fail(Code::denied, fmt::format("disk {} is not a local disk of this machine (transport {})",
                                           disk.serial, disk.transport));
+  if (const std::string why = why_not_past_map(disk); !why.empty())
+    return fail(Code::denied, fmt::format("disk {} ({}) is {}", disk.serial, disk.name, why));
   if (disk.read_only)
     return fail(Code::denied, fmt::format("disk {} ({}) is read-only: nothing can be written to it",
                                           disk.serial, disk.name));

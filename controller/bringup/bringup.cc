@@ -126,6 +126,7 @@ LookedAt Bringup::read_node(const NodeName& name, NodeObservation& seen) {
   seen.reason = row.reason;
   seen.image_digest = row.image_digest;
   seen.slurm = parts_.images.slurm_of(row.image_digest);
+  seen.gpu_driver = parts_.images.gpu_driver_of(row.image_digest);
   seen.config_digest = row.config_digest;
   seen.product_uuid = row.product_uuid;
   seen.mode = parts_.executor.mode_of(name);

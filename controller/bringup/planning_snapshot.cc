@@ -28,8 +28,8 @@ std::string measured_list(const List& list) {
 std::string digest_of(const HardwareFacts& facts) { return sha256(dump_ascii(to_json(facts))); }
 
 InputFields fields_of(const PlannerImage& image) {
-  const auto& [digest, manifest_path, trial, boot_size, slurm] = image;
-  (void)boot_size, (void)slurm;  // of the same digest
+  const auto& [digest, manifest_path, trial, boot_size, slurm, gpu_driver] = image;
+  (void)boot_size, (void)slurm, (void)gpu_driver;  // of the same digest
   return {{"digest", digest}, {"manifest", manifest_path}, {"trial", yes(trial)}};
 }
 
@@ -76,8 +76,8 @@ InputFields fields_of(const GpuResults& results) {
 
 // The node's fields as the planner gets them: without facts that are no longer valid.
 InputFields fields_of(const NodeObservation& seen, const LookedAt* at) {
-  const auto& [facts, machine, mode, online, state, image_digest, config_digest, slurm, product_uuid,
-               doubtful, held_by, reason, on_trial, slot, accept_took] = seen;
+  const auto& [facts, machine, mode, online, state, image_digest, config_digest, slurm, gpu_driver,
+               product_uuid, doubtful, held_by, reason, on_trial, slot, accept_took] = seen;
   std::string now, ever;
   if (at) {
     const auto& [text, written] = *at;

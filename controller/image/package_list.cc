@@ -33,6 +33,16 @@ PackageList installed_packages(const std::string& status) {
   return out;
 }
 
+std::string nvidia_driver_in(const PackageList& packages) {
+  for (const auto& [name, version] : packages) {
+    if (name.starts_with("linux-modules-nvidia-")) return name;
+    // nvidia-fs-dkms and nvidia-peermem-dkms are modules beside the driver.
+    const bool beside = name.starts_with("nvidia-fs") || name.starts_with("nvidia-peer");
+    if (name.starts_with("nvidia-") && has(name, "dkms") && !beside) return name;
+  }
+  return "";
+}
+
 Json package_changes(const PackageList& before, const PackageList& after) {
   Json added = Json::object(), removed = Json::object(), changed = Json::object();
   for (const auto& [name, version] : after) {

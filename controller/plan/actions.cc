@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "controller/engines/engine.h"
+#include "controller/plan/gpus_for_jobs.h"
 #include "controller/plan/interconnect.h"
 
 namespace muster {
@@ -93,6 +94,9 @@ void write_actions(Planning& p) {
   for (auto& note : rail_notes(rails)) p.plan.notes.push_back(std::move(note));
   if (p.profile().empty()) p.plan.notes.push_back("no acceptance profile is declared: nothing is measured");
   if (auto note = simulated_gpu_note(p.machines); !note.empty()) p.plan.notes.push_back(std::move(note));
+  if (auto note = unused_gpu_note(p.spec, p.machines, p.with_gpu_driver);
+      !note.empty() && p.kind() != RequestKind::accept)
+    p.plan.notes.push_back(std::move(note));
   if (p.simulated && !p.profile().empty())
     for (auto& note : p.simulated->notes(p.profile())) p.plan.notes.push_back(std::move(note));
 }

@@ -9,7 +9,7 @@
 #include "controller/engines/engine.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/plan/gpu_type.h"
-#include "controller/spec/hardware.h"
+#include "controller/plan/gpus_for_jobs.h"
 
 namespace muster {
 namespace {
@@ -33,18 +33,9 @@ std::string gpu_files(int gpus) {
   return gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
 }
 
-// The GPUs that jobs of a node can be given. Without NVIDIA's driver, from a playbook or its own image, a
-// card has no device file, which slurmd waits for: a small display card, in a head node for example.
-int gpus_for_jobs(const Spec& spec, const NodeSpec& node, const HardwareFacts* facts) {
-  const int declared = node.hardware.gpus.value_or(0);
-  if (!facts) return declared;
-  const bool driver = declared > 0 || spec.plays(node, "gpu") || spec.plays(node, "gpu-vendor") ||
-                      std::any_of(facts->gpus.begin(), facts->gpus.end(), is_named);
-  return driver ? static_cast<int>(facts->gpus.size()) : 0;
-}
-
 Json machines_of(const Spec& spec, const std::vector<const NodeSpec*>& nodes,
-                 const std::map<std::string, const HardwareFacts*>& machines) {
+                 const std::map<std::string, const HardwareFacts*>& machines,
+                 const std::set<std::string>& with_driver) {
   Json out = Json::array();
   for (const NodeSpec* node : nodes) {
     const NodeSpec& n = *node;
@@ -54,7 +45,7 @@ Json machines_of(const Spec& spec, const std::vector<const NodeSpec*>& nodes,
     const int64_t memory_mib =
         facts ? memory_for_jobs_mib(*facts) : n.hardware.memory_bytes_min / 100 * kForJobs >> 20;
     const std::vector<GpuFacts> found_gpus = facts ? facts->gpus : std::vector<GpuFacts>();
-    const int gpus = gpus_for_jobs(spec, n, facts);
+    const int gpus = gpus_for_jobs(spec, n, facts, with_driver.count(n.name) > 0);
     Json one = name_and_address(n);
     one.update({{"role", n.role},
                 {"cpus", std::max(1, facts ? facts->cpus.count : *n.hardware.cpus)},
@@ -117,8 +108,9 @@ SharedText NodeSet::text_of(const std::vector<int>& places) const {
   return SharedText(out.empty() ? "[]" : out + "]");
 }
 
-ClusterContext::ClusterContext(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines)
-    : spec_(spec), machines_(machines) {
+ClusterContext::ClusterContext(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines,
+                               const std::set<std::string>& with_driver)
+    : spec_(spec), machines_(machines), with_driver_(with_driver) {
   std::string hosts;
   for (const auto& n : spec.nodes) hosts += n.address + " " + n.name + "\n";
   hosts_ = std::move(hosts);
@@ -144,7 +136,7 @@ NodeSet& ClusterContext::set_of(std::vector<const NodeSpec*> members) {
   text.back() = ']';
   set->text_ = std::make_shared<const std::string>(std::move(text));
   set->ring = std::make_shared<const std::string>(dump_json(ring));
-  set->machines = machines_of(spec_, members, machines_);
+  set->machines = machines_of(spec_, members, machines_, with_driver_);
   set->gpu_nodes = gpu_nodes_of(spec_, set->machines);
   if (set->gpu_nodes.size() > 1) set->gpu_fleet = set->gpu_nodes;
   for (const auto& m : set->machines) set->has_gpus = set->has_gpus || m["gpus"] > 0;

@@ -62,8 +62,10 @@ struct SharedSection {
 // to one NodeContext at a time.
 class ClusterContext {
  public:
-  // `machines`: the facts of the nodes that were seen at least once. Both arguments must outlive this object.
-  ClusterContext(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines);
+  // `machines`: the facts of the nodes that were seen at least once. `with_driver`: the nodes of which the
+  // image has NVIDIA's driver. All arguments must outlive this object, and be complete when it is first asked.
+  ClusterContext(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines,
+                 const std::set<std::string>& with_driver = kNone);
   ClusterContext(const ClusterContext&) = delete;
   ClusterContext& operator=(const ClusterContext&) = delete;
 
@@ -83,6 +85,8 @@ class ClusterContext {
 
   const Spec& spec_;
   const std::map<std::string, const HardwareFacts*>& machines_;
+  const std::set<std::string>& with_driver_;
+  static inline const std::set<std::string> kNone = {};
   Json hosts_;
   // Playbooks of the same roles share one set, so there are few.
   std::map<std::vector<const NodeSpec*>, std::unique_ptr<NodeSet>> sets_;

@@ -243,6 +243,15 @@ class Chooser {
                                          people(disk), group.name));
   }
 
+  // Refuses a path of a multipath map, also where the data is the node's own: using it writes, too.
+  bool is_behind_map(const DiskGroup& group, const DiskFacts& disk) {
+    const std::string why = why_not_past_map(disk);
+    if (!why.empty())
+      refuse("disk-multipath",
+             fmt::format("{} of group '{}' is {}; or select another disk", people(disk), group.name, why));
+    return !why.empty();
+  }
+
   // True if nothing can be made on this disk, and refuses it.
   bool is_unusable(const DiskGroup& group, const DiskFacts& disk) {
     if (disk.read_only) refuse_read_only(group, disk);
@@ -256,7 +265,7 @@ class Chooser {
 
   void judge_os(const DiskGroup& group, const DiskFacts& disk) {
     if (use_.image.empty()) return;
-    if (is_unusable(group, disk)) return;
+    if (is_behind_map(group, disk) || is_unusable(group, disk)) return;
     if (out_.os_is_ours) return;
     if ((disk.mounted || disk.is_os_ancestor) && !use_.through_ram)
       return refuse("disk-in-use", people(disk) + " is in use by the running system: " + disk.content);
@@ -289,7 +298,7 @@ class Chooser {
 
   void judge_data(const DiskGroup& group, const DiskFacts& disk) {
     const StorageSpec* storage = owner(spec_, node_, group.name);
-    if (!storage) return;
+    if (!storage || is_behind_map(group, disk)) return;
     if (is_our_data(disk, spec_.cluster, node_.name, *storage)) return check_owner(*storage, group, disk);
     if (is_unusable(group, disk)) return;
     const std::string why = fmt::format(

@@ -2,7 +2,8 @@
 // this. Pure functions over facts, no I/O.
 // A disk is selected by serial, wwid, model, size and transport, never by its kernel name. A selector that
 // matches more or fewer disks than declared is refused; muster never picks some of the matches. Remote disks
-// (NVMe over fabrics, iSCSI, Fibre Channel, SRP) and USB are never selected. One disk that two nodes see (a
+// (NVMe over fabrics, iSCSI, Fibre Channel, SRP) and USB are never selected. A disk that dm-multipath holds
+// is refused for every use, since it is one path of a drive. One disk that two nodes see (a
 // shared enclosure) may be selected on one of them only. The policy `ours` recognises what muster itself made
 // for this node of this cluster: its own layout on the OS disk, the RAID or file system of the same storage
 // section, MooseFS data or the Ceph object store of the same section. Such a disk is reused, not destroyed. A

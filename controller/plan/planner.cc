@@ -18,7 +18,9 @@ void find_machines(Planning& p) {
       p.machines[name] = &*seen.machine;
     else if (seen.facts)
       p.machines[name] = &*seen.facts;
-  p.cluster.emplace(p.spec, p.machines);
+  for (const auto& [name, seen] : p.in.nodes)
+    if (!seen.gpu_driver.empty()) p.with_gpu_driver.insert(name);
+  p.cluster.emplace(p.spec, p.machines, p.with_gpu_driver);
 }
 
 // A final check: even if the planner has a bug, no plan replaces the system of an adopted node or of the

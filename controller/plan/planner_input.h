@@ -21,10 +21,11 @@ namespace muster {
 
 struct PlannerImage {
   std::string digest;
-  std::string manifest_path;  // path on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
-  bool trial = false;         // the image rolls back a boot that is not committed (ImageManifest::trial)
-  uint64_t boot_size = 0;     // ImageManifest::boot_size()
-  std::string slurm = {};     // version of its package slurmctld; "": none, or not recorded
+  std::string manifest_path;    // path on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
+  bool trial = false;           // the image rolls back a boot that is not committed (ImageManifest::trial)
+  uint64_t boot_size = 0;       // ImageManifest::boot_size()
+  std::string slurm = {};       // version of its package slurmctld; "": none, or not recorded
+  std::string gpu_driver = {};  // its package with NVIDIA's kernel module; "": none, or not recorded
 };
 
 // What is currently known about one node, from its row in the store and from its agent.
@@ -37,6 +38,7 @@ struct NodeObservation {
   NodeState state = NodeState::unknown;     // NodeRow::state
   std::string image_digest, config_digest;  // NodeRow
   std::string slurm = {};                   // PlannerImage::slurm of the image that it runs
+  std::string gpu_driver = {};              // PlannerImage::gpu_driver of that image
   std::string
       product_uuid;  // of the machine that the name is bound to (NodeRow); the one found: facts.system.uuid
   bool doubtful =

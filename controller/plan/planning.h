@@ -83,6 +83,7 @@ struct Planning {
   std::set<std::string> missing, untried, own;  // playbooks already reported as such
   std::optional<Simulated> simulated;
   std::map<std::string, const HardwareFacts*> machines;  // the nodes that were seen at least once
+  std::set<std::string> with_gpu_driver;  // the nodes that will run an image with NVIDIA's driver
   std::optional<ClusterContext> cluster;
   std::vector<Led> led;           // actions of leaders written so far
   std::set<std::string> leaving;  // nodes in service that leave their running system

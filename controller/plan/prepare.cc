@@ -99,12 +99,21 @@ void prepare(Planning& p, Draft& d) {
   render(p, d, image_digest_of(p, d));
 }
 
+// The node leaves the image that it runs.
+void expect_gpu_driver(Planning& p, const Draft& d) {
+  if (p.image_of(d)->gpu_driver.empty())
+    p.with_gpu_driver.erase(d.spec->name);
+  else
+    p.with_gpu_driver.insert(d.spec->name);
+}
+
 }  // namespace
 
 void prepare_all(Planning& p) {
   for (auto& d : p.drafts) {
     d.older = runs_older_build(p, d);
     d.imaging = is_imaged(p, d);
+    if (d.imaging) expect_gpu_driver(p, d);
     if (!leaves_work(p, d)) continue;
     p.leaving.insert(d.spec->name);
     if (!p.forced(d)) p.pausing.insert(d.spec->name);

@@ -17,7 +17,13 @@ void Bounds::say(const std::string& words) { words_ += (words_.empty() ? "" : ";
 
 void Bounds::cannot(const std::string& lack, const std::string& words) {
   if (lack_.empty()) lack_ = lack;
+  lacks_figure_ = true;
   say(words);
+}
+
+void Bounds::cannot_compare(const std::string& lack) {
+  if (lack_.empty()) lack_ = lack;
+  say(lack);
 }
 
 void Bounds::floor(Verdict verdict, double value, const std::string& words, const std::string& source) {
@@ -75,6 +81,7 @@ void Bounds::apply(Check& check) const {
   } else if (!low && !high && !lack_.empty()) {
     check.verdict = Verdict::not_judged;
     check.reason = lack_;
+    check.uncompared = !lacks_figure_;
   }
 }
 

@@ -142,7 +142,8 @@ std::string head(const Report& report) {
   out += tile(t.count(Verdict::skipped), "not run", "bad") +
          tile(t.count(Verdict::not_applicable), "not applicable", "");
   if (t.not_looked_at > 0) out += tile(t.count(Verdict::not_looked_at), "not looked at", "warn");
-  if (t.not_judged > 0) out += tile(t.count(Verdict::not_judged), "not judged", "warn");
+  if (t.count(Verdict::not_judged) > 0)
+    out += tile(t.count(Verdict::not_judged), "not judged", t.not_judged > 0 ? "warn" : "");
   out += "</div><dl class=\"facts\">";
   digest_fact(out, "Report digest", report.digest);
   digest_fact(out, "Signed by", report.signed_by);

@@ -259,7 +259,7 @@ void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet
   if (values.size() < kFleetMinimum) {
     const std::string words = fmt::format("fleet rule not applied: {} value{}, but at least {} are needed",
                                           values.size(), values.size() == 1 ? "" : "s", kFleetMinimum);
-    return bounds.cannot(words, words);
+    return bounds.cannot_compare(words);
   }
   const double median = median_of(values);
   std::vector<double> distances;
@@ -308,7 +308,7 @@ void add_own_history(Bounds& bounds, Check& check, const Json& expectation, cons
   }
   const auto ratio = number(expectation, "history_min_ratio");
   if (!ratio) return;
-  if (values.empty()) return bounds.cannot("no history of this part", "no history of this part");
+  if (values.empty()) return bounds.cannot_compare("no history of this part");
   const double median = median_of(values), floor = *ratio * median;
   bounds.floor(Verdict::degraded, floor,
                fmt::format("{:.3g} x median {} of its own {} earlier value{} = {}", *ratio,

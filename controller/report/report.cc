@@ -172,7 +172,7 @@ Totals totals(const Report& report) {
     for (const auto& check : node.checks) {
       ++out.checks[check.verdict];
       if (check.verdict == Verdict::not_looked_at) not_looked_at.insert(check.name);
-      if (check.verdict == Verdict::not_judged) not_judged.insert(check.name);
+      if (check.verdict == Verdict::not_judged && !check.uncompared) not_judged.insert(check.name);
     }
   }
   out.not_looked_at = not_looked_at.size();

@@ -26,7 +26,9 @@ namespace muster {
 // not_looked_at: the check needs rights that the agent lacks (a plain user cannot read the kernel's log). It
 // is not a pass and proves nothing; it does not affect its node's verdict, and the title counts such checks.
 // not_judged: measured, but none of the profile's rules had anything to hold the value to (the GPU table does
-// not have the model; nothing to compare with). No pass and no blame; counted in the title like the former.
+// not have the model; nothing to compare with). No pass and no blame; counted in the title like the former,
+// unless only other nodes or earlier runs to compare with are missing (Check::uncompared), which is ordinary
+// on a small cluster.
 enum class Verdict { pass, degraded, fail, not_applicable, skipped, not_looked_at, not_judged };
 inline constexpr Words<Verdict, 7> kVerdictWords = {{{Verdict::pass, "pass"},
                                                      {Verdict::degraded, "degraded"},
@@ -55,6 +57,7 @@ struct Check {
       {};  // the floor, if a value below it is the only reason for the failure; not in the JSON form
   Verdict verdict = Verdict::skipped;
   bool mandatory = true;
+  bool uncompared = false;  // not judged, and only for want of other nodes or earlier runs to compare with
   std::optional<double> measured = {}, expected = {};  // numbers, for plots
   bool lower_is_better = false;                        // expected is a ceiling, not a floor
   std::string unit = {};
@@ -182,7 +185,8 @@ bool only_unrun(const NodeReport& node);
 
 struct Totals {
   size_t nodes = 0, accepted = 0, degraded = 0, looked_at = 0, returned = 0, quarantined = 0, failed = 0;
-  size_t not_looked_at = 0, not_judged = 0;  // number of different checks, each counted once for all nodes
+  // Number of different checks, each counted once for all nodes; without those that are `uncompared`.
+  size_t not_looked_at = 0, not_judged = 0;
   std::map<Verdict, size_t> checks = {};
   size_t count(Verdict verdict) const;
 };

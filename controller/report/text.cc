@@ -97,7 +97,8 @@ std::string render_text(const Report& given, bool verbose) {
       t.count(Verdict::pass), t.count(Verdict::degraded), t.count(Verdict::fail), t.count(Verdict::skipped),
       t.count(Verdict::not_applicable),
       t.not_looked_at > 0 ? fmt::format(", {} not looked at", t.count(Verdict::not_looked_at)) : "",
-      t.not_judged > 0 ? fmt::format(", {} not judged", t.count(Verdict::not_judged)) : "", mark);
+      t.count(Verdict::not_judged) > 0 ? fmt::format(", {} not judged", t.count(Verdict::not_judged)) : "",
+      mark);
   for (const auto& study : scaling_studies(report))
     for (const auto& curve : study.curves)
       if (curve.points.size() > 1 || verbose)

@@ -37,11 +37,6 @@ std::string by_place(const Files& files, const std::string& place, const std::st
 
 }  // namespace
 
-bool is_local_nvme(const Files& files, const std::string& controller) {
-  const std::string transport = files.read_line("/sys/class/nvme/" + controller + "/transport", "pcie");
-  return transport == "pcie" || transport == "apple-nvme";
-}
-
 std::string drive_at_fault(const Files& files, const std::string& text) {
   std::smatch found;
   const auto is = [&](const std::regex& line) { return std::regex_search(text, found, line); };

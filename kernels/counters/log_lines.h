@@ -14,8 +14,6 @@ namespace muster::kernels {
 // was given up; "" for any other line. Not media that can be removed (also a BMC's virtual ones), loop
 // devices, and drives of other hosts.
 std::string drive_at_fault(const Files& files, const std::string& text);
-// False for an NVMe controller ("nvme3") that is reached over a network: it is another host's.
-bool is_local_nvme(const Files& files, const std::string& controller);
 
 // --- nic_lines.cc
 struct NicLine {

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/counters/log_lines.h"
+#include "host/real_drives.h"
 
 namespace muster::kernels {
 namespace {

@@ -267,6 +267,60 @@ FIELD_CASE("read-only-disk: it would be the OS disk") {
   CHECK(refused_by(in) == "disk-read-only");
 }
 
+FIELD_CASE("multipath-holds-a-drive") {
+  const Made drives("multipath-holds-a-drive");
+  const auto seen = drives.seen();
+  CHECK(named(seen, "sda").multipath == "mpatha");
+  CHECK(named(seen, "sdb").multipath.empty());
+  const auto reported = disk_facts_from_json(to_json(named(seen, "sda")), "disk");
+  REQUIRE(reported.ok());
+  CHECK(reported->multipath == "mpatha");
+  for (const auto policy : {DiskPolicy::keep, DiskPolicy::format_if_blank, DiskPolicy::format}) {
+    const PlannerInput in = with_fast(seen, 2, policy);
+    CHECK(refused_by(in) == "disk-multipath");
+    const auto made = make_plan(in);
+    REQUIRE(made.ok());
+    REQUIRE_FALSE(made->refusals.empty());
+    CHECK(made->refusals.front().message.find("mpatha") != std::string::npos);
+  }
+  // A group that no storage uses is not written.
+  PlannerInput unused = with_fast(seen, 2, DiskPolicy::keep);
+  std::erase_if(unused.spec.storage, [](const StorageSpec& s) { return s.disks == "fast"; });
+  CHECK(refused_by(unused).empty());
+}
+
+FIELD_CASE("multipath-holds-a-drive: the agent looks again") {
+  Made made("multipath-holds-a-drive");
+  Json disks = Json::array();
+  for (const auto& d : made.seen()) disks.push_back(as_wanted(d, "format"));
+  const auto before = made.machine.snapshot();
+  for (const Json& step :
+       {Json{{"module", "raid"}, {"name", "scratch"}, {"level", "raid0"}, {"disks", disks}},
+        Json{{"module", "filesystem"}, {"label", "data"}, {"disks", Json::array({disks[0]})}},
+        Json{{"module", "partition"},
+             {"partitions", Json::array({Json{{"name", "data"}}})},
+             {"disks", Json::array({disks[0]})}}}) {
+    Json params = step;
+    params.erase("module");
+    const Status done = apply(made.machine, step["module"].get<std::string>(), params);
+    INFO(dump_json(step));
+    REQUIRE_FALSE(done.ok());
+    CHECK(done.error().code == Code::denied);
+    CHECK(done.error().message.find("mpatha") != std::string::npos);
+  }
+  CHECK(made.machine.snapshot() == before);
+}
+
+FIELD_CASE("multipath-holds-a-drive: it would be the OS disk") {
+  PlannerInput in = muster::testing::with_nodes(muster::testing::seen_in_ram);
+  in.nodes["node02"].facts->disks[0].multipath = "mpathb";
+  CHECK(refused_by(in) == "disk-multipath");
+  in = muster::testing::with_nodes(muster::testing::installed);
+  in.request = {RequestKind::reimage, {"node02"}};
+  in.nodes["node02"].facts->disks[0].multipath = "mpathb";
+  CHECK(refused_by(in) == "disk-multipath");
+}
+
 FIELD_CASE("emmc-boot-areas") {
   Made made("emmc-boot-areas");
   CHECK(made.seen().empty());

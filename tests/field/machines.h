@@ -1,6 +1,7 @@
 // Machines of field cases, made of their machine.json: disks, and what is on them; and the way of a data
 // group from what is seen of them over the plan to the steps. Header-only; tests only.
 //   {"disks": [{"name": "sda", "serial": "S", "wwid": "naa.1", "mib": 48, "read_only": true,
+//               "multipath": "mpatha",
 //               "xfs": {"label": "scratch", "id": "1"},
 //               "md": {"name": "oldhost:scratch", "id": "1", "level": 0, "members": 2, "xfs": "scratch"}}]}
 // "id" is what its UUID is made of; "xfs" of a member lies where the array's data begins.
@@ -52,12 +53,21 @@ inline std::string md_block(const Json& md, uint64_t disk_size) {
   return block;
 }
 
+// dm-0 of dm-multipath, with this name, holds the disk.
+inline void hold_by_map(FakeMachine& m, const std::string& disk, const std::string& map) {
+  m.put("/sys/block/dm-0/dm/uuid", "mpath-3500a" + map + "\n");
+  m.put("/sys/block/dm-0/dm/name", map + "\n");
+  m.put("/sys/block/dm-0/slaves/" + disk + "/dev", "8:0\n");
+  m.put("/sys/block/" + disk + "/holders/dm-0/dev", "253:0\n");
+}
+
 inline void add_disk(FakeMachine& m, const Json& d) {
   const std::string name = d.value("name", ""), folder = "/sys/block/" + name, serial = d.value("serial", "");
   const uint64_t size = d.value("mib", uint64_t{48}) << 20;
   m.add_disk(name, serial, size, d.value("model", "MADE UP"));
   m.put(folder + "/wwid", d.value("wwid", "") + "\n");
   m.put(folder + "/ro", d.value("read_only", false) ? "1\n" : "0\n");
+  if (d.contains("multipath")) hold_by_map(m, name, d["multipath"].get<std::string>());
   if (name.starts_with("sd")) m.put(folder + "/device/vpd_pg80", std::string("\0\x80\0\x10", 4) + serial);
   if (d.contains("xfs"))
     m.write_disk(name, 0, xfs_block(d["xfs"].value("label", ""), d["xfs"].value("id", "0")));

@@ -289,6 +289,8 @@ FIELD_CASE("two-paths-to-a-drive") {
   CHECK(drives_read(machine.files) == Names{"nvme1n1", "sda"});
   CHECK(left_out_of(facts, "drive") == Names{"nvme1c1n1", "nvme2n1", "sdb"});
   CHECK(named(facts.disks, "nvme2n1").transport == "nvme-tcp");  // it stays in the inventory
+  CHECK(named(facts.disks, "sda").multipath == "dm-0");          // a map without a name
+  CHECK(named(facts.disks, "nvme1n1").multipath.empty());
 }
 
 FIELD_CASE("vgpu-functions-as-gpus") {

@@ -69,6 +69,8 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
     if (!is_local_transport(disk.transport))
       return fail(Code::denied, fmt::format("disk {} ({}) is not local: its transport is '{}'",
                                             title_of(want), disk.name, disk.transport));
+    if (const std::string why = why_not_past_map(disk); !why.empty())
+      return fail(Code::denied, fmt::format("disk {} ({}) is {}", title_of(want), disk.name, why));
     if (!names.insert(disk.name).second)
       return fail(Code::conflict, "two of the listed disks are the same device " + disk.name);
     out.push_back(std::move(disk));
@@ -111,6 +113,8 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
   const std::string who = fmt::format("disk {} ({}, {})", title_of(wanted), disk.name, disk.model);
   if (wanted.policy == "keep") return fail(Code::denied, who + ": its policy is `keep`");
   if (disk.is_os_ancestor) return fail(Code::denied, who + " contains the running system");
+  if (const std::string why = why_not_past_map(disk); !why.empty())
+    return fail(Code::denied, who + " is " + why);
   if (disk.mounted) return fail(Code::denied, who + " is in use");
   if (disk.read_only) return fail(Code::denied, who + " is read-only: nothing can be written to it");
   // An approval that records no content hash approves nothing.

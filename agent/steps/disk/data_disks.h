@@ -3,8 +3,8 @@
 // Every destructive module uses these functions; nothing else in agent/steps writes to a disk.
 //   - a disk is found by WWID, serial, size and model (base/disk_identity.h); two matches, or a partial
 //     match, are an error;
-//   - never a disk that contains the running system, is mounted, used as swap or otherwise in use, is
-//     read-only, or is remote;
+//   - never a disk that contains the running system, is mounted, used as swap or otherwise in use, is a path
+//     of a multipath map, is read-only, or is remote;
 //   - its content is probed again while it is open exclusively, and must match the approved content;
 //   - a disk with policy `keep` is never written to, with `format-if-blank` only if blank, with `format` only
 //     if its content matches the approved content.

@@ -99,19 +99,27 @@ std::map<std::string, PlannerImage> ImageService::built(const Spec& spec) const 
     if (!info.ok()) continue;
     // The folder's name is the digest's hex part: images never change under a URL.
     const std::string leaf = std::filesystem::path(info->folder).filename().string();
-    images[name] = {info->digest, "/images/" + name + "/" + leaf + "/manifest.json", info->manifest.trial,
-                    info->manifest.boot_size(), slurm_of(info->digest)};
+    images[name] = {info->digest,           "/images/" + name + "/" + leaf + "/manifest.json",
+                    info->manifest.trial,   info->manifest.boot_size(),
+                    slurm_of(info->digest), gpu_driver_of(info->digest)};
   }
   return images;
 }
 
-std::string ImageService::slurm_of(const std::string& digest) const {
-  const auto [known, fresh] = slurm_.try_emplace(digest);
+const ImageService::Brought& ImageService::brought_by(const std::string& digest) const {
+  const auto [known, fresh] = brought_.try_emplace(digest);
   if (fresh && !digest.empty())
-    if (const auto packages = packages_of_image(options_.state, digest); packages.ok())
+    if (const auto packages = packages_of_image(options_.state, digest); packages.ok()) {
       if (const auto slurm = packages->find("slurmctld"); slurm != packages->end())
-        known->second = slurm->second;
+        known->second.slurm = slurm->second;
+      known->second.gpu_driver = nvidia_driver_in(*packages);
+    }
   return known->second;
+}
+
+std::string ImageService::slurm_of(const std::string& digest) const { return brought_by(digest).slurm; }
+std::string ImageService::gpu_driver_of(const std::string& digest) const {
+  return brought_by(digest).gpu_driver;
 }
 
 Result<ImageRequest> ImageService::request_of(const Spec* spec,
@@ -192,7 +200,7 @@ void ImageService::in_pool(Progress progress, Built done,
   };
   reactor_.offload([work, report, result] { *result = work(report); },
                    [this, result, done] {
-                     slurm_.clear();  // an image that was not here before may be now
+                     brought_.clear();  // an image that was not here before may be now
                      done(std::move(*result));
                    });
 }

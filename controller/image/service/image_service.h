@@ -40,8 +40,9 @@ class ImageService {
   // [{name, needed, built, digest, os, kernel, stored_bytes, raw_bytes}]
   Json list(const Spec* spec) const;
   std::map<std::string, PlannerImage> built(const Spec& spec) const;
-  // PlannerImage::slurm of any image that is stored here.
+  // PlannerImage::slurm and ::gpu_driver of any image that is stored here.
   std::string slurm_of(const std::string& digest) const;
+  std::string gpu_driver_of(const std::string& digest) const;
   struct Order {
     std::string name;                    // an image of the spec, or any other name
     bool rebuild = false;                // even if nothing changed
@@ -70,6 +71,11 @@ class ImageService {
   std::string folder(const std::string& image) const;
 
  private:
+  // What the planner needs of an image's packages.
+  struct Brought {
+    std::string slurm, gpu_driver;
+  };
+  const Brought& brought_by(const std::string& digest) const;
   void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
   Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
                                   const Order& order) const;
@@ -84,7 +90,7 @@ class ImageService {
 
   // "NAME/DIGEST" -> files; never changes for a digest
   std::map<std::string, std::set<std::string>> published_;
-  mutable std::map<std::string, std::string> slurm_;  // digest -> slurm_of()
+  mutable std::map<std::string, Brought> brought_;  // by digest
   std::map<std::string, std::vector<std::function<void()>>>
       building_;                                        // name -> callers waiting for the end of that build
   std::map<std::string, std::vector<Packed>> packing_;  // by folder: callers since packing began

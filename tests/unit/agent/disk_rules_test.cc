@@ -175,6 +175,20 @@ TEST_CASE("disks: keep is never written, and an approval without a hash approves
   CHECK(two.untouched());
 }
 
+TEST_CASE("disks: a path of a multipath map is not opened for writing, even where nothing else holds it") {
+  Two two;
+  const Json approved = two.machine.approved("A", "format");
+  const auto wanted = steps::wanted_disks({{"disks", Json::array({approved})}});
+  REQUIRE(wanted.ok());
+  auto found = steps::resolve_disks(two.machine.files(), *wanted);
+  REQUIRE(found.ok());
+  CHECK(steps::open_for_format(two.machine.files(), wanted->front(), found->front()).ok());
+  found->front().multipath = "mpatha";
+  const auto opened = steps::open_for_format(two.machine.files(), wanted->front(), found->front());
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.error().code == Code::denied);
+}
+
 TEST_CASE("disks: a mounted disk and one that carries the system are refused") {
   for (const char* target : {"/data", "/", "/boot/efi"}) {
     Two two;

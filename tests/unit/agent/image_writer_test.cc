@@ -357,6 +357,10 @@ TEST_CASE("the wrong disk is refused and stays as it was, byte for byte") {
     b.facts.transport = "nvme-tcp";
     refused(Code::denied);
   }
+  SECTION("held by dm-multipath") {
+    b.facts.multipath = "mpatha";
+    refused(Code::denied);
+  }
 }
 
 TEST_CASE("content that changed since approval is refused and stays as it was, byte for byte") {

@@ -164,6 +164,7 @@ TEST_CASE("the order of another node, disk, cluster or controller is refused bef
   SECTION("of another size") { b.facts.size_bytes -= 512, refused(b, job, Code::conflict); }
   SECTION("of another model") { b.facts.model = "OTHER", refused(b, job, Code::conflict); }
   SECTION("over a network") { b.facts.transport = "nvme-tcp", refused(b, job, Code::denied); }
+  SECTION("held by dm-multipath") { b.facts.multipath = "mpatha", refused(b, job, Code::denied); }
   SECTION("read-only") { b.facts.read_only = true, refused(b, job, Code::denied); }
   SECTION("another disk with muster's layout, which this system does not run from") {
     b.facts.name = "nvme1n1";

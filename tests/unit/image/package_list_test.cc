@@ -17,6 +17,16 @@ TEST_CASE("packages of an image are those that dpkg has installed", "[image][pac
   CHECK(installed_packages("").empty());
 }
 
+TEST_CASE("packages: NVIDIA's driver is the one with the kernel module", "[image][packages]") {
+  for (const std::string driver : {"nvidia-kernel-dkms", "nvidia-open-kernel-dkms", "nvidia-kernel-open-dkms",
+                                   "nvidia-dkms-570-server-open", "nvidia-tesla-470-kernel-dkms",
+                                   "linux-modules-nvidia-570-server-generic-hwe-24.04"})
+    CHECK(nvidia_driver_in({{"bash", "5"}, {driver, "1"}, {"zlib", "1"}}) == driver);
+  for (const std::string other : {"nvidia-smi", "nvidia-fs-dkms", "nvidia-peermem-dkms",
+                                  "nvidia-cuda-toolkit", "libcuda1", "firmware-nvidia-gsp", "zfs-dkms"})
+    CHECK(nvidia_driver_in({{other, "1"}}).empty());
+}
+
 TEST_CASE("packages that are new, gone, or of another version", "[image][packages]") {
   const Json changes =
       package_changes({{"a", "1"}, {"b", "1"}, {"c", "1"}}, {{"a", "1"}, {"b", "2"}, {"d", "1"}});

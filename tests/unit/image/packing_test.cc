@@ -92,9 +92,12 @@ TEST_CASE("images: the Slurm of an image that comes later is found then", "[imag
   const std::string hex(64, 'a'), digest = "sha256:" + hex;
   CHECK(b.images.slurm_of(digest).empty());
   REQUIRE(Files("/").make_directories(state.path("images/gpu/" + hex)).ok());
-  state.write("images/gpu/" + hex + "/build.json", R"({"packages": {"slurmctld": "24.11.5-4"}})");
+  state.write("images/gpu/" + hex + "/build.json",
+              R"({"packages": {"slurmctld": "24.11.5-4", "nvidia-dkms-570-server": "570.1"}})");
   b.images.bring_in(
       "/nonexistent", [](const std::string&, double) {}, [](const Result<ImageService::Image>&) {});
   b.reactor.work_once();
   CHECK(b.images.slurm_of(digest) == "24.11.5-4");
+  CHECK(b.images.gpu_driver_of(digest) == "nvidia-dkms-570-server");
+  CHECK(b.images.gpu_driver_of("").empty());
 }

@@ -66,6 +66,33 @@ TEST_CASE("a GPU that the table does not have is not judged: no pass, no blame, 
   CHECK(totals(report).count(Verdict::pass) == 2);  // the data checks
 }
 
+TEST_CASE("what only lacks other nodes to compare with is said in the check, and not in the title",
+          "[held-to]") {
+  const Json compared = Json::parse(R"({"mbps":{"fleet_min_ratio":0.85,"history_min_ratio":0.8}})");
+  const auto drive = [&](const std::string& node) {
+    MeasuredStep out = step(node, "drives", "Drives", "", compared, nullptr);
+    out.result = measured("drives", {{"mbps", {100, "MB/s"}}});
+    return out;
+  };
+  const Report small = report_of({drive("n1"), drive("n2")});
+  const Check& check = of(small, "n1", "drives/mbps");
+  CHECK(check.verdict == Verdict::not_judged);
+  CHECK(check.uncompared);
+  CHECK_FALSE(check.reason.empty());
+  CHECK(title(small) == "gaggle: 2 of 2 nodes accepted");
+  CHECK(totals(small).count(Verdict::not_judged) == 2);
+  CHECK(render_text(small).find("2 not judged") != std::string::npos);
+  CHECK(render_text(small).find("(drives/mbps)") != std::string::npos);
+  const auto read = report_from_json(parse_json(to_json_text(small)).value());
+  REQUIRE(read.ok());
+  CHECK(title(*read) == title(small));
+  // A figure that is missing as well is counted; and so is one in a report with both.
+  CHECK_FALSE(of(report_of({gpu("n1", "NVIDIA X900", 10)}), "n1", "gpu bf16/tflops").uncompared);
+  CHECK(title(report_of({drive("n1"), gpu("n1", "NVIDIA X900", 10)})) ==
+        "gaggle: 1 of 1 node accepted, 1 check not judged");
+  CHECK_FALSE(of(report_of({drive("n1"), drive("n2"), drive("n3")}), "n1", "drives/mbps").uncompared);
+}
+
 TEST_CASE("each form of the report says what was not judged, and why", "[held-to]") {
   const Report report = report_of({gpu("n1", "NVIDIA X900", 10)});
   const char* why = "the GPU table does not have NVIDIA X900";

@@ -1,0 +1,39 @@
+#include "controller/plan/gpus_for_jobs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "controller/spec/hardware.h"
+
+namespace muster {
+
+int gpus_for_jobs(const Spec& spec, const NodeSpec& node, const HardwareFacts* facts, bool driver_in_image) {
+  const int declared = node.hardware.gpus.value_or(0);
+  if (!facts) return declared;
+  if (declared > 0 || spec.plays(node, "gpu") || spec.plays(node, "gpu-vendor") ||
+      std::any_of(facts->gpus.begin(), facts->gpus.end(), is_named))
+    return static_cast<int>(facts->gpus.size());
+  return driver_in_image ? static_cast<int>(compute_gpus(*facts)) : 0;
+}
+
+std::string unused_gpu_note(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines,
+                            const std::set<std::string>& with_driver) {
+  std::vector<std::string> those;
+  for (const auto& node : spec.nodes) {
+    const auto seen = machines.find(node.name);
+    if (seen == machines.end() || !spec.plays(node, "scheduler")) continue;
+    const size_t found = compute_gpus(*seen->second);
+    if (found > 0 && gpus_for_jobs(spec, node, seen->second, with_driver.count(node.name) > 0) == 0)
+      those.push_back(fmt::format("{} ({})", node.name, found));
+  }
+  if (those.empty()) return "";
+  return fmt::format(
+      "Slurm gets none of the GPUs of {}: no playbook `gpu` or `gpu-vendor`, no NVIDIA driver among the "
+      "packages of the image, and none was loaded when the inventory was taken. If something else installs "
+      "the driver, declare `hardware: {{ gpus: N }}`, or run `muster up` again once it is there",
+      fmt::join(those, ", "));
+}
+
+}  // namespace muster
