@@ -289,7 +289,7 @@ class RealHostWire : public HostWire {
     if (unsent < std::exchange(unsent_, unsent)) last_sign_ = reactor_.steady();
     const DurationMs limit = most_silence();
     if (reactor_.steady() - last_sign_ >= limit) {
-      asks_ = stage_ == Stage::connects;
+      probes_ = stage_ == Stage::connects;
       return lose(silence(std::to_string(limit / kSecond) + " s"));
     }
     if (stage_ == Stage::talks) send(Json{{"alive", true}});
@@ -326,11 +326,11 @@ class RealHostWire : public HostWire {
   // After a long silence the input was closed. A shell that reads all of it before it runs anything answers
   // now, to the first line.
   void take_late(std::string_view bytes) {
-    if (!asks_) return;
+    if (!probes_) return;
     line_.append(bytes);
     if (line_.find("\n" + std::string(kShellLine) + "\n") != std::string::npos)
       why_ = fail(Code::failed, kReadsAll);
-    if (line_.size() > kMostStartUp) asks_ = false;
+    if (line_.size() > kMostStartUp) probes_ = false;
   }
 
   void child_ended(int status) {
@@ -468,7 +468,7 @@ class RealHostWire : public HostWire {
   std::string line_, start_up_line_;
   size_t start_up_ = 0, unsent_ = 0;
   bool child_over_ = false;
-  bool asks_ = false;  // whether a shell waits for the end of its input
+  bool probes_ = false;  // whether a shell waits for the end of its input
   Error why_;          // why it was lost
   SteadyMs last_sign_;
   Reactor::TimerId timer_ = 0;

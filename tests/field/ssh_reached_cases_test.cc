@@ -153,9 +153,9 @@ FIELD_CASE("rc-exits") {
   CHECK(host.opened == 1);
 }
 
-FIELD_CASE("rc-asks") {
+FIELD_CASE("rc-reads-input") {
   Reach host;
-  host.starts_up(field_input("rc-asks", "bashrc"));
+  host.starts_up(field_input("rc-reads-input", "bashrc"));
   host.options.patience = 6 * kSecond;  // the next line comes within a third of it
   host.go();
   CHECK(host.looked);
@@ -167,7 +167,7 @@ FIELD_CASE("rc-asks") {
 FIELD_CASE("slow-sudo: measured as a plain user") {
   Reach host;
   host.stub("sudo", "echo >>" + host.dir.path("started") + "\nexec sleep 1000");
-  host.options.patience = kSecond;
+  host.options.patience = 5 * kSecond;
   host.go();
   REQUIRE(host.looked);
   CHECK(host.hello->how == "user");
@@ -184,7 +184,7 @@ FIELD_CASE("slow-sudo: one that answers after that finds no input, and leaves no
   host.stub("sudo",
             "shift\nexec setsid --wait /bin/sh -c 'until [ -e \"$0\" ]; do sleep 0.05; done; exec \"$@\"' " +
                 answers + " \"$@\"");
-  host.options.patience = kSecond;
+  host.options.patience = 5 * kSecond;
   host.go();
   REQUIRE(host.looked);
   CHECK(host.hello->how == "user");

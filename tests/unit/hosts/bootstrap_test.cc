@@ -72,8 +72,8 @@ TEST_CASE("bootstrap: what is sent fits into what a pipe or a terminal takes at 
 TEST_CASE("bootstrap: any shell that reads the first line becomes the one that runs the script", "[hosts]") {
   const Host host;
   const std::string packed = gzip(kAgent).value();
-  const auto shell = GENERATE(as<std::vector<std::string>>(), std::vector<std::string>{"dash"},
-                              std::vector<std::string>{"bash"}, std::vector<std::string>{"bash", "--posix"},
+  const auto shell = GENERATE(std::vector<std::string>{"dash"}, std::vector<std::string>{"bash"},
+                              std::vector<std::string>{"bash", "--posix"},
                               std::vector<std::string>{"busybox", "sh"}, std::vector<std::string>{"ksh"},
                               std::vector<std::string>{"zsh"}, std::vector<std::string>{"zsh", "-l"},
                               std::vector<std::string>{"tcsh"}, std::vector<std::string>{"csh"});
@@ -90,8 +90,8 @@ TEST_CASE("bootstrap: every POSIX shell reads the script", "[hosts]") {
                            "\necho 'unable to resolve host' >&2\nshift\nexec \"$@\"\n";
   const bool allowed = GENERATE(true, false);
   if (allowed) REQUIRE(Files().write(host.dir.path("bin/sudo"), sudo, 0755).ok());
-  const auto shell = GENERATE(as<std::vector<std::string>>(), std::vector<std::string>{"dash"},
-                              std::vector<std::string>{"bash"}, std::vector<std::string>{"bash", "--posix"},
+  const auto shell = GENERATE(std::vector<std::string>{"dash"}, std::vector<std::string>{"bash"},
+                              std::vector<std::string>{"bash", "--posix"},
                               std::vector<std::string>{"busybox", "sh"}, std::vector<std::string>{"ksh"});
   if (!Files().exists("/usr/bin/" + shell[0])) return;
   CAPTURE(shell, allowed);
