@@ -1,5 +1,5 @@
-// What a host's shell reads first: a line that becomes /bin/sh in any shell, and a script for that (dash, bash,
-// busybox, ksh). The script determines the user and the folder to run the agent with, reads the agent from
+// What a host's shell reads first: a line that becomes /bin/sh in any shell, and a script for that (dash,
+// bash, busybox, ksh). The script determines the user and the folder to run the agent with, reads the agent from
 // standard input, and executes it.
 //
 // A start-up file may have replaced the login shell by another (`exec zsh`), which reads the input then. So
@@ -11,8 +11,8 @@
 //     MUSTERGO            send the gzipped agent now, and nothing earlier
 //     MUSTERNO CODE TEXT  it gives up: what is missing on this host; CODE as in base/result.h
 //     MUSTER1 {...}       the agent runs (agent/measuring/measure.h); what follows is its protocol
-// sudo starts once: if it refuses, the agent runs as this user. As root (by login or sudo), the agent is stored
-// in a private file system that no other process can see; else in the first folder of a list that allows
+// sudo starts once: if it refuses, the agent runs as this user. As root (by login or sudo), the agent is
+// stored in a private file system that no other process can see; else in the first folder of a list that allows
 // execution and has enough space. If the script ends early, it removes whatever it created; a sudo that
 // answers after the connection was closed finds no input and ends. Thread safety: stateless functions.
 #pragma once

@@ -1,6 +1,6 @@
-// Why a command that connects to a host ended, from what it, and the host through it, wrote. One table decides
-// what known words mean, and so whether another try can help; unknown words are shown as they are, and tried
-// again.
+// Why a command that connects to a host ended, from what it, and the host through it, wrote. One table
+// decides what known words mean, and so whether another try can help; unknown words are shown as they are,
+// and tried again.
 //
 // ssh writes progress lines (ssh_command.h sets LogLevel=DEBUG1). They are never shown, but tell what the
 // words between them are: the site's banner comes before the first attempt to log in, the words of PAM after
@@ -43,8 +43,8 @@ struct EndedCommand {
   bool agent_ran = false;  // the host's agent had responded, so the connection was lost later
 };
 
-// Returns the reason, with the codes of HostWireEvents::lost (controller/hosts/host_wire.h): unavailable where
-// another try can help, and any other where it cannot.
+// Returns the reason, with the codes of HostWireEvents::lost (controller/hosts/host_wire.h): unavailable
+// where another try can help, and any other where it cannot.
 Error lost_reason(const EndedCommand& ended);
 
 // What a host wrote, as one line for people: without control characters, escape sequences of terminals and

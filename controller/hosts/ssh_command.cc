@@ -47,7 +47,7 @@ Result<std::vector<std::string>> ssh_command(const std::string& destination, con
     return fail(Code::invalid, "'" + destination + "' is not a destination for ssh");
   // No terminal: none is required, and some hosts refuse it. No questions: nothing could answer them. If the
   // host stops responding, the connection ends within a minute. A connection that the user shares is used,
-  // but none is left open for later. DEBUG1: progress lines, by which lost_reason.h tells banners from reasons.
+  // but none is left open for later. DEBUG1: lost_reason.h tells banners from reasons by its lines.
   std::vector<std::string> argv = {"ssh", "-T"};
   if (!config.empty()) argv.insert(argv.end(), {"-F", config});
   for (const char* option :
