@@ -12,6 +12,7 @@ how=$1 why=$2 own=$3 d=
 no() { printf "\nMUSTERNO %s %s\n" "$1" "$2"; exit 1; }
 trap "[ -z \"\$d\" ] || rm -rf \"\$d\"" EXIT
 trap "exit 1" HUP INT TERM PIPE
+printf "\nMUSTERUSER\n"
 set -- "$XDG_RUNTIME_DIR" /dev/shm /tmp /var/tmp "$HOME"
 [ -z "$own" ] || if mount -n -t tmpfs -o mode=0700 muster /dev/shm; then set -- /dev/shm; else own=; fi 2>/dev/null
 for p do

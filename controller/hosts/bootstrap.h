@@ -1,6 +1,6 @@
 // What a host's shell reads first: a line that becomes /bin/sh in any shell, and a script for that (dash,
-// bash, busybox, ksh). The script determines the user and the folder to run the agent with, reads the agent from
-// standard input, and executes it.
+// bash, busybox, ksh). The script determines the user and the folder to run the agent with, reads the agent
+// from standard input, and executes it.
 //
 // A start-up file may have replaced the login shell by another (`exec zsh`), which reads the input then. So
 // the first line is sent alone, as a shell may read ahead, and the script once /bin/sh has answered. The host
@@ -8,13 +8,14 @@
 //     MUSTERTTY           standard input is a terminal: binary data cannot pass, and it gives up
 //     MUSTERSH            /bin/sh runs: send the script now, and nothing earlier; once for each first line
 //     MUSTERSUDO          `sudo -n` starts, which may take its time
+//     MUSTERUSER          the agent's user is certain: sudo has answered, or is not needed
 //     MUSTERGO            send the gzipped agent now, and nothing earlier
 //     MUSTERNO CODE TEXT  it gives up: what is missing on this host; CODE as in base/result.h
 //     MUSTER1 {...}       the agent runs (agent/measuring/measure.h); what follows is its protocol
 // sudo starts once: if it refuses, the agent runs as this user. As root (by login or sudo), the agent is
-// stored in a private file system that no other process can see; else in the first folder of a list that allows
-// execution and has enough space. If the script ends early, it removes whatever it created; a sudo that
-// answers after the connection was closed finds no input and ends. Thread safety: stateless functions.
+// stored in a private file system that no other process can see; else in the first folder of a list that
+// allows execution and has enough space. If the script ends early, it removes whatever it created; a sudo
+// that answers after the connection was closed finds no input and ends. Thread safety: stateless functions.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +40,7 @@ std::string bootstrap_first_line();
 std::string bootstrap_script(const BootstrapOptions& options);
 
 inline constexpr std::string_view kTerminalLine = "MUSTERTTY", kShellLine = "MUSTERSH",
-                                  kSudoLine = "MUSTERSUDO", kGoLine = "MUSTERGO", kNoLine = "MUSTERNO ",
-                                  kHelloLine = "MUSTER1 ";
+                                  kSudoLine = "MUSTERSUDO", kUserLine = "MUSTERUSER", kGoLine = "MUSTERGO",
+                                  kNoLine = "MUSTERNO ", kHelloLine = "MUSTER1 ";
 
 }  // namespace muster

@@ -193,8 +193,7 @@ constexpr const char* kTerminal =
     "start-up file), which binary data cannot pass: exempt this account from it, or use --via";
 constexpr const char* kReadsAll =
     "a start-up file of the login shell (~/.bashrc, ~/.bash_profile, /etc/profile.d) starts another shell, "
-    "which "
-    "runs nothing before its input ends (fish): start it in interactive shells only";
+    "which runs nothing before its input ends (fish): start it in interactive shells only";
 
 class RealHostWire : public HostWire {
  public:
@@ -224,7 +223,7 @@ class RealHostWire : public HostWire {
   }
 
  private:
-  // connects: until /bin/sh runs; prepares: the script runs; waits: sudo has not answered.
+  // connects: until /bin/sh runs; prepares: the script runs, or waits for sudo.
   enum class Stage { connects, prepares, waits_for_sudo, receives_agent, talks, leaves, lost };
 
   void terminate(int number) {
@@ -386,6 +385,8 @@ class RealHostWire : public HostWire {
       lose(fail(Code::failed, kTerminal));
     } else if (stage_ == Stage::prepares && line == kSudoLine) {
       stage_ = Stage::waits_for_sudo;
+    } else if (stage_ == Stage::waits_for_sudo && line == kUserLine) {
+      stage_ = Stage::prepares;
     } else if (scripted && line == kGoLine) {
       stage_ = Stage::receives_agent;
       child_->send(agent_.bytes);
@@ -469,7 +470,7 @@ class RealHostWire : public HostWire {
   size_t start_up_ = 0, unsent_ = 0;
   bool child_over_ = false;
   bool probes_ = false;  // whether a shell waits for the end of its input
-  Error why_;          // why it was lost
+  Error why_;            // why it was lost
   SteadyMs last_sign_;
   Reactor::TimerId timer_ = 0;
   std::function<void()> left_;

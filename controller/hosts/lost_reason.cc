@@ -119,10 +119,11 @@ size_t character_bytes(std::string_view text) {
   return control || too_long || no_character ? 0 : size;
 }
 
-// Bytes of the escape sequence at the beginning of `text`, which begins with ESC: "ESC [ 0 m".
+// Bytes of the escape sequence at the beginning of `text`, which begins with ESC: "ESC [ 0 m", "ESC ( B".
 size_t escape_bytes(std::string_view text) {
-  if (text.size() < 2 || text[1] != '[') return std::min<size_t>(text.size(), 2);
-  const size_t end = text.find_first_not_of("0123456789;:<=>?", 2);
+  const bool control = text.size() > 1 && text[1] == '[';
+  const size_t end = control ? text.find_first_not_of("0123456789;:<=>? !\"#$%&'()*+,-./", 2)
+                             : text.find_first_not_of(" !\"#$%&'()*+,-./", 1);
   return end == std::string_view::npos ? text.size() : end + 1;
 }
 
@@ -178,7 +179,7 @@ void ErrorText::take_step(std::string_view step) {
 
 void ErrorText::forget() {
   words_.clear();
-  line_.clear();
+  line_.erase(0, line_.find(kProgress));
 }
 
 // ---- text for people ----
