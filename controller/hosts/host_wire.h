@@ -39,7 +39,7 @@ struct HostHello {
   std::string hostname;  // kernel's, for people
   bool root = false;     // the agent runs as root
   std::string how;       // "root", "sudo", "user"
-  std::string why_user;  // what sudo printed, if it is a plain user although --user was not given
+  std::string why_user;  // why it is a plain user although --user was not given: what sudo printed
   std::string folder;    // where the agent was executed from, for people: "/dev/shm"
   std::string agent_version;
 };

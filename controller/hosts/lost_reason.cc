@@ -84,8 +84,8 @@ constexpr const char* kAfterTheKey =
 constexpr const char* kShellEnded =
     "the login shell ended before /bin/sh started: a start-up file exits (~/.bashrc, /etc/bash.bashrc, "
     "/etc/profile.d), or the account may not run commands";
-// Exit statuses: 126 found but not executable; 127 not found; 255 ssh's own.
-constexpr int kNotExecutable = 126, kNoCommand = 127, kOwn = 255;
+// Exit statuses: 126 found but not executable; 127 not found; 255 ssh failed.
+constexpr int kNotExecutable = 126, kNoCommand = 127, kSshFailed = 255;
 
 bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 bool begins_any(std::string_view text, const auto& beginnings) {
@@ -228,7 +228,8 @@ Error lost_reason(const EndedCommand& ended) {
   }
   if (line.empty()) line = last_line(ended.last_out);
   const bool silent = line.empty();
-  if (!ended.shell_ran && (ended.status == 0 || (silent && ended.err.logged_in() && ended.status < kOwn)))
+  if (!ended.shell_ran &&
+      (ended.status == 0 || (silent && ended.err.logged_in() && ended.status < kSshFailed)))
     return fail(Code::failed, kShellEnded + (silent ? "" : "; it printed: " + line));
   if (silent && ended.err.key_accepted() && !ended.err.logged_in()) return fail(Code::denied, kAfterTheKey);
   if (silent) line = last_line(words);
