@@ -35,7 +35,7 @@ constexpr ReasonWords kWords[] = {
     {"Too many logins for", Code::unavailable, ""},
     {"account has expired", Code::denied, ""},
     {"Password change required", Code::denied,
-     "the account's password has expired: change it, or exempt the account from expiry (`chage -M -1`)"},
+     "the account's password has expired: change it, or exempt the account from expiry (`passwd -x -1`)"},
     {"password has expired", Code::denied, ""},
     {"required to change your password", Code::denied, ""},
     {"no active jobs on this node", Code::denied, ""},

@@ -28,7 +28,7 @@ Host host
 CONFIG
 echo 'host address=127.0.0.1' > "$WORK/hosts.txt"
 
-serves() { # OPTION...: sshd with these options, anew
+serves() { # OPTION...: sshd starts with these options; an earlier one ends
   if [ -s "$root/run/field.pid" ]; then kill "$(cat "$root/run/field.pid")"; fi
   while [ -e "$root/run/field.pid" ]; do sleep 0.05; done
   rm -f "$root/run/field.log"

@@ -1,4 +1,4 @@
-// Which errors open a host again, and as whom.
+// Which errors open a host again, and with which user.
 #include "controller/hosts/host_links.h"
 
 #include "tests/catch.h"

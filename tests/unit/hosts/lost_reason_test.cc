@@ -105,7 +105,7 @@ TEST_CASE("lost reason: what sshd sends instead of its version", "[hosts]") {
 }
 
 TEST_CASE("lost reason: a login that works, and a shell that ends before it does anything", "[hosts]") {
-  // pam_nologin writes to root, too, whom it lets in.
+  // pam_nologin writes to root, too, and lets it in.
   const std::string inside = until_the_key(kBanner) + "System is booting up. See pam_nologin(8).\n" + kInside;
   const std::string sent =
       "Transferred: sent 3512, received 3504 bytes, in 0.1 seconds\r\n"

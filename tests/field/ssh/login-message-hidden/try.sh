@@ -1,7 +1,6 @@
 #!/bin/bash
-# Real PAM: a host that boots, an account that has expired, one whom pam_access does not admit.
+# Real PAM: a host that boots, an account that has expired, one that pam_access does not admit.
 . "$SRC/tests/field/ssh/reached.sh"
-needs chage
 serves
 echo '"System is booting up. Come back later. See pam_nologin(8)."' > "$root/run/nologin"
 looks
@@ -9,12 +8,12 @@ expect "pam_nologin's words are the reason" host_is '.verdict == "not_reached" a
 expect "it is tried again" tried 3
 rm "$root/run/nologin"
 
-in_root chage -E 0 ops
+in_root usermod -e 1 ops
 serves
 looks
 expect "the account is the reason" host_is '.verdict == "not_reached" and (.reason | test("expired"))'
 expect "it is not tried again" tried 1
-in_root chage -E -1 ops
+in_root usermod -e '' ops
 
 echo '-:ops:ALL' >> "$root/etc/security/access.conf"
 sed -i '1i account required pam_access.so' "$root/etc/pam.d/sshd"
