@@ -8,7 +8,7 @@ expect "pam_nologin's words are the reason" host_is '.verdict == "not_reached" a
 expect "it is tried again" tried 3
 rm "$root/run/nologin"
 
-in_root usermod -e 1 ops
+in_root usermod -e 1970-01-02 ops
 serves
 looks
 expect "the account is the reason" host_is '.verdict == "not_reached" and (.reason | test("expired"))'
