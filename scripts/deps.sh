@@ -10,7 +10,7 @@ lab="qemu-system-x86 qemu-utils ovmf ipxe-qemu ipxe dnsmasq-base mmdebstrap debi
 gpu="nvidia-cuda-toolkit nvidia-cuda-toolkit-gcc libnccl-dev"  # Debian 13, non-free
 test="ipmitool openipmi freeipmi-tools python3-pyghmi openssh-server python3-sushy redfishtool jq curl socat sqlite3 clang-format codespell shellcheck"
 # Only for tests/field/run.sh: the programs that decide there.
-field="systemd procps openssh-server curl iproute2 dnsmasq-base ipxe prometheus iptables ufw chrony ipmitool openipmi fish tcsh zsh slurmctld slurmd slurm-client munge
+field="systemd procps openssh-server sudo jq curl iproute2 dnsmasq-base ipxe prometheus iptables ufw chrony ipmitool openipmi fish tcsh zsh slurmctld slurmd slurm-client munge
   slurmdbd mariadb-server logrotate mmdebstrap python3-yaml"
 # Only for tests/corpus, asked for by name: what makes file systems and volumes, a kernel in a process to use them with, and what
 # rescues them. Debian 12 has no hfsprogs, bcachefs-tools, zfsutils (contrib), stratisd, vdo or ufsutils.

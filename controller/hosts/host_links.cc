@@ -89,6 +89,15 @@ void HostLinks::on_looked(const std::string& host, const HostLooked& looked) {
 
 // ---- lost connections ----
 
+// A host whose sudo does not answer is measured as a plain user. One that was reached keeps its user.
+bool HostLinks::goes_without_sudo(Link& link, const Error& error) {
+  if (link.reached || error.code != Code::timeout || link.options.as_user) return false;
+  link.options.as_user = true;
+  link.options.why_user = error.message;
+  --link.tries;
+  return true;
+}
+
 bool HostLinks::worth_another(const Link& link, const Error& error) const {
   if (error.code == Code::invalid) return false;  // it does not follow the protocol
   if (link.reached)
@@ -104,7 +113,7 @@ void HostLinks::on_lost(const std::string& host, const Error& error) {
   if (std::exchange(link.opening, false)) --opening_;
   const bool broke = link.reached && !link.lost_since;
   if (broke) link.lost_since = reactor_.steady(), ++link.breaks;
-  if (worth_another(link, error)) {
+  if (goes_without_sudo(link, error) || worth_another(link, error)) {
     link.pause = std::min(link.pause > 0 ? 2 * link.pause : timing_.again_first, timing_.again_last);
     set_timer(link, link.pause, [this, host] {
       if (!links_[host].left) open(host);

@@ -1,8 +1,9 @@
 // HostLinks: the connections of a session to its hosts. Opens a few dozen at a time and keeps all of them
 // open; a lost connection is reopened, with growing pauses, until a time limit.
 //
-// A host counts as reached when its agent has sent its inventory. An error before that is final, except for a
-// connection that was dropped, which is retried a few times: jump hosts drop some if many are opened at once.
+// A host counts as reached when its agent has sent its inventory. An error before that is final, except for
+// Code::unavailable, which is retried a few times (jump hosts drop some connections if many are opened at
+// once, a host boots), and for a sudo that does not answer: the host is opened again as a plain user.
 // Once a host was reached, every error is retried, since a host that is booting refuses logins for a while.
 // Thread: the reactor's; events are never called inside a call.
 #pragma once
@@ -73,6 +74,7 @@ class HostLinks {
   void stop_timer(Link& link);
   void on_looked(const std::string& host, const HostLooked& looked);
   void on_lost(const std::string& host, const Error& error);
+  bool goes_without_sudo(Link& link, const Error& error);
   bool worth_another(const Link& link, const Error& error) const;
   void bury(Link& link);
   void part(Link& link);

@@ -13,7 +13,7 @@
 #include "base/json_dump.h"
 #include "base/record.h"
 #include "controller/hosts/bootstrap.h"
-#include "controller/hosts/ssh_command.h"
+#include "controller/hosts/lost_reason.h"
 #include "sys/contain.h"
 #include "sys/os.h"
 #include "sys/piped_child.h"
@@ -170,20 +170,30 @@ Result<HostHello> host_hello_of(const std::string& text) {
   const HostHello& hello = *read;
   if (hello.version != 1)
     return no_message("a hello of the unsupported version " + std::to_string(hello.version));
+  read->why_user = one_line(hello.why_user);
   return read;
 }
 
 // Parses the text after `MUSTERNO `: "CODE TEXT".
 Error refusal_of(const std::string& text) {
   const size_t blank = text.find(' ');
-  const std::string rest = blank == std::string::npos ? "" : text.substr(blank + 1);
+  const std::string rest = blank == std::string::npos ? "" : one_line(text.substr(blank + 1));
   return fail(code_from_string(text.substr(0, blank)), rest.empty() ? "no reason was given" : rest);
 }
 
 constexpr DurationMs kBeat = 10 * kSecond, kSilent = 60 * kSecond;
 // How long a command may take to end after its input was closed, and after SIGTERM.
 constexpr DurationMs kLeave = 15 * kSecond, kLeaveEarly = 2 * kSecond, kTerminate = 3 * kSecond;
-constexpr size_t kKeptErr = 4096, kMostStartUp = 1u << 20;
+// From the login until /bin/sh runs. A dead logind holds each login for 25 s.
+constexpr DurationMs kStartUp = 30 * kSecond;
+constexpr size_t kKeptLine = 4096, kMostStartUp = 1u << 20;
+
+constexpr const char* kTerminal =
+    "the login on this host goes through a terminal (a session recorder, or `script` in ForceCommand or a "
+    "start-up file), which binary data cannot pass: exempt this account from it, or use --via";
+constexpr const char* kReadsAll =
+    "a start-up file of the login shell (~/.bashrc, ~/.bash_profile, /etc/profile.d) starts another shell, "
+    "which runs nothing before its input ends (fish): start it in interactive shells only";
 
 class RealHostWire : public HostWire {
  public:
@@ -213,7 +223,8 @@ class RealHostWire : public HostWire {
   }
 
  private:
-  enum class Stage { starts, receives_agent, talks, leaves, lost };
+  // connects: until /bin/sh runs; prepares: the script runs, or waits for sudo.
+  enum class Stage { connects, prepares, waits_for_sudo, receives_agent, talks, leaves, lost };
 
   void terminate(int number) {
     child_->signal(number);
@@ -256,49 +267,85 @@ class RealHostWire : public HostWire {
   }
 
   void begin(const Result<PackedProgram>& packed) {
-    if (stage_ != Stage::starts) return;
+    if (stage_ != Stage::connects) return;
     if (!packed.ok()) return lose(Error(packed.error()).with("muster-agent"));
     agent_ = *packed;
     auto child = PipedChild::start(reactor_, options_.argv,
                                    {.out = [this](std::string_view bytes) { receive(bytes); },
-                                    .err = [this](std::string_view bytes) { keep_err(bytes); },
+                                    .err = [this](std::string_view bytes) { take_err(bytes); },
                                     .out_end = [this] { child_->close_input(); },
                                     .ended = [this](int status) { child_ended(status); }});
     if (!child.ok()) return lose(child.error());
     child_ = std::move(child).value();
     last_sign_ = reactor_.steady();
-    child_->send(bootstrap_script(
-        {options_.host, options_.as_user, agent_.bytes->size(), agent_.size, options_.nvml}));
     beat();
   }
 
   // Checks periodically that the other end is alive, and sends a keep-alive message.
   void beat() {
-    if (stage_ == Stage::talks) send(Json{{"alive", true}});
     // Outgoing bytes count too: the agent has several megabytes, and the line may be slow.
     const size_t unsent = child_->unsent();
     if (unsent < std::exchange(unsent_, unsent)) last_sign_ = reactor_.steady();
-    const DurationMs limit = stage_ == Stage::talks ? kSilent : options_.patience;
-    if (reactor_.steady() - last_sign_ >= limit)
-      return lose(
-          fail(Code::unavailable, "the host sent nothing for " + std::to_string(limit / kSecond) + " s"));
-    timer_ = reactor_.after(std::min(kBeat, limit), [this] {
+    const DurationMs limit = most_silence();
+    if (reactor_.steady() - last_sign_ >= limit) {
+      probes_ = stage_ == Stage::connects;
+      return lose(silence(std::to_string(limit / kSecond) + " s"));
+    }
+    if (stage_ == Stage::talks) send(Json{{"alive", true}});
+    // Again with each beat: a start-up file that reads a line takes the first one.
+    if (stage_ == Stage::connects) child_->send(bootstrap_first_line());
+    timer_ = reactor_.after(std::min(kBeat, limit / 3), [this] {
       timer_ = 0;
       beat();
     });
   }
 
-  void keep_err(std::string_view bytes) {
-    err_.append(bytes);
-    if (err_.size() > kKeptErr) err_.erase(0, err_.size() - kKeptErr);
+  DurationMs most_silence() const {
+    if (stage_ == Stage::talks) return kSilent;
+    const bool starts_up = stage_ == Stage::connects && err_.logged_in();
+    return starts_up ? std::min(options_.patience, kStartUp) : options_.patience;
+  }
+
+  Error silence(const std::string& limit) const {
+    if (stage_ == Stage::waits_for_sudo)
+      return fail(Code::timeout, "`sudo -n` has not answered for " + limit);
+    if (stage_ == Stage::connects && err_.logged_in())
+      return fail(Code::unavailable, "logged in, but /bin/sh has not started for " + limit +
+                                         ": a start-up file of the login shell waits (~/.bashrc, "
+                                         "/etc/profile.d)");
+    return fail(Code::unavailable, "the host sent nothing for " + limit);
+  }
+
+  void take_err(std::string_view bytes) {
+    const bool before = err_.logged_in();
+    err_.take(bytes);
+    if (err_.logged_in() != before) last_sign_ = reactor_.steady();
+  }
+
+  // After a long silence the input was closed. A shell that reads all of it before it runs anything answers
+  // now, to the first line.
+  void take_late(std::string_view bytes) {
+    if (!probes_) return;
+    line_.append(bytes);
+    if (line_.find("\n" + std::string(kShellLine) + "\n") != std::string::npos)
+      why_ = fail(Code::failed, kReadsAll);
+    if (line_.size() > kMostStartUp) probes_ = false;
   }
 
   void child_ended(int status) {
     child_over_ = true;
     if (stage_ == Stage::leaves) return gone();
     if (stage_ == Stage::lost) return report_lost();
-    if (stage_ != Stage::talks && !line_.empty()) start_up_line_ = line_.substr(0, kKeptErr);
-    lose(lost_reason({status, err_, start_up_line_, stage_ == Stage::talks}));
+    if (shows_output()) keep_line(line_);
+    lose(lost_reason({status, err_, start_up_line_, stage_ != Stage::connects, stage_ == Stage::talks}));
+  }
+
+  // What is printed after the agent was sent may be its bytes.
+  bool shows_output() const {
+    return stage_ == Stage::connects || stage_ == Stage::prepares || stage_ == Stage::waits_for_sudo;
+  }
+  void keep_line(const std::string& line) {
+    if (!line.empty()) start_up_line_ = line.substr(0, kKeptLine);
   }
 
   void send(const Json& message) { child_->send(dump_json(message) + "\n"); }
@@ -312,6 +359,7 @@ class RealHostWire : public HostWire {
   }
 
   void receive(std::string_view bytes) {
+    if (stage_ == Stage::lost) return take_late(bytes);
     last_sign_ = reactor_.steady();
     const auto alive = alive_.watch();
     while (!bytes.empty() && *alive && stage_ != Stage::lost && stage_ != Stage::leaves) {
@@ -330,20 +378,42 @@ class RealHostWire : public HostWire {
 
   void take_start_up(std::string line) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line == kGoLine && stage_ == Stage::starts) {
+    const bool scripted = stage_ == Stage::prepares || stage_ == Stage::waits_for_sudo;
+    if (stage_ == Stage::connects && line == kShellLine) {
+      send_script();
+    } else if (stage_ == Stage::connects && line == kTerminalLine) {
+      lose(fail(Code::failed, kTerminal));
+    } else if (stage_ == Stage::prepares && line == kSudoLine) {
+      stage_ = Stage::waits_for_sudo;
+    } else if (stage_ == Stage::waits_for_sudo && line == kUserLine) {
+      stage_ = Stage::prepares;
+    } else if (scripted && line == kGoLine) {
       stage_ = Stage::receives_agent;
       child_->send(agent_.bytes);
-    } else if (line.compare(0, kNoLine.size(), kNoLine) == 0) {
+    } else if (stage_ != Stage::connects && line.compare(0, kNoLine.size(), kNoLine) == 0) {
       lose(refusal_of(line.substr(kNoLine.size())));
-    } else if (line.compare(0, kHelloLine.size(), kHelloLine) == 0 && stage_ == Stage::receives_agent) {
-      const auto hello = host_hello_of(line.substr(kHelloLine.size()));
-      if (!hello.ok()) return lose(hello.error());
-      stage_ = Stage::talks;
-      const auto on_hello = events_.hello;
-      if (on_hello) on_hello(*hello);
-    } else if (!line.empty()) {
-      start_up_line_ = line.substr(0, kKeptErr);
+    } else if (stage_ == Stage::receives_agent && line.compare(0, kHelloLine.size(), kHelloLine) == 0) {
+      take_hello(line.substr(kHelloLine.size()));
+    } else if (shows_output() && line != kShellLine) {
+      keep_line(line);
     }
+  }
+
+  // Start-up files are done: nothing of what they wrote is a reason for what comes.
+  void send_script() {
+    stage_ = Stage::prepares;
+    err_.forget();
+    start_up_line_.clear();
+    child_->send(bootstrap_script({options_.host, options_.as_user, agent_.bytes->size(), agent_.size,
+                                   options_.nvml, options_.why_user}));
+  }
+
+  void take_hello(const std::string& text) {
+    const auto hello = host_hello_of(text);
+    if (!hello.ok()) return lose(hello.error());
+    stage_ = Stage::talks;
+    const auto on_hello = events_.hello;
+    if (on_hello) on_hello(*hello);
   }
 
   void take_message(const std::string& line) {
@@ -394,11 +464,13 @@ class RealHostWire : public HostWire {
   HostWireEvents events_;
   std::unique_ptr<PipedChild> child_;
   PackedProgram agent_;
-  Stage stage_ = Stage::starts;
-  std::string line_, err_, start_up_line_;
+  Stage stage_ = Stage::connects;
+  ErrorText err_;
+  std::string line_, start_up_line_;
   size_t start_up_ = 0, unsent_ = 0;
   bool child_over_ = false;
-  Error why_;  // why it was lost
+  bool probes_ = false;  // whether a shell waits for the end of its input
+  Error why_;            // why it was lost
   SteadyMs last_sign_;
   Reactor::TimerId timer_ = 0;
   std::function<void()> left_;

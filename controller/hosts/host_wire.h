@@ -1,7 +1,7 @@
 // HostWire: the connection to one running host through a command's pipe: ssh, or the command of `--via`.
 //
 // Owned by a session (controller/hosts/session.h), one for each host. Starts the command, whose remote end is
-// a POSIX shell, sends it a short script and then the agent, and from then on uses the agent's protocol. On
+// a shell, sends it a short script (bootstrap.h) and then the agent, and then uses the agent's protocol. On
 // the host everything is in memory: nothing is left when the pipe is closed, for whatever reason. What the
 // agent sends is untrusted: a line longer than kLongestLine, or one that violates the protocol, ends the wire
 // with Code::invalid. If a wire is lost, its owner opens a new one.
@@ -39,7 +39,7 @@ struct HostHello {
   std::string hostname;  // kernel's, for people
   bool root = false;     // the agent runs as root
   std::string how;       // "root", "sudo", "user"
-  std::string why_user;  // what sudo printed, if it is a plain user although --user was not given
+  std::string why_user;  // why it is a plain user although --user was not given: what sudo printed
   std::string folder;    // where the agent was executed from, for people: "/dev/shm"
   std::string agent_version;
 };
@@ -55,6 +55,7 @@ struct HostWireOptions {
   std::vector<std::string> argv;  // command that is started on this machine; its last words start a POSIX
                                   // shell on the host: "/bin/sh"
   bool as_user = false;           // never sudo
+  std::string why_user = {};      // reported as HostHello::why_user: why an earlier wire set as_user
   std::string agent;              // path of muster-agent on this machine
   // Digest of muster-accept-nvml, which `program` can return: the agent uses it to find the processes that
   // hold GPU memory. Empty: the agent cannot find them, and reports that.
@@ -70,8 +71,10 @@ struct HostWireEvents {
   std::function<void(std::set<std::string> have, Presence, std::function<void(wire::PollReply)> answer)> poll;
   std::function<void(wire::EventBatch, std::function<void(Result<uint64_t>)> answer)> post;
   // The wire is down; called once. denied: login or host key refused (do not retry); not_found: unknown host;
-  // unavailable: the connection was lost, or never established; invalid: the host does not use the protocol;
-  // failed: no folder on the host from which a program may run, or the wrong machine type.
+  // unavailable: the connection was lost, or never established, and another try can help; invalid: the host
+  // does not use the protocol; timeout: sudo does not answer, and a wire with as_user can do without;
+  // failed: the host is not as needed (no folder from which a program may run, the wrong machine type, a
+  // start-up file that exits, a terminal in between).
   std::function<void(Error)> lost;
 };
 

@@ -1,6 +1,5 @@
 // Builds the command that reaches one host's shell: OpenSSH as the site has configured it, or the words of
-// `--via`; and derives why it ended, from its output: a known message of OpenSSH, or else the last line.
-// Thread safety: stateless functions.
+// `--via`. Its last word is /bin/sh. Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -17,18 +16,5 @@ Result<std::vector<std::string>> ssh_command(const std::string& destination, con
 // Splits `via` ("srun --jobid 4711 -N1 -n1 -w {host}") into words like a POSIX shell, without any expansion,
 // and replaces `{host}` by `host` in each. invalid: a quote that is not closed, no word, or no {host}.
 Result<std::vector<std::string>> via_command(const std::string& via, const std::string& host);
-
-struct EndedCommand {
-  int status = 0;          // exit status, 128 + signal
-  std::string err;         // end of its standard error
-  std::string last_out;    // last line of its standard output that is not a message
-  bool agent_ran = false;  // the host's agent had responded, so the connection was lost later
-};
-
-// Returns the reason, with the codes of HostWireEvents::lost (controller/hosts/host_wire.h).
-Error lost_reason(const EndedCommand& ended);
-
-// Returns the last line that is not empty, without control characters, at most 300 bytes.
-std::string last_line(const std::string& text);
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/digest.h"
+#include "base/shell_text.h"
 #include "controller/ssh/ssh_agent.h"
 #include "controller/ssh/ssh_keys.h"
 
@@ -24,10 +25,7 @@ constexpr const char* kCiphers =
 constexpr const char* kOtherKeys[] = {"ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521",
                                       "rsa-sha2-512,rsa-sha2-256", "ssh-ed25519"};
 
-// The real command is sent as the first line of input, and its output begins after the line kBegins. The
-// user's login shell runs only this text: it has no nested quotes and no backslashes, so bash, dash, zsh,
-// fish, csh and restricted shells read it alike.
-constexpr const char* kRunFirstLine = R"sh(sh -c 'IFS= read -r c; eval "$(printf %b "$c")"')sh";
+// The real command is sent as the first line of input (base/shell_text.h), and its output begins after this.
 constexpr std::string_view kBegins = "muster: the command begins\n";
 
 using Clock = std::chrono::steady_clock;
@@ -140,22 +138,15 @@ Result<ChannelPtr> channel_for(ssh_session session) {
   ChannelPtr channel(ssh_channel_new(session));
   if (!channel || ssh_channel_open_session(channel.get()) != SSH_OK)
     return fail(Code::unavailable, "ssh: cannot open a channel: " + words(session));
-  if (ssh_channel_request_exec(channel.get(), kRunFirstLine) != SSH_OK)
+  if (ssh_channel_request_exec(channel.get(), run_next_line("sh", "").c_str()) != SSH_OK)
     return fail(Code::unavailable, "ssh: the server rejected the command: " + words(session));
   return channel;
 }
 
-// Encodes `command` as the line that kRunFirstLine reads.
+// The line that the shell on the host reads.
 std::string first_line(const std::string& command) {
-  const std::string says = shell_quote(std::string(kBegins.substr(0, kBegins.size() - 1)));
-  std::string out;
-  for (const char c : "echo " + says + "; echo " + says + " >&2; " + command) {
-    if (c == '\n')
-      out += "\\n";
-    else
-      out += c == '\\' ? "\\\\" : std::string(1, c);
-  }
-  return out + "\n";
+  const std::string says = shell_word(std::string(kBegins.substr(0, kBegins.size() - 1)));
+  return as_next_line("echo " + says + "; echo " + says + " >&2; " + command);
 }
 
 // Drops output from before the command began; returns false if it has not begun yet.
@@ -276,9 +267,7 @@ class RootSession : public SshSession {
   std::string own_key() const override { return inner_->own_key(); }
 
  private:
-  static std::string as_root(const std::string& command) {
-    return "sudo -n -- sh -c " + shell_quote(command);
-  }
+  static std::string as_root(const std::string& command) { return "sudo -n -- sh -c " + shell_word(command); }
   std::unique_ptr<SshSession> inner_;
 };
 
@@ -378,17 +367,6 @@ Result<std::unique_ptr<SshDialog>> SshSession::talk(const std::string&, std::str
   return fail(Code::unavailable, "this session supports single commands only");
 }
 
-std::string shell_quote(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
-  }
-  return out + "'";
-}
-
 Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline,
                                    const std::vector<std::string>& wanted) {
   TRY(auto shown, handshake_for(address, port, "muster", deadline, wanted));
@@ -427,7 +405,7 @@ std::string unseen(const std::string& agent_binary, const std::string& arguments
       program + "; [ $(wc -c < " + program + ") = " + size +
       " ] || { echo 'the connection ended before the whole agent had arrived' >&2; exit 1; }; chmod 0700 " +
       program + "; exec " + program + " " + arguments;
-  return "exec unshare --mount -- sh -c " + shell_quote(inside);
+  return "exec unshare --mount -- sh -c " + shell_word(inside);
 }
 
 }  // namespace
@@ -452,8 +430,8 @@ Status put_agent(SshSession& session, const std::string& agent_binary, DurationM
   if (have.out.find(digest) == 0) return Ok{};
   // Written under a temporary name, checked, then renamed: an incomplete upload is never started.
   const std::string take = "set -e; umask 022; cat > " + path + ".new; echo " +
-                           shell_quote(digest + "  " + path + ".new") +
-                           " | sha256sum -c --quiet; chmod 755 " + path + ".new; mv " + path + ".new " + path;
+                           shell_word(digest + "  " + path + ".new") + " | sha256sum -c --quiet; chmod 755 " +
+                           path + ".new; mv " + path + ".new " + path;
   TRY(const auto sent, session.run(take, agent_binary, deadline));
   if (!sent.ok()) return fail(Code::failed, "the agent could not be installed: " + last_words(sent));
   return Ok{};

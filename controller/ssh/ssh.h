@@ -85,6 +85,4 @@ Result<std::unique_ptr<SshDialog>> talk_to_agent_unseen(SshSession& session, con
 // Installs the agent as /usr/sbin/muster-agent and checks its digest; does nothing if already installed.
 Status put_agent(SshSession& session, const std::string& agent_binary, DurationMs deadline);
 
-std::string shell_quote(const std::string& word);
-
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/shell_text.h"
 #include "cli/adopt_host.h"
 #include "controller/ssh/ssh_keys.h"
 #include "tests/fakes/key_agent.h"
@@ -239,8 +240,8 @@ TEST_CASE("ssh: a real login shell hands commands on as they are", "[.login-shel
   Sshd sshd;
   auto session = ssh_connect(sshd.target(), kWait);
   REQUIRE(session.ok());
-  const std::string nested = "sh -c " + shell_quote("printf '%s\\n' \"it's\" '\\n'; cat");
-  const auto out = (*session)->run("sh -c " + shell_quote(nested), "input", kWait);
+  const std::string nested = "sh -c " + shell_word("printf '%s\\n' \"it's\" '\\n'; cat");
+  const auto out = (*session)->run("sh -c " + shell_word(nested), "input", kWait);
   REQUIRE(out.ok());
   CHECK(out->out == "it's\n\\n\ninput");
   CHECK(out->err == "");

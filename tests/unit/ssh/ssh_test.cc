@@ -59,10 +59,6 @@ TEST_CASE("a command over its deadline is a timeout, not a failure", "[ssh]") {
   CHECK(out.error().code == Code::timeout);
 }
 
-TEST_CASE("shell quoting keeps every character", "[ssh]") {
-  CHECK(shell_quote("a b'c$d") == "'a b'\\''c$d'");
-}
-
 TEST_CASE("keys of an SSH agent open a session, and nothing does without one", "[ssh]") {
   Sshd sshd;
   SshTarget target = sshd.target();
