@@ -17,11 +17,12 @@
 namespace muster {
 
 struct BootstrapOptions {
-  std::string host;       // its name in the orders
-  bool as_user = false;   // no sudo
-  size_t packed = 0;      // bytes of the agent as sent
-  size_t size = 0;        // and when unpacked
-  std::string nvml = {};  // digest of muster-accept-nvml; empty: the command has none
+  std::string host;          // its name in the orders
+  bool as_user = false;      // no sudo
+  size_t packed = 0;         // bytes of the agent as sent
+  size_t size = 0;           // and when unpacked
+  std::string nvml = {};     // digest of muster-accept-nvml; empty: the command has none
+  std::string session = {};  // HostWireOptions
 };
 
 // Returns the script: under 4 KiB, so that it fits into a pipe at once.
