@@ -3,8 +3,8 @@
 //
 // Reads text in /proc and /sys below `files`, within milliseconds; starts nothing and writes nothing. The
 // caller brings what takes time: an earlier table of the processes, the lock of measurements, and NVML's
-// reading. What an unprivileged user cannot see is listed in not_looked_at, not taken as absent. A false alarm
-// prevents a test; a missed reason causes a wrong verdict or disturbs a job. Thread safety: stateless
+// reading. What an unprivileged user cannot see is listed in not_looked_at, not taken as absent. A false
+// alarm prevents a test; a missed reason causes a wrong verdict or disturbs a job. Thread safety: stateless
 // functions.
 #pragma once
 

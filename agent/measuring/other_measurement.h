@@ -21,8 +21,8 @@ namespace muster {
 // The value of --session of an agent that takes no lock, because its session puts no load on the host.
 inline constexpr const char* kNoSession = "none";
 
-// Processes of this session: `self` and its guard, agents of the same `session` from before a lost connection,
-// and all that they started.
+// Processes of this session: `self` and its guard, agents of the same `session` from before a lost
+// connection, and all that they started.
 std::set<int64_t> own_measurement(const ProcessTable& table, int64_t self, const std::string& session);
 // Agents of any session, and all that they started.
 std::set<int64_t> all_measurements(const ProcessTable& table);
