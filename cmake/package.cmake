@@ -20,6 +20,7 @@ foreach(program muster musterd muster-agent muster-accept muster-accept-nvml mus
     install(TARGETS ${program} RUNTIME DESTINATION lib/muster COMPONENT muster)
   endif()
 endforeach()
+muster_install_packed(muster lib/muster)
 # With the command: `muster accept --hosts` plans in its own process, where no controller is.
 install(DIRECTORY playbooks DESTINATION ${share} COMPONENT muster)
 install(DIRECTORY images DESTINATION ${share} COMPONENT muster-controller)

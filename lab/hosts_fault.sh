@@ -7,7 +7,7 @@
 #   prints       a start-up file that prints                   no-tty       PermitTTY no
 #   dies         it ends                                       reboots      it ends and starts again, with a new boot id
 #   firewall     it drops all packets to ports 7490 to 7560    wrong-key    a different host key
-#   refused      no key may log in                             busy         a load of 99
+#   refused      no key may log in                             busy         ops works on it
 #   other-machine   a different product, serial numbers and machine-id          full-memory  no more memory than sshd needs
 # Of the script that sources this: $dir, $pid (the host's process 1), enter, limit_drive, limit_link, kill_host, start_host.
 
@@ -66,6 +66,13 @@ other_machine() {  # other_machine HOST-FOLDER
   enter "$pid" bash -c "echo ${uuid//-/} >/etc/machine-id"
 }
 
+# What counts is what processes use, which no file can simulate. More of them than processors: the other hosts use the same ones.
+work_on() {  # work_on HOST-FOLDER
+  echo "99.00 99.00 99.00 99/300 100" >"$1/machine/loadavg"
+  enter "$pid" setpriv --reuid=ops --regid=ops --init-groups setsid \
+    sh -c 'for n in 1 2 3 4; do while :; do :; done & done' </dev/null >/dev/null 2>&1
+}
+
 plant() {  # plant NAME KIND
   local host=$dir/hosts/$1
   case $2 in
@@ -83,7 +90,7 @@ plant() {  # plant NAME KIND
     firewall) block_ports ;;
     wrong-key) enter "$pid" bash -c 'rm /etc/ssh/ssh_host_*; ssh-keygen -q -t ed25519 -N "" -f /etc/ssh/ssh_host_ed25519_key'; reload_sshd ;;
     refused) enter "$pid" rm /root/.ssh/authorized_keys /home/ops/.ssh/authorized_keys ;;
-    busy) echo "99.00 99.00 99.00 99/300 100" >"$host/machine/loadavg" ;;
+    busy) work_on "$host" ;;
     other-machine) other_machine "$host" ;;
     full-memory) little_memory "$1" ;;
     *) echo "hosts.sh: there is no fault $2: $(sed -n '3,11s/^#  *//p' "${BASH_SOURCE[0]}")" >&2; exit 2 ;;

@@ -7,7 +7,10 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
+#include <utility>
 
+#include "agent/measuring/other_load.h"
+#include "agent/measuring/other_measurement.h"
 #include "base/json_dump.h"
 #include "base/split.h"
 #include "base/utf8.h"
@@ -22,32 +25,6 @@ constexpr Words<Busy, 5> kWords = {{{Busy::job, "job"},
                                     {Busy::measurement, "measurement"},
                                     {Busy::load, "load"},
                                     {Busy::gpu_memory, "gpu_memory"}}};
-
-struct Running {
-  int64_t pid = 0;
-  std::vector<std::string> argv;
-};
-
-std::optional<int64_t> pid_of(const std::string& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value <= 0) return {};
-  return value;
-}
-
-// Kernel threads and ended processes have no arguments.
-std::vector<std::string> argv_of(const Files& files, int64_t pid) {
-  return split(files.read(fmt::format("/proc/{}/cmdline", pid)).value_or(""), '\0');
-}
-
-std::vector<Running> processes(const Files& files) {
-  std::vector<Running> out;
-  for (const std::string& name : files.list("/proc"))
-    if (const auto pid = pid_of(name))
-      if (auto argv = argv_of(files, *pid); !argv.empty()) out.push_back({*pid, std::move(argv)});
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.pid < b.pid; });
-  return out;
-}
 
 struct Step {
   std::string job, step;
@@ -73,24 +50,13 @@ std::optional<Step> slurm_step(const std::vector<std::string>& argv) {
   return Step{id.substr(0, dot), id.substr(std::min(dot + 1, id.size()))};
 }
 
-// Reads field 4 of /proc/PID/stat; field 2 may contain blanks and brackets.
-int64_t parent_of(const Files& files, int64_t pid) {
-  const std::string text = files.read_line(fmt::format("/proc/{}/stat", pid));
-  const size_t name = text.rfind(')');
-  if (name == std::string::npos) return 0;
-  const auto fields = split(text.substr(name + 1), ' ');
-  return fields.size() < 2 ? 0 : pid_of(fields[1]).value_or(0);
-}
-
 // Finds the job of this process by its ancestors (srun), or by its cgroup, as when pam_slurm_adopt puts a
 // login into the user's job.
-std::set<std::string> jobs_of_self(const Files& files, int64_t self) {
+std::set<std::string> jobs_of_self(const Files& files, const ProcessTable& table, int64_t self) {
   std::set<std::string> out;
-  int64_t pid = self;
-  for (int depth = 0; pid > 1 && depth < 100; ++depth) {
-    if (const auto step = slurm_step(argv_of(files, pid))) out.insert(step->job);
-    pid = parent_of(files, pid);
-  }
+  for (const int64_t pid : ancestors(table, self))
+    if (const auto* one = table.find(pid))
+      if (const auto step = slurm_step(one->argv)) out.insert(step->job);
   for (const std::string& line : split(files.read("/proc/self/cgroup").value_or(""), '\n')) {
     std::string before;
     for (const std::string& part : split(line.substr(line.rfind(':') + 1), '/')) {
@@ -125,14 +91,14 @@ std::map<std::string, std::set<std::string>> jobs_by_cgroup(const Files& files) 
   return out;
 }
 
-void look_at_jobs(const Files& files, const std::vector<Running>& all, bool hidden, HostLook& out) {
+void look_at_jobs(const Files& files, const ProcessTable& table, bool hidden, HostLook& out) {
   std::map<std::string, std::set<std::string>> jobs;
   std::map<std::string, std::set<int64_t>> pids;
   if (hidden) jobs = jobs_by_cgroup(files);
-  for (const Running& one : all)
+  for (const auto& [pid, one] : table.all)
     if (const auto step = slurm_step(one.argv)) {
       jobs[step->job].insert(step->step);
-      pids[step->job].insert(one.pid);
+      pids[step->job].insert(pid);
     }
   for (auto& [job, steps] : jobs) {
     if (out.own_jobs.count(job)) continue;
@@ -208,21 +174,15 @@ bool is_package_work(const Program& program) {
   return program.name == "rpm" && is_rpm_work(program.arguments);
 }
 
-bool is_measurement(const Program& program) {
-  static const std::set<std::string> ours = {"muster-accept", "muster-accept-gpu", "muster-accept-nvml",
-                                             "muster-mpi-check"};
-  return ours.count(program.name) > 0;
-}
-
-void look_at_programs(const std::vector<Running>& all, Busy kind, bool (*counts)(const Program&),
-                      HostLook& out) {
-  BusyReason reason{kind, "", {}};
+void look_at_packages(const ProcessTable& table, HostLook& out) {
+  BusyReason reason{Busy::packages, "", {}};
   std::set<std::string> names;
-  for (const Running& one : all) {
+  for (const auto& [pid, one] : table.all) {
+    if (one.argv.empty()) continue;
     const Program program = program_of(one.argv);
-    if (!counts(program)) continue;
+    if (!is_package_work(program)) continue;
     names.insert(program.name);
-    reason.pids.insert(one.pid);
+    reason.pids.insert(pid);
   }
   if (names.empty()) return;
   reason.text = fmt::format("{} {} running (pid {})", fmt::join(names, ", "),
@@ -230,17 +190,42 @@ void look_at_programs(const std::vector<Running>& all, Busy kind, bool (*counts)
   out.busy.push_back(std::move(reason));
 }
 
-void look_at_load(const Files& files, HostLook& out) {
-  const std::string text = files.read_line("/proc/loadavg");
-  char* end = nullptr;
-  const double load = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || out.share.of_cores == 0) {
-    out.not_looked_at.push_back("load: /proc/loadavg or the number of processors could not be read");
+void look_at_measurements(const Files& files, const ProcessTable& table, const LookInput& input,
+                          HostLook& out) {
+  const auto own = own_measurement(table, input.self, input.session);
+  if (auto other = other_measurement(files, table, own, input.holder))
+    out.busy.push_back({Busy::measurement, std::move(other->text), std::move(other->pids)});
+  if (!input.no_lock.empty()) out.not_looked_at.push_back("other measurements: " + input.no_lock);
+}
+
+// Measurements count as such, and the login, sudo and shell that this process came through work for it.
+std::set<int64_t> not_load(const ProcessTable& table, const LookInput& input) {
+  auto out = all_measurements(table);
+  out.merge(own_measurement(table, input.self, input.session));
+  for (const int64_t pid : ancestors(table, input.self)) out.insert(pid);
+  return out;
+}
+
+void look_at_load(const Files& files, const ProcessTable& table, const LookInput& input, HostLook& out) {
+  const NodeShare& share = out.share;
+  if (share.of_cores == 0 || table.uptime <= input.earlier.uptime || input.earlier.uptime <= 0) {
+    out.not_looked_at.push_back("load: the number of processors, or what uses them, could not be read");
     return;
   }
-  if (load > out.share.of_cores)
-    out.busy.push_back(
-        {Busy::load, fmt::format("load {:.4g} over the last minute on {} cores", load, out.share.of_cores)});
+  LoadSeen seen;
+  seen.machine_cores = physical_cores(files, share);
+  seen.cores = seen.machine_cores * share.cores / share.of_cores;
+  seen.load_average = std::strtod(files.read_line("/proc/loadavg").c_str(), nullptr);
+  seen.others = used_between(files, input.earlier, table, not_load(table, input));
+  // What is counted for the whole machine says nothing about a share.
+  const bool hidden = !files.exists("/proc/1/cmdline"), whole = share.cores >= share.of_cores;
+  if (hidden && whole)
+    seen.others.push_back(
+        {0, "users whose processes are hidden", "", false, hidden_use(input.earlier, table)});
+  LoadVerdict verdict = judge_load(seen);
+  if (!verdict.busy.empty())
+    out.busy.push_back({Busy::load, std::move(verdict.busy), std::move(verdict.pids)});
+  if (!verdict.note.empty()) out.notes.push_back(std::move(verdict.note));
 }
 
 std::string amount_of(const std::optional<uint64_t>& mib) {
@@ -298,15 +283,15 @@ HostLook look_first(const Files& files, const LookInput& input) {
   out.share.of_gpus = input.of_gpus;
   out.locked_bytes = locked_bytes(files);
   out.rdma_ports = fabric_ports(files);
-  out.own_jobs = jobs_of_self(files, input.self);
+  const ProcessTable table = process_table(files);
+  out.own_jobs = jobs_of_self(files, table, input.self);
   // With `hidepid` a plain user can only see its own processes, and process 1 is never one of them.
   const bool hidden = !files.exists("/proc/1/cmdline");
   if (hidden) out.not_looked_at.push_back("processes of other users: /proc hides them (hidepid)");
-  const std::vector<Running> all = processes(files);
-  look_at_jobs(files, all, hidden, out);
-  look_at_programs(all, Busy::packages, is_package_work, out);
-  look_at_programs(all, Busy::measurement, is_measurement, out);
-  look_at_load(files, out);
+  look_at_jobs(files, table, hidden, out);
+  look_at_packages(table, out);
+  look_at_measurements(files, table, input, out);
+  look_at_load(files, table, input, out);
   look_at_gpus(files, input, hidden, out);
   return out;
 }
@@ -322,6 +307,7 @@ Json to_json(const HostLook& look) {
     busy.push_back({{"kind", to_string(one.kind)}, {"text", one.text}, {"pids", one.pids}});
   Json out = {{"busy", busy},
               {"not_looked_at", look.not_looked_at},
+              {"notes", look.notes},
               {"share", to_json(look.share)},
               {"own_jobs", look.own_jobs},
               {"rdma_ports", look.rdma_ports}};

@@ -8,17 +8,21 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "agent/core/agent.h"
 #include "agent/facts/collect_facts.h"
 #include "agent/measuring/descendants.h"
+#include "agent/measuring/host_claim.h"
 #include "agent/measuring/look_first.h"
 #include "agent/measuring/memory_programs.h"
+#include "agent/measuring/other_measurement.h"
 #include "agent/measuring/pipe_link.h"
 #include "agent/work/work_runner.h"
 #include "base/digest.h"
@@ -115,6 +119,9 @@ void StdStreams::write_some() {
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 constexpr const char* kNvmlProgram = "muster-accept-nvml";
 constexpr size_t kWhyBytes = 300;
+// For what other processes use; most of it passes while the inventory is made.
+constexpr auto kLookFor = std::chrono::seconds(1);
+constexpr DurationMs kClaimAgain = 2 * kSecond;
 
 // A journal that stores nothing: no other process ever continues its orders.
 class MemoryJournal : public AgentJournal {
@@ -209,12 +216,35 @@ class Measure {
 
   // Runs in a thread of the pool.
   void look() {
-    auto facts = collect_facts(files_);
     LookInput input;
     input.self = ::getpid();
+    input.session = option("session");
+    const auto begun = std::chrono::steady_clock::now();
+    input.earlier = process_table(files_);
+    claim(input);
+    auto facts = collect_facts(files_);
     if (facts.ok()) look_at_gpus(*facts, input);
+    std::this_thread::sleep_until(begun + kLookFor);
     looked_ = to_json(look_first(files_, input));
     facts_ = facts.ok() ? to_json(*facts) : Json{{"error", facts.error().message}};
+  }
+
+  bool loads() const { return !option("session").empty() && option("session") != kNoSession; }
+
+  void claim(LookInput& input) {
+    if (!loads()) return;
+    auto taken = claim_.take();
+    if (taken.ok())
+      input.holder = *taken;
+    else
+      input.no_lock = taken.error().message;
+  }
+
+  // The agent from before a lost connection has the lock until it ends.
+  void claim_again() {
+    if (!loads() || claim_.held()) return;
+    if (const auto taken = claim_.take(); !taken.ok() || claim_.held()) return;
+    reactor_->after(kClaimAgain, [this] { claim_again(); });
   }
 
   void look_at_gpus(const HardwareFacts& facts, LookInput& input) {
@@ -249,6 +279,7 @@ class Measure {
 
   void serve() {
     link_->send_looked(facts_, looked_);
+    claim_again();
     AgentIdentity identity;
     identity.mode = wire::Mode::adopted;
     identity.boot_id = boot_id_;
@@ -273,6 +304,7 @@ class Measure {
   std::unique_ptr<RealReactor> reactor_;
   std::string boot_id_, incarnation_ = random_hex(8);
   MemoryJournal journal_{*reactor_};
+  HostClaim claim_;
   PipeLink* link_ = nullptr;
   MemoryPrograms* programs_ = nullptr;
   std::unique_ptr<WorkRunner> runner_;

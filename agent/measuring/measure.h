@@ -20,6 +20,8 @@ namespace muster {
 //   place    path of that folder or mount, for messages
 //   how      "root", "sudo" or "user"
 //   why      output of sudo, if it was tried
+//   session  of the command, which puts load on the host: this agent takes the lock of measurements
+//            (agent/measuring/host_claim.h). "none": no load, no lock
 //   nvml     digest of muster-accept-nvml, which the command has; empty: it has none
 // Returns the exit status.
 int run_measure(const std::map<std::string, std::string>& options);

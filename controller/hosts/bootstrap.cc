@@ -29,7 +29,7 @@ head -c $PACKED | gzip -dc >"$f" 2>/dev/null
 [ $(wc -c <"$f") = $SIZE ] || no unavailable "the connection ended before the agent was fully transferred"
 said=$("$f" version 2>&1 </dev/null) || no failed "muster-agent does not run in $p: $said"
 [ "$own" ] && p="private tmpfs" && set -- --mounted /dev/shm || set --
-exec "$f" measure --stdin --folder "$d" --place "$p" --how "$how" --why "$why" --node "$node" --nvml "$nvml" "$@"
+exec "$f" measure --stdin --folder "$d" --place "$p" --how "$how" --why "$why" --node "$node" --session "$session" --nvml "$nvml" "$@"
 )sh";
 
 // $1: the above; $2: root or sudo. No single quote here, either.
@@ -76,6 +76,7 @@ std::string bootstrap_script(const BootstrapOptions& options) {
   const std::string size = std::to_string(options.size), packed = std::to_string(options.packed);
   const std::string inside = "umask 077\ncd /\nnode=" + shell_word(options.host) +
                              " nvml=" + shell_word(options.nvml) +
+                             " session=" + (options.session.empty() ? "none" : shell_word(options.session)) +
                              replaced(replaced(kInside, "$SIZE", size), "$PACKED", packed);
   // A login shell's own settings do not apply in /bin/sh.
   return as_next_line(

@@ -31,6 +31,7 @@ struct BootstrapOptions {
   size_t size = 0;            // and when unpacked
   std::string nvml = {};      // digest of muster-accept-nvml; empty: the command has none
   std::string why_user = {};  // why no sudo, if the host is the reason
+  std::string session = {};   // HostWireOptions
 };
 
 // Returns the first line, with its end: under 256 bytes, which a terminal takes as one line. It may be sent

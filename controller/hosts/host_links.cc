@@ -33,6 +33,7 @@ void HostLinks::open(const std::string& host) {
   Link& link = links_[host];
   link.opened = ++opened_;
   ++link.tries;
+  link.tried = reactor_.steady();
   if (!std::exchange(link.opening, true)) ++opening_;
   link.wire = open_(link.options, events_for(host, link.opened));
 }
@@ -52,6 +53,7 @@ HostWireEvents HostLinks::events_for(const std::string& host, uint64_t opened) {
   out.hello = [this, now, host, opened](const HostHello& hello) {
     Link* link = now();
     if (!link) return;
+    link->tried = reactor_.steady();  // it is answered: what is lost from now on was dropped
     set_timer(*link, timing_.look, [this, host, opened] {
       if (current(host, opened))
         on_lost(host, fail(Code::failed, "its agent returned no inventory within " + to_human(timing_.look)));
@@ -102,7 +104,8 @@ bool HostLinks::worth_another(const Link& link, const Error& error) const {
   if (error.code == Code::invalid) return false;  // it does not follow the protocol
   if (link.reached)
     return link.breaks <= timing_.breaks && reactor_.steady() < link.lost_since + timing_.give_up;
-  return error.code == Code::unavailable && link.tries < timing_.first_tries;
+  return error.code == Code::unavailable && link.tries < timing_.first_tries &&
+         reactor_.steady() < link.tried + timing_.dropped;
 }
 
 void HostLinks::on_lost(const std::string& host, const Error& error) {

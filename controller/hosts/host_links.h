@@ -20,8 +20,11 @@
 namespace muster {
 
 struct HostLinkTiming {
-  size_t at_once = 64;            // connections being opened at the same time
-  int first_tries = 3;            // attempts until a connection is first established
+  size_t at_once = 64;  // connections being opened at the same time
+  int first_tries = 3;  // attempts until a connection is first established
+  // An attempt that lasted longer was not dropped but not answered. It is not repeated: all other hosts wait
+  // for this one before anything is measured.
+  DurationMs dropped = 10 * kSecond;
   DurationMs look = 2 * kMinute;  // time limit from hello to inventory
   DurationMs again_first = kSecond, again_last = 30 * kSecond;
   DurationMs give_up = 5 * kMinute;  // after the connection was lost
@@ -62,7 +65,7 @@ class HostLinks {
     uint64_t opened = 0;  // number of the wire, to ignore events of earlier ones
     int tries = 0, breaks = 0;
     bool opening = false, reached = false, left = false;
-    SteadyMs lost_since = {};
+    SteadyMs tried = {}, lost_since = {};
     DurationMs pause = 0;
     Reactor::TimerId timer = 0;
   };

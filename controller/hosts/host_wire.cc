@@ -3,13 +3,9 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <future>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include "base/alive.h"
-#include "base/gzip.h"
 #include "base/json_dump.h"
 #include "base/record.h"
 #include "controller/hosts/bootstrap.h"
@@ -25,58 +21,6 @@ MUSTER_RECORD(HostHello, lenient, version, boot_id, incarnation, machine, hostna
               folder, agent_version)
 
 namespace {
-
-struct PackedProgram {
-  std::shared_ptr<const std::string> bytes;  // gzip
-  size_t size = 0;                           // when unpacked
-};
-
-// Gzipped programs to be sent to hosts. Each is compressed once, which takes up to a second, and all hosts
-// get the same bytes. Any thread; several callers of one program wait for the first one to compress it.
-class PackCache {
- public:
-  // Returns a program; calls `read` if it is not cached. A failure is retried at the next call.
-  Result<PackedProgram> get(const std::string& key, const std::function<Result<std::string>()>& read);
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::shared_future<Result<PackedProgram>>> packed_;
-};
-
-Result<PackedProgram> packed(const std::function<Result<std::string>()>& read) {
-  TRY(const std::string content, read());
-  TRY(std::string bytes, gzip(content));
-  return PackedProgram{std::make_shared<const std::string>(std::move(bytes)), content.size()};
-}
-
-Result<PackedProgram> PackCache::get(const std::string& key,
-                                     const std::function<Result<std::string>()>& read) {
-  std::promise<Result<PackedProgram>> mine;
-  std::shared_future<Result<PackedProgram>> others;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto [at, fresh] = packed_.try_emplace(key);
-    if (fresh)
-      at->second = mine.get_future().share();
-    else
-      others = at->second;
-  }
-  if (others.valid()) return others.get();
-  Result<PackedProgram> result = fail(Code::failed, "a program could not be packed");
-  contain_exceptions("packing a program", [&] { result = packed(read); });
-  mine.set_value(result);
-  if (!result.ok()) {
-    const std::lock_guard lock(mutex_);
-    packed_.erase(key);
-  }
-  return result;
-}
-
-// Returns the cache of this process, which all its sessions share.
-PackCache& process_pack_cache() {
-  static PackCache cache;
-  return cache;
-}
 
 // What a host's agent sends. All of it is untrusted: an error is Code::invalid.
 struct HostMessage {
@@ -202,7 +146,7 @@ class RealHostWire : public HostWire {
     const auto packed = std::make_shared<Result<PackedProgram>>(fail(Code::failed, "not packed"));
     reactor_.offload(
         [packed, path = options_.agent] {
-          *packed = process_pack_cache().get(path, [&path] { return Files().read(path); });
+          *packed = process_pack_cache().get(path, [&path] { return packed_program(Files(), path); });
         },
         alive_.wrap([this, packed] { begin(*packed); }));
   }
@@ -405,7 +349,7 @@ class RealHostWire : public HostWire {
     err_.forget();
     start_up_line_.clear();
     child_->send(bootstrap_script({options_.host, options_.as_user, agent_.bytes->size(), agent_.size,
-                                   options_.nvml, options_.why_user}));
+                                   options_.nvml, options_.why_user, options_.session}));
   }
 
   void take_hello(const std::string& text) {

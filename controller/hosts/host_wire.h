@@ -27,6 +27,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/wire.h"
+#include "controller/hosts/packed_program.h"
 #include "controller/ports/run_ports.h"
 #include "sys/reactor.h"
 
@@ -60,9 +61,13 @@ struct HostWireOptions {
   // Digest of muster-accept-nvml, which `program` can return: the agent uses it to find the processes that
   // hold GPU memory. Empty: the agent cannot find them, and reports that.
   std::string nvml = {};
+  // Of the session, which puts load on the host: the agent takes the host's lock of measurements. An agent
+  // that an earlier wire of the session left behind does not count as another measurement. Empty: no load,
+  // no lock.
+  std::string session = {};
   DurationMs patience = 60 * kSecond;  // maximum silence of the host before MUSTER1
-  // Returns a program's content by digest, or not_found. Called on a thread of the pool.
-  std::function<Result<std::string>(const std::string& sha256)> program = {};
+  // Returns a program by digest, or not_found. Called on a thread of the pool.
+  std::function<Result<PackedProgram>(const std::string& sha256)> program = {};
 };
 
 struct HostWireEvents {

@@ -178,7 +178,7 @@ Drift drift_of(const std::vector<ReachedHost>& hosts) {
 }
 
 std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts) {
-  std::map<std::string, std::vector<std::string>> shares, unseen;
+  std::map<std::string, std::vector<std::string>> shares, unseen, noted;
   for (const auto& host : hosts) {
     const auto share = host.look.find("share");
     std::string words;
@@ -188,6 +188,8 @@ std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts) {
     if (!words.empty()) shares[words].push_back(host.name);
     for (const Json& word : list_at(host.look, "not_looked_at"))
       if (word.is_string()) unseen[word.get<std::string>()].push_back(host.name);
+    for (const Json& word : list_at(host.look, "notes"))
+      if (word.is_string()) noted[word.get<std::string>()].push_back(host.name);
   }
   std::vector<std::string> out;
   for (const auto& [words, names] : shares)
@@ -196,6 +198,8 @@ std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts) {
   for (const auto& [words, names] : unseen)
     out.push_back(
         fmt::format("the check for other work is incomplete ({}): {}", words, some_of(names, kNamed)));
+  for (const auto& [words, names] : noted)
+    out.push_back(fmt::format("not idle, but measured ({}): {}", words, some_of(names, kNamed)));
   return out;
 }
 

@@ -69,7 +69,8 @@ std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts);
 // Returns how the inventory of each host differs from the others in its group.
 Drift drift_of(const std::vector<ReachedHost>& hosts);
 
-// Returns notes for operators: hosts of which only a share is measured, and checks that some hosts prevented.
+// Returns notes for operators: hosts of which only a share is measured, checks that some hosts prevented,
+// and other work on a host that does not make it busy.
 std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts);
 
 }  // namespace muster

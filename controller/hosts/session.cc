@@ -39,10 +39,10 @@ Result<ProgramFiles> program_files(ImageService& images) {
   return out;
 }
 
-Result<std::string> program_of(const ProgramFiles& files, const std::string& sha256) {
+Result<PackedProgram> program_of(const ProgramFiles& files, const std::string& sha256) {
   const auto found = files.by_digest.find(hex_of(sha256));
   if (found == files.by_digest.end()) return fail(Code::not_found, "no program has the digest " + sha256);
-  return Files("/").read(found->second);
+  return packed_program(Files(), found->second);
 }
 
 class Session : public AcceptSession {
@@ -94,6 +94,7 @@ class Session : public AcceptSession {
 
   RealReactor& reactor_;
   const SessionOptions options_;
+  const std::string id_ = random_hex(8);
   const Events events_;
   Alive alive_;
   std::unique_ptr<AcceptCore> core_;
@@ -143,6 +144,7 @@ void Session::start() {
     wire.as_user = options_.as_user;
     wire.agent = core_->options.agent_binary;
     wire.nvml = programs_->nvml;
+    if (!options_.beside_jobs && !options_.drift_only) wire.session = id_;
     wire.program = [files = programs_](const std::string& sha256) { return program_of(*files, sha256); };
     links_->add(std::move(wire));
   }

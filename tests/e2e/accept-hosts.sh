@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # running hosts are accepted over ssh, as root and as a plain user: each planted fault is named, no healthy host is, and nothing is left there
-# stands on: agent/checks agent/facts/{collect_facts,node_share}* agent/measuring/{look_first,measure}* agent/work/carried_programs* base
+# stands on: agent/checks agent/facts/{collect_facts,node_share}* agent/measuring agent/work/carried_programs* base
 # stands on: cli/{accept_hosts,destination,hosts_file}* controller/hosts controller/plan/machine_parts* controller/report/drift* host
 # stands on: kernels/* kernels/cpu/{dgemm,expected_machine,sdc,stream}* kernels/{common,counters,drives,link,rdma,together,training} lab/hosts*
 # stands on: playbooks/acceptance/beside-jobs.yaml playbooks/acceptance/lab-compare.yaml playbooks/acceptance/lab.yaml sys
@@ -91,6 +91,20 @@ kill -KILL "$(pgrep -P "$begun" -f 'node03 /bin/sh')"
 got=0
 wait "$begun" || got=$?
 check "a lost connection is taken up again" test $got = 0
+check "nothing is left" nothing_left
+
+# ---- a second operator, with a state of their own
+begins --profile lab --json
+check "it measures" wait_until 60 measures node03 'link-serve'
+kill -STOP "$begun"   # its agents wait for a minute
+got=0
+XDG_STATE_HOME=$work/second accept --profile lab --json >"$work/json" 2>"$work/errors" || got=$?
+kill -CONT "$begun"
+check "the second one measures nothing" test $got = 3
+check "each host is busy, by whom is said" jq -e 'all(.hosts[]; .verdict == "busy" and (.reason | test("pid [0-9]+.* of user root.* since 20")))' "$work/json"
+got=0
+wait "$begun" || got=$?
+check "the first one is not disturbed" test $got = 0
 check "nothing is left" nothing_left
 
 # ---- faults of machines, as root

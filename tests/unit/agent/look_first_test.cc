@@ -2,6 +2,7 @@
 // are of real hosts (Debian 12, Ubuntu 22.04, EL 9, Slurm 23.11).
 #include "agent/measuring/look_first.h"
 
+#include "base/split.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
 
@@ -19,6 +20,8 @@ struct Host {
     process(1, {"/sbin/init"}, 0);
     put("/sys/devices/system/cpu/online", "0-127\n");
     put("/proc/loadavg", "4.11 4.01 3.89 5/154 9184\n");
+    put("/proc/uptime", "1001.00 500.00\n");
+    input.earlier.uptime = 1000;
     put("/proc/meminfo", "MemTotal:       1056210304 kB\nMemFree:        1000 kB\n");
     put("/proc/self/status", "Name:\tmuster-agent\nCpus_allowed:\tff\nCpus_allowed_list:\t0-255\n");
     put("/proc/self/limits",
@@ -143,16 +146,26 @@ TEST_CASE("look: package managers at work, not queries of them", "[look]") {
   CHECK(host.busy() == "packages: apt-get, dpkg are running (pid 77, 78)\n");
 }
 
-TEST_CASE("look: another measurement, and load above the processors", "[look]") {
+TEST_CASE("look: another measurement is named with its user and its start", "[look]") {
   Host host;
   host.process(50, {"muster-accept", "dgemm"});
-  CHECK(host.busy() == "measurement: muster-accept is running (pid 50)\n");
-  host.process(50, {"sleep", "1"});
-  host.put("/proc/loadavg", "128.00 90.00 80.00 5/154 9184\n");
-  CHECK(host.busy() == "");
-  host.put("/proc/loadavg", "128.01 90.00 80.00 5/154 9184\n");
-  CHECK(host.busy() == "load: load 128 over the last minute on 128 cores\n");
-  host.put("/proc/loadavg", "\n");
+  host.put("/proc/50/status", "Name:\tmuster-accept\nUid:\t1007\t1007\t1007\t1007\n");
+  host.put("/etc/passwd", "root:x:0:0::/root:/bin/sh\nbob:x:1007:1007::/home/bob:/bin/sh\n");
+  REQUIRE(host.look().busy.size() == 1);
+  CHECK(host.look().busy[0].kind == Busy::measurement);
+  CHECK(host.look().busy[0].pids == std::set<int64_t>{50});
+  CHECK(has(host.look().busy[0].text, "pid 50"));
+  CHECK(has(host.look().busy[0].text, "user bob"));
+  host.process(50, {"muster-accept-nvml"});
+  CHECK(host.look().busy.empty());
+  host.input.no_lock = "the kernel does not allow it";
+  CHECK(host.look().not_looked_at.size() == 1);
+}
+
+TEST_CASE("look: without two readings of the processors, load is not looked at", "[look]") {
+  Host host;
+  CHECK(host.look().not_looked_at.empty());
+  host.put("/proc/uptime", "\n");
   CHECK(host.look().busy.empty());
   CHECK(host.look().not_looked_at.size() == 1);
 }

@@ -112,7 +112,7 @@ TEST_CASE("bootstrap: what the agent needs comes as words of its command line", 
   CHECK(out.find("MUSTER1 measure --stdin --folder " + host.dir.path("run") + "/.muster.") !=
         std::string::npos);
   CHECK(out.find(" --place " + host.dir.path("run") + " ") != std::string::npos);
-  CHECK(out.find(" --how user --why not allowed --node node'01 ") != std::string::npos);
+  CHECK(out.find(" --how user --why not allowed --node node'01 --session none ") != std::string::npos);
 }
 
 TEST_CASE("bootstrap: an upload that is cut off leaves nothing", "[hosts]") {

@@ -124,6 +124,16 @@ TEST_CASE("hosts: one address of two hosts refuses both, one that is unknown its
   CHECK(accept_hosts(hosts).at(0).rdma_ports == 8);
 }
 
+TEST_CASE("hosts: work that does not make a host busy becomes a note", "[hosts]") {
+  std::vector<ReachedHost> hosts(3);
+  hosts[0].name = "a", hosts[1].name = "b", hosts[2].name = "c";
+  for (size_t n : {0, 2}) hosts[n].look = {{"notes", {"a core is in use"}}};
+  const auto notes = look_notes(hosts);
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].find("a core is in use") != std::string::npos);
+  CHECK(notes[0].find("a and c") != std::string::npos);
+}
+
 TEST_CASE("only hosts whose firmware names no maker of servers are simulated ones", "[hosts]") {
   const auto host = [](const std::string& name, const std::string& vendor) {
     HardwareFacts facts;

@@ -171,6 +171,17 @@ TEST_CASE("accept session: hosts that do not answer, refuse or are at work are n
   CHECK(ended.title == "hosts: 2 of 5 nodes accepted");
 }
 
+TEST_CASE("accept session: an attempt that was not answered in time is not repeated", "[hosts]") {
+  Bench bench;
+  bench.options.timing.dropped = 0;  // each one lasts longer
+  bench.add("gpu01");
+  bench.add("gpu02").refuses = fail(Code::unavailable, "Connection timed out");
+  bench.run();
+  CHECK(bench.verdict("gpu01") == HostVerdict::accepted);
+  CHECK(bench.verdict("gpu02") == HostVerdict::not_reached);
+  CHECK(bench.hosts.opened("gpu02") == 1);
+}
+
 TEST_CASE("accept session: nothing is measured where no host can be", "[hosts]") {
   Bench bench;
   bench.add("gpu01").busy = "apt is at work";

@@ -47,11 +47,11 @@ struct WireBench {
     options.host = node;
     options.agent = build_dir() + "/muster-agent";
     options.argv = shell("/bin/sh");
-    options.program = [this](const std::string& sha256) -> Result<std::string> {
+    options.program = [this](const std::string& sha256) -> Result<PackedProgram> {
       ++programs_read;
       const auto found = programs.find(sha256);
       if (found == programs.end()) return fail(Code::not_found, "no such program");
-      return found->second;
+      return pack(found->second);
     };
     events.hello = [this](const HostHello& one) { hello = one; };
     events.looked = [this](const HostLooked& one) { looked = one; };
