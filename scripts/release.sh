@@ -64,9 +64,8 @@ cmake --install $build --component muster --prefix "$root" >"$work/log" || { cat
 
 doc=$root/share/doc/muster
 mkdir -p "$doc/docs" "$doc/licences"
-# The page, and those that it links to: from README.md they are found in docs/, as in the source tree.
-grep -o '](\([a-z0-9-]*\.md\)' docs/accept-hosts.md | sed 's/^](//' | sort -u | while read -r page; do cp "docs/$page" "$doc/docs/"; done
-cp docs/accept-hosts.md "$doc/docs/"
+# In docs/, where README.md's links lead, as in the source tree.
+cp docs/accept-hosts.md docs/acceptance*.md docs/install.md "$doc/docs/"
 if [[ $perftest -eq 1 ]]; then
   scripts/perftest.sh $build/perftest
   mkdir "$root/lib/muster/perftest"
