@@ -45,7 +45,7 @@ if(TARGET muster_tests)
 endif()
 
 if(MUSTER_PORTABLE)
-  muster_archive(muster muster-agent muster-accept muster-accept-nvml muster-perftest)
+  muster_archive(muster muster-agent muster-accept muster-accept-nvml)
 endif()
 
 # Benchmarks that are programs; bench/run.sh builds them.
