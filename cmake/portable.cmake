@@ -2,12 +2,10 @@
 # OpenSSL, yaml-cpp, zstd, zlib and libstdc++ in it and loads glibc alone, as the programs do that it carries to hosts. It has no libssh, which
 # needs Kerberos, and that is nowhere to be had as a static library: only `node add --adopt` uses libssh, and refuses here
 # (cli/adopt_without_ssh.cc). Two builds of one commit are equal byte for byte, wherever they were made.
-set(without_ssh "/cli/adopt_without_ssh\\.cc$")
-set(with_ssh "/cli/adopt_(verb|host)\\.cc$")
-set(MUSTER_LEFT_OUT_SOURCES ${without_ssh})
+set(MUSTER_LEFT_OUT_SOURCES "/cli/adopt_without_ssh\\.cc$")
 set(MUSTER_LEFT_OUT_FOLDERS "")
 if(MUSTER_PORTABLE)
-  set(MUSTER_LEFT_OUT_SOURCES ${with_ssh})
+  set(MUSTER_LEFT_OUT_SOURCES "/cli/adopt_(verb|host)\\.cc$")
   set(MUSTER_LEFT_OUT_FOLDERS controller/ssh)
   add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
 endif()

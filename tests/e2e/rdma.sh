@@ -3,6 +3,7 @@
 # stands on: agent/steps/network/rdma_ports* controller/engines/local_engine* controller/plan/acceptance_steps* controller/power/redfish*
 # stands on: controller/report kernels/common/connection* kernels/counters/counters* kernels/rdma playbooks/acceptance/lab.yaml playbooks/base.yaml
 # stands on: playbooks/firewall.yaml playbooks/interconnect.yaml playbooks/mpi.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
+# stands on: controller/image/programs* scripts/perftest.sh scripts/release.sh
 source "$(dirname "$0")/lib.sh"
 # The programs of the build, and beside them the perftest that the archive carries.
 unpack_archive "$work/unpacked"
