@@ -32,7 +32,7 @@ key=${MUSTER_RELEASE_KEY:-}
   fail "$key is no Ed25519 key: openssl genpkey -algorithm ED25519 -out FILE"
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/muster-release.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-# The commit as programs are told it (cmake/version.cmake): "SECONDS HASH", with "dirty" behind it where the tree is not the commit's.
+# The commit as programs name it (cmake/version.cmake): "SECONDS HASH", with "dirty" behind it where the tree is not the commit's.
 cmake -D SOURCE="$PWD" -D RECORD="$work/commit" -P cmake/version.cmake
 read -r SOURCE_DATE_EPOCH commit dirty <"$work/commit" || true
 [[ $SOURCE_DATE_EPOCH =~ ^[0-9]+$ ]] || fail "neither git nor cmake/commit.txt names a commit of $PWD"

@@ -241,7 +241,7 @@ TEST_CASE(
         "1000 --connect-seconds 45 --busy-seconds 300 --total-seconds 585");
   CHECK(std::count(bench.process.runs[0].begin(), bench.process.runs[0].end(), "--detach") == 1);
 
-  // perftest that came with the order: both ends are told, and only if it came whole.
+  // perftest that came with the order: both ends get it, and only as a whole.
   for (const char* name : {"ib_write_bw", "ib_write_lat", "librdmacm", "libpci"}) {
     CHECK(std::count(bench.process.runs[0].begin(), bench.process.runs[0].end(), "--perftest") == 0);
     bench.context.programs[name] = std::string("/proc/7/fd/") + name;
