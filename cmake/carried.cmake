@@ -1,11 +1,11 @@
-# Programs that are carried to hosts of other distributions, and are not static because they load libraries at run time. They need glibc
-# 2.34 or newer and libgcc_s.so.1, which all of these systems have (EL 9, Ubuntu 22.04 and later, Debian 12 and later), and what their own
-# purpose needs. kernels/portable.cc says which symbols stand in the way; tests/unit/kernels/portable_test.cc reads them.
+# Programs that run on systems of other distributions, and are not static because they load libraries or look up names at run time. They need
+# glibc 2.34 or newer (EL 9, Ubuntu 22.04 and later, Debian 12 and later), and what their own purpose needs: no libstdc++, no libgcc_s.
+# kernels/portable.cc says which symbols stand in the way; tests/unit/kernels/portable_test.cc reads them.
 function(carried_program name)
   target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/kernels/portable.cc)
   if(NOT MUSTER_SANITIZE)
-    # No -static-libgcc. Nothing unused may be recorded: Open MPI 5 no longer has the libraries that mpicc of version 4 adds.
-    target_link_options(${name} PRIVATE -s -static-libstdc++ -Wl,--as-needed)
+    # Nothing unused may be recorded: Open MPI 5 no longer has the libraries that mpicc of version 4 adds.
+    target_link_options(${name} PRIVATE -s -static-libstdc++ -static-libgcc -Wl,--as-needed)
     set_property(GLOBAL APPEND PROPERTY MUSTER_CARRIED ${name})
   endif()
 endfunction()

@@ -24,9 +24,12 @@ if(TARGET muster_tests)
   add_dependencies(muster_tests fake-nvml fake-nvml-old muster-accept muster-accept-nvml)
 endif()
 
-# The MPI check is copied into nodes of several distributions: beside what all carried programs need, libmpi.so.40 has to be there.
-enable_language(C)  # FindMPI asks mpicc; mpicxx would add the C++ interface, which Open MPI 5 has dropped
-find_package(MPI COMPONENTS C QUIET)
+# The MPI check is copied into nodes of several distributions: beside what all carried programs need, libmpi.so.40 has to be there. Only steps
+# of playbooks start it, and no playbook runs on hosts that are merely measured: the archive is without it.
+if(NOT MUSTER_PORTABLE)
+  enable_language(C)  # FindMPI asks mpicc; mpicxx would add the C++ interface, which Open MPI 5 has dropped
+  find_package(MPI COMPONENTS C QUIET)
+endif()
 if(TARGET MPI::MPI_C AND NOT MUSTER_SANITIZE)
   add_executable(muster-mpi-check kernels/program_mpi.cc)
   target_include_directories(muster-mpi-check PRIVATE ${CMAKE_SOURCE_DIR})
@@ -39,6 +42,10 @@ endif()
 
 if(TARGET muster_tests)
   carried_programs_test(muster_tests muster-agent muster-accept muster-accept-nvml muster-mpi-check)
+endif()
+
+if(MUSTER_PORTABLE)
+  muster_archive(muster muster-agent muster-accept muster-accept-nvml)
 endif()
 
 # Benchmarks that are programs; bench/run.sh builds them.

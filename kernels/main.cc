@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <functional>
 
+#include "base/perftest_files.h"
 #include "kernels/common/kernels.h"
 #include "kernels/common/program.h"
 #include "kernels/counters/counters.h"
@@ -161,6 +162,7 @@ struct Arguments {
   together::GroupArguments group;
   std::string seed = "1";
   std::string nvml;
+  std::vector<std::string> perftest;
   bool smart = false;
   bool detach = false;
   int with = 0;
@@ -257,6 +259,14 @@ void declare_link(Verb& app, Arguments& a) {
   add_flip(link, a.flip);
 }
 
+void add_perftest(Verb& app, Arguments& a) {
+  app.add_option("--perftest", &a.perftest,
+                 fmt::format("paths of the perftest that muster carries ({}), separated by commas; empty: "
+                             "next to this program",
+                             fmt::join(kPerftestFiles, ", ")))
+      .separated_by(',');
+}
+
 void declare_rdma(Verb& app, Arguments& a) {
   auto& serve = app.add_verb("rdma-serve", "run the server side of `rdma`; exits by itself");
   serve.add_option("--bind", &a.rdma_serve.bind, "numeric address to listen on").required();
@@ -267,6 +277,7 @@ void declare_rdma(Verb& app, Arguments& a) {
                    "exit after this many connections; 0: only after --seconds");
   add_detach(serve, a);
   serve.add_option("--from", &a.rdma_serve.from, "the only address to accept connections from");
+  add_perftest(serve, a);
   auto& rdma = app.add_verb(
       "rdma",
       "measure RDMA bandwidth in both directions and latency to an `rdma-serve` per rail, with perftest");
@@ -282,6 +293,12 @@ void declare_rdma(Verb& app, Arguments& a) {
                   "stop after this many seconds, and report what was measured by then");
   rdma.add_flag("--gpu-memory", &a.rdma.gpu_memory,
                 "measure the RDMA bandwidth of GPU memory, and compare it with that of host memory");
+  add_perftest(rdma, a);
+}
+
+std::string own_folder() {
+  std::error_code none;
+  return std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
 }
 
 void declare_storage(Verb& app, Arguments& a) {
@@ -389,6 +406,7 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   if (kernel == "link-serve")
     return serve<LinkServer>(kernel, a, a.serve, [](LinkServer& server) { return server.run(); });
   const auto process = make_process();
+  a.rdma.perftest = a.rdma_serve.perftest = carried_perftest(a.perftest, own_folder());
   if (kernel == "rdma-serve")
     return serve<RdmaServer>(kernel, a, a.rdma_serve,
                              [&](RdmaServer& server) { return server.run(files, *process); });

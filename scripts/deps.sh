@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages muster needs: scripts/deps.sh build|lab|test|gpu|field|corpus ... Installs nothing that is there already.
+# Installs the Debian packages muster needs: scripts/deps.sh build|lab|test|archive|gpu|field|corpus ... Installs nothing that is there already.
 # Uses sudo when it is not run by root. Prints what it installs; fails with apt's own words.
 set -euo pipefail
 
@@ -7,6 +7,7 @@ build="g++ cmake ninja-build ccache pkg-config git ca-certificates libssh-dev li
   catch2 nlohmann-json3-dev libfmt-dev libcli11-dev libzstd-dev libkainjow-mustache-dev zlib1g-dev dpkg-dev file libopenmpi-dev openmpi-bin"
 lab="qemu-system-x86 qemu-utils ovmf ipxe-qemu ipxe dnsmasq-base mmdebstrap debian-archive-keyring systemd-boot-efi
   mtools dosfstools fdisk gdisk e2fsprogs xfsprogs zstd xz-utils cpio kmod fio nginx-light iproute2 openssh-client mdadm busybox-static openipmi ipmitool procps"
+archive="zstd python3 openssl binutils"  # scripts/release.sh, with build
 gpu="nvidia-cuda-toolkit nvidia-cuda-toolkit-gcc libnccl-dev"  # Debian 13, non-free
 test="ipmitool openipmi freeipmi-tools python3-pyghmi openssh-server python3-sushy redfishtool jq curl socat sqlite3 clang-format codespell shellcheck"
 # Only for tests/field/run.sh: the programs that decide there.
@@ -27,7 +28,7 @@ if apt-cache policy libboost1.81-dev 2>/dev/null | grep 'Candidate: [0-9]' >/dev
 
 missing=()
 for set in "${@:-build}"; do
-  [[ $set =~ ^(build|lab|test|gpu|field|corpus)$ ]] || { echo "deps.sh: unknown set '$set' (build, lab, test, gpu, field, corpus)" >&2; exit 2; }
+  [[ $set =~ ^(build|lab|test|archive|gpu|field|corpus)$ ]] || { echo "deps.sh: unknown set '$set' (build, lab, test, archive, gpu, field, corpus)" >&2; exit 2; }
   for package in ${!set}; do
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
   done

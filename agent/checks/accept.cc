@@ -8,6 +8,7 @@
 #include "agent/checks/run_programs.h"
 #include "agent/checks/slow_links.h"
 #include "agent/steps/step_modules.h"
+#include "base/perftest_files.h"
 
 namespace muster::checks {
 namespace {
@@ -160,7 +161,8 @@ struct PairTest {
   std::string check, part, serve, kernel;
   int64_t port, serve_seconds, deadline_seconds;
   std::vector<std::string> options;
-  double seconds = 1;  // of a link
+  std::vector<std::string> both = {};  // options of both kernels
+  double seconds = 1;                  // of a link
 };
 
 // Adds the measurements with one partner; a kernel with several measurements reports which of them belong
@@ -208,11 +210,13 @@ Result<Json> measure_with_peers(StepContext& context, const Partners& with, cons
   if (with.partners > 0 && peers.size() > static_cast<size_t>(with.partners))
     peers.resize(static_cast<size_t>(with.partners));
   const std::string port = std::to_string(test.port);
-  TRY(const Json server,
-      run_kernel(context,
-                 {test.serve, "--bind", with.address, "--port", port, "--detach", "--with",
-                  std::to_string(::getpid()), "--seconds", std::to_string(test.serve_seconds)},
-                 20 * kSecond));
+  std::vector<std::string> serve = {test.serve,   "--bind",
+                                    with.address, "--port",
+                                    port,         "--detach",
+                                    "--with",     std::to_string(::getpid()),
+                                    "--seconds",  std::to_string(test.serve_seconds)};
+  serve.insert(serve.end(), test.both.begin(), test.both.end());
+  TRY(const Json server, run_kernel(context, std::move(serve), 20 * kSecond));
   if (server.value("outcome", "") != "measured")
     return fail(Code::unavailable,
                 fmt::format("{} did not start: {}", test.serve, server.value("error", "")));
@@ -222,6 +226,7 @@ Result<Json> measure_with_peers(StepContext& context, const Partners& with, cons
     std::vector<std::string> arguments = {test.kernel, "--to",   peer.address, "--port",
                                           port,        "--bind", with.address};
     arguments.insert(arguments.end(), test.options.begin(), test.options.end());
+    arguments.insert(arguments.end(), test.both.begin(), test.both.end());
     if (test.part == "link")
       arguments.insert(arguments.end(), {"--turn", round ? "alone" : "shared", "--turn-seconds",
                                          fmt::format("{}", turn_seconds(round, test.seconds))});
@@ -264,6 +269,18 @@ Result<Json> measure_links(StepContext& context, const WantedLinks& want) {
        .seconds = std::strtod(want.seconds.c_str(), nullptr)});
 }
 
+// The files of perftest that came with the order; none if one is missing. muster-accept searches only the
+// folder of its own file.
+std::vector<std::string> perftest_options(const StepContext& context) {
+  std::string paths;
+  for (const char* name : kPerftestFiles) {
+    const auto file = context.programs.find(name);
+    if (file == context.programs.end()) return {};
+    paths += (paths.empty() ? "" : ",") + file->second;
+  }
+  return {"--perftest", paths};
+}
+
 Result<Json> measure_rdma(StepContext& context, const WantedRdma& want) {
   PairTest test{
       .check = "rdma",
@@ -280,6 +297,7 @@ Result<Json> measure_rdma(StepContext& context, const WantedRdma& want) {
   const int64_t total = std::max(test.deadline_seconds - kEndSeconds, test.deadline_seconds / 2);
   test.options.insert(test.options.end(), {"--total-seconds", std::to_string(total)});
   if (want.gpu_memory) test.options.push_back("--gpu-memory");
+  test.both = perftest_options(context);
   return measure_with_peers(context, want.with, test);
 }
 

@@ -45,11 +45,14 @@ int MemoryPrograms::make_memory_file() {
   return fd < 0 && errno == EINVAL ? ::memfd_create("muster", MFD_CLOEXEC) : fd;
 }
 
-// True if the kernel executes the file at all; what the program does with the argument is irrelevant.
+// True if the kernel executes the file at all; what the program does with the argument is irrelevant. Tried
+// once: a later file may be a library, or lack one on this host.
 bool MemoryPrograms::runs(int fd) {
+  if (proven_) return true;
   const auto output = process_.run({.argv = {path_of(fd), "--version"}, .deadline = 20 * kSecond});
-  if (!output.ok()) return output.error().code == Code::timeout;
-  return output->exit_code != 126 && output->exit_code != 127;
+  proven_ = output.ok() ? output->exit_code != 126 && output->exit_code != 127
+                        : output.error().code == Code::timeout;
+  return proven_;
 }
 
 // A file that is open for writing cannot be executed, so it is opened again for reading.

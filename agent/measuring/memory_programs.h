@@ -52,6 +52,7 @@ class MemoryPrograms : public CarriedPrograms {
   Ports ports_;
   std::map<std::string, int> files_;  // by digest: open descriptors
   bool memory_works_ = true;
+  bool proven_ = false;  // a program was executed in the way that is used
 };
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include "controller/image/programs.h"
 
 #include "base/digest.h"
+#include "base/perftest_files.h"
 #include "sys/os.h"
 
 namespace muster {
@@ -8,6 +9,8 @@ namespace {
 
 constexpr const char* kAgentOnNode = "/usr/sbin/muster-agent";
 constexpr const char* kAcceptOnNode = "/usr/lib/muster/muster-accept";
+constexpr const char* kOnNode = "/usr/lib/muster/";
+constexpr const char* kPerftestFolder = "perftest";
 // Optional, beside muster-accept: with MPI, NVML, CUDA. Dynamically linked: only for installed systems.
 constexpr const char* kBeside[] = {"muster-mpi-check", "muster-accept-nvml", "muster-accept-gpu"};
 
@@ -29,11 +32,12 @@ std::vector<RamPayload> acceptance_programs(const std::string& accept) {
   std::vector<RamPayload> all;
   if (accept.empty()) return all;
   all.push_back({accept, kAcceptOnNode, 0755});
-  for (const char* name : kBeside) {
-    const auto beside = std::filesystem::path(accept).replace_filename(name);
-    if (std::filesystem::exists(beside))
-      all.push_back({beside, std::string("/usr/lib/muster/") + name, 0755});
-  }
+  const auto folder = std::filesystem::path(accept).parent_path();
+  const auto add = [&](const std::filesystem::path& file) {
+    if (std::filesystem::exists(file)) all.push_back({file, kOnNode + file.filename().string(), 0755});
+  };
+  for (const char* name : kBeside) add(folder / name);
+  for (const char* name : kPerftestFiles) add(folder / kPerftestFolder / name);
   return all;
 }
 

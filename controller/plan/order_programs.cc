@@ -1,6 +1,7 @@
 #include "controller/plan/passes.h"
 
 #include "base/json_at.h"
+#include "base/perftest_files.h"
 #include "base/ports.h"
 
 namespace muster {
@@ -32,7 +33,12 @@ std::set<std::string> programs_of(const wire::Step& step) {
     if (kernel == "counters") return {kAccept, kNvml};
     return {kAccept};
   }
-  if (step.module == "accept_links" || step.module == "accept_rdma") return {kAccept};
+  if (step.module == "accept_links") return {kAccept};
+  if (step.module == "accept_rdma") {
+    std::set<std::string> used(std::begin(kPerftestFiles), std::end(kPerftestFiles));
+    used.insert(kAccept);
+    return used;
+  }
   std::set<std::string> together;
   if (step.module == "accept_group" || step.module == "accept_group_serve") together = {kAccept};
   if (step.module == "accept_mpi") together = {kMpi};

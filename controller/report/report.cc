@@ -58,11 +58,22 @@ std::set<std::string> looks(const NodeReport& node) {
   return out;
 }
 
+// A check counts as failed if something that it needs is missing; its outcome shows that it did not run.
+bool unavailable(const Check& check) {
+  return check.evidence.is_object() && check.evidence.value("outcome", Json()) == "unavailable";
+}
+
 bool ran(const Check& check) {
   if (check.verdict != Verdict::pass && check.verdict != Verdict::degraded && check.verdict != Verdict::fail)
     return false;
-  return !is_carried_over(check) &&
-         !(check.evidence.is_object() && check.evidence.value("outcome", Json()) == "unavailable");
+  return !is_carried_over(check) && !unavailable(check);
+}
+
+// This node lacks what RDMA is measured with, or a device.
+bool lacks_rdma(const NodeReport& node) {
+  return std::any_of(node.checks.begin(), node.checks.end(), [](const Check& check) {
+    return check.name.starts_with("rdma/") && holds(check) && unavailable(check);
+  });
 }
 
 void settle_node(NodeReport& node, bool tested) {
@@ -113,9 +124,7 @@ bool only_unrun(const NodeReport& node) {
   size_t unrun = 0;
   for (const auto& check : node.checks) {
     if (!holds(check)) continue;
-    // A check counts as failed if something that it needs is missing; its outcome shows that it did not run.
-    const Json outcome = check.evidence.is_object() ? check.evidence.value("outcome", Json()) : Json();
-    if (check.verdict == Verdict::fail && outcome != "unavailable") return false;
+    if (check.verdict == Verdict::fail && !unavailable(check)) return false;
     ++unrun;
   }
   return unrun > 0;
@@ -169,6 +178,7 @@ Totals totals(const Report& report) {
       ++out.quarantined;
     else
       ++out.failed;
+    if (lacks_rdma(node)) ++out.without_rdma;
     for (const auto& check : node.checks) {
       ++out.checks[check.verdict];
       if (check.verdict == Verdict::not_looked_at) not_looked_at.insert(check.name);
@@ -192,6 +202,8 @@ std::string title(const Report& report) {
   if (t.degraded > 0) out += fmt::format(", {} degraded", t.degraded);
   if (t.looked_at > 0 && !look) out += fmt::format(", {} looked at, not measured", t.looked_at);
   if (t.returned > 0) out += fmt::format(", {} returned", t.returned);
+  if (t.without_rdma > 0)
+    out += fmt::format(", RDMA not measured on {} node{}", t.without_rdma, t.without_rdma == 1 ? "" : "s");
   return out + checks(t.not_looked_at, "not looked at") + checks(t.not_judged, "not judged");
 }
 

@@ -185,13 +185,14 @@ bool only_unrun(const NodeReport& node);
 
 struct Totals {
   size_t nodes = 0, accepted = 0, degraded = 0, looked_at = 0, returned = 0, quarantined = 0, failed = 0;
+  size_t without_rdma = 0;  // nodes that are not accepted because their RDMA was not measured
   // Number of different checks, each counted once for all nodes; without those that are `uncompared`.
   size_t not_looked_at = 0, not_judged = 0;
   std::map<Verdict, size_t> checks = {};
   size_t count(Verdict verdict) const;
 };
 Totals totals(const Report& report);  // of the settled report
-// "SIMULATED HARDWARE: gaggle: 3 of 3 nodes accepted, 4 checks not looked at, 1 check not judged"; of a look
+// "SIMULATED HARDWARE: gaggle: 2 of 3 nodes accepted, RDMA not measured on 1 node, 4 checks not looked at, 1 check not judged"; of a look
 // "gaggle: 3 of 3 nodes looked at, not measured"
 std::string title(const Report& report);
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <libssh/libssh.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
@@ -14,6 +13,7 @@
 #include <memory>
 
 #include "base/digest.h"
+#include "controller/trust/own_ssh_key.h"
 #include "sys/os.h"
 
 namespace muster {
@@ -93,11 +93,6 @@ constexpr char kMpiKey[] = "mpi-ssh-key";
 constexpr char kReference[] = "secret:";
 constexpr char kReserved[] = "install-";
 
-struct SshKey {
-  ssh_key key = nullptr;
-  ~SshKey() { ssh_key_free(key); }
-};
-
 }  // namespace
 
 Result<std::string> master_key(const std::string& path) {
@@ -150,29 +145,6 @@ Result<std::string> unseal(const std::string& key, const std::string& name, cons
                 "secret '" + name +
                     "' cannot be opened: it was changed, or sealed with a different name or master key");
   return value;
-}
-
-Result<std::string> make_ssh_key() {
-  SshKey made;
-  char* text = nullptr;
-  if (ssh_pki_generate(SSH_KEYTYPE_ED25519, 0, &made.key) != SSH_OK ||
-      ssh_pki_export_privkey_base64(made.key, nullptr, nullptr, nullptr, &text) != SSH_OK)
-    return fail(Code::failed, "an SSH key could not be created");
-  std::string pem = text;
-  ssh_string_free_char(text);
-  if (pem.empty() || pem.back() != '\n') pem += '\n';
-  return pem;
-}
-
-Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment) {
-  SshKey key;
-  char* text = nullptr;
-  if (ssh_pki_import_privkey_base64(pem.c_str(), nullptr, nullptr, nullptr, &key.key) != SSH_OK ||
-      ssh_pki_export_pubkey_base64(key.key, &text) != SSH_OK)
-    return fail(Code::corrupt, "the stored SSH key cannot be read");
-  const std::string line = std::string("ssh-ed25519 ") + text + " " + comment;
-  ssh_string_free_char(text);
-  return line;
 }
 
 namespace {

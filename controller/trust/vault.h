@@ -27,10 +27,6 @@ Result<std::string> seal(const std::string& key, const std::string& name, const 
 // Code::corrupt if the value was changed, belongs to a different name, or was sealed with a different key.
 Result<std::string> unseal(const std::string& key, const std::string& name, const std::string& sealed);
 
-// Return a new Ed25519 key in OpenSSH's format, and a key's line for authorized_keys.
-Result<std::string> make_ssh_key();
-Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment);
-
 // True for the names of muster's own keys (controller/power/provider/provider_install.h): operators can
 // neither set, delete nor name them in a spec or a playbook, which would send them to a node or a BMC.
 bool is_reserved_secret(const std::string& name);

@@ -43,6 +43,7 @@ constexpr const char* kNoDevice = "this node has no RDMA device";
 struct RailResult {
   Rail rail = {};
   std::map<std::string, Metric> metrics = {};
+  std::string perftest = {};
   std::string error = {}, at_fault = {};  // at_fault: "here" or "peer" where it is known
   Outcome outcome = Outcome::measured;
   bool inconclusive = false;       // why the rail was not measured says nothing about the link
@@ -82,6 +83,8 @@ class Pair {
     for (auto& one : results_) check_rail(one);
     const int seconds = std::max(1, static_cast<int>(options_.seconds));
     Job job{.seconds = seconds, .iterations = options_.iterations};
+    job.carried = agree_on_carried(own_.perftest, partner_.value("perftest", Json()), options_.gpu_memory);
+    for (auto& one : results_) one.perftest = own_.perftest.text(job.carried);
     test(job, true, [](RailResult& r, const Json& said) {
       r.metrics["send_gbps"] = {said.value("gbps", 0.0), "Gb/s"};
     });
@@ -370,6 +373,7 @@ Measurement link_measurement(const RailResult& one, const Ability& own, const Rd
   if (one.inconclusive) out.detail["inconclusive"] = true;
   if (!one.not_looked_at.empty()) out.detail["not_looked_at"] = one.not_looked_at;
   if (one.mtu > 0) out.detail["mtu"] = one.mtu;
+  if (!one.perftest.empty()) out.detail["perftest"] = one.perftest;
   if (one.repeated > 0) out.detail["repeated"] = one.repeated;
   if (const RdmaPort* port = own.rail(one.rail.here)) describe_port(one, *port, own, out.detail);
   if (!options.gpu_memory)
@@ -386,7 +390,7 @@ Measurement link_measurement(const RailResult& one, const Ability& own, const Rd
 Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& options) {
   Measurement out;
   out.check = "rdma";
-  const Ability own = look(files, process);
+  const Ability own = look(files, process, options.perftest);
   out.detail = {{"to", options.to}, {"inactive", own.inactive}};
   // A problem of this node alone says nothing about a link, so it is not `failed`.
   out.outcome = Outcome::unavailable;
@@ -397,8 +401,8 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
   else if (std::none_of(own.rails.begin(), own.rails.end(),
                         [](const RdmaPort& port) { return port.reliable(); }))
     out.detail["not_looked_at"] = out.error = rail_problem(own.rails.front());
-  else if (!own.perftest_problem.empty())
-    out.error = own.perftest_problem;
+  else if (!own.perftest.problem.empty())
+    out.error = own.perftest.problem;
   else if (options.gpu_memory)
     out.error = own.gpu.problem;
   if (!out.error.empty()) return out;

@@ -68,6 +68,7 @@ std::vector<Rail> pair_declared(const std::map<int, std::string>& here,
 enum class PerfTest { bandwidth, latency };
 struct PerfRun {
   PerfTest test = PerfTest::bandwidth;
+  std::vector<std::string> program = {};  // words that start it; empty: the host's own
   RdmaPort on = {};
   uint16_t port = 0;         // TCP port for perftest's connection setup
   std::string partner = {};  // numeric address of the server side; empty: this is the server side

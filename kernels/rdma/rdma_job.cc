@@ -58,6 +58,7 @@ Status Runs::start(const Job& job, const std::string& partner) {
     const bool known =
         std::any_of(on->gids.begin(), on->gids.end(), [&](const Gid& gid) { return gid.index == item.gid; });
     runs_.push_back({.test = job.test,
+                     .program = ability_.perftest.words(job.test, job.carried),
                      .on = *on,
                      .port = port,
                      .partner = partner,
@@ -176,7 +177,7 @@ Json Runs::ended_early() const {
 }
 
 MUSTER_RECORD(Job::Item, label, rail, sparse(gid))
-MUSTER_RECORD(Job, seconds, iterations, gpu, items)
+MUSTER_RECORD(Job, seconds, iterations, gpu, sparse(carried), items)
 
 NodeLock::NodeLock(const Files& files)
     : fd_(::open(files.real(kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {}
@@ -186,7 +187,7 @@ NodeLock::~NodeLock() {
 bool NodeLock::take() { return ::flock(fd_, LOCK_EX | LOCK_NB) == 0; }
 void NodeLock::release() { ::flock(fd_, LOCK_UN); }
 
-Ability look(const Files& files, Process& process) {
+Ability look(const Files& files, Process& process, const CarriedPerftest& carried) {
   Ability out;
   for (auto& port : rail_ports(files)) {
     if (port.active)
@@ -207,10 +208,8 @@ Ability look(const Files& files, Process& process) {
                              adapter_model(files, port.device_folder())};
   }
   out.pcie = pcie_shares(files, functions);
-  // The exit status is ignored, since --help fails in perftest 4.5: it only matters that the program runs.
-  const auto help = process.run({.argv = {"ib_write_bw", "--help"}});
-  if (!help.ok()) out.perftest_problem = "perftest (ib_write_bw) is not installed";
-  out.gpu = gpu_direct(files, help.ok() ? help->out + help->err : "");
+  out.perftest = find_perftest(process, carried);
+  out.gpu = gpu_direct(files, out.perftest.help);
   out.setpriv = files.exists("/usr/bin/setpriv");
   return out;
 }
@@ -234,7 +233,8 @@ Json to_json(const Ability& ability) {
   }
   return {{"rails", rails},
           {"inactive", ability.inactive},
-          {"perftest_problem", ability.perftest_problem},
+          {"perftest", kernels::to_json(ability.perftest)},
+          {"perftest_problem", ability.perftest.problem},
           {"gpu_problem", ability.gpu.problem}};
 }
 

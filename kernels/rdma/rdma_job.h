@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "kernels/common/connection.h"
 #include "kernels/rdma/rdma.h"
+#include "kernels/rdma/which_perftest.h"
 #include "sys/os.h"
 
 namespace muster::kernels::rdma {
@@ -45,7 +46,7 @@ struct Ability {
   int traffic_class = -1;                      // of the declared rails; -1: none
   std::map<std::string, PcieShare> pcie = {};  // by PCI address: all rails are measured at once
   std::map<std::string, std::pair<PortAbility, std::string>> ports = {};  // by label; adapter_model()
-  std::string perftest_problem = {};
+  Perftest perftest = {};
   GpuDirect gpu = {};
   bool setpriv = false;
   const RdmaPort* rail(const std::string& label) const {
@@ -54,7 +55,7 @@ struct Ability {
     return nullptr;
   }
 };
-Ability look(const Files& files, Process& process);
+Ability look(const Files& files, Process& process, const CarriedPerftest& carried = {});
 // Why this port cannot be measured; empty if it can.
 std::string rail_problem(const RdmaPort& port);
 Json to_json(const Ability& ability);
@@ -76,6 +77,7 @@ struct Job {
   PerfTest test = PerfTest::bandwidth;
   int seconds = 1, iterations = 1000;
   bool gpu = false;
+  bool carried = false;  // both sides run the perftest that muster carries
   struct Item {
     std::string label = {};  // own port
     size_t rail = 0;

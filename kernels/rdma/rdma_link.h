@@ -7,6 +7,7 @@
 
 #include "kernels/common/connection.h"
 #include "kernels/common/kernels.h"
+#include "kernels/rdma/which_perftest.h"
 
 namespace muster::kernels {
 
@@ -19,6 +20,7 @@ struct RdmaServerOptions {
   std::string from = {};  // when set: connections from any other address are closed unanswered
   // A partner that sends no request for this long between tests loses its reservation of this node.
   double idle_seconds = 60;
+  CarriedPerftest perftest = {};
 };
 class RdmaServer {
  public:
@@ -42,6 +44,7 @@ struct RdmaOptions {
   double connect_seconds = 5;  // how long to retry: the partner's server may still be starting
   double busy_seconds = 300;   // how long to wait for a partner that is busy with other nodes
   double total_seconds = 585;  // overall limit; tests that have not begun by then are skipped
+  CarriedPerftest perftest = {};
   bool gpu_memory =
       false;  // instead compares GPU memory with host memory; `unavailable` where that is impossible
 };
@@ -49,7 +52,8 @@ struct RdmaOptions {
 // "rdma-gpu-memory")}. Their metrics: send_gbps, receive_gbps, latency_us, latency_p99_us; with gpu_memory:
 // send_gbps, gdr_gbps, gdr_ratio. detail.at_fault: the side ("here", "peer") that prevents the measurement of
 // a rail, if known; detail.inconclusive: true if the failure is not evidence against the link (other traffic
-// on it, connection to the partner lost, no figure from perftest). No parts: this node itself cannot measure
+// on it, connection to the partner lost, no figure from perftest). detail.perftest: which one measured. No
+// parts: this node itself cannot measure
 // (no RDMA device, no perftest).
 Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& options);
 

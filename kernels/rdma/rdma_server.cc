@@ -23,6 +23,7 @@ class Session {
  public:
   struct Limits {
     double until, idle_seconds;
+    const CarriedPerftest& perftest;
   };
   Session(const Files& files, Process& process, Connection& link, std::string from, uint16_t port,
           Limits limits)
@@ -33,7 +34,7 @@ class Session {
         port_(port),
         limits_(limits),
         lock_(files),
-        ability_(look(files, process)) {}
+        ability_(look(files, process, limits.perftest)) {}
 
   // Serves until the partner disconnects, or was silent for too long to keep this node reserved. Returns the
   // number of tests.
@@ -119,7 +120,9 @@ Measurement RdmaServer::run(const Files& files, Process& process) {
   listener_.serve_until({until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
     const double limit = seconds_now() + std::max(options_.seconds, kLeastSession);
     Connection link(fd, limit);
-    const int tests = Session(files, process, link, from, port(), {limit, options_.idle_seconds}).serve();
+    const int tests =
+        Session(files, process, link, from, port(), {limit, options_.idle_seconds, options_.perftest})
+            .serve();
     const std::lock_guard lock(mutex);
     sessions.push_back({{"from", from}, {"tests", tests}});
   });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/perftest_files.h"
 #include "base/split.h"
 #include "host/rails.h"
 #include "kernels/rdma/rdma.h"
@@ -128,10 +129,12 @@ Command perftest_command(const PerfRun& run) {
   if (run.tied) argv = {"setpriv", "--pdeathsig", "KILL"};
   if (!run.on.cpus.empty()) argv.insert(argv.end(), {"taskset", "-c", run.on.cpus});
   const bool bandwidth = run.test == PerfTest::bandwidth;
-  for (const auto& word : {std::string(bandwidth ? "ib_write_bw" : "ib_write_lat"), std::string("-F"),
-                           std::string("-d"), run.on.device, std::string("-i"), std::to_string(run.on.port),
-                           std::string("-p"), std::to_string(run.port)})
-    argv.push_back(word);
+  if (run.program.empty())
+    argv.push_back(bandwidth ? kPerftestBandwidth : kPerftestLatency);
+  else
+    argv.insert(argv.end(), run.program.begin(), run.program.end());
+  argv.insert(argv.end(),
+              {"-F", "-d", run.on.device, "-i", std::to_string(run.on.port), "-p", std::to_string(run.port)});
   if (run.gid >= 0) argv.insert(argv.end(), {"-x", std::to_string(run.gid)});
   if (run.gid >= 0 && run.traffic_class >= 0) argv.push_back(fmt::format("--tclass={}", run.traffic_class));
   argv.insert(argv.end(), {"-s", std::to_string(bandwidth ? kBandwidthBytes : kLatencyBytes)});

@@ -1,21 +1,73 @@
 #!/usr/bin/env bash
-# running hosts are accepted over ssh, as root and as a plain user: each planted fault is named, no healthy host is, and nothing is left there
+# running hosts are accepted over ssh, from the archive on systems without any library but glibc: each planted fault is named, and nothing is left there
 # stands on: agent/checks agent/facts/{collect_facts,node_share}* agent/measuring agent/work/carried_programs* base
 # stands on: cli/{accept_hosts,destination,hosts_file}* controller/hosts controller/plan/machine_parts* controller/report/drift* host
 # stands on: kernels/* kernels/cpu/{dgemm,expected_machine,sdc,stream}* kernels/{common,counters,drives,link,rdma,together,training} lab/hosts*
+# stands on: cmake/carried.cmake cmake/portable.cmake kernels/portable.cc scripts/release.sh
 # stands on: playbooks/acceptance/beside-jobs.yaml playbooks/acceptance/lab-compare.yaml playbooks/acceptance/lab.yaml sys
 source "$(dirname "$0")/lib.sh"
 [[ $EUID -eq 0 ]] || die "namespaces need root"
 dir=/var/tmp/muster-hosts   # as in README: with its roots, which are kept
 [[ ! -e $dir/hosts ]] || die "$dir holds hosts already: lab/hosts.sh down"
 export XDG_STATE_HOME=$work/state
-program=$(cd "$(dirname "$muster")" && pwd)/muster
+unpack_archive "$work/unpacked"
+program=$unpacked/bin/muster
 names=(node0{1..8})
 hosts_end() { lab/hosts.sh down >/dev/null 2>&1 || true; }
 trap 'ended=$?; set +e; hosts_end; (exit $ended); cleanup' EXIT
 
 on() { local name=$1; shift; lab/hosts.sh run "$name" "$@"; }
-accept() { ${before:-} "$program" accept --hosts "${hosts:-$dir/hosts.txt}" --ssh-config "$dir/ssh_config" --name try "$@"; }
+# Where muster runs: trees of Debian 12 and 13 from which every library but glibc's was taken away. ssh keeps its own, in a folder in which
+# no program looks that is not told to. They are in the hosts' network, so nothing is needed between ssh and a host.
+namespace=mh$(printf %s "$dir" | cksum | cut -c1-6)   # as lab/hosts.sh names it
+libraries_of() { find "$work/trees/$1"/usr/lib* "$work/trees/$1"/lib* -name '*.so*' ! -type d -printf '%f\n' | sort -u; }
+glibc_of() { chroot "$dir/base/$1" dpkg -L libc6 | grep '\.so' | sed 's,.*/,,' | sort -u; }
+make_tree() {  # make_tree SUITE
+  local tree=$work/trees/$1 library
+  mkdir -p "$tree/opt/ssh/lib"
+  tar -C "$dir/base/$1" --exclude=./usr/share --exclude=./var --exclude=./proc --exclude=./dev --exclude=./sys -c . | tar -x -C "$tree"
+  mkdir -p "$tree"/{proc,dev,sys,var/tmp,tmp}
+  glibc_of "$1" >"$work/glibc-$1"
+  for library in $(chroot "$dir/base/$1" ldd /usr/bin/ssh | awk '$2 == "=>" { print $3 }'); do
+    grep -qxF "${library##*/}" "$work/glibc-$1" || cp -L "$dir/base/$1/$library" "$tree/opt/ssh/lib/"
+  done
+  mv "$tree/usr/bin/ssh" "$tree/opt/ssh/ssh"
+  printf '#!/bin/sh\nexec /lib64/ld-linux-x86-64.so.2 --library-path /opt/ssh/lib /opt/ssh/ssh "$@"\n' >"$tree/usr/bin/ssh"
+  chmod 755 "$tree/usr/bin/ssh"
+  find "$tree"/usr/lib* "$tree"/lib* -name '*.so*' ! -type d -print0 | while IFS= read -r -d '' library; do
+    grep -qxF "${library##*/}" "$work/glibc-$1" || rm -f "$library"
+  done
+}
+# Every step executes the next one: the process id is the command's own. Mounts end with it.
+# shellcheck disable=SC2016  # expanded by the inner shell
+enter='tree=$1 user=$2; shift 2
+  for folder in '"$work $dir"'; do mkdir -p "$tree$folder"; mount --bind "$folder" "$tree$folder"; done
+  for folder in proc dev; do mount --rbind "/$folder" "$tree/$folder"; done
+  exec chroot --userspec="$user" "$tree" /usr/bin/env -i PATH=/usr/bin:/bin "$@"'
+in_tree() {  # in_tree SUITE USER [VARIABLE=VALUE...] COMMAND...
+  ${before:-} ip netns exec "$namespace" unshare --mount --propagation private bash -euc "$enter" enter "$work/trees/$1" "${@:2}"
+}
+accept() {
+  in_tree bookworm 0:0 HOME=/root XDG_STATE_HOME="$XDG_STATE_HOME" "$program" accept --hosts "${hosts:-$dir/hosts.txt}" --ssh-config "$work/ssh_config" --name try "$@"
+}
+# On Debian 13, as a user who unpacked the archive into a folder of his own, and calls it through a link.
+home=home/ops
+unpack_as_user() {
+  local tree=$work/trees/trixie
+  mkdir -p "$tree/$home/bin"
+  cp -a "$unpacked" "$tree/$home/"
+  ln -sfn "../$(basename "$unpacked")/bin/muster" "$tree/$home/bin/muster"
+  cp "$dir"/{key,known_hosts,hosts.txt} "$tree/$home/"
+  sed -e '/ProxyCommand/d' -e "s,$dir/,/$home/," "$dir/ssh_config" >"$tree/$home/ssh_config"
+  chmod 0600 "$tree/$home/key"
+  chown -R "$(stat -c %u:%g "$dir/base/trixie/$home")" "$tree/$home"
+}
+accept_as_user() { in_tree trixie "$(stat -c %u:%g "$dir/base/trixie/$home")" HOME="/$home" "/$home/bin/muster" accept --hosts "/$home/hosts.txt" --ssh-config "/$home/ssh_config" --name try "$@"; }
+loads_only_glibc() {  # loads_only_glibc SUITE
+  local loaded
+  loaded=$(in_tree "$1" 0:0 LD_TRACE_LOADED_OBJECTS=1 "$program" | awk '{ print $1 }' | sed 's,.*/,,' | grep -v '^linux-vdso')
+  [[ -n $loaded && -z $(comm -23 <(sort -u <<<"$loaded") "$work/glibc-$1") ]]
+}
 # All files of the hosts with their times, and all processes; less what a login itself leaves: sshd, sudo and PAM write there.
 # Folders in which a plain user makes a private one keep everything but their own time; the size of a folder changes when an overlay copies it up.
 listing() {  # listing NAME...
@@ -49,12 +101,22 @@ fails_at() {  # fails_at NODE CHECK [PATTERN]: this check of this node failed or
   jq -e --arg n "$1" --arg c "$2" --arg p "${3:-}" 'any(.nodes[]; .name == $n and any(.checks[]; (.name | startswith($c)) and
     (.verdict == "fail" or .verdict == "degraded") and ((.subject + .reason + (.blame | join(" "))) | test($p))))' "$work/report/report.json" >/dev/null
 }
-up() { lab/hosts.sh up >"$work/up.log" 2>&1 || { cat "$work/up.log" >&2; die "no hosts"; }; live=("${names[@]}"); }
+up() {
+  lab/hosts.sh up >"$work/up.log" 2>&1 || { cat "$work/up.log" >&2; die "no hosts"; }
+  live=("${names[@]}")
+  sed '/ProxyCommand/d' "$dir/ssh_config" >"$work/ssh_config"
+}
 fault() { lab/hosts.sh fault "$@"; }
 
 # ---- healthy hosts
 up
 hosts=$dir/hosts.txt
+for suite in bookworm trixie; do
+  make_tree $suite
+  check "$suite: no library is left but glibc's" test -z "$(comm -23 <(libraries_of $suite) "$work/glibc-$suite")"
+  check "$suite: muster loads nothing else" loads_only_glibc $suite
+done
+unpack_as_user
 for name in "${names[@]}"; do ssh -n -F "$dir/ssh_config" "$name" sudo -n true; done   # what a first login leaves is there before
 listing "${live[@]}" >"$work/before"
 ends_with 0 --profile lab --report "$work/report"
@@ -64,7 +126,10 @@ check "all-reduce over all of them was verified" jq -e 'any(.nodes[].checks[]; (
 check "its signature is good" "$program" report verify "$work/report/report.json" --key "$(find "$XDG_STATE_HOME" -name 'report.pub' | head -n 1)"
 check "nothing is left" nothing_left
 
-ends_with 0 --profile lab --user --report "$work/report"
+got=0
+accept_as_user --profile lab --user --json --report "/$home/report" >"$work/json" 2>"$work/errors" || got=$?
+[[ $got -eq 0 ]] || { cat "$work/errors" "$work/json" >&2; die "exit $got instead of 0: accept, as a plain user on Debian 13"; }
+check "the user's report is signed" "$program" report verify "$work/trees/trixie/$home/report/report.json" --key "$(find "$work/trees/trixie/$home/.local" -name report.pub | head -n 1)"
 check "all are accepted, as a plain user" test "$(jq '[.hosts[] | select(.verdict == "accepted" and .how == "user")] | length' "$work/json")" = 8
 check "nothing is left" nothing_left
 ends_with 5 --drift-only

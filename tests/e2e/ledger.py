@@ -46,7 +46,7 @@ def own_ledger():
 # ---- recording
 
 # Variables under which a program runs that is not the build's, or other code in its place. PATH is not among them: a test needs it.
-SWAPS = ("MUSTER_MUSTERD", "MUSTER_POWER_PROGRAMS", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT",
+SWAPS = ("MUSTER_MUSTERD", "MUSTER_RELEASE", "MUSTER_POWER_PROGRAMS", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT",
          "PYTHONPATH", "PYTHONHOME")
 SWAPS_BEGIN = ("MUSTER_FAKE_", "BASH_FUNC_")
 

@@ -47,6 +47,21 @@ trap cleanup EXIT
 trap 'trap : INT TERM; exit 130' INT TERM
 
 die() { echo "FAILED: $*" >&2; exit 1; }
+# The archive of scripts/release.sh, unpacked into a folder: MUSTER_RELEASE=FILE, else made from this tree (build-portable/ is kept, so
+# that the second time only what changed is compiled). Its programs have to be of the version that is tested.
+unpack_archive() {  # unpack_archive FOLDER: sets unpacked
+  local file=${MUSTER_RELEASE:-}
+  if [[ -z $file ]]; then
+    scripts/release.sh "$work/archive" >"$work/release.log" 2>&1 || { tail -n 30 "$work/release.log" >&2; die "release.sh"; }
+    file=$(echo "$work"/archive/muster-*-linux-x86_64.tar.zst)
+    (cd "$work/archive" && sha256sum --quiet -c SHA256SUMS) || die "the archive's digests"
+  fi
+  mkdir -p "$1"
+  zstd -dcq "$file" | tar -x -C "$1"
+  unpacked=$(echo "$1"/muster-*)
+  [[ $("$unpacked/bin/muster" --version) == "$($muster --version)" ]] || die "$file is of another version than $muster"
+}
+
 # The accelerator that the lab's machines run under, for the ledger: asked once, of the lab itself.
 note_accelerator() {
   [[ -n ${MUSTER_E2E_ACCELERATOR:-} && ! -s $MUSTER_E2E_ACCELERATOR && -d $MUSTER_LAB_DIR ]] || return 0

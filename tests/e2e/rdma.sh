@@ -1,9 +1,17 @@
 #!/usr/bin/env bash
-# RDMA in software between three machines with the full kernel: measured by the real perftest; a device that is gone, before and meanwhile, is named
+# RDMA in software between three machines with the full kernel: by the hosts' perftest and by the carried one; what is gone is named
 # stands on: agent/steps/network/rdma_ports* controller/engines/local_engine* controller/plan/acceptance_steps* controller/power/redfish*
 # stands on: controller/report kernels/common/connection* kernels/counters/counters* kernels/rdma playbooks/acceptance/lab.yaml playbooks/base.yaml
 # stands on: playbooks/firewall.yaml playbooks/interconnect.yaml playbooks/mpi.yaml playbooks/ssh.yaml playbooks/storage-local.yaml
+# stands on: controller/image/programs* scripts/perftest.sh scripts/release.sh
 source "$(dirname "$0")/lib.sh"
+# The programs of the build, and beside them the perftest that the archive carries.
+unpack_archive "$work/unpacked"
+mkdir -p "$work/tree/build"
+for entry in *; do [[ $entry == build* ]] || ln -s "$PWD/$entry" "$work/tree/$entry"; done
+for entry in muster musterd muster-agent muster-accept muster-accept-nvml muster-mpi-check; do cp -a "${muster%/*}/$entry" "$work/tree/build/"; done
+cp -a "$unpacked/lib/muster/perftest" "$work/tree/build/"
+muster=$work/tree/build/muster
 # No acceptance while installing, no shared storage: this test has profiles of its own below.
 small_spec 3 's/storage-local \]/storage-local, mpi, interconnect ]/' 's/kernel: cloud/kernel: full/' 's/^lab:/vars: { soft_roce: "yes" }\nlab:/' >"$work/cluster.yaml"
 lab_up
@@ -29,6 +37,7 @@ for metric in send_gbps receive_gbps latency_us; do
 done
 data='[.nodes[].checks[] | select(.name == "rdma/data") | .evidence.detail]'
 check "by device, over RoCE v2, with the MTU that perftest agreed on" jq -e "$data | length == 6 and all(.device == \"rxe0\" and .peer_device == \"rxe0\" and .gid_index >= 0 and .mtu >= 1024)" "$report"
+check "by the hosts' own perftest" jq -e "$data | all(.perftest | endswith(\" of this host\"))" "$report"
 check "why GPU memory was not measured is said" jq -e "$data | all(.gpu_direct | startswith(\"not measured: \"))" "$report"
 after=$(packets node02)
 echo "  rxe0 of node02 sent $((after - before)) packets"
@@ -36,7 +45,26 @@ check "the packets went over RDMA" test $((after - before)) -gt 10000
 node_ssh node01 sudo /usr/lib/muster/muster-accept counters --since /run/rdma-test.json >"$work/counters.json"
 jq -c '.metrics, .detail.moved' "$work/counters.json"
 check "port errors are rates" jq -e '.metrics.rdma_retransmissions.unit == "/h" and .metrics.rdma_link_downs.value == 0' "$work/counters.json"
-check "nothing of it serves on" fails_on node01 "pgrep -x ib_write_bw"
+check "nothing of it still serves" fails_on node01 "pgrep -x ib_write_bw"
+
+# Two nodes without perftest of their own are measured with the one that muster carries, and the third one by the same.
+for node in node01 node02; do node_ssh $node sudo dpkg --purge --force-depends perftest >/dev/null; done
+report=$work/carried/report.json
+expect_exit 0 accept "$work/carried"
+rdma
+check "all by the carried perftest" jq -e "$data | length == 6 and all(.perftest | endswith(\" carried by muster\")) and all(.mtu >= 1024)" "$report"
+check "nothing of it serves on" fails_on node01 "pgrep ib_write_bw"
+# What it loads is the host's: without it RDMA is not measured there, and the report says what to install.
+libibverbs=$(node_ssh node02 readlink -f /usr/lib/x86_64-linux-gnu/libibverbs.so.1)
+node_ssh node02 sudo mv "$libibverbs" "$libibverbs.away"
+report=$work/without/report.json
+expect_exit 3 accept "$work/without"
+rdma
+check "node02 is quarantined" test "$(verdict node02)" = quarantined
+check "the library is named" has "$(reason node02)" "libibverbs.so.1"
+check "and the title counts the node" jq -e '.title | test("RDMA not measured on 1 node")' "$report"
+for node in node01 node03; do check "$node is accepted" test "$(verdict "$node")" = accepted; done
+node_ssh node02 sudo mv "$libibverbs.away" "$libibverbs"
 
 # A device that is not there: its node reports it, and no other is faulty.
 node_ssh node02 sudo rdma link delete rxe0

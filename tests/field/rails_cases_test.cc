@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "agent/core/step.h"
@@ -283,6 +284,36 @@ FIELD_CASE("efa-perftest") {
       }));
     }
   }
+}
+
+FIELD_CASE("perftest-versions") {
+  std::map<std::string, std::string> versions;
+  for (const auto& line : split_lines(field_input("perftest-versions", "versions.txt")))
+    if (const size_t colon = line.find(": "); colon != std::string::npos)
+      versions[line.substr(0, colon)] = line.substr(colon + 2);
+  Two two;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  two.near.version = versions.at("node01"), two.far.version = versions.at("node02");
+  two.options.perftest = two.carried_there = {"/c/ib_write_bw", "/c/ib_write_lat", {"/c/librdmacm"}};
+  two.near.carried_version = two.far.carried_version = versions.at("carried");
+  const Json part = to_json(two.run())["parts"][0]["result"];
+  CHECK(part["detail"]["perftest"] == versions.at("carried") + " carried by muster");
+  for (const auto* perftest : {&two.near, &two.far})
+    for (const auto& run : perftest->runs)
+      CHECK(std::any_of(run.begin(), run.end(), [](const auto& word) { return word.starts_with("/c/"); }));
+}
+
+FIELD_CASE("perftest-library") {
+  Two two;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  two.far.installed = false;
+  two.far.carried_error = field_input("perftest-library", "stderr.txt");
+  two.carried_there = {"/c/ib_write_bw", "/c/ib_write_lat", {"/c/librdmacm"}};
+  const Json part = to_json(two.run())["parts"][0]["result"];
+  CHECK(part["outcome"] == "unavailable");
+  CHECK(part["detail"]["at_fault"] == "peer");
+  for (const char* word : {"libibverbs.so.1", "ibverbs-providers"})
+    CHECK(part["error"].get<std::string>().find(word) != std::string::npos);
 }
 
 FIELD_CASE("pcie-dead-device") {

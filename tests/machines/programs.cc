@@ -243,6 +243,7 @@ std::string word_after(const std::vector<std::string>& argv, const std::string& 
 
 Output perftest(Fleet& fleet, const FleetNode& node, const std::vector<std::string>& argv) {
   const bool has_cuda = node.machine.contains("perftest_cuda");
+  if (argv.back() == "--version") return {1, "Version: 6.06\n", ""};
   if (argv.back() == "--help") return {1, has_cuda ? "  --use_cuda=<id>\n" : "  --report_gbits\n", ""};
   const Json port = rdma_device(node, word_after(argv, "-d"));
   if (port.is_null()) return {1, "", "there is no such device\n"};

@@ -1,5 +1,6 @@
 #include "controller/power/provider/provider_parts.h"
 
+#include "controller/trust/own_ssh_key.h"
 #include "sys/log.h"
 #include "sys/os.h"
 

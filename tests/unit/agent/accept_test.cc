@@ -241,6 +241,18 @@ TEST_CASE(
         "1000 --connect-seconds 45 --busy-seconds 300 --total-seconds 585");
   CHECK(std::count(bench.process.runs[0].begin(), bench.process.runs[0].end(), "--detach") == 1);
 
+  // perftest that came with the order: both ends get it, and only as a whole.
+  for (const char* name : {"ib_write_bw", "ib_write_lat", "librdmacm", "libpci"}) {
+    CHECK(std::count(bench.process.runs[0].begin(), bench.process.runs[0].end(), "--perftest") == 0);
+    bench.context.programs[name] = std::string("/proc/7/fd/") + name;
+    bench.process.runs.clear();
+    REQUIRE(module.measure(bench.context, params).ok());
+  }
+  for (const auto& run : bench.process.runs)
+    CHECK(run.back() ==
+          "/proc/7/fd/ib_write_bw,/proc/7/fd/ib_write_lat,/proc/7/fd/librdmacm,/proc/7/fd/libpci");
+  bench.context.programs.clear();
+
   params["gpu_memory"] = true;
   Json none = result("rdma", "unavailable");
   none["error"] = "this node has no RDMA device";

@@ -77,6 +77,18 @@ TEST_CASE("memory programs: where the kernel refuses, an unlinked file, and it i
   CHECK(Files().list(bench.dir.path("")).empty());
 }
 
+TEST_CASE("memory programs: what follows a program that ran may be a library", "[agent][hosts]") {
+  Bench bench;
+  const std::string program = bench.content;
+  MemoryPrograms programs(*bench.process, bench.ports());
+  REQUIRE(programs.ready({bench.program()}, {}).ok());
+  bench.content = "no program";
+  const auto library = programs.ready({bench.program()}, {});
+  REQUIRE(library.ok());
+  CHECK(Files().read(library->at("echo")).value_or("") == "no program");
+  CHECK(bench.folders == 0);
+}
+
 TEST_CASE("memory programs: another digest is refused, and fetched again the next time", "[agent][hosts]") {
   Bench bench;
   MemoryPrograms programs(*bench.process, bench.ports());

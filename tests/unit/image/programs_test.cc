@@ -133,6 +133,10 @@ TEST_CASE("programs: of those beside the acceptance program the ones that are th
   CHECK(b.programs.path_of(sha256("not a program of ours")).empty());
   b.dir.write("muster-accept-gpu", "gpu");
   CHECK(b.by_path().count("/usr/lib/muster/muster-accept-gpu") == 1);
+  std::filesystem::create_directory(b.dir.path("perftest"));
+  b.dir.write("perftest/ib_write_bw", "bandwidth");
+  CHECK(b.by_path().at("/usr/lib/muster/ib_write_bw").sha256 == sha256("bandwidth"));
+  std::filesystem::remove_all(b.dir.path("perftest"));
   std::filesystem::remove(b.dir.path("muster-mpi-check"));
   all = b.by_path();
   CHECK(all.count("/usr/lib/muster/muster-mpi-check") == 0);

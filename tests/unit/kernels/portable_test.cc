@@ -80,6 +80,30 @@ std::set<std::string> versions(const std::string& file) {
   return out;
 }
 
+// "libc.so.6" of every library that the program asks for.
+std::set<std::string> libraries(const std::string& file) {
+  const auto head = at<Elf64_Ehdr>(file, 0);
+  const auto section = [&](uint64_t i) { return at<Elf64_Shdr>(file, head.e_shoff + i * head.e_shentsize); };
+  std::set<std::string> out;
+  for (uint64_t i = 0; i < head.e_shnum; ++i) {
+    const Elf64_Shdr dynamic = section(i);
+    if (dynamic.sh_type != SHT_DYNAMIC) continue;
+    const uint64_t names = section(dynamic.sh_link).sh_offset;
+    for (uint64_t k = 0; k < dynamic.sh_size / sizeof(Elf64_Dyn); ++k) {
+      const auto entry = at<Elf64_Dyn>(file, dynamic.sh_offset + k * sizeof(Elf64_Dyn));
+      if (entry.d_tag == DT_NEEDED) out.insert(text_at(file, names + entry.d_un.d_val));
+    }
+  }
+  return out;
+}
+
+// glibc's own; libmpi is what muster-mpi-check tests.
+bool may_need(const std::string& program, const std::string& library) {
+  static const std::set<std::string> glibc = {"libc.so.6",  "libm.so.6",       "ld-linux-x86-64.so.2",
+                                              "libdl.so.2", "libpthread.so.0", "librt.so.1"};
+  return glibc.count(library) > 0 || (program == "muster-mpi-check" && library == "libmpi.so.40");
+}
+
 // The newest glibc of these: 34 for 2.34. 0: none is required.
 int newest_glibc(const std::set<std::string>& versions) {
   static const std::string kPrefix = "GLIBC_2.";
@@ -107,6 +131,20 @@ TEST_CASE("carried programs that load libraries need no glibc newer than 2.34", 
     // libstdc++ is in the program: EL 9's is older than that of the compiler.
     for (const auto& version : needed) CHECK(!version.starts_with("GLIBCXX_"));
   }
+}
+
+TEST_CASE("carried programs that load libraries need glibc's alone to start", "[carried]") {
+  for (const auto& name : names_of(carried_dynamic)) {
+    CAPTURE(name);
+    const auto needed = libraries(content_of(std::string(carried_folder) + "/" + name));
+    CHECK(needed.count("libc.so.6") == 1);  // what is not read is not proven
+    for (const auto& library : needed) {
+      CAPTURE(library);
+      CHECK(may_need(name, library));
+    }
+  }
+  CHECK_FALSE(may_need("muster", "libstdc++.so.6"));
+  CHECK_FALSE(may_need("muster", "libmpi.so.40"));
 }
 
 TEST_CASE("carried programs that are static ask for no loader and no library", "[carried]") {

@@ -123,20 +123,30 @@ struct FakePerftest : Process {
   std::string ends = {};    // device on which its server ends at once
   int zeros = 0;            // so many times it ends well and tells no figure
   std::string help = "Usage:\n  --report_gbits\n";
+  std::string version = "6.06", carried_version = {}, carried_error = {};  // "": there is none
   std::string listening = {};
   std::vector<std::vector<std::string>> runs = {};
   std::mutex mutex = {};
 
   Result<Output> run(const Command& command) override {
     const std::lock_guard hold(mutex);
-    if (!installed) return fail(Code::not_found, command.argv[0] + ": not found");
+    const bool carried = command.argv[0] == "env";
+    if (command.argv.back() == "--version" && carried)
+      return carried_version.empty() ? Output{127, "", carried_error}
+                                     : Output{1, "Version: " + carried_version + "\n", ""};
+    const bool starts_own = std::count(command.argv.begin(), command.argv.end(), "ib_write_bw") +
+                                std::count(command.argv.begin(), command.argv.end(), "ib_write_lat") >
+                            0;
+    if (!installed && starts_own) return fail(Code::not_found, command.argv[0] + ": not found");
     if (command.argv.back() == "--help") return Output{1, help, ""};
+    if (command.argv.back() == "--version") return Output{1, "Version: " + version + "\n", ""};
     runs.push_back(command.argv);
     if (std::count(command.argv.begin(), command.argv.end(), broken))
       return Output{1, "", " Completion with error at client\n"};
     if (std::count(command.argv.begin(), command.argv.end(), ends) && command.argv.back() != "127.0.0.1")
       return Output{1, "", " Couldn't allocate MR\n"};
-    const bool latency = std::count(command.argv.begin(), command.argv.end(), "ib_write_lat") > 0;
+    const bool latency = std::any_of(command.argv.begin(), command.argv.end(),
+                                     [](const auto& word) { return word.ends_with("ib_write_lat"); });
     const bool gpu = std::any_of(command.argv.begin(), command.argv.end(),
                                  [](const auto& word) { return word.starts_with("--use_cuda="); });
     if (command.argv.back() == "127.0.0.1") {
@@ -158,9 +168,11 @@ struct Two {
   RdmaNode here, there;
   FakePerftest near{here}, far{there};
   RdmaOptions options = {.to = "127.0.0.1", .seconds = 2, .connect_seconds = 1, .busy_seconds = 20};
+  CarriedPerftest carried_there = {};
   Measurement served = {};
   Measurement run() {
-    auto server = RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1});
+    auto server =
+        RdmaServer::open({.bind = "127.0.0.1", .seconds = 60, .sessions = 1, .perftest = carried_there});
     REQUIRE(server.ok());
     const Files there_files = there.files();
     std::thread serving([&] { served = server->run(there_files, far); });

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/perftest_files.h"
 #include "kernels/common/connection.h"
 #include "kernels/common/kernels.h"
 #include "kernels/counters/counters.h"
@@ -187,6 +188,69 @@ TEST_CASE(
   REQUIRE(alone.parts.size() == 1);
   CHECK(alone.parts[0]["result"]["outcome"] == "unavailable");
   CHECK_FALSE(alone.parts[0]["result"]["detail"].contains("at_fault"));
+}
+
+TEST_CASE("the perftest that muster carries measures where both ends could not run the same one") {
+  Two two;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  two.options.perftest =
+      two.carried_there = {"/c/ib_write_bw", "/c/ib_write_lat", {"/c/librdmacm", "/c/libpci"}};
+  const auto carried_runs = [](const FakePerftest& perftest) {
+    return std::count_if(perftest.runs.begin(), perftest.runs.end(), [](const auto& argv) {
+      return std::any_of(argv.begin(), argv.end(), [](const auto& word) { return word.starts_with("/c/"); });
+    });
+  };
+  two.near.carried_version = two.far.carried_version = "6.06";
+  SECTION("the same version on both hosts") {
+    CHECK(part(two.run(), 0)["detail"]["perftest"] == "6.06 of this host");
+    CHECK(carried_runs(two.near) + carried_runs(two.far) == 0);
+  }
+  SECTION("different versions") {
+    two.near.version = "6.20";
+    const Json result = part(two.run(), 0);
+    CHECK(result["outcome"] == "measured");
+    CHECK(result["detail"]["perftest"] == "6.06 carried by muster");
+    CHECK(carried_runs(two.near) == 3);
+    CHECK(carried_runs(two.far) == 3);
+    CHECK(has(two.near.runs.front(), {"env", "LD_PRELOAD=/c/librdmacm:/c/libpci", "/c/ib_write_bw"}));
+  }
+  SECTION("none on one host, and nothing carried by the other's muster") {
+    two.near.installed = false;
+    two.carried_there = {};
+    CHECK(part(two.run(), 0)["outcome"] == "measured");
+    CHECK(carried_runs(two.near) == 3);
+    CHECK(carried_runs(two.far) == 0);
+  }
+  SECTION("none on one host, which lacks what it loads") {
+    two.near.installed = false;
+    two.near.carried_version.clear();
+    two.near.carried_error =
+        "/c/ib_write_bw: error while loading shared libraries: libibverbs.so.1: cannot open shared object "
+        "file\n";
+    const Measurement m = run_rdma(two.here.files(), two.near, two.options);
+    CHECK(m.outcome == Outcome::unavailable);
+    CHECK(m.error.find("libibverbs.so.1") != std::string::npos);
+    CHECK(two.near.runs.empty());
+  }
+  SECTION("GPU memory is measured by the host's own") {
+    CHECK_FALSE(
+        agree_on_carried({.own = "6.20", .carried = "6.06"}, {{"own", "6.06"}, {"carried", "6.06"}}, true));
+  }
+}
+
+TEST_CASE("the carried perftest is there as a whole or not at all") {
+  const RdmaNode node;
+  const std::string folder = node.files().real("/lib/muster");
+  std::vector<std::string> paths;
+  for (const char* name : kPerftestFiles) {
+    CHECK_FALSE(carried_perftest({}, folder).present());
+    node.write(std::string("/lib/muster/perftest/") + name, "program");
+    paths.push_back(folder + "/perftest/" + name);
+  }
+  CHECK(carried_perftest({}, folder).latency == paths[1]);
+  CHECK(carried_perftest(paths, "").libraries.size() == 2);
+  paths.pop_back();
+  CHECK_FALSE(carried_perftest(paths, folder).present());
 }
 
 TEST_CASE("a perftest that was left behind is ended before another is started in its place") {

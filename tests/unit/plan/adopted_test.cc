@@ -338,6 +338,13 @@ TEST_CASE("checks of an adopted host name the programs that they run, by digest"
     in.nodes["node03"].facts->gpus.clear();
     CHECK(named(planned(in), "node03/accept") == Names{"muster-accept", "muster-mpi-check"});
   }
+  SECTION("RDMA checks name perftest, too") {
+    for (const char* name : {"ib_write_bw", "ib_write_lat", "librdmacm", "libpci", "ib_read_bw"})
+      in.programs.push_back(program(std::string("/usr/lib/muster/") + name));
+    in.playbooks["acceptance/lab"].steps[2].module = "accept_rdma";
+    CHECK(named(planned(in), "node03/accept-1") ==
+          Names{"muster-accept", "ib_write_bw", "ib_write_lat", "librdmacm", "libpci"});
+  }
   SECTION("GPU checks name their own program") {
     in.playbooks["acceptance/lab"].steps[1].params["kernel"] = "gpu-gemm";
     in.playbooks["acceptance/lab"].steps[3].params["load"] = "nccl";

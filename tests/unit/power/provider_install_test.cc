@@ -4,6 +4,7 @@
 
 #include "base/digest.h"
 #include "controller/power/sakura/sakura_phy.h"
+#include "controller/trust/own_ssh_key.h"
 #include "controller/trust/vault.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"

@@ -194,3 +194,17 @@ TEST_CASE("judge: a part of the inventory that the measurement did not see faile
   CHECK(failed("pcie", {"0000:17:00.0", "0000:40:00.0"}).empty());
   CHECK(failed("memory", {"S0"}).empty());
 }
+
+TEST_CASE("report: the title names on how many nodes RDMA was not measured", "[report]") {
+  Report report = report_of({dgemm("n1"), dgemm("n2")});
+  Check rdma;
+  rdma.name = "rdma/data";
+  rdma.verdict = Verdict::fail;
+  rdma.evidence = {{"outcome", "unavailable"}};
+  report.nodes[1].checks.push_back(rdma);
+  CHECK(totals(report).without_rdma == 1);
+  CHECK(title(report).find("RDMA not measured on 1 node") != std::string::npos);
+  report.nodes[1].checks.back().evidence["outcome"] =
+      "failed";  // measured, and bad: no fault of a missing part
+  CHECK(totals(report).without_rdma == 0);
+}
