@@ -53,7 +53,8 @@ TEST_CASE("accept --hosts: a session has each host's command, address and folder
   CHECK(made->profile == "standard");
   REQUIRE(made->hosts.size() == 3);
   CHECK(made->hosts[1].name == "gpu02");
-  CHECK(made->hosts[1].address == "10.0.3.2");
+  CHECK(made->hosts[1].looked_up == "10.0.3.2");
+  CHECK(made->hosts[1].address == "");
   CHECK(made->hosts[1].group == "h100");
   CHECK(made->hosts[2].address == "10.9.9.9");
   CHECK(made->hosts[1].argv.front() == "ssh");
