@@ -1,5 +1,5 @@
-// What this machine and ssh's configuration know of the hosts of a list. Runs `ssh -G` and `getent`, several at
-// once, each for at most ten seconds; nothing is sent to a host. Thread safety: stateless functions.
+// What this machine and ssh's configuration know of the hosts of a list. Runs `ssh -G` and `getent`, several
+// at once, each for at most ten seconds; nothing is sent to a host. Thread safety: stateless functions.
 #pragma once
 
 #include <map>
@@ -16,8 +16,9 @@ struct HostLookUp {
   std::string ssh_config;  // ssh -F; "": ssh's own
 };
 
-// Returns host -> IPv4 address: the one in its destination, or what its host name resolves to on this machine,
-// which may be a loopback address and need not be known to other hosts. Hosts without one are left out.
+// Returns host -> IPv4 address: the one in its destination, or what its host name resolves to on this
+// machine, which may be a loopback address and need not be known to other hosts. Hosts without one are left
+// out.
 std::map<std::string, std::string> looked_up_addresses(const HostLookUp& how,
                                                        const std::vector<ListedHost>& hosts);
 

@@ -5,16 +5,16 @@
 //     DGX-01.site.org
 //     -gpu07                                           # not this one
 //
-// DESTINATION is what `ssh` takes (cli/destination.h). NAME is what the host is called here; without one it is
-// made from the destination, and depends on nothing else (host_label()). Ranges are those of cli/host_range.h;
-// one in a destination or an address has as many values as that of the names, and they are matched in order;
-// {n}, {n+10}, {n-1} stand for the number in the name, as in a spec. A host is compared only with hosts of its
-// `group`. `#` begins a comment; blanks and tabs separate words.
+// DESTINATION is what `ssh` takes (cli/destination.h). NAME is what the host is called here; without one it
+// is made from the destination, and depends on nothing else (host_label()). Ranges are those of
+// cli/host_range.h; one in a destination or an address has as many values as that of the names, and they are
+// matched in order; {n}, {n+10}, {n-1} stand for the number in the name, as in a spec. A host is compared
+// only with hosts of its `group`. `#` begins a comment; blanks and tabs separate words.
 //
 // Two plain words in a line are an error: whether the second one is where the first is reached, another host,
 // a login or an attribute, nothing in it says, and a wrong guess measures a host under another one's name. A
-// second word is a destination if it has the signs of one, or ssh's configuration knows it as an alias; behind
-// `destination=` any word is. Genders files and Ansible's INI inventories (cli/inventory.h) are read as well.
+// second word is a destination if it has the signs of one, or ssh's configuration knows it as an alias;
+// behind `destination=` any word is. Genders files and Ansible's INI inventories (cli/inventory.h) are read as well.
 //
 // A destination is passed to a program as one argument, and `ssh` may insert it into a shell command
 // (ProxyCommand, Match exec): anything that would be an option, or is special to a shell, is rejected. Thread

@@ -11,8 +11,8 @@ namespace muster {
 // they start, may use select() or close every descriptor up to the limit. Thread: before others are started.
 uint64_t raise_open_files();
 
-// Puts back the soft limit that raise_open_files() found, if it was called. Only system calls: may run between
-// fork and exec.
+// Puts back the soft limit that raise_open_files() found, if it was called. Only system calls: may run
+// between fork and exec.
 void restore_open_files();
 
 // How many are open now.

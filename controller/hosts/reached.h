@@ -67,8 +67,8 @@ std::string busy_words(const Json& look);
 // name that NAME was made from.
 using ListedNames = std::map<std::string, std::string>;
 
-// Returns host -> why it is not measured: a different listed name leads to the same machine, or its kernel has
-// the name of a different host of the list, so that it would be measured under a wrong one.
+// Returns host -> why it is not measured: a different listed name leads to the same machine, or its kernel
+// has the name of a different host of the list, so that it would be measured under a wrong one.
 std::map<std::string, std::string> mistaken_hosts(const std::vector<ReachedHost>& hosts,
                                                   const ListedNames& names);
 
