@@ -24,8 +24,8 @@ chmod 755 "$WORK/tree/build/muster-agent"
 export XDG_STATE_HOME=$WORK/state
 accept() { "$WORK/tree/build/muster" accept --hosts 'n[001-300]' --via 'env ON={host}' --drift-only --json; }
 
-ulimit -Hn 20000
 ulimit -Sn 1024
+ulimit -Hn 20000
 got=0
 accept >"$WORK/json" || got=$?
 [[ $got -eq 0 && $(jq '[.hosts[] | select(.verdict == "looked_at")] | length' "$WORK/json") -eq 300 ]] ||
