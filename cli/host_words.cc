@@ -64,9 +64,12 @@ std::string wrong_listed_host(const std::string& written) {
 }
 
 bool are_siblings(const std::string& name, const std::string& other) {
-  if (has_destination_signs(name) || has_destination_signs(other)) return false;
-  const auto a = letters_and_numbers(name), b = letters_and_numbers(other);
-  return a.first == b.first && a.second != b.second && !a.second.empty() && !b.second.empty();
+  const std::string host = other.substr(0, other.find('.'));
+  if (has_destination_signs(name) || has_destination_signs(host) || has(other, "@") || has(other, ":"))
+    return false;
+  const auto a = letters_and_numbers(name), b = letters_and_numbers(host);
+  return a.first == b.first && a.second != b.second && !a.first.empty() && !a.second.empty() &&
+         !b.second.empty();
 }
 
 std::string two_plain_words(const std::string& name, const std::string& second) {

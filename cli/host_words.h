@@ -15,7 +15,8 @@ std::string name_of_written(const std::string& written);
 // Returns why a word, ranges expanded, is no host's, with what to write instead; "" if it is one.
 std::string wrong_listed_host(const std::string& written);
 
-// True for two plain words with the same letters and other numbers: two hosts, whatever ssh knows of them.
+// True for two names with the same letters and other numbers, the second one also with a domain: two hosts,
+// whatever ssh knows of them.
 bool are_siblings(const std::string& name, const std::string& other);
 
 // What to write instead of a line with two plain words, or with a destination before a plain word.

@@ -284,8 +284,9 @@ void HostsReader::read_destinations(const HostEntry& entry, const Fields& fields
     const std::string &name = names[i].name, &value = (*values)[i];
     if (const std::string wrong = wrong_destination(value); !wrong.empty()) return error(entry, at, wrong);
     hosts[i].destination = value;
-    if (!fields.plain || has_destination_signs(value) || lower(value) == lower(name)) continue;
+    if (!fields.plain || lower(value) == lower(name)) continue;
     if (are_siblings(name, value)) return error(entry, at, two_plain_words(name, value));
+    if (has_destination_signs(value)) continue;
     doubtful_.push_back({entry.line, at.column, name, value});
   }
 }

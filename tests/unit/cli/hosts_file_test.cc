@@ -173,10 +173,11 @@ TEST_CASE("hosts: a second word is a destination only if it looks like one or ss
   CHECK(errors("node04 storage\n", any_alias) == 0);
   CHECK(errors("node04 node06\n", any_alias) == 1);  // siblings
   CHECK(errors("n[1-3] n[4-6]\n", any_alias) == 1);
+  CHECK(errors("node04 node06.site\n", any_alias) == 1);
   CHECK(errors("node4 node04\nnode5 node5\n", any_alias) == 0);
   CHECK(errors("node04 destination=node06\n") == 0);
   for (const char* second :
-       {"node06.site", "ops@node06", "node06:22", "10.0.0.6", "[fd00::6]", "ssh://node06"})
+       {"storage.site", "node04.site", "ops@node06", "node06:22", "10.0.0.6", "[fd00::6]", "ssh://node06"})
     CHECK(errors(std::string("node04 ") + second + "\n") == 0);
   CHECK(errors("node04 node06 node08\n", any_alias) == 1);
   CHECK(errors("10.0.0.4 node04\n", any_alias) == 1);  // /etc/hosts, pssh
