@@ -5,100 +5,28 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
-#include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/split.h"
 #include "cli/destination.h"
+#include "cli/host_look_up.h"
 #include "cli/hosts_file.h"
 #include "cli/terminal.h"
 #include "controller/hosts/hosts_spec.h"
 #include "controller/hosts/ssh_command.h"
 #include "controller/spec/address.h"
+#include "controller/spec/host_name.h"
 #include "controller/spec/units.h"
 #include "sys/log.h"
+#include "sys/open_files.h"
 #include "sys/os.h"
+#include "sys/piped_child.h"
 
 namespace muster::cli {
 namespace {
-
-struct AddressLookUp {
-  bool by_ssh = true;      // destinations are passed to ssh, whose configuration resolves names (`ssh -G`)
-  std::string ssh_config;  // ssh -F; "": ssh's own
-};
-
-constexpr size_t kAtOnce = 16;  // programs and name look-ups
-constexpr DurationMs kLookUp = 10 * kSecond;
-
-// IPv4; "" if there is none.
-std::string address_of_name(const std::string& name) {
-  if (parse_ipv4(name)) return name;
-  Command look;
-  look.argv = {"getent", "ahostsv4", name};
-  look.deadline = kLookUp;
-  const auto found = make_process()->run(look);
-  if (!found.ok() || !found->ok()) return "";
-  const std::string first = found->out.substr(0, found->out.find_first_of(" \n"));
-  return parse_ipv4(first) ? first : "";
-}
-
-// Without user and port.
-std::string host_of(const std::string& destination) {
-  const std::string key = destination_key(destination);
-  const size_t colon = key.find(':');
-  return colon != std::string::npos && key.find(':', colon + 1) == std::string::npos ? key.substr(0, colon)
-                                                                                     : key;
-}
-
-// Returns the host that ssh would connect to according to its configuration.
-std::string connected_to(const AddressLookUp& how, const std::string& destination) {
-  Command look;
-  look.argv = {"ssh"};
-  if (!how.ssh_config.empty()) look.argv.insert(look.argv.end(), {"-F", how.ssh_config});
-  look.argv.insert(look.argv.end(), {"-G", "--", destination});
-  look.deadline = kLookUp;
-  const auto found = make_process()->run(look);
-  if (!found.ok() || !found->ok()) return host_of(destination);
-  const std::string key = "hostname ";
-  for (const std::string& line : split_lines(found->out))
-    if (line.starts_with(key)) return line.substr(key.size());
-  return host_of(destination);
-}
-
-std::string address_of(const AddressLookUp& how, const ListedHost& host) {
-  if (!host.address.empty()) return host.address;
-  const std::string named = host_of(host.destination);
-  if (parse_ipv4(named)) return named;
-  return address_of_name(how.by_ssh ? connected_to(how, host.destination) : named);
-}
-
-// Returns host -> IPv4 address: the listed one, the one in its destination, or what its host name resolves to
-// on this machine. Hosts without a known address are left out. Looks up several at once.
-std::map<std::string, std::string> addresses_of(const AddressLookUp& how,
-                                                const std::vector<ListedHost>& hosts) {
-  std::map<std::string, std::string> out;
-  std::mutex guard;
-  std::atomic<size_t> next{0};
-  const auto take = [&] {
-    for (size_t i = next++; i < hosts.size(); i = next++) {
-      const std::string address = address_of(how, hosts[i]);
-      if (address.empty()) continue;
-      const std::lock_guard lock(guard);
-      out[hosts[i].name] = address;
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < std::min(hosts.size(), kAtOnce); ++i) threads.emplace_back(take);
-  for (auto& thread : threads) thread.join();
-  return out;
-}
 
 namespace fs = std::filesystem;
 
@@ -116,17 +44,25 @@ bool is_file(const std::string& given) {
   return fs::is_regular_file(given, error);
 }
 
-Result<HostsFile> read_hosts(const std::string& given) {
-  if (!is_file(given)) {
-    if (given.find('/') != std::string::npos) return fail(Code::not_found, given + ": no such file");
-    return read_hosts_option(given);
-  }
-  TRY(const auto text, Files("/").read(absolute(given)));
-  return read_hosts_file(text);
+// A list may have '/' only in ssh://, and in the step of a range.
+bool is_path(const std::string& given) {
+  const size_t slash = given.find('/');
+  return slash != std::string::npos && given.find("://") == std::string::npos &&
+         given.find('[') == std::string::npos;
 }
 
-Result<std::vector<ListedHost>> listed_hosts(const std::string& given) {
-  TRY(auto read, read_hosts(given));
+Result<HostsFile> read_hosts(const std::string& given, const HostLookUp& how) {
+  const auto aliases = [&how](const std::set<std::string>& words) { return known_aliases(how, words); };
+  if (!is_file(given)) {
+    if (is_path(given)) return fail(Code::not_found, given + ": no such file");
+    return read_hosts_option(given, aliases);
+  }
+  TRY(const auto text, Files("/").read(absolute(given)));
+  return read_hosts_file(text, aliases);
+}
+
+Result<std::vector<ListedHost>> listed_hosts(const std::string& given, const HostLookUp& how) {
+  TRY(auto read, read_hosts(given, how));
   const std::string file = is_file(given) ? given : "--hosts";
   if (!read.errors.empty()) return fail(Code::invalid, to_string(read.errors, file));
   for (const auto& warning : read.warnings) fmt::print(stderr, "muster: {}\n", to_string(warning, file));
@@ -139,6 +75,29 @@ Result<std::string> name_of(const AcceptHostsFlags& flags) {
   if (cluster_name_of(flags.name) == flags.name) return flags.name;
   return fail(Code::invalid,
               "--name must begin with a letter and have at most 30 lower-case letters, digits and '-'");
+}
+
+// The first part of a domain name, which is how most kernels call themselves; "": the host has none.
+std::string short_name_of(const ListedHost& host) {
+  const std::string whole = destination_host(host.written);
+  const size_t dot = whole.find('.');
+  return dot == std::string::npos || parse_ipv4(whole) ? "" : host_label(whole.substr(0, dot));
+}
+
+// Each connected host has open files of this process, from its first connection to its last.
+Status enough_open_files(size_t hosts) {
+  constexpr uint64_t kOwn = 64;  // database, event loop, report
+  const uint64_t allowed = raise_open_files();
+  const uint64_t others = open_files_now() + kOwn + PipedChild::kOpenFilesToStart;
+  const uint64_t needed = hosts * PipedChild::kOpenFiles + others;
+  if (needed <= allowed) return Ok{};
+  return fail(
+      Code::invalid,
+      fmt::format("{} hosts need {} open files at once, but this process may have {} (`ulimit -Hn`): "
+                  "raise the hard limit (nofile in /etc/security/limits.conf, LimitNOFILE= of a unit), "
+                  "or measure at most {} hosts in one run",
+                  hosts, needed, allowed,
+                  allowed > others ? (allowed - others) / PipedChild::kOpenFiles : 0));
 }
 
 bool differs(const DriftProperty& property) {
@@ -192,9 +151,12 @@ class Screen {
 
 void show_hosts(const std::vector<HostOutcome>& hosts) {
   size_t width = 0;
-  for (const auto& host : hosts) width = std::max(width, host.name.size());
+  const auto shown = [](const HostOutcome& host) {
+    return clean(host.written.empty() ? host.name : fmt::format("{} ({})", host.name, host.written));
+  };
+  for (const auto& host : hosts) width = std::max(width, shown(host).size());
   for (const auto& host : hosts)
-    fmt::print("{:<{}}  {}{}{}\n", clean(host.name), width, to_string(host.verdict),
+    fmt::print("{:<{}}  {}{}{}\n", shown(host), width, to_string(host.verdict),
                host.reason.empty() ? "" : ": ", clean(host.reason));
 }
 
@@ -288,20 +250,23 @@ Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
   if (!flags.via.empty() && !flags.ssh_config.empty())
     return fail(Code::invalid, "--ssh-config cannot be combined with --via: it applies to ssh only");
   SessionOptions out;
-  TRY(const auto hosts, listed_hosts(flags.hosts));
-  TRY(out.cluster, name_of(flags));
-  TRY(out.keys, accept_state_folder());
   const std::string config = absolute(flags.ssh_config);
   if (!config.empty() && !is_file(config)) return fail(Code::not_found, config + ": no such file");
+  const HostLookUp how{flags.via.empty(), config};
+  TRY(const auto hosts, listed_hosts(flags.hosts, how));
+  TRY(out.cluster, name_of(flags));
+  TRY(out.keys, accept_state_folder());
   for (const auto& host : hosts) {
     HostToAccept one{host.name, host.address, host.group, {}};
-    TRY(one.argv,
-        flags.via.empty() ? ssh_command(host.destination, config) : via_command(flags.via, host.destination));
+    TRY(one.argv, flags.via.empty() ? ssh_command(ssh_argument(host.destination), config)
+                                    : via_command(flags.via, host.destination));
+    if (host.written != host.name) one.written = host.written;
+    one.short_name = short_name_of(host);
     out.hosts.push_back(std::move(one));
   }
-  const auto addresses = addresses_of({flags.via.empty(), config}, hosts);
+  const auto addresses = looked_up_addresses(how, hosts);
   for (auto& host : out.hosts)
-    if (const auto at = addresses.find(host.name); at != addresses.end()) host.address = at->second;
+    if (const auto at = addresses.find(host.name); at != addresses.end()) host.looked_up = at->second;
   out.core.state = out.keys + "/" + out.cluster;
   out.core = with_defaults(std::move(out.core), "muster");
   out.profile = flags.beside_jobs ? kBesideJobs : flags.profile.empty() ? kStandard : flags.profile;
@@ -340,6 +305,8 @@ Json outcome_json(const SessionOutcome& outcome, int exit) {
 void accept_hosts(Context& context, const AcceptHostsFlags& flags) {
   auto options = session_options(flags);
   if (!options.ok()) return complain(context, options.error());
+  if (const Status enough = enough_open_files(options->hosts.size()); !enough.ok())
+    return complain(context, enough.error());
   log::set_level(context.verbose ? log::Level::info : log::Level::error);
   const auto outcome = run_session(context, std::move(options).value());
   if (!outcome.ok()) return complain(context, outcome.error());

@@ -1,5 +1,6 @@
 #include "cli/destination.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ constexpr size_t kLongest = 320;  // a DNS name (253), a user (32), the scheme a
 constexpr std::string_view kOfShells = "'`\"$;&<>|(){}*?!~#^=,";
 
 struct DestinationParts {
-  bool uri = false, has_user = false, has_port = false;
+  bool uri = false, has_user = false, has_port = false, bracketed = false;
   std::string user, host, port;  // host without brackets
 };
 
@@ -35,15 +36,24 @@ DestinationParts parts_of(const std::string& text) {
   }
   const bool bracket = !rest.empty() && rest[0] == '[';
   const size_t close = bracket ? rest.find(']') : std::string::npos;
-  const size_t colon = out.uri ? rest.find(':', close == std::string::npos ? 0 : close) : std::string::npos;
+  // More than one colon outside of brackets is an IPv6 address without a port.
+  const bool one = std::count(rest.begin(), rest.end(), ':') == 1;
+  const size_t colon = out.uri || one || close != std::string::npos
+                           ? rest.find(':', close == std::string::npos ? 0 : close)
+                           : std::string::npos;
   if (colon != std::string::npos) {
     out.has_port = true;
     out.port = rest.substr(colon + 1);
     rest.erase(colon);
   }
-  const bool whole = bracket && rest.back() == ']';
-  out.host = whole ? rest.substr(1, rest.size() - 2) : rest;
+  out.bracketed = bracket && rest.back() == ']';
+  out.host = out.bracketed ? rest.substr(1, rest.size() - 2) : rest;
   return out;
+}
+
+bool is_ipv6(const std::string& text) {
+  in6_addr address = {};
+  return ::inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &address) == 1;
 }
 
 bool has_bad_character(const std::string& text, std::string_view more) {
@@ -73,14 +83,41 @@ std::string wrong_destination(const std::string& text) {
   if (p.host[0] == '-' || (p.has_user && p.user[0] == '-'))
     return fmt::format("'{}': a host or user must not begin with '-'", text);
   if (p.has_port && !is_port(p.port)) return fmt::format("'{}': '{}' is not a port", text, p.port);
-  // ssh would treat ":PORT" as part of the host name.
-  const bool ipv6 = std::count(p.host.begin(), p.host.end(), ':') > 1;
-  if (!ipv6 && p.host.find(':') != std::string::npos)
-    return fmt::format("'{}': write a port as ssh://HOST:PORT", text);
-  if (has_bad_character(p.host, "\\/[]@") || has_bad_character(p.user, p.uri ? "\\/[]:" : "/[]") ||
+  if (p.bracketed && !is_ipv6(p.host))
+    return fmt::format("'{}': '{}' in brackets is not an IPv6 address", text, p.host);
+  const bool as_uri = p.uri || p.has_port;
+  if (has_bad_character(p.host, "\\/[]@") || has_bad_character(p.user, as_uri ? "\\/[]:" : "/[]") ||
       (p.has_user && p.user.back() == '\\'))
-    return fmt::format("'{}' is not a destination: expected [USER@]HOST or ssh://[USER@]HOST[:PORT]", text);
+    return fmt::format("'{}' is not a destination: expected [USER@]HOST[:PORT]", text);
   return "";
+}
+
+std::string ssh_argument(const std::string& text) {
+  const DestinationParts p = parts_of(text);
+  const std::string user = p.has_user ? p.user + "@" : "";
+  if (p.uri || (!p.has_port && !p.bracketed)) return text;
+  if (!p.has_port) return user + p.host;
+  // ssh decodes %XX behind ssh://.
+  std::string out(kScheme);
+  for (const char c : user + (p.bracketed ? "[" + p.host + "]" : p.host))
+    out += c == '%' ? std::string("%25") : std::string(1, c);
+  return out + ":" + p.port;
+}
+
+std::string destination_host(const std::string& text) { return lower(parts_of(text).host); }
+std::string destination_port(const std::string& text) { return parts_of(text).port; }
+
+std::string with_user_and_port(const std::string& text, const std::string& user, const std::string& port) {
+  if (user.empty() && port.empty()) return text;
+  const DestinationParts p = parts_of(text);
+  const std::string who = user.empty() ? p.user : user, where = port.empty() ? p.port : port;
+  const bool ipv6 = p.host.find(':') != std::string::npos;
+  const std::string host = ipv6 && !where.empty() ? "[" + p.host + "]" : p.host;
+  return (who.empty() ? "" : who + "@") + host + (where.empty() ? "" : ":" + where);
+}
+
+bool has_destination_signs(const std::string& word) {
+  return word.find_first_of("@.:") != std::string::npos || word.starts_with('[');
 }
 
 std::string destination_key(const std::string& text) {

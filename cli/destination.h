@@ -1,6 +1,6 @@
-// The SSH destination of a host: [USER@]HOST, or ssh://[USER@]HOST[:PORT]. HOST is a name, or an IPv4 or IPv6
-// address; `ssh` itself resolves a name (Host, HostName, ProxyJump of its configuration). Thread safety:
-// stateless functions.
+// The SSH destination of a host: [ssh://][USER@]HOST[:PORT]. HOST is a name, or an IPv4 or IPv6 address, the
+// latter also in brackets, and with a port always so; `ssh` itself resolves a name (Host, HostName, ProxyJump
+// of its configuration). Thread safety: stateless functions.
 #pragma once
 
 #include <string>
@@ -10,6 +10,20 @@ namespace muster::cli {
 // Returns what is wrong with a destination; "" if it is valid. A valid one is a single argument, not an
 // option, and has no character in host or user that a shell would interpret.
 std::string wrong_destination(const std::string& text);
+
+// Returns the destination in the form that `ssh` takes: it knows ports and brackets only behind ssh://.
+std::string ssh_argument(const std::string& text);
+
+// Returns the host, in lower case, without brackets, user and port.
+std::string destination_host(const std::string& text);
+// "" if none is written.
+std::string destination_port(const std::string& text);
+
+// Returns the destination with this user and this port instead of its own; "": its own.
+std::string with_user_and_port(const std::string& text, const std::string& user, const std::string& port);
+
+// True for a word that is more than a plain name: it has a user, a dot, a port, brackets or ssh://.
+bool has_destination_signs(const std::string& word);
 
 // Returns "host" or "host:port" in lower case, without the user. Two destinations with the same key are the
 // same machine; two with different keys may also be the same machine.

@@ -12,6 +12,7 @@
 #include <array>
 #include <utility>
 
+#include "sys/open_files.h"
 #include "sys/piped_child.h"
 
 namespace muster {
@@ -65,6 +66,7 @@ struct Started {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  restore_open_files();
   ::execvp(child.argv[0], child.argv);
   const int number = errno;
   (void)!::write(child.failed, &number, sizeof number);

@@ -31,6 +31,8 @@ class PipedChild {
     // by one. Processes that the child started may still hold the pipes, and are not waited for.
     std::function<void(int status)> ended;
   };
+  // Open files of this process for each that runs, and in addition while one is started.
+  static constexpr size_t kOpenFiles = 4, kOpenFilesToStart = 8;
   // not_found: no such program; unavailable: out of descriptors or memory.
   static Result<std::unique_ptr<PipedChild>> start(RealReactor& reactor, const std::vector<std::string>& argv,
                                                    Events events);

@@ -23,6 +23,7 @@
 #include "agent/measuring/look_first.h"
 #include "agent/measuring/memory_programs.h"
 #include "agent/measuring/other_measurement.h"
+#include "agent/measuring/own_addresses.h"
 #include "agent/measuring/pipe_link.h"
 #include "agent/work/work_runner.h"
 #include "base/digest.h"
@@ -208,7 +209,9 @@ class Measure {
                 {"root", ::geteuid() == 0},
                 {"how", option("how")},
                 {"folder", option("place")},
-                {"agent_version", kProgramVersion}};
+                {"agent_version", kProgramVersion},
+                {"addresses", own_addresses()},
+                {"ssh_server", ssh_server_address(files_, ::getpid())}};
     if (const std::string why = option("why"); !why.empty())
       out["why_user"] = std::string(last_bytes(why, kWhyBytes));
     return out;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -18,6 +20,9 @@ namespace {
 // All measuring modules are in agent/checks/, and their names begin with this prefix.
 constexpr std::string_view kMeasures = "accept";
 constexpr std::string_view kNothing = "not_applicable";  // module that reports why nothing is measured
+
+// What a step uses that has to do with the addresses of hosts.
+constexpr std::array kOfOthers = {"node.address", "peers", "rdma_peers", "nodes"};
 
 bool is_measurement(const std::string& module) {
   return module == kMeasures || module == kNothing || module.starts_with(std::string(kMeasures) + "_");
@@ -157,6 +162,20 @@ ExecutorHooks AcceptCore::hooks() {
 int64_t AcceptCore::newest_run() {
   const auto newest = store->run(0);
   return newest.ok() ? newest->id : 0;
+}
+
+bool AcceptCore::needs_addresses(const std::string& profile) {
+  const auto playbooks = bringup->playbooks(nullptr);
+  if (!playbooks.ok()) return true;
+  const auto found = (*playbooks)->all.find("acceptance/" + profile);
+  if (found == (*playbooks)->all.end()) return true;
+  const auto uses_them = [](const PlaybookStep& step) {
+    const auto names = names_in(step.params);
+    return std::any_of(kOfOthers.begin(), kOfOthers.end(),
+                       [&](const char* name) { return names.count(name) > 0; });
+  };
+  const auto& steps = found->second.steps;
+  return std::any_of(steps.begin(), steps.end(), uses_them);
 }
 
 Json AcceptCore::status() {

@@ -78,6 +78,8 @@ struct AcceptCore {
 
   // Returns the id of the newest run; 0 if there is none.
   int64_t newest_run();
+  // True if a step of the profile uses the addresses of hosts, or if it is not known.
+  bool needs_addresses(const std::string& profile);
   // Returns {"run", "nodes", ...} as in /v1/status, for the hosts of the spec.
   Json status();
 

@@ -18,7 +18,7 @@ namespace muster {
 
 MUSTER_RECORD(HostLooked, lenient, facts, look)
 MUSTER_RECORD(HostHello, lenient, version, boot_id, incarnation, machine, hostname, root, how, opt(why_user),
-              folder, agent_version)
+              folder, agent_version, opt(addresses), opt(ssh_server))
 
 namespace {
 

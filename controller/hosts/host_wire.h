@@ -43,6 +43,8 @@ struct HostHello {
   std::string why_user;  // why it is a plain user although --user was not given: what sudo printed
   std::string folder;    // where the agent was executed from, for people: "/dev/shm"
   std::string agent_version;
+  std::vector<std::string> addresses = {};  // IPv4, of its ports, with prefix: "10.0.0.11/24"
+  std::string ssh_server = {};              // where its sshd took the connection (SSH_CONNECTION)
 };
 
 // What the agent found before any load: inventory and agent/measuring/look_first.h.

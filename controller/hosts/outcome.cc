@@ -75,7 +75,7 @@ std::string title_of(const std::string& cluster, const std::vector<HostOutcome>&
 }
 
 MUSTER_WORDS(HostVerdict, kVerdicts)
-MUSTER_RECORD(HostOutcome, name, verdict, reason, sparse(how), sparse(why_user))
+MUSTER_RECORD(HostOutcome, name, verdict, reason, sparse(how), sparse(why_user), sparse(written))
 
 Json to_json(const HostOutcome& host) { return record_json(host); }
 

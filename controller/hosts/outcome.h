@@ -29,6 +29,7 @@ struct HostOutcome {
   std::string reason = {};    // "" only if it is accepted, or nothing was to be measured
   std::string how = {};       // "root", "sudo", "user"; "" if it was not reached
   std::string why_user = {};  // what sudo printed
+  std::string written = {};   // what the list has instead of `name`; "": the same
 };
 
 // Returns the outcome of a host that took part in a run. `cancelled`: the run was cancelled.

@@ -9,6 +9,7 @@
 #include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/split.h"
+#include "controller/spec/host_name.h"
 #include "sys/os.h"
 
 namespace muster {
@@ -30,7 +31,7 @@ constexpr size_t kNamed = 3;
 
 void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::string, std::string>& out) {
   std::vector<NamedMachine> named;
-  for (const auto& host : hosts) named.push_back({host.name, host.parts});
+  for (const auto& host : hosts) named.push_back({host.name, host.parts, host.boot_id});
   for (const auto& one : names_of_one_machine(named)) {
     if (!one.sure) continue;  // may be two machines with copies of one image
     for (const auto& name : one.names) {
@@ -43,22 +44,30 @@ void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::str
   }
 }
 
-void refuse_one_address(const std::vector<ReachedHost>& hosts, std::map<std::string, std::string>& out) {
-  std::map<std::string, std::vector<std::string>> at;
+// The host of the list that a kernel's name belongs to; "": none. The whole name goes before its first part.
+std::string listed_as(const std::string& hostname, const ListedNames& names) {
+  for (const std::string& one : {hostname, hostname.substr(0, hostname.find('.'))})
+    if (const auto found = names.find(host_label(one)); found != names.end()) return found->second;
+  return "";
+}
+
+// "localhost" and "" are nobody's name.
+bool calls_itself(const ReachedHost& host) {
+  const std::string name = host_label(host.hostname);
+  return !name.empty() && name != "localhost" && !host.hostname.starts_with("localhost.");
+}
+
+void refuse_wrong_names(const std::vector<ReachedHost>& hosts, const ListedNames& names,
+                        std::map<std::string, std::string>& out) {
   for (const auto& host : hosts) {
-    if (out.count(host.name)) continue;
-    if (host.address.empty() && hosts.size() == 1) continue;
-    if (host.address.empty())
-      out[host.name] =
-          "the address at which other hosts reach this host is unknown: add `address=` in the list";
-    else
-      at[host.address].push_back(host.name);
+    if (!calls_itself(host) || out.count(host.name)) continue;
+    const std::string other = listed_as(host.hostname, names);
+    if (other.empty() || other == host.name) continue;
+    out[host.name] = fmt::format(
+        "the machine reached as {} calls itself {}, and {} is another host of the list: correct the list, or "
+        "the name of the machine (hostnamectl)",
+        host.name, host.hostname, other);
   }
-  for (const auto& [address, names] : at)
-    if (names.size() > 1)
-      for (const auto& name : names)
-        out[name] = fmt::format("{} have the same address, {}: add `address=` in the list",
-                                some_of(names, kNamed), address);
 }
 
 }  // namespace
@@ -141,11 +150,22 @@ std::string busy_words(const Json& look) {
   return out;
 }
 
-std::map<std::string, std::string> unfit_hosts(const std::vector<ReachedHost>& hosts) {
+std::map<std::string, std::string> mistaken_hosts(const std::vector<ReachedHost>& hosts,
+                                                  const ListedNames& names) {
   std::map<std::string, std::string> out;
   refuse_one_machine(hosts, out);
-  refuse_one_address(hosts, out);
+  refuse_wrong_names(hosts, names, out);
   return out;
+}
+
+std::string note_of_names(const std::vector<ReachedHost>& hosts, const ListedNames& names) {
+  std::vector<std::string> others;
+  for (const auto& host : hosts)
+    if (calls_itself(host) && listed_as(host.hostname, names).empty())
+      others.push_back(fmt::format("{} is {}", host.name, host.hostname));
+  return others.empty()
+             ? ""
+             : "machines that call themselves otherwise than the list does: " + some_of(others, kNamed);
 }
 
 std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts) {
@@ -153,8 +173,7 @@ std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts) {
   for (const auto& host : hosts) {
     AcceptHost one;
     one.name = host.name;
-    // A single host has no links, so any address of its own is sufficient.
-    one.address = host.address.empty() && hosts.size() == 1 ? "127.0.0.1" : host.address;
+    one.address = host.address;
     one.group = host.group;
     one.facts = host.text.facts().get();  // the text keeps it
     if (const auto ports = host.look.find("rdma_ports");

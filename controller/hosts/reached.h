@@ -10,6 +10,7 @@
 #include "base/facts.h"
 #include "base/facts_text.h"
 #include "base/result.h"
+#include "controller/hosts/host_address.h"
 #include "controller/hosts/host_wire.h"
 #include "controller/hosts/hosts_spec.h"
 #include "controller/plan/machine_parts.h"
@@ -43,9 +44,12 @@ class KnownMachines {
 };
 
 struct ReachedHost {
-  std::string name, address, group;  // as listed; address may be empty
-  FactsText text;                    // its inventory
-  MachineParts parts;
+  std::string name, group;   // as listed
+  std::string address = {};  // where others reach it; "" until choose_addresses() has decided
+  FactsText text = {};       // its inventory
+  MachineParts parts = {};
+  std::string boot_id = {}, hostname = {};  // of its kernel; "": unknown
+  HostAddresses addresses = {};
   Json look = Json::object();  // HostLook, agent/measuring/look_first.h
 };
 
@@ -59,9 +63,18 @@ bool all_simulated(const std::vector<ReachedHost>& hosts);
 // "Slurm job 4711 is running; apt is at work"; "" if no other work was found.
 std::string busy_words(const Json& look);
 
-// Returns host -> why it is not measured: a different listed name leads to the same machine, or the address
-// by which other hosts reach it is missing, or is also the address of a different host.
-std::map<std::string, std::string> unfit_hosts(const std::vector<ReachedHost>& hosts);
+// The NAME of each host of the list by what its kernel may call itself: NAME, and the first part of the host
+// name that NAME was made from.
+using ListedNames = std::map<std::string, std::string>;
+
+// Returns host -> why it is not measured: a different listed name leads to the same machine, or its kernel
+// has the name of a different host of the list, so that it would be measured under a wrong one.
+std::map<std::string, std::string> mistaken_hosts(const std::vector<ReachedHost>& hosts,
+                                                  const ListedNames& names);
+
+// Returns a note about hosts whose kernel has another name than the list, one that the list does not have; ""
+// if there are none.
+std::string note_of_names(const std::vector<ReachedHost>& hosts, const ListedNames& names);
 
 // Returns the hosts for the generated spec; the result refers to `hosts`.
 std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts);

@@ -11,8 +11,8 @@
 #include "base/digest.h"
 #include "controller/bringup/report_forms.h"
 #include "controller/hosts/accept_core.h"
+#include "controller/hosts/program_files.h"
 #include "controller/hosts/reached.h"
-#include "sys/os.h"
 
 namespace muster {
 namespace {
@@ -20,29 +20,15 @@ namespace {
 // A plan is rejected, and made again without them, if nodes stopped responding after they were reached.
 constexpr int kMostPlans = 5;
 
-// Read by the wires on threads of the pool.
-struct ProgramFiles {
-  std::map<std::string, std::string> by_digest;  // hexadecimal -> path
-  std::string nvml;                              // digest of muster-accept-nvml; "": there is none
-};
-
-std::string hex_of(const std::string& digest) { return digest.substr(digest.find(':') + 1); }
-
-Result<ProgramFiles> program_files(ImageService& images) {
-  TRY(const auto programs, images.programs().list());
-  ProgramFiles out;
-  for (const auto& program : programs) {
-    out.by_digest[hex_of(program.sha256)] = images.programs().path_of(program.sha256);
-    if (program.path.substr(program.path.rfind('/') + 1) == "muster-accept-nvml")
-      out.nvml = hex_of(program.sha256);
-  }
+ListedNames listed_names(const std::vector<HostToAccept>& hosts) {
+  ListedNames out;
+  std::map<std::string, size_t> count;
+  for (const auto& host : hosts) ++count[host.short_name];
+  for (const auto& host : hosts)
+    if (count[host.short_name] == 1) out[host.short_name] = host.name;
+  for (const auto& host : hosts) out[host.name] = host.name;
+  out.erase("");
   return out;
-}
-
-Result<PackedProgram> program_of(const ProgramFiles& files, const std::string& sha256) {
-  const auto found = files.by_digest.find(hex_of(sha256));
-  if (found == files.by_digest.end()) return fail(Code::not_found, "no program has the digest " + sha256);
-  return packed_program(Files(), found->second);
 }
 
 class Session : public AcceptSession {
@@ -75,6 +61,7 @@ class Session : public AcceptSession {
 
   void settle();
   void gathered();
+  void find_addresses();
   void meet_machines();
   void write_spec();
   void greet();
@@ -107,6 +94,7 @@ class Session : public AcceptSession {
   int plans_ = 0;
   Reactor::TimerId greet_timer_ = 0;
   std::vector<std::string> notes_;
+  ListedNames names_;
   SessionOutcome outcome_;
 };
 
@@ -127,6 +115,7 @@ Status Session::prepare() {
   programs_ = std::make_shared<const ProgramFiles>(std::move(files));
   TRY(machines_, KnownMachines::read(core_->options.state));
   for (const auto& host : options_.hosts) hosts_[host.name].given = host;
+  names_ = listed_names(options_.hosts);
   HostLinks::Open open = options_.open;
   if (!open)
     open = [this](HostWireOptions wire, HostWireEvents events) {
@@ -183,8 +172,12 @@ void Session::on_looked(const std::string& name, const HostLooked& looked) {
   Host& host = hosts_[name];
   auto reached = reached_host(name, looked);
   if (!reached.ok()) return refuse(name, HostVerdict::refused, reached.error().message);
-  reached->address = host.given.address;
   reached->group = host.given.group;
+  if (host.reached) reached->address = host.reached->address;
+  reached->boot_id = host.hello.boot_id;
+  reached->hostname = host.hello.hostname;
+  reached->addresses = {name, host.given.address, host.given.looked_up, host.hello.ssh_server,
+                        host.hello.addresses};
   if (host.reached && compare_machines(host.reached->parts, reached->parts).same == SameMachine::no)
     return phase_ == Phase::running ? fail_in_run(name, "a different machine now answers for this host")
                                     : refuse(name, HostVerdict::refused,
@@ -250,12 +243,24 @@ void Session::gathered() {
   std::vector<ReachedHost> all;
   for (const auto& [name, host] : hosts_)
     if (host.reached) all.push_back(*host.reached);
+  const auto mistaken = mistaken_hosts(all, names_);
+  for (const auto& [name, why] : mistaken) refuse(name, HostVerdict::refused, why);
+  std::erase_if(all, [&](const ReachedHost& host) { return mistaken.count(host.name) > 0; });
+  if (auto note = note_of_names(all, names_); !note.empty()) notes_.push_back(std::move(note));
   outcome_.drift = drift_of(all);
   if (options_.drift_only) return end(Ok{});
-  for (const auto& [name, why] : unfit_hosts(present())) refuse(name, HostVerdict::refused, why);
+  find_addresses();
   if (present().empty()) return end(Ok{});
   meet_machines();
   write_spec();
+}
+
+void Session::find_addresses() {
+  std::vector<HostAddresses> known;
+  for (const auto& host : present()) known.push_back(host.addresses);
+  const auto chosen = choose_addresses(known, core_->needs_addresses(options_.profile));
+  for (const auto& [name, address] : chosen.address) hosts_[name].reached->address = address;
+  for (const auto& [name, why] : chosen.refused) refuse(name, HostVerdict::refused, why);
 }
 
 void Session::meet_machines() {
@@ -452,6 +457,7 @@ void Session::finish() {
       out.verdict = HostVerdict::looked_at;
       out.reason.clear();
     }
+    out.written = host.written;
     outcome_.hosts.push_back(std::move(out));
   }
   if (outcome_.title.empty()) outcome_.title = title_of(options_.cluster, outcome_.hosts);

@@ -25,8 +25,11 @@
 namespace muster {
 
 struct HostToAccept {
-  std::string name, address, group;  // as listed
+  std::string name, address, group;  // as listed; `address` may be empty
   std::vector<std::string> argv;     // HostWireOptions
+  std::string looked_up = {};        // address of its destination on this machine; may be empty
+  std::string written = {};          // what the list has instead of `name`; empty: the same
+  std::string short_name = {};       // another name that its kernel may have; empty: none
 };
 
 struct SessionOptions {

@@ -84,14 +84,22 @@ void add_changed(const MachineParts& before, const MachineParts& now, std::vecto
 }
 
 // Two machines are compared only if they share a key.
-std::vector<std::string> keys_of(const MachineParts& parts) {
+std::vector<std::string> keys_of(const NamedMachine& machine) {
+  const MachineParts& parts = machine.parts;
   std::vector<std::string> out;
+  if (!machine.boot_id.empty()) out.push_back("boot " + machine.boot_id);
   // The first fields of a UUID depend on its byte order; the last two fields do not.
   if (parts.uuid.size() > 19) out.push_back("uuid " + parts.uuid.substr(19));
   for (const Kind& kind : kKinds)
     for (const std::string& one : parts.*kind.list) out.push_back(std::string(kind.what) + " " + one);
   if (!parts.machine_id.empty()) out.push_back("machine-id " + parts.machine_id);
   return out;
+}
+
+SameMachine same_now(const NamedMachine& one, const NamedMachine& other) {
+  if (!one.boot_id.empty() && !other.boot_id.empty())
+    return one.boot_id == other.boot_id ? SameMachine::yes : SameMachine::no;
+  return compare_machines(one.parts, other.parts).same;
 }
 
 // Disjoint sets of machine numbers; find() returns the lowest number in a machine's set.
@@ -154,12 +162,12 @@ MachineChange compare_machines(const MachineParts& before, const MachineParts& n
 std::vector<OneMachine> names_of_one_machine(const std::vector<NamedMachine>& machines) {
   std::map<std::string, std::vector<size_t>> by_key;
   for (size_t i = 0; i < machines.size(); ++i)
-    for (const std::string& key : keys_of(machines[i].parts)) by_key[key].push_back(i);
+    for (const std::string& key : keys_of(machines[i])) by_key[key].push_back(i);
   Joined joined(machines.size());
   std::set<size_t> unsure;
   for (const auto& [key, sharing] : by_key)
     for (size_t i = 1; i < sharing.size(); ++i) {
-      const auto same = compare_machines(machines[sharing[0]].parts, machines[sharing[i]].parts).same;
+      const auto same = same_now(machines[sharing[0]], machines[sharing[i]]);
       if (same != SameMachine::yes && same != SameMachine::copied) continue;
       if (same == SameMachine::copied) unsure.insert({sharing[0], sharing[i]});
       joined.join(sharing[0], sharing[i]);

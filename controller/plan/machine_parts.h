@@ -52,12 +52,15 @@ MachineChange compare_machines(const MachineParts& before, const MachineParts& n
 struct NamedMachine {
   std::string name;
   MachineParts parts;
+  std::string boot_id = {};  // of its running kernel; empty: unknown
 };
 struct OneMachine {
   std::vector<std::string> names;  // names of one machine, sorted; at least two
   bool sure = true;                // false: SameMachine::copied
 };
-// Returns the groups of names that lead to the same machine, sorted by first name. O(n log n).
+// Returns the groups of names that lead to the same machine, sorted by first name, among machines that run at
+// the same time. Boot ids decide if both are known: one kernel has one, whatever else two machines have in
+// common (boards of a batch with one UUID, copies of an image). Otherwise compare_machines(). O(n log n).
 std::vector<OneMachine> names_of_one_machine(const std::vector<NamedMachine>& machines);
 
 Json to_json(const MachineParts& parts);

@@ -1,9 +1,13 @@
 #include "controller/spec/host_name.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
+#include "base/digest.h"
+#include "base/lower.h"
 #include "base/scan.h"
 
 namespace muster {
@@ -62,6 +66,24 @@ bool is_label(const std::string& name) {
   return scan.ended() && name.back() != '-';
 }
 
+// One spelling for each IPv6 address: "fd00:0::C" -> "fd00::c". Anything else is returned as it is.
+std::string plain_ipv6(const std::string& text) {
+  const size_t zone = std::min(text.find('%'), text.size());
+  in6_addr address = {};
+  char out[INET6_ADDRSTRLEN] = {};
+  if (::inet_pton(AF_INET6, text.substr(0, zone).c_str(), &address) != 1 ||
+      !::inet_ntop(AF_INET6, &address, out, sizeof out))
+    return text;
+  return out + text.substr(zone);
+}
+
+bool is_ipv4(const std::string& text) {
+  in_addr address = {};
+  return ::inet_pton(AF_INET, text.c_str(), &address) == 1;
+}
+
+constexpr size_t kDigest = 8;  // characters of a digest that tell shortened names apart
+
 }  // namespace
 
 std::string wrong_host_name(const std::string& name) {
@@ -76,6 +98,23 @@ std::string wrong_host_name(const std::string& name) {
   return found == words().end()
              ? ""
              : fmt::format("'{}' {}: choose a different name, such as {}01", name, found->second, name);
+}
+
+std::string host_label(const std::string& written) {
+  if (is_label(written) && written.size() <= kLongest) return written;
+  const std::string text = lower(plain_ipv6(written));
+  const bool address = is_ipv4(text) || text.find(':') != std::string::npos;
+  std::string out;
+  for (const char c : text) out += is_lower_or_digit(c) ? c : '-';
+  if (!address) out.erase(0, out.find_first_not_of('-'));
+  while (!address && !out.empty() && out.back() == '-') out.pop_back();
+  if (out.find_first_not_of('-') == std::string::npos) return "";
+  if (out.back() == '-') out += '0';  // fd00::
+  if (address) out.insert(0, "ip-");
+  if (is_digit(out[0])) out.insert(0, "n");
+  if (out.size() <= kLongest) return out;
+  out.resize(kLongest - kDigest - 1);
+  return out + "-" + sha256(text).substr(7, kDigest);  // behind "sha256:"
 }
 
 }  // namespace muster

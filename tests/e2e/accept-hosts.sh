@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # running hosts are accepted over ssh, from the archive on systems without any library but glibc: each planted fault is named, and nothing is left there
 # stands on: agent/checks agent/facts/{collect_facts,node_share}* agent/measuring agent/work/carried_programs* base
-# stands on: cli/{accept_hosts,destination,hosts_file}* controller/hosts controller/plan/machine_parts* controller/report/drift* host
+# stands on: cli/{accept_hosts,destination,host_*,hosts_file,inventory}* controller/hosts controller/plan/machine_parts* controller/report/drift* host
 # stands on: kernels/* kernels/cpu/{dgemm,expected_machine,sdc,stream}* kernels/{common,counters,drives,link,rdma,together,training} lab/hosts*
 # stands on: cmake/carried.cmake cmake/portable.cmake kernels/portable.cc scripts/release.sh
 # stands on: playbooks/acceptance/beside-jobs.yaml playbooks/acceptance/lab-compare.yaml playbooks/acceptance/lab.yaml sys
@@ -224,6 +224,25 @@ hosts_end
 # ---- hosts that cannot be measured
 up
 ends_with 0 --profile lab
+# Names that this machine does not know, as behind a jump host, of machines with one product UUID.
+tag=$(ip netns list | awk '/^mh/ { print $1; exit }')
+cp "$dir/ssh_config" "$work/ssh_config"
+for i in 1 3; do
+  printf 'Host inner0%s\n  User ops\n  IdentityFile %s/key\n  IdentitiesOnly yes\n  UserKnownHostsFile %s/known_hosts\n  HostName inner0%s.cluster.internal\n  HostKeyAlias 10.63.0.%s\n  ProxyCommand ip netns exec %s socat - TCP:10.63.0.%s:22\n' \
+    "$i" "$dir" "$dir" "$i" "$i" "$tag" "$i" >>"$work/ssh_config"
+done
+uuid=$dir/hosts/node03/machine/dmi/product_uuid
+cp "$uuid" "$work/uuid"
+cat "$dir/hosts/node01/machine/dmi/product_uuid" >"$uuid"
+got=0
+"$program" accept --hosts inner01,inner03 --ssh-config "$work/ssh_config" --name inner --profile lab --json >"$work/json" || got=$?
+check "hosts whose names are unknown here, and that have one UUID, are accepted" test $got = 0
+cat "$work/uuid" >"$uuid"
+# A name and where it leads.
+hosts='node04 node06' expect_exit 2 accept --profile lab --json
+got=0
+"$program" accept --hosts 'node04 destination=node06,node06 destination=node04' --ssh-config "$dir/ssh_config" --name turned --profile lab --json >"$work/json" || got=$?
+check "hosts under the names of others are refused" test "$got $(jq '[.hosts[] | select(.verdict == "refused")] | length' "$work/json")" = "3 2"
 fault node01 wrong-key
 fault node02 refused
 fault node03 firewall

@@ -6,6 +6,7 @@
 
 #include "agent/core/agent.h"
 #include "base/digest.h"
+#include "base/json_dump.h"
 
 namespace muster {
 
@@ -48,6 +49,9 @@ class FakeHosts::Wire : public HostWire, public ControllerLink, public AgentJour
     hello.boot_id = host_.boot;
     hello.incarnation = fmt::format("{}-{}", name_, all_.opened_[name_]);
     hello.machine = "x86_64";
+    hello.hostname = host_.hostname;
+    hello.ssh_server = host_.ssh_server;
+    hello.addresses = host_.addresses;
     hello.root = host_.how != "user";
     hello.how = host_.how;
     hello.why_user = host_.why_user;
@@ -95,6 +99,7 @@ class FakeHosts::Wire : public HostWire, public ControllerLink, public AgentJour
     done_ = std::move(done);
     later([this, order, emit = std::move(emit)] {
       const int n = ++all_.orders_[name_];
+      all_.steps_[name_] += dump_json(order.params.value("steps", Json::array()));
       if (all_.on_order) all_.on_order(name_, n);
       if (silent_ || host_.holds || !done_) return;
       Json steps = Json::array();
@@ -137,6 +142,7 @@ class FakeHosts::Wire : public HostWire, public ControllerLink, public AgentJour
 
 FakeHost& FakeHosts::add(const std::string& name) {
   FakeHost& host = hosts_[name];
+  host.boot = "boot-1-of-" + name;
   const std::string hex = sha256(name).substr(7);
   host.facts.system = {"Example", "Server", "S" + hex.substr(0, 8),
                        fmt::format("{}-{}-4{}-8{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 3),

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/facts.h"
 #include "controller/hosts/host_links.h"
@@ -19,16 +20,18 @@ struct FakeHost {
   std::string busy = {};              // what is at work on it
   std::optional<Error> refuses = {};  // instead of an answer
   int refuses_times = 1'000'000;      // so often
-  std::string boot = "boot-1", how = "root", why_user = {};
-  double lanes_lost = 0;   // what it measures
-  std::string check = {};  // with this kernel; "": one that is not named
-  bool holds = false;      // an order never ends by itself
+  std::string boot = {}, hostname = {}, how = "root", why_user = {};
+  std::string ssh_server = {};              // HostHello
+  std::vector<std::string> addresses = {};  // HostHello
+  double lanes_lost = 0;                    // what it measures
+  std::string check = {};                   // with this kernel; "": one that is not named
+  bool holds = false;                       // an order never ends by itself
 };
 
 class FakeHosts {
  public:
   explicit FakeHosts(RealReactor& reactor) : reactor_(reactor) {}
-  // A server of its own: UUID, drive and port are made from its name.
+  // A server of its own: UUID and boot id are made from its name.
   FakeHost& add(const std::string& name);
   FakeHost& at(const std::string& name) { return hosts_.at(name); }
   HostLinks::Open opener();
@@ -38,6 +41,8 @@ class FakeHosts {
   int opened(const std::string& name) const;
   size_t open_now() const;
   int left() const { return left_; }  // wires that were left in order
+  // The steps of all orders of a host, as JSON text.
+  const std::string& steps(const std::string& name) { return steps_[name]; }
   // An order begins on a host: the n-th of that host.
   std::function<void(const std::string& host, int n)> on_order = {};
 
@@ -46,6 +51,7 @@ class FakeHosts {
   RealReactor& reactor_;
   std::map<std::string, FakeHost> hosts_;
   std::map<std::string, int> opened_, orders_;
+  std::map<std::string, std::string> steps_;
   std::map<std::string, Wire*> open_;
   int left_ = 0;
 };

@@ -53,7 +53,8 @@ TEST_CASE("accept --hosts: a session has each host's command, address and folder
   CHECK(made->profile == "standard");
   REQUIRE(made->hosts.size() == 3);
   CHECK(made->hosts[1].name == "gpu02");
-  CHECK(made->hosts[1].address == "10.0.3.2");
+  CHECK(made->hosts[1].looked_up == "10.0.3.2");
+  CHECK(made->hosts[1].address == "");
   CHECK(made->hosts[1].group == "h100");
   CHECK(made->hosts[2].address == "10.9.9.9");
   CHECK(made->hosts[1].argv.front() == "ssh");
@@ -69,6 +70,46 @@ TEST_CASE("accept --hosts: a session has each host's command, address and folder
   CHECK(other->cluster == "night");
   CHECK(other->profile == "beside-jobs");
   CHECK(other->hosts.front().argv == std::vector<std::string>{"srun", "-w", "10.0.3.1", "/bin/sh"});
+}
+
+TEST_CASE("accept --hosts: a host that is only listed as ssh takes it keeps what is written", "[hosts]") {
+  TempDir dir;
+  const StateHome home(dir.path("state"));
+  auto flags = flags_of("ops@DGX_01.site:2222 address=10.0.0.1");
+  const auto made = session_options(flags);
+  REQUIRE(made.ok());
+  const HostToAccept& host = made->hosts.front();
+  CHECK(host.name == "dgx-01-site-2222");
+  CHECK(host.written == "ops@DGX_01.site:2222");
+  CHECK(host.short_name == "dgx-01");
+  CHECK(host.argv.at(host.argv.size() - 2) == "ssh://ops@DGX_01.site:2222");
+  // Another command than ssh gets what is written.
+  flags.via = "enter {host}";
+  CHECK(session_options(flags)->hosts.front().argv.at(1) == "ops@DGX_01.site:2222");
+
+  HostOutcome outcome{"dgx-01", HostVerdict::accepted, ""};
+  CHECK_FALSE(to_json(outcome).contains("written"));
+  outcome.written = "DGX_01";
+  CHECK(to_json(outcome)["written"] == "DGX_01");
+}
+
+TEST_CASE("accept --hosts: a plain second word is a destination if ssh's configuration has it", "[hosts]") {
+  TempDir dir;
+  const StateHome home(dir.path("state"));
+  dir.write("config", "Host storage node06\n  HostName 10.0.0.9\n");
+  const auto is_read = [&](const std::string& hosts, const std::string& via = "") {
+    auto flags = flags_of(hosts + " address=10.0.0.1");
+    if (via.empty()) flags.ssh_config = dir.path("config");
+    flags.via = via;
+    const auto made = session_options(flags);
+    if (!made.ok()) CHECK(made.error().code == Code::invalid);
+    return made.ok();
+  };
+  CHECK(is_read("node04 storage"));
+  CHECK_FALSE(is_read("node04 compute"));
+  CHECK_FALSE(is_read("node04 node06"));
+  CHECK(is_read("node04 destination=node06"));
+  CHECK_FALSE(is_read("node04 storage", "enter {host}"));
 }
 
 TEST_CASE("accept --hosts: wrong input is said before anything is reached", "[hosts]") {

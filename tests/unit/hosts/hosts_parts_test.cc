@@ -100,24 +100,11 @@ TEST_CASE("hosts: exit codes", "[hosts]") {
   CHECK(outcome_of(node, false).verdict == V::failed);
 }
 
-TEST_CASE("hosts: one address of two hosts refuses both, one that is unknown its own", "[hosts]") {
-  std::vector<ReachedHost> hosts(4);
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    hosts[i].name = "gpu0" + std::to_string(i);
-    hosts[i].parts = machine("", "GPU-" + std::to_string(i));
-    hosts[i].address = "10.0.0.1";
-  }
-  hosts[2].address = "10.0.0.2";
-  hosts[3].address = "";
-  const auto refused = unfit_hosts(hosts);
-  CHECK(refused.count("gpu00") == 1);
-  CHECK(refused.count("gpu01") == 1);
-  CHECK(refused.count("gpu02") == 0);
-  CHECK(refused.count("gpu03") == 1);
-  // One by itself needs none.
-  CHECK(unfit_hosts({hosts[3]}).empty());
-  CHECK(accept_hosts({hosts[3]}).at(0).address == "127.0.0.1");
-  CHECK(accept_hosts(hosts).at(3).address.empty());
+TEST_CASE("hosts: what the generated spec gets of a host", "[hosts]") {
+  std::vector<ReachedHost> hosts(1);
+  hosts[0].name = "gpu01";
+  hosts[0].address = "10.0.0.1";
+  CHECK(accept_hosts(hosts).at(0).address == "10.0.0.1");
   // An agent that does not report its RDMA ports says nothing about them.
   CHECK_FALSE(accept_hosts(hosts).at(0).rdma_ports);
   hosts[0].look["rdma_ports"] = 8;
@@ -132,6 +119,30 @@ TEST_CASE("hosts: work that does not make a host busy becomes a note", "[hosts]"
   REQUIRE(notes.size() == 1);
   CHECK(notes[0].find("a core is in use") != std::string::npos);
   CHECK(notes[0].find("a and c") != std::string::npos);
+}
+
+TEST_CASE("hosts: a machine with the name of another host of the list is not measured", "[hosts]") {
+  const ListedNames names = {{"gpu01", "gpu01"}, {"gpu02", "gpu02-site"}, {"gpu02-site", "gpu02-site"}};
+  const auto refused = [&](const std::string& name, const std::string& hostname) {
+    ReachedHost host;
+    host.name = name;
+    host.hostname = hostname;
+    return mistaken_hosts({host}, names).count(name) > 0;
+  };
+  CHECK(refused("gpu01", "gpu02"));
+  CHECK(refused("gpu01", "GPU02.site"));
+  CHECK(refused("gpu02-site", "gpu01.site"));
+  for (const char* fine : {"gpu01", "gpu01.site", "GPU01", "gpu99", "localhost", ""}) {
+    INFO(fine);
+    CHECK_FALSE(refused("gpu01", fine));
+  }
+  CHECK_FALSE(refused("gpu02-site", "gpu02"));
+  ReachedHost host;
+  host.name = "gpu01";
+  host.hostname = "node9";
+  CHECK(note_of_names({host}, names).find("node9") != std::string::npos);
+  host.hostname = "gpu01.site";
+  CHECK(note_of_names({host}, names) == "");
 }
 
 TEST_CASE("only hosts whose firmware names no maker of servers are simulated ones", "[hosts]") {

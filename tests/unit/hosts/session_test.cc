@@ -2,28 +2,16 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/digest.h"
 #include "cli/verify_report.h"
-#include "controller/hosts/session.h"
 #include "controller/report/signature.h"
 #include "sys/os.h"
 #include "tests/catch.h"
-#include "tests/fakes/fake_hosts.h"
-#include "tests/fakes/temp_dir.h"
+#include "tests/fakes/session_bench.h"
 
 using namespace muster;
 
 namespace {
 
-constexpr const char* kProfile = R"(playbook: tiny
-help: one measurement
-steps:
-  - name: pcie
-    phase: node
-    module: accept
-    params: { kernel: pcie }
-    expect: { lanes_lost: { max: 0, unit: lanes } }
-)";
 constexpr const char* kChanges = R"(playbook: changes
 help: no acceptance
 steps:
@@ -33,90 +21,12 @@ steps:
     params: { path: /etc/motd, content: hello }
 )";
 
-class Bench {
- public:
-  Bench() {
-    std::filesystem::create_directories(dir_.path("playbooks/acceptance"));
-    dir_.write("playbooks/acceptance/tiny.yaml", kProfile);
-    dir_.write("muster-agent", "agent");
-    dir_.write("muster-accept", "accept");
-    options.core.state = dir_.path("accept/hosts");
-    options.core.playbooks = dir_.path("playbooks");
-    options.core.agent_binary = dir_.path("muster-agent");
-    options.core.accept_binary = dir_.path("muster-accept");
-    options.keys = dir_.path("accept");
-    options.cluster = "hosts";
-    options.profile = "tiny";
-    options.timing.again_first = options.timing.again_last = 1;
-    options.timing.give_up = 20;
-    options.first_words = 20 * kSecond;
-  }
-  FakeHost& add(const std::string& name) {
-    options.hosts.push_back({name, "10.0.3." + std::to_string(options.hosts.size() + 1), "", {"sh"}});
-    return hosts.add(name);
-  }
-  Result<std::unique_ptr<AcceptSession>> open() {
-    options.open = hosts.opener();
-    return AcceptSession::open(*reactor, options,
-                               {[this](const HostOutcome& host) { out.push_back(host.name); },
-                                [this](SessionOutcome outcome) {
-                                  ended = std::move(outcome);
-                                  reactor->stop();
-                                }});
-  }
-  const SessionOutcome& run() {
-    auto opened = open();
-    REQUIRE(opened.ok());
-    session = std::move(opened).value();
-    reactor->post([this] { session->start(); });
-    reactor->after(60 * kSecond, [this] { reactor->stop(); });
-    reactor->run();
-    REQUIRE(ended);
-    session.reset();
-    return *ended;
-  }
-  // Another command later.
-  void again() {
-    ended.reset();
-    session.reset();
-    reactor = make_reactor(4);
-  }
-  HostVerdict verdict(const std::string& name) const {
-    for (const auto& host : ended->hosts) {
-      if (host.name != name) continue;
-      UNSCOPED_INFO(name << ": " << host.reason);  // shown where a check fails
-      return host.verdict;
-    }
-    return HostVerdict::cancelled;
-  }
-  std::string reason(const std::string& name) const {
-    for (const auto& host : ended->hosts)
-      if (host.name == name) return host.reason;
-    return "";
-  }
-  Json report() const { return parse_json(split_signature(ended->report.at("report.json"))->body).value(); }
-  std::string path(const std::string& name) const { return dir_.path(name); }
-  void write(const std::string& name, const std::string& text) const { dir_.write(name, text); }
-  std::string read(const std::string& name) const { return dir_.read(name); }
-
- private:
-  TempDir dir_;
-
- public:
-  std::unique_ptr<RealReactor> reactor = make_reactor(4);
-  FakeHosts hosts{*reactor};
-  SessionOptions options;
-  std::unique_ptr<AcceptSession> session;
-  std::optional<SessionOutcome> ended;
-  std::vector<std::string> out;
-};
-
 int exit_code(const SessionOutcome& outcome) { return exit_of(outcome.hosts, outcome.cancelled); }
 
 }  // namespace
 
 TEST_CASE("accept session: hosts are reached, measured, judged, and left", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   for (const char* name : {"gpu01", "gpu02", "gpu03"}) bench.add(name);
   const auto& ended = bench.run();
   if (!ended.ended.ok()) FAIL(ended.ended.error().message);
@@ -138,7 +48,7 @@ TEST_CASE("accept session: hosts are reached, measured, judged, and left", "[hos
 }
 
 TEST_CASE("accept session: what a host measured fails that host alone", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   bench.add("gpu02").lanes_lost = 8;
   const auto& ended = bench.run();
@@ -148,7 +58,7 @@ TEST_CASE("accept session: what a host measured fails that host alone", "[hosts]
 }
 
 TEST_CASE("accept session: hosts that do not answer, refuse or are at work are named", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   bench.add("gpu02").refuses = fail(Code::denied, "Permission denied (publickey)");
   bench.add("gpu03").refuses = fail(Code::unavailable, "No route to host");
@@ -183,7 +93,7 @@ TEST_CASE("accept session: an attempt that was not answered in time is not repea
 }
 
 TEST_CASE("accept session: nothing is measured where no host can be", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01").busy = "apt is at work";
   const auto& ended = bench.run();
   CHECK(ended.ended.ok());
@@ -214,10 +124,10 @@ TEST_CASE("accept session: nothing is measured where no host can be", "[hosts]")
 }
 
 TEST_CASE("accept session: two names of one machine are refused, both", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   bench.add("gpu02");
-  bench.add("login").facts = bench.hosts.at("gpu02").facts;
+  bench.add("login").boot = bench.hosts.at("gpu02").boot;
   bench.run();
   CHECK(bench.verdict("gpu01") == HostVerdict::accepted);
   CHECK(bench.verdict("gpu02") == HostVerdict::refused);
@@ -226,7 +136,7 @@ TEST_CASE("accept session: two names of one machine are refused, both", "[hosts]
 }
 
 TEST_CASE("accept session: a host that is restarted under the test failed", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   bench.add("gpu02");
   bench.hosts.on_order = [&](const std::string& host, int n) {
@@ -242,7 +152,7 @@ TEST_CASE("accept session: a host that is restarted under the test failed", "[ho
 }
 
 TEST_CASE("accept session: behind a name another machine answers after a break: failed", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   bench.add("gpu02");
   bench.hosts.on_order = [&](const std::string& host, int n) {
@@ -255,7 +165,7 @@ TEST_CASE("accept session: behind a name another machine answers after a break: 
 }
 
 TEST_CASE("accept session: a lost connection is taken up again, and the order with it", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   bench.add("gpu02");
   bench.options.timing.give_up = 30 * kSecond;
@@ -275,7 +185,7 @@ TEST_CASE("accept session: a lost connection is taken up again, and the order wi
 }
 
 TEST_CASE("accept session: a host that stays away fails, and does not hold the others", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   bench.add("gpu02");
   bench.hosts.on_order = [&](const std::string& host, int) {
@@ -291,7 +201,7 @@ TEST_CASE("accept session: a host that stays away fails, and does not hold the o
 
 TEST_CASE("accept session: a host that is lost again with each order fails, and does not hold the others",
           "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   bench.add("gpu02");
   bench.hosts.on_order = [&](const std::string& host, int) {
@@ -304,7 +214,7 @@ TEST_CASE("accept session: a host that is lost again with each order fails, and 
 }
 
 TEST_CASE("accept session: interrupted it ends in order and reports what there is", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   bench.add("gpu02").holds = true;
   bench.hosts.on_order = [&](const std::string& host, int) {
@@ -317,7 +227,7 @@ TEST_CASE("accept session: interrupted it ends in order and reports what there i
   CHECK(ended.report.count("report.html") == 1);
   CHECK(bench.hosts.left() == 2);
 
-  Bench early;
+  SessionBench early;
   early.add("gpu01");
   early.reactor->post([&] { early.session->cancel("interrupted"); });
   CHECK(early.run().cancelled);
@@ -326,7 +236,7 @@ TEST_CASE("accept session: interrupted it ends in order and reports what there i
 
 TEST_CASE("accept session: a second command on the same hosts is refused with the pid of the first",
           "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   const auto first = bench.open();
   REQUIRE(first.ok());
@@ -337,7 +247,7 @@ TEST_CASE("accept session: a second command on the same hosts is refused with th
 }
 
 TEST_CASE("accept session: a database that is not ours is refused and left alone", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   std::filesystem::create_directories(bench.path("accept/hosts"));
   REQUIRE(Files(bench.path("accept/hosts"))
@@ -351,7 +261,7 @@ TEST_CASE("accept session: a database that is not ours is refused and left alone
 
 TEST_CASE("accept session: a profile that would change a host is refused before anything is sent",
           "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.add("gpu01");
   bench.write("playbooks/acceptance/changes.yaml", kChanges);
   bench.options.profile = "changes";
@@ -362,7 +272,7 @@ TEST_CASE("accept session: a profile that would change a host is refused before 
 }
 
 TEST_CASE("accept session: only looking measures nothing, and finds what differs", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   for (const char* name : {"gpu01", "gpu02", "gpu03"}) bench.add(name);
   bench.hosts.at("gpu02").facts.kernel = "6.1.0-9-amd64";
   bench.hosts.at("gpu03").busy = "Slurm job 4711 is running";

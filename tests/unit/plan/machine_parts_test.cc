@@ -134,6 +134,20 @@ TEST_CASE("machine: names of one machine", "[plan][hosts]") {
   CHECK(names_of_one_machine({{"a", plain}, {"b", swapped}}).size() == 1);
 }
 
+TEST_CASE("machine: of two that run now, boot ids tell whether they are one", "[plan][hosts]") {
+  MachineParts image;
+  image.machine_id = kId;
+  // One UUID on all boards of a batch, one image on all drives.
+  CHECK(names_of_one_machine({{"a", as_root("a1b2f"), "b1"}, {"b", as_root("a1b2f"), "b2"}}).empty());
+  CHECK(names_of_one_machine({{"a", image, "b1"}, {"b", image, "b2"}}).empty());
+  const auto one = names_of_one_machine({{"a", as_user("a1b2f"), "b1"}, {"b", {}, "b1"}, {"c", image, "b2"}});
+  REQUIRE(one.size() == 1);
+  CHECK(one[0].names == std::vector<std::string>{"a", "b"});
+  CHECK(one[0].sure);
+  // Where one is unknown, the parts decide.
+  CHECK(names_of_one_machine({{"a", as_root("a1b2f"), "b1"}, {"b", as_root("a1b2f"), ""}}).size() == 1);
+}
+
 TEST_CASE("machine: parts are kept as JSON", "[plan][hosts]") {
   const auto read = machine_parts_from_json(to_json(as_root("a1b2f")));
   REQUIRE(read.ok());
