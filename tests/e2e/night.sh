@@ -159,7 +159,8 @@ on node01 sudo touch /shared/jobs/go
 wait $first
 echo "  the first night took $((SECONDS - start)) s: exit $(cat "$work/first.exit")"
 rollout status
-check "nodes were left: exit 3" test "$(cat "$work/first.exit")" = 3
+check "nodes were updated, others have their turn in another night: exit 0" test "$(cat "$work/first.exit")" = 0
+check "which the result of its window says" jq -e '.last_window | .outcome == "progress" and .updated == 3 and .failed == 0' "$work/first.json"
 check "the operator's node waits, and is named" jq -e 'any(.left[]; .node == "node02" and .reason == "maintenance")' "$work/first.json"
 check "it is as the operator left it" slurm_is node02 "drained|RMA 123"
 check "node06 was given back" jq -e 'any(.postponed[]; .node == "node06")' "$work/first.json"

@@ -49,11 +49,11 @@ void RolloutService::approve(ToApprove what, Done done) {
   });
 }
 
-void RolloutService::start(Start how, Done done) {
+void RolloutService::start(WindowStart how, Done done) {
   // The clock was last looked at up to a minute before it was set.
   const SteadyMs now = reactor_.steady(), due = now - how.late - 2 * kAgain;
   if (how.by_timer) how.late += clock_watch_.forward_since(due, reactor_.now(), now);
-  in_turn(std::move(done), [this, late = how.late](const Done& answer) {
+  in_turn(std::move(done), [this, how](const Done& answer) {
     const auto refuse = [&](const Error& error) {
       if (error.code == Code::denied || error.message != refused_)
         log::warning("the rollout's window was not opened", {{"why", error.message}});
@@ -62,10 +62,9 @@ void RolloutService::start(Start how, Done done) {
     };
     const auto seen = port_.look();
     if (!seen.ok()) return refuse(seen.error());
-    auto next = opened(record_, *seen, clocks(), late);
+    auto next = opened(record_, *seen, clocks(), how);
     if (!next.ok()) return refuse(next.error());
-    const bool already = next->id == record_->id && going_on() && is_same_window(record_->window, clocks());
-    if (!already) {
+    if (!is_joined(*record_, *next, clocks())) {
       looked_ = {}, refused_.clear();
       return save_for(std::move(next).value(), [answer](Result<Json> shown) {
         if (shown.ok()) (*shown)["begun"] = true;

@@ -207,11 +207,7 @@ void RolloutService::save_for(Record next, const Done& done) {
   }));
 }
 
-bool RolloutService::going_on() const {
-  if (!record_ || !record_->row) return false;
-  const Stage stage = record_->row->stage;
-  return stage == Stage::canary || stage == Stage::batches;
-}
+bool RolloutService::going_on() const { return record_ && goes_on(*record_); }
 
 void RolloutService::step() {
   if (busy_) {

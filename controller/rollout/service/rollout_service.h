@@ -23,6 +23,7 @@
 #include "controller/ports/store.h"
 #include "controller/rollout/next.h"
 #include "controller/rollout/service/rollout_port.h"
+#include "controller/rollout/service/rollout_window.h"
 #include "sys/reactor.h"
 
 namespace muster {
@@ -54,14 +55,10 @@ class RolloutService {
   // conflict: `digest` is not what would be approved now, or a batch is in progress. invalid: one of
   // `canaries` cannot be a canary.
   void approve(ToApprove what, Done done);
-  // Opens a window; no effect if one is open. denied: nothing is approved, the approval is no longer valid,
+  // Opens a window; no effect if one is open whose night is not over. denied: nothing is approved, the approval is no longer valid,
   // or the rollout is paused or was stopped; the message names the reason and what to do. unavailable,
   // conflict: the nodes cannot be read yet, or a run of other images is active; a retry is safe.
-  struct Start {
-    DurationMs late = 0;    // how long ago the window was due
-    bool by_timer = false;  // that was due by the wall clock
-  };
-  void start(Start how, Done done);
+  void start(WindowStart how, Done done);
   void pause(const std::string& by, Done done);
   void resume(Done done);
   // Leaves a node out of all batches to come; of `skip`, `since` is not set. invalid: no reason, a time that

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "controller/rollout/next.h"
+#include "controller/rollout/window_result.h"
 
 namespace muster {
 
@@ -23,8 +24,26 @@ std::string all_held(const Record& record, const SeenCluster& seen, TimeMs now) 
   return out;
 }
 
+bool goes_on(const Record& record) {
+  return record.row && (record.row->stage == Stage::canary || record.row->stage == Stage::batches);
+}
+
+bool is_joined(const Record& record, const Record& next, const Clocks& now) {
+  return next.id == record.id && goes_on(record) && is_same_window(record.window, now) && !is_noted(record);
+}
+
+namespace {
+
+DurationMs length_of(const Record& record, const SeenCluster& seen, const Clocks& now, WindowStart how) {
+  const DurationMs length = seen.rollout.window - std::max<DurationMs>(how.late, 0);
+  if (how.by_timer || !goes_on(record) || !is_same_window(record.window, now)) return length;
+  return std::min(length, span_of(record.window) - age_of(record.window, now));
+}
+
+}  // namespace
+
 Result<Record> opened(const std::optional<Record>& record, const SeenCluster& seen, const Clocks& now,
-                      DurationMs late) {
+                      WindowStart how) {
   if (!record) return fail(Code::denied, "no rollout is approved: run `muster rollout approve`");
   if (const std::string why = spent(*record); !why.empty())
     return fail(Code::denied, fmt::format("rollout {} was stopped: {}. `muster rollout status` shows what "
@@ -39,9 +58,9 @@ Result<Record> opened(const std::optional<Record>& record, const SeenCluster& se
   if (record->row && record->row->paused)
     return fail(Code::denied,
                 fmt::format("the rollout is paused ({}): run `muster rollout resume`", record->why_paused));
-  if (late >= seen.rollout.window)
+  if (how.late >= seen.rollout.window)
     return fail(Code::denied, fmt::format("the window of {} was due {} ago and is over",
-                                          to_human(seen.rollout.window), to_human(late)));
+                                          to_human(seen.rollout.window), to_human(how.late)));
   Record next = at_start(*record, seen.now, target_of(seen.now, seen.view.policy));
   if (next.id != record->id && record->row->batch)
     return fail(Code::conflict, fmt::format("run {}, which installs different images, is still active",
@@ -49,7 +68,7 @@ Result<Record> opened(const std::optional<Record>& record, const SeenCluster& se
   if (next.started == 0) next.started = now.wall;
   next.ended = 0;
   ++next.night;
-  next.window = {now.wall, seen.rollout.window - std::max<DurationMs>(late, 0), now.boot};
+  next.window = {now.wall, length_of(*record, seen, now, how), now.boot};
   // A batch that is still under way counts to this night.
   next.window.first_batch = next.row->batches + (next.row->batch ? 0 : 1);
   next.window_until = end_of(next.window);

@@ -14,11 +14,21 @@ namespace muster {
 // "" if the record's rollout could go on; else, which failed canaries hold all images that nodes still need.
 // `record` has a row.
 std::string all_held(const rollout::Record& record, const SeenCluster& seen, TimeMs now);
-// Returns the record with which a window begins at `now`, `late` after it was due: it ends when it would have
-// ended. denied: nothing is approved, the approval is no longer valid, the rollout is paused or was stopped,
+// True while batches may begin or end: neither done nor stopped.
+bool goes_on(const rollout::Record& record);
+// How a window is opened.
+struct WindowStart {
+  DurationMs late = 0;  // how long ago it was due; it ends when it would have ended
+  // That was due by the wall clock. A start by hand does not move the end of a window that is open.
+  bool by_timer = false;
+};
+// True if the start that made `next` of `record` has no effect: the window is open, and its night is not over.
+// A night is over when nothing more begins in it, which is noted; a start after that is another try.
+bool is_joined(const rollout::Record& record, const rollout::Record& next, const rollout::Clocks& now);
+// Returns the record with which a night begins at `now`. denied: nothing is approved, the approval is no longer valid, the rollout is paused or was stopped,
 // or the window is over; the message names the reason and what to do. conflict: a run of different images is
 // active; it ends, and a retry is safe.
 Result<rollout::Record> opened(const std::optional<rollout::Record>& record, const SeenCluster& seen,
-                               const rollout::Clocks& now, DurationMs late = 0);
+                               const rollout::Clocks& now, WindowStart how = {});
 
 }  // namespace muster

@@ -81,6 +81,28 @@ TEST_CASE("rollout night: one in which the planner refused all is over at once",
   CHECK(w.night()["idle_windows"] == 2);
 }
 
+TEST_CASE("rollout night: a start behind one that is over, in its window, is another try",
+          "[rollout][service][night]") {
+  for (const bool by_timer : {false, true}) {
+    NightWorld w(3);
+    w.cluster.refuse = {"n0", "n1", "n2"};
+    REQUIRE(w.start().ok());
+    REQUIRE(w.status()["last_window"]["outcome"] == "nothing");
+    const auto until = w.status()["window_until"].get<TimeMs>();
+    w.cluster.refuse.clear();
+    w.reactor.advance(30 * kMinute);
+    REQUIRE(w.cluster.runs.empty());
+    const Json again = w.start({0, by_timer}).value();
+    CHECK(again["begun"] == true);
+    CHECK(again["night"] == 2);
+    // Only the timer's start is a window of its own.
+    CHECK(again["window_until"].get<TimeMs>() == until + (by_timer ? 30 * kMinute : 0));
+    CHECK(w.cluster.runs.size() == 1);
+    CHECK(w.start({0, by_timer}).value()["begun"] == false);  // a batch is under way
+    CHECK(w.night_is_over()["outcome"] == "done");
+  }
+}
+
 TEST_CASE("rollout night: another run, or a controller that cannot plan, takes all of it",
           "[rollout][service][night]") {
   NightWorld w(3);

@@ -176,7 +176,7 @@ struct World {
   Result<Json> approve(const std::vector<std::string>& canaries = {}) {
     return request([&](auto done) { service->approve({digest_of(cluster.now), "ada", canaries}, done); });
   }
-  Result<Json> start(RolloutService::Start how = {}) {
+  Result<Json> start(WindowStart how = {}) {
     return request([&](auto done) { service->start(how, done); });
   }
   Result<Json> pause() {

@@ -53,10 +53,6 @@ class Controller {
   int64_t boots_ = 1;
 };
 
-bool goes_on(const Record& record) {
-  return record.row && (record.row->stage == Stage::canary || record.row->stage == Stage::batches);
-}
-
 SeenCluster Controller::look() {
   SeenCluster out{m_.view, m_.declared(), {}};
   out.view.target = target_of(out.now, out.view.policy);
@@ -78,7 +74,7 @@ void Controller::approve() {
 void Controller::start() {
   const auto next = opened(record_, look(), clocks());
   if (!next.ok()) return checker_.refused(record_.row && record_.row->batch);
-  if (next->id == record_.id && goes_on(record_) && is_same_window(record_.window, clocks())) return;
+  if (is_joined(record_, *next, clocks())) return;
   out_.rollouts += next->id != record_.id || !record_.row;
   record_ = *next;
   checker_.opened(record_.id);
