@@ -82,7 +82,7 @@ TEST_CASE("accept session: hosts that do not answer, refuse or are at work are n
 }
 
 TEST_CASE("accept session: an attempt that was not answered in time is not repeated", "[hosts]") {
-  Bench bench;
+  SessionBench bench;
   bench.options.timing.dropped = 0;  // each one lasts longer
   bench.add("gpu01");
   bench.add("gpu02").refuses = fail(Code::unavailable, "Connection timed out");
