@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "agent/facts/collect_facts.h"
 #include "agent/measuring/descendants.h"
 #include "agent/measuring/look_first.h"
+#include "agent/measuring/look_tools.h"
 #include "agent/measuring/memory_programs.h"
 #include "agent/measuring/pipe_link.h"
 #include "agent/work/work_runner.h"
@@ -214,6 +216,8 @@ class Measure {
     input.self = ::getpid();
     if (facts.ok()) look_at_gpus(*facts, input);
     looked_ = to_json(look_first(files_, input));
+    const char* path = std::getenv("PATH");
+    looked_["tools"] = look_tools(files_, path ? path : "");
     facts_ = facts.ok() ? to_json(*facts) : Json{{"error", facts.error().message}};
   }
 
