@@ -27,7 +27,8 @@ constexpr const char* kSystem[] = {"/usr/local/cuda/lib64",
                                    "/usr/local/lib",
                                    "/usr/lib/x86_64-linux-gnu",
                                    "/usr/lib64"};
-// In an environment of Python or conda. Wheels: nvidia/cublas/lib, nvidia/nccl/lib; of CUDA 13 nvidia/cu13/lib.
+// In an environment of Python or conda. Wheels: nvidia/cublas/lib, nvidia/nccl/lib; of CUDA 13
+// nvidia/cu13/lib.
 constexpr const char* kEnvironment[] = {"/lib/python3*/site-packages/nvidia/*/lib",
                                         "/lib64/python3*/site-packages/nvidia/*/lib", "/lib"};
 // Folders of environments in a home folder.
@@ -81,8 +82,8 @@ std::vector<std::string> folder_patterns(const LibraryHomes& homes) {
 }
 
 // The file of this name that ld.so's cache lists for x86-64; "": none, or a cache of another format. Format:
-// struct cache_file_new of glibc's sysdeps/generic/dl-cache.h. An older header may stand before it; offsets of
-// names count from the new one.
+// struct cache_file_new of glibc's sysdeps/generic/dl-cache.h. An older header may stand before it; offsets
+// of names count from the new one.
 std::string in_loader_cache(const Files& files, const std::string& name) {
   static const std::string magic = "glibc-ld.so.cache1.1";
   constexpr size_t kHeader = 48, kEntry = 24;

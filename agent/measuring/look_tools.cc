@@ -14,7 +14,7 @@ namespace {
 // Of links, of perftest, and of loads of several hosts (docs/acceptance.md).
 constexpr int kPorts[] = {7490, 7495, kGroupPort};
 
-int number_of(const std::string& text) {
+int port_of(const std::string& text) {
   int value = -1;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
@@ -25,8 +25,8 @@ using Range = std::pair<int, int>;
 // "22", "7490:7560" (ufw), "7490-7560" (firewalld).
 Range range_of(const std::string& text) {
   const size_t between = text.find_first_of(":-");
-  const int first = number_of(text.substr(0, between));
-  return {first, between == std::string::npos ? first : number_of(text.substr(between + 1))};
+  const int first = port_of(text.substr(0, between));
+  return {first, between == std::string::npos ? first : port_of(text.substr(between + 1))};
 }
 
 bool cover(const std::vector<Range>& open) {

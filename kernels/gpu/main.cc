@@ -15,9 +15,9 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// "@(#)muster-accept-gpu cuda 12.4\n": which CUDA this program was built with, in the form that what(1) finds.
-// `muster accept --hosts` reads it from the file, because it carries the program to hosts whose driver fits
-// (controller/hosts/gpu_programs.h), and cannot always run it: it may be another distribution's.
+// "@(#)muster-accept-gpu cuda 12.4\n": which CUDA this program was built with, in the form that what(1)
+// finds. `muster accept --hosts` reads it from the file, because it carries the program to hosts whose driver
+// fits (controller/hosts/gpu_programs.h), and cannot always run it: it may be another distribution's.
 constexpr std::array<char, 40> cuda_mark() {
   std::array<char, 40> out{};
   constexpr std::string_view words = "@(#)muster-accept-gpu cuda ";
