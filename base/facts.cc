@@ -44,10 +44,11 @@ MUSTER_RECORD(SlotFacts, lenient, opt(image), opt(digest), opt(stage), opt(addre
               sparse(fault))
 MUSTER_RECORD(BootFacts, lenient, opt(running), opt(standing), opt(no_trial), opt(slots), sparse(room))
 MUSTER_RECORD(ShareFacts, lenient, opt(cores), opt(of_cores), opt(cores_by), opt(words))
+MUSTER_RECORD(LibraryFacts, lenient, opt(name), opt(version), opt(path))
 MUSTER_RECORD(HardwareFacts, lenient, opt(system), opt(cpus), opt(memory_bytes), sparse(memory_usable_bytes),
               opt(gpus), opt(nics), opt(disks), opt(firmware), opt(uefi), opt(kernel), opt(os),
               sparse(storage_metadata), sparse(by_label), sparse(boot), sparse(properties),
-              sparse(machine_id), sparse(share), sparse(left_out))
+              sparse(machine_id), sparse(share), sparse(left_out), sparse(gpu_libraries))
 
 bool is_local_transport(const std::string& transport) {
   static const std::set<std::string> kLocal = {"nvme", "sata", "sas", "ata", "scsi", "virtio"};

@@ -129,6 +129,13 @@ struct ShareFacts {
   bool empty() const { return words.empty(); }
 };
 
+// A library that GPU programs load at run time, where such a program would find it.
+struct LibraryFacts {
+  std::string name = {};     // "libcublasLt.so.12"
+  std::string version = {};  // "12.4.5.8"; empty: neither its file nor a package beside it shows the version
+  std::string path = {};
+};
+
 struct HardwareFacts {
   SystemFacts system = {};
   CpuFacts cpus = {};
@@ -155,6 +162,9 @@ struct HardwareFacts {
   std::map<std::string, std::string> properties = {};
   std::string machine_id = {};  // identifies the installation: 32 hexadecimal digits; empty: unknown
   ShareFacts share = {};
+  // cuBLASLt of each major version, and NCCL: the first of each that the search finds (sys/library_places.h).
+  // Only of machines with NVIDIA's GPUs; empty also from an older agent.
+  std::vector<LibraryFacts> gpu_libraries = {};
 };
 
 // Returns the share as one text; "" for a whole machine. Measurements are compared only within equal shares.

@@ -136,6 +136,12 @@ class Screen {
     fmt::print("{}: {}: {}\n", clean(host.name), to_string(host.verdict), clean(host.reason));
     std::fflush(stdout);
   }
+  void not_measured(const std::vector<NotMeasured>& all) {
+    if (quiet_) return;
+    clear();
+    for (const auto& one : all) fmt::print("{}\n", clean(to_text(one)));
+    std::fflush(stdout);
+  }
   void finish() {
     clear();
     if (running_) view_.finish();
@@ -196,7 +202,8 @@ Result<SessionOutcome> run_session(Context& context, SessionOptions options) {
                                          [&](SessionOutcome came) {
                                            outcome = std::move(came);
                                            reactor->stop();
-                                         }}));
+                                         },
+                                         [&](const auto& all) { screen.not_measured(all); }}));
   bool ending = false;
   reactor->on_stop_signal([&] {
     // A second Ctrl-C ends this process at once; child processes end with it.
@@ -269,6 +276,7 @@ Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
     if (const auto at = addresses.find(host.name); at != addresses.end()) host.looked_up = at->second;
   out.core.state = out.keys + "/" + out.cluster;
   out.core = with_defaults(std::move(out.core), "muster");
+  TRY(out.gpu, find_gpu_programs(flags.gpu_programs, gpu_program_folders(out.core.accept_binary)));
   out.profile = flags.beside_jobs ? kBesideJobs : flags.profile.empty() ? kStandard : flags.profile;
   if (!flags.libs.empty()) out.vars["libs"] = flags.libs;
   for (const auto& [name, rate] : {std::pair{"rail_rate", flags.rail_rate}, {"port_rate", flags.port_rate}}) {
@@ -292,10 +300,13 @@ int exit_of_outcome(const SessionOutcome& outcome, bool drift_only) {
 Json outcome_json(const SessionOutcome& outcome, int exit) {
   Json hosts = Json::array();
   for (const auto& host : outcome.hosts) hosts.push_back(to_json(host));
+  Json not_measured = Json::array();
+  for (const auto& one : outcome.not_measured) not_measured.push_back(to_json(one));
   Json out = {{"title", outcome.title},
               {"verdict", verdict_word(exit, outcome.hosts)},
               {"exit", exit},
               {"hosts", hosts},
+              {"not_measured", not_measured},
               {"drift", to_json(outcome.drift)},
               {"notes", outcome.notes}};
   if (outcome.run > 0) out["run"] = outcome.run;

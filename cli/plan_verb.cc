@@ -166,6 +166,7 @@ constexpr const char* kAcceptFooter =
     "Examples:\n  muster accept gpu[01-08] --profile quick --report ./night\n"
     "  muster accept --hosts hosts.txt --profile standard\n"
     "  muster accept --hosts 'gpu[01-32]' --user --json\n"
+    "  muster accept --hosts 'gpu[01-32]' --gpu-program ./muster-gpu-0.1.0-cuda12-linux-x86_64\n"
     "  muster accept --hosts hosts.txt --via 'srun --jobid 4711 --overlap -N1 -n1 -w {host}'\n"
     "  muster accept --hosts hosts.txt --drift-only";
 
@@ -187,7 +188,12 @@ std::vector<std::string> add_hosts_flags(Verb& verb, AcceptHostsFlags& flags) {
           verb.add_flag("--drift-only", &flags.drift_only,
                         "measure nothing; show which versions and settings differ between hosts")
               .names(),
-          verb.add_option("--libs", &flags.libs, "folder on the hosts that contains NCCL and its libraries")
+          verb.add_option("--libs", &flags.libs,
+                          "folder on the hosts that contains NCCL, cuBLASLt and their libraries")
+              .names(),
+          verb.add_option("--gpu-program", &flags.gpu_programs,
+                          "muster-accept-gpu on this machine, or a folder with it; may be repeated, once for "
+                          "each CUDA version; default: beside muster, then /usr/lib/muster")
               .names(),
           verb.add_option("--rail-rate", &flags.rail_rate,
                           "rate that RDMA ports are held to, such as '200 Gb/s'; default: what they can do")

@@ -2,10 +2,10 @@
 # Makes the package muster-accept-gpu: scripts/build-gpu-package.sh [--here] [FOLDER]
 # Needs no CUDA, and no GPU, on this machine: it is built in a Debian 12 of its own, with the nvidia-cuda-toolkit 12.4 of Debian 13's non-free
 # (about 9 GB in MUSTER_CHROOT_CACHE, else ~/.cache/muster/chroot, which is kept), as root, with packages from the host's apt mirrors. With
-# --here: with this machine's own nvcc (12.4 or newer, with cublasLt.h and nccl.h), without root. FOLDER gets the .deb; default: build-packages.
-# One that is there already is moved to FOLDER/older.
+# --here: with this machine's own nvcc (12.4 or newer, with cublasLt.h and nccl.h), without root. FOLDER gets the .deb and muster-gpu-VERSION-cudaN-linux-x86_64.tar.zst; default:
+# build-packages. Ones that are there already (of the archive: for the same CUDA) are moved to FOLDER/older.
 # The program needs glibc 2.34 or newer on nodes; with --here on a newer Debian than 12 it may need more, and is not packed then. Install the
-# .deb where the controller runs.
+# .deb where the controller runs. For `muster accept --hosts` unpack the archive beside muster, without root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/package-lib.sh
@@ -42,5 +42,7 @@ INSIDE
 fi
 mkdir -p "$folder"
 set_older_aside "$folder" muster-accept-gpu
-cp "$built"/muster-accept-gpu_*.deb "$folder/"
-ls -l "$folder"/muster-accept-gpu_*.deb
+archive=$(basename "$built"/muster-gpu-*.tar.zst)
+set_archives_aside "$folder" "${archive##*-cuda}"
+cp "$built"/muster-accept-gpu_*.deb "$built/$archive" "$folder/"
+ls -l "$folder"/muster-accept-gpu_*.deb "$folder/$archive"

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 build="g++ cmake ninja-build ccache pkg-config git ca-certificates libssh-dev libyaml-cpp-dev libsqlite3-dev libssl-dev
-  catch2 nlohmann-json3-dev libfmt-dev libcli11-dev libzstd-dev libkainjow-mustache-dev zlib1g-dev dpkg-dev file libopenmpi-dev openmpi-bin"
+  catch2 nlohmann-json3-dev libfmt-dev libcli11-dev libzstd-dev libkainjow-mustache-dev zlib1g-dev dpkg-dev file zstd libopenmpi-dev openmpi-bin"
 lab="qemu-system-x86 qemu-utils ovmf ipxe-qemu ipxe dnsmasq-base mmdebstrap debian-archive-keyring systemd-boot-efi
   mtools dosfstools fdisk gdisk e2fsprogs xfsprogs zstd xz-utils cpio kmod fio nginx-light iproute2 openssh-client mdadm busybox-static openipmi ipmitool procps"
 archive="zstd python3 openssl binutils"  # scripts/release.sh, with build

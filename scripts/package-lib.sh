@@ -13,3 +13,13 @@ set_older_aside() {
     done
   done
 }
+
+# set_archives_aside FOLDER END: moves archives of the GPU checks for this CUDA ("13-linux-x86_64.tar.zst") to FOLDER/older.
+set_archives_aside() {
+  local old
+  for old in "$1"/muster-gpu-*-cuda"$2"; do
+    [[ -f $old ]] || continue
+    mkdir -p "$1/older"
+    mv "$old" "$1/older/"
+  done
+}

@@ -28,6 +28,7 @@
 #include "host/processors.h"
 #include "host/rdma_devices.h"
 #include "host/real_drives.h"
+#include "sys/library_places.h"
 
 namespace muster {
 namespace {
@@ -222,6 +223,8 @@ Result<HardwareFacts> collect_facts(const Files& files) {
     const std::string set = efi::overrides(files);
     facts.properties["overrides of loader.conf"] = set.empty() ? "none" : set;
   }
+  if (compute_gpus(facts) > 0 && !has_simulated_gpus(facts))
+    facts.gpu_libraries = gpu_libraries(files, own_library_homes(files));
   facts.machine_id = hidden_machine_id(files);
   const NodeShare share = node_share(files);
   if (const auto words = share_words(share); !words.empty())

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -21,6 +22,7 @@
 #include "agent/measuring/descendants.h"
 #include "agent/measuring/host_claim.h"
 #include "agent/measuring/look_first.h"
+#include "agent/measuring/look_tools.h"
 #include "agent/measuring/memory_programs.h"
 #include "agent/measuring/other_measurement.h"
 #include "agent/measuring/own_addresses.h"
@@ -229,6 +231,8 @@ class Measure {
     if (facts.ok()) look_at_gpus(*facts, input);
     std::this_thread::sleep_until(begun + kLookFor);
     looked_ = to_json(look_first(files_, input));
+    const char* path = std::getenv("PATH");
+    looked_["tools"] = look_tools(files_, path ? path : "");
     facts_ = facts.ok() ? to_json(*facts) : Json{{"error", facts.error().message}};
   }
 

@@ -234,7 +234,11 @@ GpuHosts gpu_hosts(bool simulated, decltype(GpuHosts::facts) facts, const Spec* 
     const NodeSpec* node = spec ? spec->node(name) : nullptr;
     return node && node->adopt.declared();
   };
-  return {simulated, std::move(facts), adopted};
+  const auto running = [spec](const std::string& name) {
+    const NodeSpec* node = spec ? spec->node(name) : nullptr;
+    return node && is_generated(*node);
+  };
+  return {simulated, std::move(facts), adopted, running};
 }
 
 const HardwareFacts* Inventories::of(const std::string& node) {

@@ -69,6 +69,7 @@ class Session : public AcceptSession {
   void plan();
   void planned(Result<MadePlanPtr> made);
   void refused(const std::vector<Refusal>& refusals);
+  void look_ahead(const Plan& plan);
   void approve(const MadePlan& made);
   void ended(const RunRow& run);
   void end(Status with);
@@ -111,6 +112,7 @@ Status Session::prepare() {
                 "muster-accept, which runs the measurements, is not installed next to this program");
   AcceptCore::Owner owner{[this] { return added(); }, [this](const RunRow& run) { ended(run); }};
   TRY(core_, AcceptCore::open(reactor_, options_.core, options_.keys, std::move(owner)));
+  core_->images.programs().offer_gpu(options_.gpu.by_cuda);
   TRY(auto files, program_files(core_->images));
   programs_ = std::make_shared<const ProgramFiles>(std::move(files));
   TRY(machines_, KnownMachines::read(core_->options.state));
@@ -348,7 +350,19 @@ void Session::planned(Result<MadePlanPtr> made) {
   if (plan.plan->empty())
     return end(fail(Code::failed, "the profile " + options_.profile + " measures nothing on these hosts"));
   if (const auto harmless = measures_only(*plan.plan); !harmless.ok()) return end(harmless.error());
+  look_ahead(*plan.plan);
   approve(plan);
+}
+
+void Session::look_ahead(const Plan& plan) {
+  std::vector<HostRights> rights;
+  for (const auto& [name, host] : hosts_) rights.push_back({name, host.hello.how != "user"});
+  const auto hosts = present();
+  auto found = forecast({plan, hosts, rights, options_.gpu, options_.vars.count("libs") > 0});
+  const bool first = outcome_.not_measured.empty();  // a plan may be made again
+  outcome_.not_measured = std::move(found);
+  if (first && !outcome_.not_measured.empty() && events_.not_measured)
+    events_.not_measured(outcome_.not_measured);
 }
 
 void Session::refused(const std::vector<Refusal>& refusals) {

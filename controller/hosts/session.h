@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "controller/hosts/forecast.h"
+#include "controller/hosts/gpu_programs.h"
 #include "controller/hosts/host_links.h"
 #include "controller/hosts/outcome.h"
 #include "controller/options/options.h"
@@ -42,6 +44,7 @@ struct SessionOptions {
   bool as_user = false;      // never sudo
   bool beside_jobs = false;  // hosts with jobs are measured, too: `profile` puts no load on them
   bool drift_only = false;   // nothing is measured
+  GpuPrograms gpu = {};      // carried to hosts with GPUs
   HostLinkTiming timing = {};
   DurationMs first_words = kMinute;  // time limit from the last host's inventory to each host's first poll
   HostLinks::Open open = {};         // null: open_host_wire()
@@ -58,6 +61,7 @@ struct SessionOutcome {
   int64_t run = 0;                                 // 0: nothing was measured
   std::map<std::string, std::string> report = {};  // file name -> content
   Drift drift = {};                                // of the hosts that were reached
+  std::vector<NotMeasured> not_measured = {};      // known before anything was measured
 };
 
 class AcceptSession {
@@ -65,6 +69,8 @@ class AcceptSession {
   struct Events {
     std::function<void(const HostOutcome&)> out;  // the host is left out, or drops out; may be null
     std::function<void(SessionOutcome)> done;
+    // Called once, before anything is measured, if there is something; may be null.
+    std::function<void(const std::vector<NotMeasured>&)> not_measured = {};
   };
   // Errors as AcceptCore::open; not_found: the programs that hosts run are missing, or there are no hosts.
   static Result<std::unique_ptr<AcceptSession>> open(RealReactor& reactor, SessionOptions options,

@@ -1,5 +1,7 @@
 #include "controller/image/programs.h"
 
+#include <fmt/format.h>
+
 #include "base/digest.h"
 #include "base/perftest_files.h"
 #include "sys/os.h"
@@ -14,19 +16,23 @@ constexpr const char* kPerftestFolder = "perftest";
 // Optional, beside muster-accept: with MPI, NVML, CUDA. Dynamically linked: only for installed systems.
 constexpr const char* kBeside[] = {"muster-mpi-check", "muster-accept-nvml", "muster-accept-gpu"};
 
-struct Source {
+constexpr const char* kGpuOnNode = "/usr/lib/muster/muster-accept-gpu";
+
+}  // namespace
+
+struct Programs::Source {
   std::string path;  // on the controller
   wire::SlotProgram program;
 };
 
-std::vector<Source> sources(const ProgramPaths& paths) {
-  std::vector<Source> all = {{paths.agent, {kAgentOnNode, "", 0, 0755}}};
-  for (const auto& one : acceptance_programs(paths.accept))
-    all.push_back({one.source, {one.path, "", 0, one.mode}});
+std::vector<Programs::Source> Programs::sources() const {
+  std::vector<Source> all = {{paths_.agent, {kAgentOnNode, "", 0, 0755}}};
+  for (const auto& one : acceptance_programs(paths_.accept))
+    if (!gpu_ || one.path != kGpuOnNode) all.push_back({one.source, {one.path, "", 0, one.mode}});
+  for (const auto& [cuda, path] : gpu_.value_or(std::map<int, std::string>()))
+    all.push_back({path, {fmt::format("/usr/lib/muster/cuda{}/muster-accept-gpu", cuda), "", 0, 0755}});
   return all;
 }
-
-}  // namespace
 
 std::vector<RamPayload> acceptance_programs(const std::string& accept) {
   std::vector<RamPayload> all;
@@ -56,7 +62,7 @@ Result<std::string> Programs::digest_of(const std::string& path, uintmax_t& size
 
 Result<std::vector<wire::SlotProgram>> Programs::list() {
   std::vector<wire::SlotProgram> all;
-  for (auto& [path, program] : sources(paths_)) {
+  for (auto& [path, program] : sources()) {
     uintmax_t size = 0;
     TRY(program.sha256, digest_of(path, size));
     program.size = static_cast<int64_t>(size);
@@ -66,7 +72,7 @@ Result<std::vector<wire::SlotProgram>> Programs::list() {
 }
 
 std::string Programs::path_of(const std::string& digest) {
-  for (const auto& [path, program] : sources(paths_)) {
+  for (const auto& [path, program] : sources()) {
     uintmax_t size = 0;
     const auto found = digest_of(path, size);
     if (found.ok() && (*found == digest || *found == "sha256:" + digest))

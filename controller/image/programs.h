@@ -5,7 +5,9 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -28,6 +30,9 @@ class Programs {
 
   // Returns all programs. not_found: the agent, or the configured acceptance program, cannot be read.
   Result<std::vector<wire::SlotProgram>> list();
+  // Offers these programs for GPUs, by major version of CUDA, instead of the one beside muster-accept: at
+  // /usr/lib/muster/cudaN/muster-accept-gpu, of which the planner names the one that fits. For running hosts.
+  void offer_gpu(std::map<int, std::string> by_cuda) { gpu_ = std::move(by_cuda); }
   // Returns the file with that digest ("sha256:<hex>", or its hex part alone); "" if there is none.
   std::string path_of(const std::string& digest);
 
@@ -37,10 +42,13 @@ class Programs {
     std::filesystem::file_time_type time = {};
     std::string sha256;
   };
+  struct Source;
+  std::vector<Source> sources() const;
   Result<std::string> digest_of(const std::string& path, uintmax_t& size);
 
   ProgramPaths paths_;
   std::map<std::string, Known> known_;  // by path
+  std::optional<std::map<int, std::string>> gpu_;
 };
 
 }  // namespace muster

@@ -1,5 +1,9 @@
+#include <charconv>
+#include <set>
+
 #include "controller/plan/passes.h"
 
+#include "base/cuda_driver.h"
 #include "base/json_at.h"
 #include "base/perftest_files.h"
 #include "base/ports.h"
@@ -23,6 +27,28 @@ bool may_have_gpus(const Planning& p, const Draft& d) {
 }
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// ".../cuda12/muster-accept-gpu" -> 12; 0: a program that is the only one of its name.
+int cuda_of(const std::string& path) {
+  static const std::string folder = "/cuda";
+  const size_t at = path.rfind(folder);
+  int cuda = 0;
+  if (at != std::string::npos)
+    std::from_chars(path.data() + at + folder.size(), path.data() + path.size(), cuda);
+  return cuda;
+}
+
+// Which of several programs for GPUs the machine runs. If its driver runs none, the oldest: its result then
+// names the driver.
+int wanted_cuda(const Planning& p, const Draft& d) {
+  std::set<int> offered;
+  for (const auto& program : p.in.programs)
+    if (const int cuda = cuda_of(program.path); cuda > 0) offered.insert(cuda);
+  if (offered.empty()) return 0;
+  const auto machine = p.machines.find(d.spec->name);
+  const int best = machine == p.machines.end() ? 0 : cuda_for(*machine->second, offered);
+  return best > 0 ? best : *offered.begin();
+}
 
 }  // namespace
 
@@ -63,9 +89,11 @@ void name_programs(const Planning& p, const Draft& d, const std::vector<PlannedS
   for (const auto& s : steps) used.merge(programs_of(s.step()));
   if (!may_have_gpus(p, d)) used.erase(kNvml);
   Json named = Json::array();
+  const int wanted = wanted_cuda(p, d);
   for (const auto& program : p.in.programs) {
     const std::string name = file_name(program.path);
-    if (!used.count(name)) continue;
+    const int cuda = cuda_of(program.path);
+    if (!used.count(name) || (cuda > 0 && cuda != wanted)) continue;
     const std::string sha256 = program.sha256.substr(program.sha256.find(':') + 1);
     named.push_back({{"name", name}, {"sha256", sha256}, {"size", program.size}});
   }

@@ -116,6 +116,29 @@ void hold_back(std::vector<Check>& checks, const MeasuredStep& step, bool named)
   }
 }
 
+// Programs come from the machine on which the command runs; nothing of muster is installed on the host.
+std::string remedy_of_running_host(const std::string& missing, const std::string& found,
+                                   const std::string& node) {
+  const std::string again = "repeat `muster accept --hosts`";
+  const auto bring = [&](const std::string& cuda) {
+    return fmt::format(
+        "unpack muster-gpu-VERSION-cuda{}-linux-x86_64.tar.zst beside muster, on the machine "
+        "where the command runs, or add `--gpu-program FILE`; then {}",
+        cuda, again);
+  };
+  if (missing == kGpuProgram) return bring("N");
+  if (missing.starts_with(kCublaslt) && found.starts_with(kCublaslt))
+    return bring(found.substr(std::string(kCublaslt).size()));
+  if (missing.starts_with("lib"))
+    return fmt::format("name the folder on {} that has {} with `--libs FOLDER`, or install it there; then {}",
+                       node, missing, again);
+  if (missing == "driver") return fmt::format("run `ssh {} nvidia-smi` to see why; then {}", node, again);
+  if (!missing.empty())
+    return fmt::format("install the package `muster` again where the command runs: it contains {}; then {}",
+                       missing, again);
+  return fmt::format("correct the reported problem, then {}", again);
+}
+
 enum class Gpus { none, played, real };
 
 Gpus gpus_of(const HardwareFacts* facts) {
@@ -152,6 +175,7 @@ void mark_gpu_steps(const std::vector<wire::Step>& planned, const GpuHosts& host
     if (nodes.empty()) nodes = {step.node};
     if (hosts.adopted)
       std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(step.adopted), hosts.adopted);
+    if (hosts.running) step.running = hosts.running(step.node);
     const HardwareFacts* own = hosts.facts(step.node);
     add_unmeasured(*params->second, own ? own->gpus.size() : 0, step);
   }
@@ -191,6 +215,7 @@ std::string unsupported(const MeasuredStep& step) {
 std::string remedy(const MeasuredStep& step, const std::string& node) {
   const Json& detail = field(step.result, "detail");
   const std::string missing = text_of(field(detail, "missing")), found = text_of(field(detail, "found"));
+  if (step.running) return remedy_of_running_host(missing, found, node);
   // A plan for that node alone does not include a test of several nodes.
   const bool together = !step.members.empty();
   const std::string again = together ? "`muster accept`" : fmt::format("`muster accept --limit {}`", node);

@@ -22,12 +22,14 @@ struct GpuHosts {
   // The inventory of any node. Null: never seen; then the GPUs that the plan assumes count as real ones.
   std::function<const HardwareFacts*(const std::string& node)> facts;
   std::function<bool(const std::string& node)> adopted = {};  // true: never re-imaged; unset: no node is
+  // True: a running host that a command measures by itself, without a controller; unset: no node is.
+  std::function<bool(const std::string& node)> running = {};
 };
 
-// Sets MeasuredStep::on_gpus and ::adopted, from the GPUs of the step's node (for a test of several nodes, of
-// its members), even if none are left of the GPUs that it was planned for. `planned`: the action's steps as
-// in the plan. GPUs that a check with parts did not report are added as parts that could not be measured.
-// Checks of stand-in GPUs become not applicable in a lab, and fail elsewhere.
+// Sets MeasuredStep::on_gpus, ::adopted and ::running, from the GPUs of the step's node (for a test of
+// several nodes, of its members), even if none are left of the GPUs that it was planned for. `planned`: the
+// action's steps as in the plan. GPUs that a check with parts did not report are added as parts that could
+// not be measured. Checks of stand-in GPUs become not applicable in a lab, and fail elsewhere.
 void mark_gpu_steps(const std::vector<wire::Step>& planned, const GpuHosts& hosts,
                     std::vector<MeasuredStep>& steps);
 

@@ -37,6 +37,7 @@ struct MeasuredStep {
   std::vector<std::string> blocks = {};   // PlaybookStep::blocks
   bool on_gpus = false;                   // about GPUs that are not stand-ins: controller/report/gpu_checks.h
   std::vector<std::string> adopted = {};  // if on_gpus: those of its nodes that are never re-imaged
+  bool running = false;  // on a running host, measured without a controller (GpuHosts::running)
   // For a test of several nodes together, which is recorded for the node that started it: all its nodes, and,
   // if it did not pass, the rounds of tests in pairs that followed (controller/report/collective.h).
   std::vector<std::string> members = {};

@@ -3,32 +3,28 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/result.h"
-#include "sys/os.h"
 
 namespace muster::kernels {
 
 class Library {
  public:
   // Opens the name or path as the loader resolves it (LD_LIBRARY_PATH, then ldconfig's cache), else from the
-  // toolkits' folders (library_places()). unavailable: not found, with the loader's message.
+  // places of sys/library_places.h. unavailable: not found, with the loader's message.
   static Result<Library> open(const std::string& name);
   template <typename Function>
   Status find(const char* name, Function*& out) const {
     out = reinterpret_cast<Function*>(symbol(name));
     return out ? Status(Ok{}) : Status(fail(Code::unavailable, name_ + " has no " + name));
   }
+  // The file that was opened; the name that was given if the loader does not report it.
+  std::string path() const;
 
  private:
   void* symbol(const char* name) const;
   void* handle_ = nullptr;  // never closed: threads that the library started may still run
   std::string name_ = {};
 };
-
-// Returns the paths of files of this name in the folders of CUDA toolkits, NVIDIA's HPC SDK, HPC-X and the
-// system, the highest version first; none for a name that contains a slash.
-std::vector<std::string> library_places(const Files& files, const std::string& name);
 
 }  // namespace muster::kernels

@@ -297,6 +297,7 @@ Result<Measurement> measure(const CollectiveOptions& options) {
   out.metrics["ranks"] = {static_cast<double>(ranks.all()), "ranks"};
   out.detail = {
       {"nccl_version", version},
+      {"nccl_library", nccl.path},
       {"nodes", meeting.nodes},
       {"node", meeting.node},
       {"gpus_per_node", here},

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "base/cuda_driver.h"
+
 namespace muster::kernels::gpu {
 namespace {
 
@@ -79,6 +81,7 @@ size_t result_bytes(Format format, bool exact) {
 
 struct Cublaslt::State {
   Functions f;
+  std::string path;
   cublasLtHandle_t handle = nullptr;
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t left = nullptr, right = nullptr, result = nullptr;  // of A, B and C
@@ -195,12 +198,13 @@ Cublaslt::Cublaslt(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Cublaslt::Cublaslt(Cublaslt&&) noexcept = default;
 Cublaslt::~Cublaslt() = default;
 
-std::string Cublaslt::library_name() { return fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR); }
+std::string Cublaslt::library_name() { return cublaslt_of(CUBLAS_VER_MAJOR); }
 
 Result<std::unique_ptr<Cublaslt::State>> Cublaslt::load() {
   TRY(const Library library, Library::open(library_name()));
   auto state = std::make_unique<State>();
   TRY_(find_all(library, state->f));
+  state->path = library.path();
   return state;
 }
 
@@ -241,5 +245,6 @@ Status Cublaslt::multiply(const void* a, const void* b, void* c, cudaStream_t st
 }
 
 size_t Cublaslt::version() const { return state_->f.version(); }
+std::string Cublaslt::path() const { return state_->path; }
 
 }  // namespace muster::kernels::gpu

@@ -38,6 +38,7 @@ class Cublaslt {
   Status tune(const void* a, const void* b, void* c, cudaStream_t stream);
   Status multiply(const void* a, const void* b, void* c, cudaStream_t stream) const;
   size_t version() const;
+  std::string path() const;  // of the library
   // "libcublasLt.so.12": only the major version this was compiled for, whose structures it uses.
   static std::string library_name();
 

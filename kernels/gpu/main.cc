@@ -1,5 +1,11 @@
 // muster-accept-gpu: runs one acceptance kernel on the node's GPUs and prints its measurement as JSON. Exit
 // status: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or could not run.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "kernels/common/program.h"
 #include "kernels/gpu/gpu.h"
 #include "kernels/gpu/logic/gpu_logic.h"
@@ -8,6 +14,25 @@ namespace muster::kernels::gpu {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
+
+// "@(#)muster-accept-gpu cuda 12.4\n": which CUDA this program was built with, in the form that what(1)
+// finds. `muster accept --hosts` reads it from the file, because it carries the program to hosts whose driver
+// fits (controller/hosts/gpu_programs.h), and cannot always run it: it may be another distribution's.
+constexpr std::array<char, 40> cuda_mark() {
+  std::array<char, 40> out{};
+  constexpr std::string_view words = "@(#)muster-accept-gpu cuda ";
+  char* at = std::copy(words.begin(), words.end(), out.begin());
+  const auto digits = [&at](int number) {
+    if (number >= 10) *at++ = static_cast<char>('0' + number / 10 % 10);
+    *at++ = static_cast<char>('0' + number % 10);
+  };
+  digits(CUDART_VERSION / 1000);
+  *at++ = '.';
+  digits(CUDART_VERSION % 1000 / 10);
+  *at = '\n';
+  return out;
+}
+[[gnu::used]] constexpr std::array<char, 40> kCudaMark = cuda_mark();
 
 struct Arguments {
   Selection gpus;

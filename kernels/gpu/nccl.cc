@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "kernels/gpu/logic/gpu_logic.h"
+#include "base/cuda_driver.h"
 
 namespace muster::kernels::gpu {
 
 Result<Nccl> Nccl::open() {
   TRY(const Library library, Library::open(kNcclLibrary));
   Nccl out;
+  out.path = library.path();
   TRY_(library.find("ncclGetVersion", out.version));
   TRY_(library.find("ncclGetUniqueId", out.make_id));
   TRY_(library.find("ncclCommInitRank", out.join));

@@ -15,6 +15,7 @@
 namespace muster::kernels::gpu {
 
 struct Nccl {
+  std::string path = {};  // of the library
   decltype(&ncclGetVersion) version = nullptr;
   decltype(&ncclGetUniqueId) make_id = nullptr;
   decltype(&ncclCommInitRank) join = nullptr;

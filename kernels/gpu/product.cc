@@ -145,7 +145,10 @@ Result<bool> ProductBench::freivalds(uint64_t seed) {
 
 Json ProductBench::describe(const Gpu& gpu) const {
   Json out = {{"made_by", to_string(maker_)}, {"n", n_}};
-  if (library_) out["cublaslt_version"] = library_->version();
+  if (library_) {
+    out["cublaslt_version"] = library_->version();
+    out["cublaslt_library"] = library_->path();
+  }
   if (!proven(maker_, gpu.major, gpu.minor))
     out["unproven"] = "this kernel was not tested on this GPU model before its release";
   return out;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <thread>
 
+#include "base/cuda_driver.h"
 #include "base/lower.h"
 #include "base/gpu_models.h"
 #include "base/split.h"
@@ -15,7 +16,6 @@
 namespace muster::kernels::gpu {
 namespace {
 
-constexpr int kOldestCublaslt = 11, kNewestCublaslt = 14;  // the major versions to look for
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> out(1);

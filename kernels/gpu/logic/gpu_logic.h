@@ -105,7 +105,6 @@ const char* to_string(Collective collective);
 double bus_factor(Collective collective, int ranks);
 
 // --- software missing on the node
-inline constexpr const char* kNcclLibrary = "libnccl.so.2";
 // Returns which software `check` lacks on this node; the controller has a remedy for each. {"missing":
 // "driver"}: no driver, or it lists no GPU. {"missing": LIBRARY}, with "found" if another major version is
 // installed. Null: nothing is missing. `cublaslt`: file name of the version this program was built with.

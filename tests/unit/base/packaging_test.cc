@@ -73,7 +73,8 @@ TEST_CASE("a folder of packages has one of each name, however often they are mad
   SECTION("of the GPU checks") {
     tree.program(tree.bin + "/nvcc", "echo 'Cuda compilation tools, release 13.0, V13.0.88'");
     tree.program(tree.root + "/scripts/build-gpu-deb.sh",
-                 "rm -rf \"$1\"; mkdir -p \"$1\"; touch \"$1/muster-accept-gpu_${VERSION}_amd64.deb\"");
+                 "rm -rf \"$1\"; mkdir -p \"$1\"; touch \"$1/muster-accept-gpu_${VERSION}_amd64.deb\" "
+                 "\"$1/muster-gpu-${VERSION}-cuda13-linux-x86_64.tar.zst\"");
     command = {"scripts/build-gpu-package.sh", "--here", folder};
   }
   SECTION("of the others") {
@@ -94,6 +95,10 @@ TEST_CASE("a folder of packages has one of each name, however often they are mad
   for (const std::string& name : packages) {
     now.insert(name + "_2_amd64.deb");
     older.insert({name + "_1_amd64.deb", name + "_2_amd64.deb"});
+  }
+  if (packages.size() == 1) {
+    now.insert("muster-gpu-2-cuda13-linux-x86_64.tar.zst");
+    older.insert({"muster-gpu-1-cuda13-linux-x86_64.tar.zst", "muster-gpu-2-cuda13-linux-x86_64.tar.zst"});
   }
   CHECK(names_in(folder) == now);
   CHECK(names_in(folder + "/older") == older);

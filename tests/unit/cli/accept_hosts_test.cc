@@ -148,6 +148,9 @@ TEST_CASE("accept --hosts: the last word for programs", "[hosts]") {
   CHECK(json["hosts"][0]["how"] == "sudo");
   CHECK(json["hosts"][1]["verdict"] == "not_reached");
   CHECK(json["drift"].contains("groups"));
+  CHECK(json["not_measured"].empty());
+  outcome.not_measured = {{"GPUs", {"gpu01"}, "no program", "bring it"}};
+  CHECK(outcome_json(outcome, exit)["not_measured"][0]["hosts"][0] == "gpu01");
 
   outcome.hosts.pop_back();
   CHECK(exit_of_outcome(outcome, false) == kAccepted);

@@ -288,3 +288,52 @@ TEST_CASE("accept session: only looking measures nothing, and finds what differs
   REQUIRE(kernel != properties.end());
   CHECK(kernel->agreement == Agreement::outliers);
 }
+
+TEST_CASE("accept session: what will not be measured is said before anything is", "[hosts][gpu]") {
+  Bench bench;
+  bench.write("playbooks/acceptance/tiny.yaml",
+              std::string(kProfile) +
+                  "  - name: products\n    phase: node\n    module: accept\n"
+                  "    params: { kernel: gpu-gemm }\n    when: \"{{#own_gpus}}yes{{/own_gpus}}\"\n"
+                  "    expect: { tflops: { min: 1, unit: TFLOP/s } }\n");
+  for (const char* name : {"gpu01", "gpu02", "gpu03", "login"}) {
+    auto& facts = bench.add(name).facts;
+    if (std::string(name) == "login") continue;
+    facts.gpus.emplace_back().model = "NVIDIA H100 80GB HBM3";
+    facts.properties["GPU driver"] = "550.54.15";
+    facts.gpu_libraries = {{"libcublasLt.so.12", "12.4.5.8", "/usr/lib64/libcublasLt.so.12"}};
+  }
+  std::vector<NotMeasured> found;
+  SECTION("no program") {
+    found = bench.run().not_measured;
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].why.find("muster-accept-gpu") != std::string::npos);
+    CHECK(found[0].remedy.find("--gpu-program") != std::string::npos);
+    CHECK(found[0].remedy.find("gpu01") == std::string::npos);
+    CHECK(to_text(found[0]).find("gpu[01-03]") != std::string::npos);
+  }
+  SECTION("a program for a newer driver") {
+    bench.write("gpu13", "13");
+    bench.options.gpu.by_cuda[13] = bench.path("gpu13");
+    found = bench.run().not_measured;
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].why.find("CUDA 13") != std::string::npos);
+    CHECK(found[0].why.find("550.54.15") != std::string::npos);
+  }
+  SECTION("one host without its driver, one with another cuBLASLt") {
+    bench.write("gpu12", "12");
+    bench.options.gpu.by_cuda[12] = bench.path("gpu12");
+    bench.hosts.at("gpu01").facts.properties.erase("GPU driver");
+    bench.hosts.at("gpu02").facts.gpu_libraries = {{"libcublasLt.so.13", "", "/opt/libcublasLt.so.13"}};
+    found = bench.run().not_measured;
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].hosts == std::vector<std::string>{"gpu01"});
+    CHECK(found[1].hosts == std::vector<std::string>{"gpu02"});
+    CHECK(found[1].why.find("/opt/libcublasLt.so.13") != std::string::npos);
+    CHECK(found[1].remedy.find("--libs") != std::string::npos);
+    return;
+  }
+  REQUIRE_FALSE(found.empty());
+  CHECK(found[0].hosts == std::vector<std::string>{"gpu01", "gpu02", "gpu03"});
+  CHECK(to_json(found[0])["hosts"].size() == 3);
+}

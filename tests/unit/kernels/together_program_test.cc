@@ -266,17 +266,3 @@ TEST_CASE("group: work that makes no sense is refused before it is begun", "[gro
     CHECK(work_from_json(bad).error().code == Code::invalid);
   }
 }
-
-TEST_CASE("libraries are found where toolkits put them, the highest version first", "[group]") {
-  const std::string root = build_dir() + "/library_places_test";
-  const Files files(root);
-  for (const char* path : {"/usr/local/cuda-9.2/lib64/libx.so.2", "/usr/local/cuda-12.4/lib64/libx.so.2",
-                           "/opt/hpcx-v2.20/nccl_rdma_sharp_plugin/lib/libx.so.2", "/usr/lib64/liby.so"})
-    REQUIRE(files.write(path, "", 0644).ok());
-  using Paths = std::vector<std::string>;
-  CHECK(kernels::library_places(files, "libx.so.2") ==
-        Paths{"/usr/local/cuda-12.4/lib64/libx.so.2", "/usr/local/cuda-9.2/lib64/libx.so.2",
-              "/opt/hpcx-v2.20/nccl_rdma_sharp_plugin/lib/libx.so.2"});
-  CHECK(kernels::library_places(files, "liby.so") == Paths{"/usr/lib64/liby.so"});
-  CHECK(kernels::library_places(files, "/usr/lib64/liby.so").empty());
-}

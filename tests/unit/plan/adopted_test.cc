@@ -353,6 +353,25 @@ TEST_CASE("checks of an adopted host name the programs that they run, by digest"
   }
 }
 
+TEST_CASE("of several programs for GPUs an order names the one that the host's driver runs",
+          "[plan][adopt][carried]") {
+  PlannerInput in = with_checks();
+  in.programs.back() = program("/usr/lib/muster/cuda12/muster-accept-gpu");
+  in.programs.push_back(program("/usr/lib/muster/cuda13/muster-accept-gpu"));
+  in.programs.back().sha256.back() = '3';
+  in.playbooks["acceptance/lab"].steps[1].params["kernel"] = "gpu-gemm";
+  in.playbooks["acceptance/lab"].steps.resize(2);
+  in.playbooks["acceptance/lab"].steps.erase(in.playbooks["acceptance/lab"].steps.begin());
+  for (const auto& [driver, end] : {std::pair{"580.65.06", '3'}, {"550.54.15", 'u'}, {"470.82.01", 'u'}}) {
+    CAPTURE(driver);
+    in.nodes["node03"].facts->properties["GPU driver"] = driver;
+    const Plan plan = planned(in);
+    REQUIRE(named(plan, "node03/accept") == Names{"muster-accept-gpu"});
+    const Json order = plan.find("node03/accept")->params.json();
+    CHECK(order["programs"][0]["sha256"].get<std::string>().back() == end);
+  }
+}
+
 TEST_CASE("an order of a node that muster imaged names none, and says /run", "[plan][adopt][carried]") {
   PlannerInput in = with_checks();
   const Plan plan = planned(in);

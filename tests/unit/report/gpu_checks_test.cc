@@ -234,6 +234,24 @@ TEST_CASE("who fails by itself has not tested the GPUs of the others with it", "
   CHECK(verdicts(let_off) == Verdicts{{"gpu01", kGood}, {"gpu02", kGood}, {"gpu03", kGood}});
 }
 
+TEST_CASE("the remedy for a running host is about this machine, and names no controller", "[gpu-checks]") {
+  for (const Json& detail : {Json::object(), Json{{"missing", "muster-accept-gpu"}},
+                             Json{{"missing", "libcublasLt.so.12"}, {"found", "libcublasLt.so.13"}},
+                             Json{{"missing", "libnccl.so.2"}}, Json{{"missing", "driver"}},
+                             Json{{"missing", "muster-accept-nvml"}}}) {
+    CAPTURE(detail.dump());
+    MeasuredStep step = gpu_step(unavailable(detail));
+    step.adopted = {"gpu07"};
+    step.running = true;
+    const std::string text = remedy(step, "gpu07");
+    for (const char* other : {"--limit", "reimage", "apt install", "controller", "/usr/lib/muster"})
+      CHECK(text.find(other) == std::string::npos);
+    CHECK(text.find("`muster accept --hosts`") != std::string::npos);
+    const bool program = detail.value("missing", "") == "muster-accept-gpu" || detail.contains("found");
+    CHECK((text.find("--gpu-program") != std::string::npos) == program);
+  }
+}
+
 TEST_CASE("the remedy is the command for what is missing", "[gpu-checks]") {
   const auto remedy_of = [](Json detail) {
     return remedy(gpu_step(unavailable(std::move(detail))), "gpu07");

@@ -1,0 +1,104 @@
+#include "agent/measuring/look_tools.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "base/ports.h"
+#include "base/split.h"
+
+namespace muster {
+namespace {
+
+// Of links, of perftest, and of loads of several hosts (docs/acceptance.md).
+constexpr int kPorts[] = {7490, 7495, kGroupPort};
+
+int port_of(const std::string& text) {
+  int value = -1;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+using Range = std::pair<int, int>;
+
+// "22", "7490:7560" (ufw), "7490-7560" (firewalld).
+Range range_of(const std::string& text) {
+  const size_t between = text.find_first_of(":-");
+  const int first = port_of(text.substr(0, between));
+  return {first, between == std::string::npos ? first : port_of(text.substr(between + 1))};
+}
+
+bool cover(const std::vector<Range>& open) {
+  return std::all_of(std::begin(kPorts), std::end(kPorts), [&](int port) {
+    return std::any_of(open.begin(), open.end(),
+                       [&](const Range& range) { return range.first <= port && port <= range.second; });
+  });
+}
+
+// `KEY=VALUE` in a file of shell variables, without quotes.
+std::string setting(const std::string& text, const std::string& key) {
+  for (const std::string& line : split_lines(text))
+    if (line.starts_with(key + "=")) return trim(line.substr(key.size() + 1), " \t\r\"");
+  return "";
+}
+
+// ufw writes each rule that it was given above the lines of iptables that it became:
+// "### tuple ### allow tcp 7490:7560 0.0.0.0/0 any 10.0.0.0/8 in".
+bool ufw_drops(const Files& files) {
+  if (setting(files.read("/etc/ufw/ufw.conf").value_or(""), "ENABLED") != "yes") return false;
+  const std::string policy = setting(files.read("/etc/default/ufw").value_or(""), "DEFAULT_INPUT_POLICY");
+  const auto rules = files.read("/etc/ufw/user.rules");
+  if (!rules.ok() || (policy != "DROP" && policy != "REJECT")) return false;
+  std::vector<Range> open;
+  for (const std::string& line : split_lines(*rules)) {
+    static const std::string start = "### tuple ### ";
+    if (!line.starts_with(start)) continue;
+    const auto words = split_words(line.substr(start.size()));
+    if (words.size() < 6 || !words[0].starts_with("allow") || (words[1] != "tcp" && words[1] != "any"))
+      continue;
+    if (words[2] == "any") return false;
+    for (const std::string& part : split(words[2], ',')) open.push_back(range_of(part));
+  }
+  return !cover(open);
+}
+
+// In which zone the hosts come in is not worked out: a rule in any zone counts, and so does one that names
+// sources only.
+bool firewalld_drops(const Files& files) {
+  if (!files.exists("/run/firewalld.pid") && !files.exists("/run/firewalld/firewalld.pid")) return false;
+  const auto settings = files.read("/etc/firewalld/firewalld.conf");
+  if (!settings.ok()) return false;
+  if (setting(*settings, "DefaultZone") == "trusted") return false;
+  std::vector<Range> open;
+  for (const std::string& name : files.list("/etc/firewalld/zones")) {
+    if (!name.ends_with(".xml")) continue;
+    const std::string zone = files.read("/etc/firewalld/zones/" + name).value_or("");
+    if (has(zone, "target=\"ACCEPT\"") || has(zone, "<rule") || has(zone, "<service name=\"muster"))
+      return false;
+    static const std::string start = "<port port=\"";
+    for (size_t at = zone.find(start); at != std::string::npos; at = zone.find(start, at + 1)) {
+      const size_t begin = at + start.size();
+      open.push_back(range_of(zone.substr(begin, zone.find('"', begin) - begin)));
+    }
+  }
+  return !cover(open);
+}
+
+bool has_program(const Files& files, const std::string& path, const std::string& name) {
+  for (const std::string& folder : split(path + ":/usr/bin:/usr/local/bin", ':'))
+    if (folder.starts_with("/") && files.exists(folder + "/" + name)) return true;
+  return false;
+}
+
+}  // namespace
+
+std::string closing_firewall(const Files& files) {
+  return ufw_drops(files) ? "ufw" : firewalld_drops(files) ? "firewalld" : "";
+}
+
+Json look_tools(const Files& files, const std::string& path) {
+  return {{"perftest", has_program(files, path, "ib_write_bw")}, {"firewall", closing_firewall(files)}};
+}
+
+}  // namespace muster

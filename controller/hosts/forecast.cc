@@ -1,0 +1,154 @@
+#include "controller/hosts/forecast.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "base/cuda_driver.h"
+#include "base/json_at.h"
+#include "base/record.h"
+#include "base/wire.h"
+#include "controller/plan/passes.h"
+
+namespace muster {
+
+MUSTER_RECORD(NotMeasured, what, hosts, why, remedy)
+
+namespace {
+
+constexpr const char* kGpus = "GPUs (products, memory, copies, NCCL, training)";
+constexpr const char* kPackage =
+    "unpack muster-gpu-VERSION-cudaN-linux-x86_64.tar.zst beside muster here, or add --gpu-program FILE";
+
+// What the plan has for a host to do.
+struct Uses {
+  bool gpus = false, cublaslt = false, nccl = false, rdma = false, peers = false, root = false;
+};
+
+void add_step(const wire::Step& step, Uses& uses) {
+  const std::string kernel = text_at(step.params, "kernel"), load = text_at(step.params, "load");
+  const bool trains = kernel == "gpu-training" || load == "gpu-training";
+  uses.gpus = uses.gpus || kernel.starts_with("gpu-") || trains || load == "nccl";
+  uses.cublaslt = uses.cublaslt || trains || kernel == "gpu-gemm" || kernel == "gpu-sdc";
+  uses.nccl = uses.nccl || trains || kernel == "gpu-nccl" || load == "nccl";
+  uses.rdma = uses.rdma || step.module == "accept_rdma";
+  uses.peers = uses.peers || step.module == "accept_links" || step.module.starts_with("accept_group");
+  for (const auto& need : step.needs) uses.root = uses.root || need == "root";
+}
+
+std::map<std::string, Uses> uses_of(const Plan& plan) {
+  std::map<std::string, Uses> out;
+  for (const Action& action : plan.actions)
+    for (const Json& json : action.params.value("steps", Json::array()))
+      if (const auto step = wire::step_from_json(json); step.ok()) add_step(*step, out[action.node.str()]);
+  return out;
+}
+
+class Forecast {
+ public:
+  explicit Forecast(const ForecastInput& in) : in_(in) {
+    for (const auto& [cuda, path] : in.gpu.by_cuda) offered_.insert(cuda);
+    for (const auto& one : in.rights)
+      if (!one.root) plain_.insert(one.host);
+  }
+
+  void add(const ReachedHost& host, const Uses& uses) {
+    const auto facts = host.text.facts();
+    if (facts && uses.gpus && compute_gpus(*facts) > 0 && !has_simulated_gpus(*facts))
+      add_gpus(host.name, *facts, uses);
+    const auto tools = host.look.find("tools");
+    if (tools != host.look.end() && tools->is_object()) add_tools(host.name, *tools, uses);
+    if (uses.root && plain_.count(host.name))
+      put(host.name, "what needs root (raw drives, kernel log, serial numbers)",
+          "the agent runs as a plain user there", "allow `sudo -n` there, or log in as root; without --user");
+  }
+  std::vector<NotMeasured> take() { return std::move(out_); }
+
+ private:
+  void add_gpus(const std::string& host, const HardwareFacts& facts, const Uses& uses) {
+    const std::string driver = driver_of(facts);
+    if (driver.empty())
+      return put(host, kGpus, "NVIDIA's driver is not loaded there",
+                 "`nvidia-smi` shows why there; install or load the driver");
+    if (in_.gpu.by_cuda.empty())
+      return put(host, kGpus,
+                 in_.gpu.wrong.empty() ? fmt::format("there is no {} on this machine", kGpuProgram)
+                                       : in_.gpu.wrong.front(),
+                 kPackage);
+    const int cuda = cuda_for(facts, offered_);
+    if (cuda == 0) return add_unfit(host, driver);
+    if (in_.libs) return;
+    add_library(host, facts, uses.cublaslt, cublaslt_of(cuda),
+                "products, silent corruption, training of GPUs");
+    add_library(host, facts, uses.nccl, kNcclLibrary, "NCCL and training of GPUs");
+  }
+
+  // No program is for a CUDA that the driver supports.
+  void add_unfit(const std::string& host, const std::string& driver) {
+    const int supported = cuda_of_driver(driver), offered = *offered_.begin();
+    put(host, kGpus,
+        fmt::format("{} here is for CUDA {}, and driver {} supports CUDA {}", kGpuProgram, offered, driver,
+                    supported > 0 ? std::to_string(supported) : "10 or older"),
+        supported >= 12 ? fmt::format("add the program for CUDA {}: {}", supported, kPackage)
+                        : fmt::format("install driver {} or newer there", oldest_driver_for(offered)));
+  }
+
+  void add_library(const std::string& host, const HardwareFacts& facts, bool used, const std::string& name,
+                   const char* what) {
+    if (!used || has_library(facts, name)) return;
+    std::string other;
+    const std::string stem = name.substr(0, name.rfind('.') + 1);
+    for (const auto& library : facts.gpu_libraries)
+      if (library.name.starts_with(stem)) other = fmt::format("; {} does not fit", library.path);
+    put(host, what, fmt::format("{} was not found there{}", name, other),
+        "name the folder there that has it with --libs, or install it there");
+  }
+
+  void add_tools(const std::string& host, const Json& tools, const Uses& uses) {
+    if (uses.rdma && tools.contains("perftest") && !is_true_at(tools, "perftest"))
+      put(host, "RDMA", "perftest (ib_write_bw) is not installed there",
+          "install the package perftest there");
+    const std::string firewall = text_at(tools, "firewall");
+    if ((uses.peers || uses.rdma) && (firewall == "ufw" || firewall == "firewalld"))
+      put(host, "links and loads of several hosts",
+          fmt::format("{} drops TCP ports 7490 to 7560 there", firewall),
+          firewall == "ufw" ? "`ufw allow from NETWORK to any port 7490:7560 proto tcp` there"
+                            : "`firewall-cmd --add-port=7490-7560/tcp` there");
+  }
+
+  // Hosts with the same reason and remedy become one entry.
+  void put(const std::string& host, const std::string& what, const std::string& why,
+           const std::string& remedy) {
+    for (auto& one : out_)
+      if (one.what == what && one.why == why && one.remedy == remedy) {
+        one.hosts.push_back(host);
+        return;
+      }
+    out_.push_back({what, {host}, why, remedy});
+  }
+
+  const ForecastInput& in_;
+  std::set<int> offered_;
+  std::set<std::string> plain_;
+  std::vector<NotMeasured> out_;
+};
+
+}  // namespace
+
+Json to_json(const NotMeasured& one) { return record_json(one); }
+
+std::string to_text(const NotMeasured& one) {
+  return fmt::format("not measured on {}: {}: {}; {}", names_in_ranges(one.hosts), one.what, one.why,
+                     one.remedy);
+}
+
+std::vector<NotMeasured> forecast(const ForecastInput& input) {
+  const auto uses = uses_of(input.plan);
+  Forecast out(input);
+  for (const auto& host : input.hosts)
+    if (const auto found = uses.find(host.name); found != uses.end()) out.add(host, found->second);
+  return out.take();
+}
+
+}  // namespace muster

@@ -1,0 +1,113 @@
+#include "controller/hosts/gpu_programs.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "sys/os.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPackaged = "/usr/lib/muster";
+constexpr const char* kArchive = "muster-gpu-";  // scripts/build-gpu-package.sh
+constexpr const char* kInArchive = "lib/muster";
+
+// "muster-accept-gpu", or with a word that tells several apart: "muster-accept-gpu-cuda13".
+bool is_program_name(const std::string& name) {
+  const std::string program = kGpuProgram;
+  return name == program || name.starts_with(program + "-cuda");
+}
+
+// invalid: without a mark.
+Result<int> cuda_of_file(const std::string& path) {
+  static const std::string mark = std::string("@(#)") + kGpuProgram + " cuda ";
+  TRY(const std::string content, Files("/").read(fs::absolute(path).lexically_normal().string()));
+  const size_t at = content.find(mark);
+  int cuda = 0;
+  if (at != std::string::npos) {
+    const char* begin = content.data() + at + mark.size();
+    std::from_chars(begin, content.data() + content.size(), cuda);
+  }
+  if (cuda > 0) return cuda;
+  return fail(Code::invalid, fmt::format("{}: not a {} that names its CUDA version: build it with "
+                                         "`scripts/build-gpu-package.sh` of this version",
+                                         path, kGpuProgram));
+}
+
+std::vector<std::string> programs_in(const fs::path& folder) {
+  std::vector<std::string> out;
+  for (const fs::path& at : {folder, folder / kInArchive}) {
+    std::error_code error;
+    for (fs::directory_iterator it(at, error), end; !error && it != end; it.increment(error))
+      if (is_program_name(it->path().filename().string()) && it->is_regular_file(error))
+        out.push_back(it->path().string());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// The program runs as root on the hosts.
+bool is_trusted(const fs::path& folder) {
+  struct stat status = {};
+  return ::stat(folder.c_str(), &status) == 0 && (status.st_uid == 0 || status.st_uid == ::geteuid()) &&
+         (status.st_mode & S_IWOTH) == 0;
+}
+
+void add_archives(const fs::path& beside, std::vector<std::string>& out) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator it(beside, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().string().starts_with(kArchive) && is_trusted(it->path()))
+      found.push_back((it->path() / kInArchive).string());
+  std::sort(found.rbegin(), found.rend());  // the newest version first, as far as names tell
+  out.insert(out.end(), found.begin(), found.end());
+}
+
+}  // namespace
+
+std::vector<std::string> gpu_program_folders(const std::string& accept) {
+  std::vector<std::string> out;
+  if (!accept.empty()) {
+    const fs::path own = fs::path(accept).parent_path();
+    out.push_back(own.string());
+    const fs::path prefix = own.parent_path().parent_path();  // PREFIX/lib/muster/muster-accept
+    add_archives(prefix, out);
+    add_archives(prefix.parent_path(), out);
+  }
+  if (std::find(out.begin(), out.end(), kPackaged) == out.end()) out.push_back(kPackaged);
+  return out;
+}
+
+Result<GpuPrograms> find_gpu_programs(const std::vector<std::string>& given,
+                                      const std::vector<std::string>& folders) {
+  GpuPrograms out;
+  for (const auto& path : given) {
+    std::error_code error;
+    std::vector<std::string> files = {path};
+    if (fs::is_directory(path, error)) files = programs_in(path);
+    if (files.empty())
+      return fail(Code::not_found, fmt::format("{}: no {} in this folder", path, kGpuProgram));
+    for (const auto& file : files) {
+      TRY(const int cuda, cuda_of_file(file));
+      out.by_cuda.emplace(cuda, fs::absolute(file).lexically_normal().string());
+    }
+  }
+  for (const auto& folder : folders)
+    for (const auto& file : programs_in(folder)) {
+      const auto cuda = cuda_of_file(file);
+      if (cuda.ok())
+        out.by_cuda.emplace(*cuda, file);
+      else
+        out.wrong.push_back(cuda.error().message);
+    }
+  return out;
+}
+
+}  // namespace muster
