@@ -27,7 +27,7 @@ install(DIRECTORY images DESTINATION ${share} COMPONENT muster-controller)
 install(FILES systemd/musterd.service systemd/muster-rollout.service systemd/muster-rollout.timer DESTINATION /lib/systemd/system COMPONENT muster-controller)
 install(FILES systemd/deb/musterd.env DESTINATION /etc/muster COMPONENT muster-controller)
 # Every page: they link to each other, and the controller host may have no other copy.
-install(DIRECTORY docs/ DESTINATION share/doc/muster-controller COMPONENT muster-controller FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN "*.svg")
+install(DIRECTORY docs/ DESTINATION share/doc/muster-controller COMPONENT muster-controller FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN "*.svg" PATTERN "*.png")
 install(FILES systemd/muster-agent.service DESTINATION /lib/systemd/system COMPONENT muster-agent)
 set(components muster muster-controller muster-agent)
 if(TARGET muster-accept-gpu)
