@@ -133,6 +133,7 @@ class Executor : private Others {
   }
   // How long its agent has been silent; nullopt: it never reported, or not since the database was restored.
   std::optional<DurationMs> silent_for(const NodeName& node) const { return book_.silent_for(node); }
+  DurationMs reporting_for() const { return book_.reporting_for(); }  // NodeTable
   // Since when the node has been silent, for display; 0: it is not, or this process started too recently.
   TimeMs silent_since(const NodeName& node) const { return book_.silent_since(node, timing_.silent_shown); }
   // True if the database was restored from an older copy and the node has not reported since then.

@@ -27,7 +27,8 @@ NodeTable::NodeTable(Reactor& reactor, Store& store, JournalWriter& journal, Dur
       store_(store),
       journal_(journal),
       silent_after_(silent_after),
-      began_(reactor.steady()) {}
+      began_(reactor.steady()),
+      reporting_since_(began_) {}
 
 NodeTable::~NodeTable() { alive_.end(); }
 
@@ -48,9 +49,11 @@ const KnownAgent* NodeTable::find(const NodeName& node) const {
 // After a silence of all agents the controller may have been cut off: all agents get time to report again.
 void NodeTable::note_contact(KnownAgent& agent) {
   const SteadyMs now = reactor_.steady();
-  if (now - last_message() >= silent_after_)
+  if (now - last_message() >= silent_after_) {
+    reporting_since_ = now;
     for (const auto& [name, other] : agents_)
       if (other->contact) other->silent_since = now;
+  }
   last_message_ = now;
   agent.silent_since = agent.contact = now;
   agent.seen = reactor_.now();
@@ -164,6 +167,11 @@ NodeRow NodeTable::row(const NodeName& node) const {
   // Contacts are not written one by one.
   if (const KnownAgent* agent = find(node); agent && agent->contact) row.last_seen = agent->seen;
   return row;
+}
+
+DurationMs NodeTable::reporting_for() const {
+  const SteadyMs now = reactor_.steady();
+  return now - last_message() >= silent_after_ ? 0 : now - reporting_since_;
 }
 
 std::optional<DurationMs> NodeTable::silent_for(const NodeName& node) const {

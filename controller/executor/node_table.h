@@ -42,6 +42,9 @@ class NodeTable {
   void note_contact(KnownAgent& agent);
   // The start of this process if no agent sent a message.
   SteadyMs last_message() const { return std::max(last_message_, began_); }
+  // For how long agents have been able to report: since this process began, or since the first message after
+  // all agents were silent for `silent_after`; 0 while they are, since the controller may be cut off.
+  DurationMs reporting_for() const;
   // Records a message of the node's agent, unless it returns a `hello`, derived from the message or from the
   // node's row for the same boot, which the caller must handle like a hello to this process.
   struct Contact {
@@ -107,6 +110,7 @@ class NodeTable {
   const DurationMs silent_after_;
   SteadyMs last_message_ = {};  // last message of any agent
   const SteadyMs began_;
+  SteadyMs reporting_since_;
 };
 
 }  // namespace muster

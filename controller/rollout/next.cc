@@ -280,11 +280,17 @@ struct Waiting {
   bool healing = false, nodes = false, window = false;
 };
 
-Waiting waiting_for(const Survey& s) {
+// What agents report decides whether a node is left for it.
+bool is_reported(Reason reason) {
+  return reason == Reason::silent || reason == Reason::on_trial || reason == Reason::maintenance;
+}
+
+Waiting waiting_for(const View& view, const Survey& s) {
   Waiting w;
   for (const Reason reason : s.reason) {
     w.healing = w.healing || reason == Reason::healing;
-    w.nodes = w.nodes || reason == Reason::unavailable || reason == Reason::section;
+    w.nodes = w.nodes || reason == Reason::unavailable || reason == Reason::section ||
+              (view.unsure && is_reported(reason));
     w.window = w.window || is_of_this_window(reason);
   }
   // Canaries that wait for the next window are counted above; others wait for what their canary waits for.
@@ -303,8 +309,8 @@ void stop(Answer& a, StopReason why) {
   a.stop = why;
 }
 
-void answer_without_batch(Answer& a, const Survey& s) {
-  const Waiting w = waiting_for(s);
+void answer_without_batch(Answer& a, const View& view, const Survey& s) {
+  const Waiting w = waiting_for(view, s);
   if (w.healing) return wait(a, WaitFor::healing);
   if (w.nodes) return wait(a, WaitFor::nodes);
   if (w.window) return wait(a, WaitFor::next_window);
@@ -380,7 +386,7 @@ Answer next(const View& view, const Row& row) {
   else if (stopped != StopReason::none)
     stop(a, stopped);
   else if (batch.nodes.empty())
-    answer_without_batch(a, s);
+    answer_without_batch(a, view, s);
   else if (held != WaitFor::nothing)
     wait(a, held);
   else

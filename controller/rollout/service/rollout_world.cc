@@ -155,6 +155,7 @@ Result<SeenCluster> RolloutWorld::look() {
     out.view.groups[i].healed = healthy.count(served.sections[i]) > 0;
   for (const auto& declared : spec.nodes) out.view.nodes.push_back(node(declared, out.now, served));
   out.view.active_run = active_run();
+  out.view.unsure = executor.reporting_for() < kMinute;
   out.notes =
       notes_of(spec, out.view, [this](const std::string& digest) { return parts_.images.slurm_of(digest); });
   return out;

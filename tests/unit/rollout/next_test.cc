@@ -134,6 +134,31 @@ TEST_CASE("rollout: who brought the image to all possible canaries by hand has p
   CHECK(next(view, begun(1, "t1")).batch.canary);
 }
 
+TEST_CASE("rollout: it is not over as long as nodes may only seem to be away", "[rollout]") {
+  for (const auto& seems : std::vector<std::function<void(Node&)>>{
+           [](Node& node) { node.online = false; }, [](Node& node) { node.on_trial = true; },
+           [](Node& node) { node.maintenance = true; }}) {
+    View view = cluster(2);
+    view.nodes[0].image_now = "new";
+    seems(view.nodes[1]);
+    view.unsure = true;
+    Answer a = next(view, proven_row());
+    CHECK(a.what == Do::wait);
+    CHECK(a.wait == WaitFor::nodes);
+    view.unsure = false;
+    a = next(view, proven_row());
+    CHECK(a.what == Do::done);
+  }
+  View view = cluster(2);
+  view.unsure = true;
+  CHECK(next(view, proven_row()).what == Do::run);  // those that report are taken
+  view.nodes[0].image_now = view.nodes[1].image_now = "new";
+  CHECK(next(view, proven_row()).what == Do::done);
+  view.nodes[1].image_now = "old";
+  view.nodes[1].state = NodeState::quarantined;  // by its record
+  CHECK(next(view, proven_row()).what == Do::done);
+}
+
 TEST_CASE("rollout: what is away for other reasons counts against max_unavailable", "[rollout]") {
   View view = cluster(12, 5);
   view.nodes[0].online = false;

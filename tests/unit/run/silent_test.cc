@@ -343,3 +343,24 @@ TEST_CASE("a node that never ran a system under its name has nothing to be stopp
   CHECK_FALSE(stop_is_asked(b));
   CHECK(b.powered.size() == 1);
 }
+
+TEST_CASE("how long agents could report counts from the start, and from the end of a silence of all",
+          "[run][silent]") {
+  Bench b;
+  b.live();
+  CHECK(b.executor->reporting_for() < kSecond);
+  const auto report = [&](const char* node) {
+    b.executor->on_contact(NodeName(node), present(wire::Mode::installed, "boot1", "sha256:x"));
+  };
+  const DurationMs often = kTiming.silent_after / 3;
+  for (int i = 0; i < 5; ++i) b.reactor.advance(often), report("n1");  // one of them is enough
+  CHECK(b.executor->reporting_for() >= 5 * often);
+  b.reactor.advance(kTiming.silent_after);
+  CHECK(b.executor->reporting_for() == 0);
+  report("n2");
+  CHECK(b.executor->reporting_for() == 0);
+  b.reactor.advance(often);
+  CHECK(b.executor->reporting_for() == often);
+  b.restart();
+  CHECK(b.executor->reporting_for() < kSecond);
+}
