@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/perftest_files.h"
 #include "base/ports.h"
 #include "base/split.h"
+#include "sys/library_places.h"
 
 namespace muster {
 namespace {
@@ -98,7 +100,9 @@ std::string closing_firewall(const Files& files) {
 }
 
 Json look_tools(const Files& files, const std::string& path) {
-  return {{"perftest", has_program(files, path, "ib_write_bw")}, {"firewall", closing_firewall(files)}};
+  return {{"perftest", has_program(files, path, kPerftestBandwidth)},
+          {"libibverbs", !library_places(files, "libibverbs.so.1").empty()},
+          {"firewall", closing_firewall(files)}};
 }
 
 }  // namespace muster

@@ -14,7 +14,7 @@ namespace muster {
 // them may let the hosts in. Rules that neither of the two made are not read.
 std::string closing_firewall(const Files& files);
 
-// {"perftest": BOOL, "firewall": closing_firewall()}. `path`: $PATH.
+// {"perftest": BOOL, "libibverbs": BOOL, "firewall": closing_firewall()}. `path`: $PATH.
 Json look_tools(const Files& files, const std::string& path);
 
 }  // namespace muster

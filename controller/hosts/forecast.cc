@@ -106,9 +106,13 @@ class Forecast {
   }
 
   void add_tools(const std::string& host, const Json& tools, const Uses& uses) {
-    if (uses.rdma && tools.contains("perftest") && !is_true_at(tools, "perftest"))
-      put(host, "RDMA", "perftest (ib_write_bw) is not installed there",
-          "install the package perftest there");
+    const auto lacks = [&](const char* tool) { return tools.contains(tool) && !is_true_at(tools, tool); };
+    if (uses.rdma && lacks("libibverbs"))
+      put(host, "RDMA", "libibverbs.so.1 was not found there",
+          "install libibverbs and its providers there (Debian, Ubuntu: ibverbs-providers; EL: libibverbs)");
+    else if (uses.rdma && lacks("perftest") && !in_.perftest)
+      put(host, "RDMA", "perftest (ib_write_bw) is neither there nor beside this muster",
+          "use the muster of the archive for running hosts, or install the package perftest there");
     const std::string firewall = text_at(tools, "firewall");
     if ((uses.peers || uses.rdma) && (firewall == "ufw" || firewall == "firewalld"))
       put(host, "links and loads of several hosts",

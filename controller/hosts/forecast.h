@@ -32,7 +32,8 @@ struct ForecastInput {
   const std::vector<ReachedHost>& hosts;  // that take part in the plan
   const std::vector<HostRights>& rights;
   const GpuPrograms& gpu;
-  bool libs = false;  // a folder with libraries was named: what is in it is not known
+  bool libs = false;      // a folder with libraries was named: what is in it is not known
+  bool perftest = false;  // muster carries one
 };
 // Empty: as far as is known, all of the plan will be measured.
 std::vector<NotMeasured> forecast(const ForecastInput& input);

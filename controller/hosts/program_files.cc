@@ -1,5 +1,6 @@
 #include "controller/hosts/program_files.h"
 
+#include "base/perftest_files.h"
 #include "sys/os.h"
 
 namespace muster {
@@ -14,8 +15,9 @@ Result<ProgramFiles> program_files(ImageService& images) {
   ProgramFiles out;
   for (const auto& program : programs) {
     out.by_digest[hex_of(program.sha256)] = images.programs().path_of(program.sha256);
-    if (program.path.substr(program.path.rfind('/') + 1) == "muster-accept-nvml")
-      out.nvml = hex_of(program.sha256);
+    const std::string name = program.path.substr(program.path.rfind('/') + 1);
+    if (name == "muster-accept-nvml") out.nvml = hex_of(program.sha256);
+    out.perftest = out.perftest || name == kPerftestBandwidth;
   }
   return out;
 }

@@ -13,6 +13,7 @@ namespace muster {
 struct ProgramFiles {
   std::map<std::string, std::string> by_digest;  // hexadecimal -> path
   std::string nvml;                              // digest of muster-accept-nvml; "": there is none
+  bool perftest = false;                         // there is one (base/perftest_files.h)
 };
 
 Result<ProgramFiles> program_files(ImageService& images);

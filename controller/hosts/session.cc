@@ -358,7 +358,8 @@ void Session::look_ahead(const Plan& plan) {
   std::vector<HostRights> rights;
   for (const auto& [name, host] : hosts_) rights.push_back({name, host.hello.how != "user"});
   const auto hosts = present();
-  auto found = forecast({plan, hosts, rights, options_.gpu, options_.vars.count("libs") > 0});
+  auto found =
+      forecast({plan, hosts, rights, options_.gpu, options_.vars.count("libs") > 0, programs_->perftest});
   const bool first = outcome_.not_measured.empty();  // a plan may be made again
   outcome_.not_measured = std::move(found);
   if (first && !outcome_.not_measured.empty() && events_.not_measured)

@@ -43,4 +43,5 @@ TEST_CASE("look: perftest is found in the path, and in the usual folders", "[hos
   REQUIRE(files.write("/opt/mofed/bin/ib_write_bw", "").ok());
   CHECK(look_tools(files, "/bin:/opt/mofed/bin")["perftest"] == true);
   CHECK(look_tools(files, "")["perftest"] == false);
+  CHECK(look_tools(files, "")["libibverbs"] == false);
 }

@@ -290,9 +290,9 @@ TEST_CASE("accept session: only looking measures nothing, and finds what differs
 }
 
 TEST_CASE("accept session: what will not be measured is said before anything is", "[hosts][gpu]") {
-  Bench bench;
+  SessionBench bench;
   bench.write("playbooks/acceptance/tiny.yaml",
-              std::string(kProfile) +
+              std::string(kTinyProfile) +
                   "  - name: products\n    phase: node\n    module: accept\n"
                   "    params: { kernel: gpu-gemm }\n    when: \"{{#own_gpus}}yes{{/own_gpus}}\"\n"
                   "    expect: { tflops: { min: 1, unit: TFLOP/s } }\n");
