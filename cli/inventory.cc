@@ -44,7 +44,7 @@ std::string content_of(const std::string& given) {
 }
 
 // Words, of which a value may be quoted: ansible_ssh_common_args='-o ProxyJump=login'.
-std::vector<std::string> words_of(const std::string& line) {
+std::vector<std::string> quoted_words(const std::string& line) {
   std::vector<std::string> out;
   std::string word;
   char quote = 0;
@@ -75,7 +75,7 @@ void fill(const Variables& from, Variables& into) {
   if (into.user.empty()) into.user = from.user;
 }
 
-class Reader {
+class InventoryReader {
  public:
   void read(const std::string& line, int number);
   Inventory finish();
@@ -97,7 +97,7 @@ class Reader {
   Header now_ = {"ungrouped", "hosts"};
 };
 
-void Reader::take(const std::string& key, const std::string& value, int line, Variables& into) {
+void InventoryReader::take(const std::string& key, const std::string& value, int line, Variables& into) {
   if (!key.starts_with("ansible_")) return;
   std::string* place = nullptr;
   if (key == "ansible_host" || key == "ansible_ssh_host") place = &into.address;
@@ -114,7 +114,7 @@ void Reader::take(const std::string& key, const std::string& value, int line, Va
   }
 }
 
-void Reader::read_host(const std::vector<std::string>& words, int line) {
+void InventoryReader::read_host(const std::vector<std::string>& words, int line) {
   Variables variables;
   for (size_t i = 1; i < words.size(); ++i) {
     const size_t equals = words[i].find('=');
@@ -145,7 +145,7 @@ void Reader::read_host(const std::vector<std::string>& words, int line) {
   }
 }
 
-void Reader::read(const std::string& given, int number) {
+void InventoryReader::read(const std::string& given, int number) {
   const std::string line = content_of(given);
   if (line.empty()) return;
   if (const auto header = header_of(line)) {
@@ -153,18 +153,18 @@ void Reader::read(const std::string& given, int number) {
     (void)groups_[now_.group];
     return;
   }
-  if (now_.kind == "hosts") return read_host(words_of(line), number);
+  if (now_.kind == "hosts") return read_host(quoted_words(line), number);
   if (now_.kind == "children") {
     groups_[now_.group].children.insert(line);
     return;
   }
   const size_t equals = line.find('=');
   if (equals == std::string::npos) return;
-  const auto value = words_of(trim(line.substr(equals + 1)));
+  const auto value = quoted_words(trim(line.substr(equals + 1)));
   take(trim(line.substr(0, equals)), value.empty() ? "" : value[0], number, groups_[now_.group].variables);
 }
 
-std::set<std::string> Reader::members(const std::string& group, std::set<std::string>& seen) const {
+std::set<std::string> InventoryReader::members(const std::string& group, std::set<std::string>& seen) const {
   const auto found = groups_.find(group);
   if (found == groups_.end() || !seen.insert(group).second) return {};
   std::set<std::string> out = found->second.hosts;
@@ -173,7 +173,7 @@ std::set<std::string> Reader::members(const std::string& group, std::set<std::st
 }
 
 // A group that contains another has more members, or the same ones.
-Inventory Reader::finish() {
+Inventory InventoryReader::finish() {
   std::vector<std::pair<size_t, const Group*>> by_size;
   std::map<const Group*, std::set<std::string>> hosts;
   for (const auto& [name, group] : groups_) {
@@ -204,7 +204,7 @@ bool is_inventory(const std::vector<std::string>& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const std::string& given) {
     const std::string line = content_of(given);
     if (header_of(line)) return true;
-    const auto words = words_of(line);
+    const auto words = quoted_words(line);
     return std::any_of(words.begin(), words.end(), [](const std::string& word) {
       return word.starts_with("ansible_") && has(word, "=");
     });
@@ -221,7 +221,7 @@ bool is_yaml_inventory(const std::vector<std::string>& lines) {
 }
 
 Inventory read_inventory(const std::vector<std::string>& lines) {
-  Reader reader;
+  InventoryReader reader;
   int number = 0;
   for (const std::string& line : lines) reader.read(line, ++number);
   return reader.finish();

@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-constexpr int kRounds = 10, kRoundMs = 50;
+constexpr int kClaimRounds = 10, kClaimRoundMs = 50;
 constexpr size_t kInode = 6, kPath = 7;  // fields of /proc/net/unix
 
 struct Address {
@@ -52,7 +52,7 @@ bool has_open(const Files& files, const std::string& pid, const std::string& tar
   return false;
 }
 
-// Finds a holder that nobody can connect to, by its open descriptors: those of its own user's processes for a
+// Finds a holder that takes no connection, by its open descriptors: those of its own user's processes for a
 // plain user, all for root.
 std::optional<HostClaim::Holder> by_descriptor(const std::string& name) {
   const Files files;
@@ -72,7 +72,7 @@ std::optional<HostClaim::Holder> by_descriptor(const std::string& name) {
 Result<std::optional<HostClaim::Holder>> HostClaim::take() {
   if (held()) return std::optional<Holder>{};
   const Address address(name_);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kClaimRounds; ++round) {
     const int fd = new_socket();
     const bool bound = fd >= 0 && ::bind(fd, address.get(), address.size) == 0;
     if (bound && ::listen(fd, SOMAXCONN) == 0) {
@@ -85,7 +85,7 @@ Result<std::optional<HostClaim::Holder>> HostClaim::take() {
       return fail(Code::denied,
                   std::string("the lock of measurements cannot be created: ") + strerror(number));
     if (const auto holder = by_connection(address)) return holder;
-    ::poll(nullptr, 0, kRoundMs);  // it does not listen yet, or has just ended
+    ::poll(nullptr, 0, kClaimRoundMs);  // it does not listen yet, or has just ended
   }
   const auto holder = by_descriptor(name_);
   return std::optional<Holder>(holder.value_or(Holder{}));

@@ -1,4 +1,4 @@
-// HostClaim: the lock that makes one measurement at a time load a host, whoever starts it: an abstract Unix
+// HostClaim: the lock that makes one measurement at a time load a host, whichever user starts it: an abstract Unix
 // socket of a fixed name, bound and listened on.
 //
 // The kernel lets one process have the name, users and root alike, and frees it when that process ends in

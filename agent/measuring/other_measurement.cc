@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kNamed = 3;
+constexpr size_t kNamedOwners = 3;
 
 std::string option_of(const std::vector<std::string>& argv, const std::string& name) {
   const auto at = std::find(argv.begin(), argv.end(), name);
@@ -86,7 +86,7 @@ std::string who(const Files& files, const ProcessTable& table, int64_t pid, std:
 }
 
 std::string text_of(std::vector<std::string> who) {
-  const size_t more = who.size() > kNamed ? who.size() - kNamed : 0;
+  const size_t more = who.size() > kNamedOwners ? who.size() - kNamedOwners : 0;
   who.resize(who.size() - more);
   return fmt::format("another measurement is running: {}{}", fmt::join(who, "; "),
                      more > 0 ? fmt::format(" and {} more", more) : "");

@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD, in the flags
-constexpr uint32_t kNobody = UINT32_MAX;        // loginuid of a process that no login started
+constexpr uint32_t kNoLogin = UINT32_MAX;       // loginuid of a process that no login started
 
 template <typename Number>
 std::optional<Number> number_of(const std::string& text) {
@@ -120,7 +120,7 @@ std::string user_name(const Files& files, uint32_t uid) {
 
 std::string login_name(const Files& files, int64_t pid) {
   const auto uid = number_of<uint32_t>(files.read_line(fmt::format("/proc/{}/loginuid", pid)));
-  return uid && *uid != kNobody ? user_name(files, *uid) : "";
+  return uid && *uid != kNoLogin ? user_name(files, *uid) : "";
 }
 
 std::string started_at(const Files& files, const RunningProcess& process) {

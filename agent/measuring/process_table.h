@@ -2,7 +2,7 @@
 // process used meanwhile.
 //
 // Reads text below `files`; what cannot be read is empty. Command lines, program names and titles are chosen
-// by whoever runs the process, user ids and times are the kernel's. Thread safety: stateless functions.
+// by the user of the process, user ids and times are the kernel's. Thread safety: stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ std::set<int64_t> with_descendants(const ProcessTable& table, std::set<int64_t> 
 std::optional<uint32_t> user_of(const Files& files, int64_t pid);
 // "alice", or "uid 1234" for a user that /etc/passwd does not list.
 std::string user_name(const Files& files, uint32_t uid);
-// The user who logged in, whoever the process runs as now: "" if the kernel does not record it.
+// The user who logged in, whatever user the process runs as now: "" if the kernel does not record it.
 std::string login_name(const Files& files, int64_t pid);
 // "2026-11-29T22:10:01Z"; "" if the kernel does not show it.
 std::string started_at(const Files& files, const RunningProcess& process);

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kNamed = 3;
+constexpr size_t kSharers = 3;
 constexpr int kWidest = 8, kNarrowest = 30;  // prefixes of a spec's network
 
 struct Own {
@@ -135,7 +135,7 @@ void refuse_the_same(const std::vector<Host>& hosts, ChosenAddresses& out) {
     if (names.size() > 1)
       for (const std::string& name : names)
         out.refused[name] = fmt::format("{} have the same address, {}: add `address=` in the list",
-                                        some_of(names, kNamed), address);
+                                        some_of(names, kSharers), address);
 }
 
 ChosenAddresses decided(const std::vector<Host>& hosts) {

@@ -51,7 +51,7 @@ std::string listed_as(const std::string& hostname, const ListedNames& names) {
   return "";
 }
 
-// "localhost" and "" are nobody's name.
+// "localhost" and "" name no machine.
 bool calls_itself(const ReachedHost& host) {
   const std::string name = host_label(host.hostname);
   return !name.empty() && name != "localhost" && !host.hostname.starts_with("localhost.");

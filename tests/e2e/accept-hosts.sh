@@ -166,7 +166,7 @@ got=0
 XDG_STATE_HOME=$work/second accept --profile lab --json >"$work/json" 2>"$work/errors" || got=$?
 kill -CONT "$begun"
 check "the second one measures nothing" test $got = 3
-check "each host is busy, by whom is said" jq -e 'all(.hosts[]; .verdict == "busy" and (.reason | test("pid [0-9]+.* of user root.* since 20")))' "$work/json"
+check "each host is busy, and the holder is named" jq -e 'all(.hosts[]; .verdict == "busy" and (.reason | test("pid [0-9]+.* of user root.* since 20")))' "$work/json"
 got=0
 wait "$begun" || got=$?
 check "the first one is not disturbed" test $got = 0

@@ -1,4 +1,4 @@
-// Hosts at work: recorded processes of hosts on which somebody else works or measures, and the lock that
+// Hosts at work: recorded processes of hosts on which another user works or measures, and the lock that
 // decides between two measurements.
 #include <sys/socket.h>
 #include <sys/un.h>

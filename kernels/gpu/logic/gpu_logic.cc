@@ -16,7 +16,6 @@
 namespace muster::kernels::gpu {
 namespace {
 
-
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> out(1);
   for (const char c : text) {

@@ -28,7 +28,7 @@ std::string verdict_of(const LoadVerdict& verdict) {
 
 TEST_CASE("load: a tenth of the cores makes a host busy, and at least half a core", "[look]") {
   const std::vector<Row> rows = {
-      {"nobody works", {}, 64, 0.5, ""},
+      {"idle", {}, 64, 0.5, ""},
       {"one rank for each core", std::vector<ProcessUse>(64, of_user(1)), 64, 64, "busy"},
       {"and the load average has not grown yet", std::vector<ProcessUse>(64, of_user(1)), 64, 0, "busy"},
       {"one busy core of 64", {of_user(1)}, 64, 1, "note"},

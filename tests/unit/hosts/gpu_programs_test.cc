@@ -54,7 +54,7 @@ TEST_CASE("programs for GPUs: a wrong file is named", "[hosts][gpu]") {
   }
   CHECK(find_gpu_programs({dir.path("empty")}, {}).error().code == Code::not_found);
   CHECK(find_gpu_programs({dir.path("none")}, {}).error().code == Code::not_found);
-  // In a folder that nobody named it stops nothing.
+  // In a folder that was not named it stops nothing.
   const auto found = find_gpu_programs({}, {dir.path("wrong"), dir.path("none")});
   REQUIRE(found.ok());
   CHECK(found->by_cuda.empty());
