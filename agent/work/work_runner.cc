@@ -176,7 +176,7 @@ class RealWorkRunner : public WorkRunner {
       held_at_ = functions_.now();
       if (!unmet) return {Ok{}, Json::object()};
       if (held_at_ - begun >= patience || cancelled_)
-        return {fail(Code::conflict, "nothing was done, because " + unmet->id + ": " + unmet->why),
+        return {fail(Code::conflict, unmet->id + " no longer holds: " + unmet->why),
                 {{"precondition", unmet->id}}};
       functions_.a_second();
     }

@@ -160,7 +160,9 @@ void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
 
 // A node that can return to a working system does so. If that fails too, the reason states both failures.
 void NodeTurn::give_up(const std::string& reason, bool for_good) {
-  std::string why = (s.acts() ? s.action().title + ": " : "") + reason;
+  // One that refused to leave did nothing: what it was to do explains nothing.
+  const bool titled = s.acts() && !refused_to_leave(w.log.of(s.action().id));
+  std::string why = (titled ? s.action().title + ": " : "") + reason;
   if (!for_good && may_go_back()) return go_back(why);
   // It works, whatever became of the slot that it does not run: quarantined, the next plan would install it
   // from the network while its jobs run.

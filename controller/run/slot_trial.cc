@@ -381,8 +381,9 @@ std::vector<effect::Draft> NodeTurn::returned() {
   const bool known = was.ok() && (*was == NodeState::accepted || *was == NodeState::quarantined);
   const NodeState state = known ? *was : NodeState::degraded;
   const Action* back = of_kind(s.rescue, ActionKind::return_slot);
+  const bool left = back && !refused_to_leave(w.log.of(s.failed_action));
   const std::string why =
-      back ? fmt::format("returned to slot {}: {}", text_at(back->params.own(), "slot"), s.reason)
+      left ? fmt::format("returned to slot {}: {}", text_at(back->params.own(), "slot"), s.reason)
            : fmt::format("not re-imaged: {}", s.reason);
   publish("node", {{"state", "returned"}, {"reason", why}});
   s.reason = why;
