@@ -195,6 +195,7 @@ TEST_CASE("the perftest that muster carries measures where both ends could not r
   two.here.device("mlx5_0"), two.there.device("mlx5_0");
   two.options.perftest =
       two.carried_there = {"/c/ib_write_bw", "/c/ib_write_lat", {"/c/librdmacm", "/c/libpci"}};
+  const auto part = [](const Measurement& m, size_t i) { return m.parts[i]["result"]; };
   const auto carried_runs = [](const FakePerftest& perftest) {
     return std::count_if(perftest.runs.begin(), perftest.runs.end(), [](const auto& argv) {
       return std::any_of(argv.begin(), argv.end(), [](const auto& word) { return word.starts_with("/c/"); });
