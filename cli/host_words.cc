@@ -12,8 +12,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr const char* kUsualPort = "22";
-
 // "node04" -> {"node", "4"}; "r1n02" -> {"rn", "1 2"}.
 std::pair<std::string, std::string> letters_and_numbers(const std::string& word) {
   std::string letters, numbers;
@@ -50,8 +48,8 @@ std::string wrong_syntax(const std::string& written) {
 std::string name_of_written(const std::string& written) {
   std::string host = destination_host(written);
   if (host.ends_with('.')) host.pop_back();
-  const std::string name = host_label(host), port = destination_port(written);
-  return name.empty() || port.empty() || port == kUsualPort ? name : host_label(name + "-" + port);
+  const std::string name = host_label(host), port = distinct_port(written);
+  return name.empty() || port.empty() ? name : host_label(name + "-" + port);
 }
 
 std::string wrong_listed_host(const std::string& written) {
@@ -64,10 +62,8 @@ std::string wrong_listed_host(const std::string& written) {
 }
 
 bool are_siblings(const std::string& name, const std::string& other) {
-  const std::string host = other.substr(0, other.find('.'));
-  if (has_destination_signs(name) || has_destination_signs(host) || has(other, "@") || has(other, ":"))
-    return false;
-  const auto a = letters_and_numbers(name), b = letters_and_numbers(host);
+  if (has_destination_signs(name) || has_login_signs(other)) return false;
+  const auto a = letters_and_numbers(name), b = letters_and_numbers(other.substr(0, other.find('.')));
   return a.first == b.first && a.second != b.second && !a.first.empty() && !a.second.empty() &&
          !b.second.empty();
 }

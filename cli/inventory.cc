@@ -8,6 +8,7 @@
 
 #include "base/scan.h"
 #include "base/split.h"
+#include "cli/destination.h"
 #include "cli/host_range.h"
 
 namespace muster::cli {
@@ -109,6 +110,9 @@ void InventoryReader::take(const std::string& key, const std::string& value, int
     if (has(key, "ssh") || has(key, "connection") || has(key, "pass")) out_.ignored.insert(key);
   } else if (has(value, "{{")) {
     error(line, fmt::format("{}={} is a template, which is not rendered: write the value", key, value));
+  } else if (place == &into.address && !destination_port(value).empty()) {
+    error(line, fmt::format("{}={} has a port: write it as ansible_port={}", key, value.substr(0, 60),
+                            destination_port(value)));
   } else {
     *place = value;
   }
@@ -140,6 +144,7 @@ void InventoryReader::read_host(const std::vector<std::string>& words, int line)
     if (fresh) own_.push_back({});
     Variables merged = variables;  // a later mention wins
     fill(own_[at->second], merged);
+    if (merged.port.empty()) merged.port = destination_port(one.name);
     own_[at->second] = merged;
     groups_[now_.group].hosts.insert(one.name);
   }

@@ -228,6 +228,38 @@ TEST_CASE("hosts: an inventory of Ansible, and a file of genders", "[cli][hosts]
   CHECK(genders.hosts[2].destination == "login1");
 }
 
+TEST_CASE("hosts: in an inventory, the port in a name is the host's own", "[cli][hosts]") {
+  const HostsFile file = read_hosts_file(
+      "[servers]\n"
+      "inst1:32775 ansible_host=192.0.2.18\n"
+      "192.0.2.18:32776\n"
+      "inst3:22\n"
+      "inst4:32777 ansible_port=32778\n"
+      "inst5\n"
+      "[again]\n"
+      "inst4:32777\n"
+      "[servers:vars]\n"
+      "ansible_port=2222\n");
+  REQUIRE(file.errors.empty());
+  REQUIRE(file.hosts.size() == 5);
+  CHECK(file.hosts[0].destination == "192.0.2.18:32775");
+  CHECK(file.hosts[1].destination == "192.0.2.18:32776");
+  CHECK(file.hosts[2].destination == "inst3:22");
+  CHECK(file.hosts[3].destination == "inst4:32778");
+  CHECK(file.hosts[4].destination == "inst5:2222");
+  CHECK(names_of(file) == "inst1-32775 ip-192-0-2-18-32776 inst3 inst4-32777 inst5 ");
+  CHECK(places_of("n1 ansible_host=192.0.2.18:2222\n") == "1:1 ");
+  CHECK(places_of("n1 ansible_host=2001:db8::1\n") == "");
+}
+
+TEST_CASE("hosts: port 22 tells no host from another", "[cli][hosts]") {
+  CHECK(distinct_port("ops@gpu01:22") == "");
+  CHECK(distinct_port("ops@gpu01:2222") == "2222");
+  CHECK(destination_port("ops@gpu01:22") == "22");
+  CHECK(names_of(read_hosts_file("gpu01:22\ngpu02:23\n")) == "gpu01 gpu02-23 ");
+  CHECK(read_hosts_file("a gpu01.site:22\nb gpu01.site\n").warnings.size() == 1);
+}
+
 TEST_CASE("hosts: keys are given once and hold something", "[cli][hosts]") {
   CHECK(says("n1 group=a group=b", "group is given twice"));
   CHECK(says("n1 address=", "address= has no value"));
