@@ -24,7 +24,7 @@ namespace muster::cli {
 namespace {
 
 constexpr const char* kForm = "[NAME] DESTINATION [address=IP] [group=WORD]";
-// Of a pattern without its brackets, of which up to 4,096 copies are made.
+// Of a pattern without its brackets, of which up to kMostSpecNodes copies are made.
 constexpr size_t kLongestWord = 512;
 constexpr size_t kShownNames = 3;
 
@@ -205,8 +205,8 @@ std::optional<HostsReader::Names> HostsReader::expand(const HostEntry& entry, co
       error(entry, name, range.error().message);
       return {};
     }
-    if (out.size() + range->size() > kMostHosts) {
-      error(entry, name, fmt::format("more than {} hosts", kMostHosts));
+    if (out.size() + range->size() > kMostSpecNodes) {
+      error(entry, name, fmt::format("more than {} hosts", kMostSpecNodes));
       return {};
     }
     out.insert(out.end(), range->begin(), range->end());
@@ -351,11 +351,11 @@ void HostsReader::add(int line, int column, std::vector<ListedHost> hosts) {
         return error(line, column, other);
       if (twice.empty()) first_line = before->second.line;
       twice.push_back(host.written);
-    } else if (out_.hosts.size() < kMostHosts) {
+    } else if (out_.hosts.size() < kMostSpecNodes) {
       out_.hosts.push_back(std::move(host));
     } else if (!too_many_) {
       too_many_ = true;
-      error(line, column, fmt::format("more than {} hosts", kMostHosts));
+      error(line, column, fmt::format("more than {} hosts", kMostSpecNodes));
     }
   }
   if (!twice.empty())
@@ -420,7 +420,7 @@ std::string wrong_as_a_whole(const std::string& text) {
   const auto begins = [&](std::string_view with) { return text.compare(0, with.size(), with) == 0; };
   if (begins("\xff\xfe") || begins("\xfe\xff")) return "is UTF-16: save it as UTF-8";
   if (text.size() > kMostBytesOfHosts)
-    return fmt::format("has {} bytes; the limit, for {} hosts, is {}", text.size(), kMostHosts,
+    return fmt::format("has {} bytes; the limit, for {} hosts, is {}", text.size(), kMostSpecNodes,
                        kMostBytesOfHosts);
   if (is_yaml_inventory(lines_of_hosts_file(text)))
     return "is YAML: of Ansible's inventories only the INI form is read; `ansible-inventory --list` and "

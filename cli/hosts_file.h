@@ -41,13 +41,12 @@ struct ListedHost {
 };
 
 struct HostsFile {
-  std::vector<ListedHost> hosts;    // in order of the text, ranges expanded; at most kMostHosts
+  std::vector<ListedHost> hosts;    // in order of the text, ranges expanded; at most kMostSpecNodes
   std::vector<SpecError> errors;    // all of them, by line and column; empty: usable
   std::vector<SpecError> warnings;  // several names have one destination: whether they are one machine is
                                     // known only after they have answered (controller/plan/machine_parts.h)
 };
 
-inline constexpr size_t kMostHosts = 4096;
 inline constexpr size_t kMostBytesOfHosts = 1 << 20;
 
 // Returns those of the words for which ssh's configuration has another host name (`ssh -G`). Called at most

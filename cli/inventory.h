@@ -30,7 +30,9 @@ struct InventoryHost {
 struct Inventory {
   std::vector<InventoryHost> hosts;  // in order of their first mention
   std::vector<SpecError> errors;
-  std::set<std::string> ignored;  // variables that change how Ansible connects, and have no effect here
+  // Variables that change how Ansible connects, and have no effect here; hosts that are the machine Ansible
+  // runs on (ansible_connection=local, also of a group).
+  std::set<std::string> ignored;
 };
 
 // True if a line is the head of a section, or gives a host one of Ansible's variables.

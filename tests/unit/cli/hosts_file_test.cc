@@ -252,6 +252,46 @@ TEST_CASE("hosts: in an inventory, the port in a name is the host's own", "[cli]
   CHECK(places_of("n1 ansible_host=2001:db8::1\n") == "");
 }
 
+TEST_CASE("hosts: in an inventory, the inner group wins, and groups apart must agree", "[cli][hosts]") {
+  // The outer group has the same members, and the earlier name.
+  const std::string nested =
+      "[cluster:children]\nrack\n[cluster:vars]\nansible_user=admin\nansible_port=2222\n"
+      "[rack:children]\nvgpu\n"
+      "[vgpu]\ngpu[01:02]\n[vgpu:vars]\nansible_user=ops\n";
+  const HostsFile file = read_hosts_file(nested);
+  REQUIRE(file.errors.empty());
+  REQUIRE(file.hosts.size() == 2);
+  CHECK(file.hosts[1].destination == "ops@gpu02:2222");
+  const auto apart = [](const std::string& of_dc1, const std::string& of_host) {
+    return "[gpu]\ngpu01\ngpu02" + of_host +
+           "\n[dc1]\ngpu02\n[gpu:vars]\nansible_user=ops\n[dc1:vars]\nansible_user=" + of_dc1 +
+           "\n[all:vars]\nansible_user=nobody\n";
+  };
+  CHECK(places_of(apart("admin", "")) == "3:1 ");
+  CHECK(places_of(apart("ops", "")) == "");
+  CHECK(places_of(apart("admin", " ansible_user=root")) == "");
+  CHECK(read_hosts_file(apart("ops", "")).hosts.at(1).destination == "ops@gpu02");
+  CHECK(read_hosts_file(apart("admin", " ansible_user=root")).hosts.at(1).destination == "root@gpu02");
+  // One for two groups, however many hosts they share.
+  CHECK(places_of("[a]\nn[1:9]\n[b]\nn[1:9]\n[a:vars]\nansible_port=22\n[b:vars]\nansible_port=23\n") ==
+        "2:1 ");
+}
+
+TEST_CASE("hosts: in an inventory, a group may be the machine Ansible runs on", "[cli][hosts]") {
+  const HostsFile file = read_hosts_file(
+      "[control]\nmgmt\nlogin "
+      "ansible_connection=ssh\n[gpu]\ngpu01\n[control:vars]\nansible_connection=local\n");
+  REQUIRE(file.errors.empty());
+  CHECK(names_of(file) == "login gpu01 ");
+  REQUIRE_FALSE(file.warnings.empty());
+  CHECK(file.warnings[0].message.find("mgmt (ansible_connection=local)") != std::string::npos);
+}
+
+TEST_CASE("hosts: an inventory has as many hosts as a list", "[cli][hosts]") {
+  CHECK(places_of("[a]\nn[1:4096]\n[b]\nn1\nn4096\n") == "");
+  CHECK(places_of("[a]\nn[1:4096]\nm1\nm2\n[b]\nm1\nm2\n") == "3:1 ");
+}
+
 TEST_CASE("hosts: port 22 tells no host from another", "[cli][hosts]") {
   CHECK(distinct_port("ops@gpu01:22") == "");
   CHECK(distinct_port("ops@gpu01:2222") == "2222");
