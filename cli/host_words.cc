@@ -4,7 +4,6 @@
 
 #include "base/lower.h"
 #include "base/scan.h"
-#include "base/split.h"
 #include "cli/destination.h"
 #include "cli/host_range.h"
 #include "controller/spec/host_name.h"
@@ -68,6 +67,10 @@ bool are_siblings(const std::string& name, const std::string& other) {
          !b.second.empty();
 }
 
+bool leads_elsewhere(const std::string& word, const std::string& host) {
+  return lower(host) != lower(word) && !lower(host).starts_with(lower(word) + ".");
+}
+
 std::string two_plain_words(const std::string& name, const std::string& second) {
   return fmt::format(
       "'{0} {1}' could mean that {1} is measured under the name {0}: two hosts need a comma or a line "
@@ -84,10 +87,19 @@ std::string destination_before_name(const std::string& first, const std::string&
 }
 
 bool is_genders(const std::vector<HostWord>& words) {
-  if (words.size() != 2 || has(words[1].text, "@")) return false;
+  return words.size() == 2 && split_host_list(words[1].text).size() > 1 && !not_of_genders(words);
+}
+
+const HostWord* not_of_genders(const std::vector<HostWord>& words) {
+  if (words.size() > 2) return &words[2];
+  if (words.size() < 2) return nullptr;
+  const std::string& second = words[1].text;
   for (const char* key : {"address=", "group=", "destination="})
-    if (words[1].text.starts_with(key)) return false;
-  return split_host_list(words[1].text).size() > 1;
+    if (second.starts_with(key)) return &words[1];
+  // A value may have dots: os=8.9.
+  for (const std::string& part : split_host_list(second))
+    if (has_destination_signs(part.substr(0, part.find('=')))) return &words[1];
+  return nullptr;
 }
 
 }  // namespace muster::cli

@@ -7,9 +7,10 @@
 //     [all:children]
 //     gpu
 //
-// A variable of a host wins over those of its groups, and a group's over those of groups that contain it. The
-// port in `NAME:PORT` is a variable of the host. Values of groups that differ, where neither group contains
-// the other, are an error: Ansible's choice depends on how deep each lies, and on the alphabet. Groups are where a host belongs, not what it is: they are not the groups of a comparison.
+// A variable of a host wins over those of its groups, and a group's over those of groups that contain it.
+// The port in `NAME:PORT` is a variable of the host. Values of groups that differ, where neither group
+// contains the other, are an error: Ansible's choice depends on how deep each lies, and on the alphabet.
+// Groups are where a host belongs, not what it is: they are not the groups of a comparison.
 // Everything else is left out, and what was left out is named. No I/O.
 #pragma once
 

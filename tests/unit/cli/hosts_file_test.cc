@@ -228,6 +228,21 @@ TEST_CASE("hosts: an inventory of Ansible, and a file of genders", "[cli][hosts]
   CHECK(genders.hosts[2].destination == "login1");
 }
 
+TEST_CASE("hosts: destinations in a second column are no attributes of genders", "[cli][hosts]") {
+  // No line is read as another host's, or by its name alone.
+  CHECK(places_of("gpu[01-02] 10.0.3.1,10.0.3.2\ngpu03 10.0.3.3\n") == "1:12 ");
+  CHECK(places_of("gpu01 ops@a,ops@b\n") == "1:7 ");
+  CHECK(places_of("gpu01 a,10.0.3.1\n") == "1:7 ");
+  CHECK(places_of("n1 compute,rack=1\n"
+                  "login1 admin@login.site.org address=10.0.3.9\n"
+                  "gpu03 10.0.3.3\n"
+                  "gpu04 group=h100\n"
+                  "gpu05 destination=a,b\n") == "2:29 3:7 4:7 5:7 ");
+  const HostsFile file = read_hosts_file("n1 compute,os=8.9,url=a:b@c\nn2 os=8.9\nn3\nn4 login\n-n3\n");
+  REQUIRE(file.errors.empty());
+  CHECK(names_of(file) == "n1 n2 n4 ");
+}
+
 TEST_CASE("hosts: in an inventory, the port in a name is the host's own", "[cli][hosts]") {
   const HostsFile file = read_hosts_file(
       "[servers]\n"
