@@ -18,7 +18,7 @@ std::string ssh_argument(const std::string& text);
 std::string destination_host(const std::string& text);
 // As written; "" if none is. `gpu01:22` is more than `gpu01`, for which ssh's configuration may have a port.
 std::string destination_port(const std::string& text);
-// The port that tells this host from others at its address; "" for none and for 22, sshd's own.
+// The port that distinguishes this host from others at its address; "" for none and for 22, sshd's own.
 std::string distinct_port(const std::string& text);
 
 // Returns the destination with this user and this port instead of its own; "": its own.

@@ -307,7 +307,7 @@ TEST_CASE("hosts: an inventory has as many hosts as a list", "[cli][hosts]") {
   CHECK(places_of("[a]\nn[1:4096]\nm1\nm2\n[b]\nm1\nm2\n") == "3:1 ");
 }
 
-TEST_CASE("hosts: port 22 tells no host from another", "[cli][hosts]") {
+TEST_CASE("hosts: port 22 distinguishes no host from another", "[cli][hosts]") {
   CHECK(distinct_port("ops@gpu01:22") == "");
   CHECK(distinct_port("ops@gpu01:2222") == "2222");
   CHECK(destination_port("ops@gpu01:22") == "22");
