@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -39,10 +40,14 @@ std::string absolute(const std::string& path) {
   return path.empty() ? "" : fs::absolute(path).lexically_normal().string();
 }
 
-bool is_file(const std::string& given) {
+fs::file_type type_of(const std::string& given) {
   std::error_code error;
-  return fs::is_regular_file(given, error);
+  return fs::status(given, error).type();
 }
+
+bool is_file(const std::string& given) { return type_of(given) == fs::file_type::regular; }
+// <(command), /dev/stdin. It can be read once.
+bool is_pipe(const std::string& given) { return type_of(given) == fs::file_type::fifo; }
 
 // A list may have '/' only in ssh://, and in the step of a range.
 bool is_path(const std::string& given) {
@@ -51,10 +56,18 @@ bool is_path(const std::string& given) {
          given.find('[') == std::string::npos;
 }
 
+Error no_list(const std::string& path) {
+  const fs::file_type type = type_of(path);
+  if (type == fs::file_type::directory)
+    return fail(Code::invalid, path + " is a folder: pass the file with the list");
+  if (type == fs::file_type::not_found) return fail(Code::not_found, path + ": no such file");
+  return fail(Code::invalid, path + " is neither a file nor a pipe that can be read");
+}
+
 Result<HostsFile> read_hosts(const std::string& given, const HostLookUp& how) {
   const auto aliases = [&how](const std::set<std::string>& words) { return known_aliases(how, words); };
-  if (!is_file(given)) {
-    if (is_path(given)) return fail(Code::not_found, given + ": no such file");
+  if (!is_file(given) && !is_pipe(given)) {
+    if (is_path(given)) return no_list(given);
     return read_hosts_option(given, aliases);
   }
   TRY(const auto text, Files("/").read(absolute(given)));
@@ -63,7 +76,7 @@ Result<HostsFile> read_hosts(const std::string& given, const HostLookUp& how) {
 
 Result<std::vector<ListedHost>> listed_hosts(const std::string& given, const HostLookUp& how) {
   TRY(auto read, read_hosts(given, how));
-  const std::string file = is_file(given) ? given : "--hosts";
+  const std::string file = is_file(given) || is_pipe(given) ? given : "--hosts";
   if (!read.errors.empty()) return fail(Code::invalid, to_string(read.errors, file));
   for (const auto& warning : read.warnings) fmt::print(stderr, "muster: {}\n", to_string(warning, file));
   if (read.hosts.empty()) return fail(Code::invalid, file + ": no hosts");
@@ -75,6 +88,19 @@ Result<std::string> name_of(const AcceptHostsFlags& flags) {
   if (cluster_name_of(flags.name) == flags.name) return flags.name;
   return fail(Code::invalid,
               "--name must begin with a letter and have at most 30 lower-case letters, digits and '-'");
+}
+
+// What hosts resolve to here is needed only where hosts reach one another.
+std::map<std::string, std::string> addresses_of(const AcceptHostsFlags& flags, const HostLookUp& how,
+                                                const std::vector<ListedHost>& hosts) {
+  if (flags.drift_only || flags.beside_jobs || hosts.size() < 2) return {};
+  LookedUp found = look_up_addresses(how, hosts, look_up_limit(hosts.size()));
+  if (found.too_late > 0)
+    fmt::print(stderr,
+               "muster: name resolution on this machine is too slow: {} of {} hosts were not looked up, and "
+               "their own addresses are used; `address=` in the list names others\n",
+               found.too_late, hosts.size());
+  return std::move(found.addresses);
 }
 
 // The first part of a domain name, which is how most kernels call themselves; "": the host has none.
@@ -271,7 +297,7 @@ Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
     one.short_name = short_name_of(host);
     out.hosts.push_back(std::move(one));
   }
-  const auto addresses = looked_up_addresses(how, hosts);
+  const auto addresses = addresses_of(flags, how, hosts);
   for (auto& host : out.hosts)
     if (const auto at = addresses.find(host.name); at != addresses.end()) host.looked_up = at->second;
   out.core.state = out.keys + "/" + out.cluster;

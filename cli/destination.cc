@@ -12,6 +12,7 @@ namespace muster::cli {
 namespace {
 
 constexpr std::string_view kScheme = "ssh://";
+constexpr std::string_view kUsualPort = "22";
 constexpr size_t kLongest = 320;  // a DNS name (253), a user (32), the scheme and a port
 
 // OpenSSH from 9.6 on rejects these: %h and %r in ProxyCommand go through a shell (CVE-2023-51385).
@@ -107,6 +108,11 @@ std::string ssh_argument(const std::string& text) {
 std::string destination_host(const std::string& text) { return lower(parts_of(text).host); }
 std::string destination_port(const std::string& text) { return parts_of(text).port; }
 
+std::string distinct_port(const std::string& text) {
+  std::string port = destination_port(text);
+  return port == kUsualPort ? "" : port;
+}
+
 std::string with_user_and_port(const std::string& text, const std::string& user, const std::string& port) {
   if (user.empty() && port.empty()) return text;
   const DestinationParts p = parts_of(text);
@@ -116,15 +122,19 @@ std::string with_user_and_port(const std::string& text, const std::string& user,
   return (who.empty() ? "" : who + "@") + host + (where.empty() ? "" : ":" + where);
 }
 
+bool has_login_signs(const std::string& word) {
+  return word.find_first_of("@:") != std::string::npos || word.starts_with('[');
+}
+
 bool has_destination_signs(const std::string& word) {
-  return word.find_first_of("@.:") != std::string::npos || word.starts_with('[');
+  return has_login_signs(word) || word.find('.') != std::string::npos;
 }
 
 std::string destination_key(const std::string& text) {
-  const DestinationParts p = parts_of(text);
-  std::string key = lower(p.host);
+  std::string key = destination_host(text);
   if (!key.empty() && key.back() == '.') key.pop_back();
-  return p.port.empty() || p.port == "22" ? key : key + ":" + p.port;
+  const std::string port = distinct_port(text);
+  return port.empty() ? key : key + ":" + port;
 }
 
 }  // namespace muster::cli

@@ -16,13 +16,18 @@ std::string ssh_argument(const std::string& text);
 
 // Returns the host, in lower case, without brackets, user and port.
 std::string destination_host(const std::string& text);
-// "" if none is written.
+// As written; "" if none is. `gpu01:22` is more than `gpu01`, for which ssh's configuration may have a port.
 std::string destination_port(const std::string& text);
+// The port that distinguishes this host from others at its address; "" for none and for 22, sshd's own.
+std::string distinct_port(const std::string& text);
 
 // Returns the destination with this user and this port instead of its own; "": its own.
 std::string with_user_and_port(const std::string& text, const std::string& user, const std::string& port);
 
-// True for a word that is more than a plain name: it has a user, a dot, a port, brackets or ssh://.
+// True for a word that is more than the name of a host: it has a user, a port, brackets or ssh://, or is an
+// IPv6 address.
+bool has_login_signs(const std::string& word);
+// True for a word that is more than a plain name: it has one of those, or a dot.
 bool has_destination_signs(const std::string& word);
 
 // Returns "host" or "host:port" in lower case, without the user. Two destinations with the same key are the

@@ -10,8 +10,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr size_t kMostNames = 4096;
-
 struct Bracket {
   size_t open = std::string::npos, close = 0;
   std::string inside;
@@ -76,8 +74,8 @@ Result<std::vector<RangedName>> expand_inside(const std::string& pattern, const 
   for (size_t start = 0; start <= bracket.inside.size();) {
     const size_t comma = std::min(bracket.inside.find(',', start), bracket.inside.size());
     TRY_(add_part(bracket.inside.substr(start, comma - start), out));
-    if (out.size() > kMostNames)
-      return fail(Code::invalid, fmt::format("'{}': more than {} names", pattern, kMostNames));
+    if (out.size() > kMostSpecNodes)
+      return fail(Code::invalid, fmt::format("'{}': more than {} names", pattern, kMostSpecNodes));
     start = comma + 1;
   }
   return out;
@@ -85,8 +83,9 @@ Result<std::vector<RangedName>> expand_inside(const std::string& pattern, const 
 
 Status append(const std::string& pattern, const std::vector<RangedName>& more, bool first,
               std::vector<RangedName>& names) {
-  if (names.size() * more.size() > kMostNames)
-    return fail(Code::invalid, fmt::format("'{}': the range has more than {} names", pattern, kMostNames));
+  if (names.size() * more.size() > kMostSpecNodes)
+    return fail(Code::invalid,
+                fmt::format("'{}': the range has more than {} names", pattern, kMostSpecNodes));
   std::vector<RangedName> out;
   for (const RangedName& before : names)
     for (const RangedName& one : more) out.push_back({before.name + one.name, first ? one.number : -1});

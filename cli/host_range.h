@@ -17,7 +17,7 @@
 namespace muster::cli {
 
 // `number`: the one of the brackets, if there is one pair with numbers; else -1. Code::invalid, with what is
-// wrong: a bracket that is not closed, no range in it, more than 4,096 names.
+// wrong: a bracket that is not closed, no range in it, more than kMostSpecNodes names.
 Result<std::vector<RangedName>> expand_host_range(const std::string& pattern);
 
 bool has_host_range(const std::string& pattern);

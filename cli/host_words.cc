@@ -4,15 +4,12 @@
 
 #include "base/lower.h"
 #include "base/scan.h"
-#include "base/split.h"
 #include "cli/destination.h"
 #include "cli/host_range.h"
 #include "controller/spec/host_name.h"
 
 namespace muster::cli {
 namespace {
-
-constexpr const char* kUsualPort = "22";
 
 // "node04" -> {"node", "4"}; "r1n02" -> {"rn", "1 2"}.
 std::pair<std::string, std::string> letters_and_numbers(const std::string& word) {
@@ -50,8 +47,8 @@ std::string wrong_syntax(const std::string& written) {
 std::string name_of_written(const std::string& written) {
   std::string host = destination_host(written);
   if (host.ends_with('.')) host.pop_back();
-  const std::string name = host_label(host), port = destination_port(written);
-  return name.empty() || port.empty() || port == kUsualPort ? name : host_label(name + "-" + port);
+  const std::string name = host_label(host), port = distinct_port(written);
+  return name.empty() || port.empty() ? name : host_label(name + "-" + port);
 }
 
 std::string wrong_listed_host(const std::string& written) {
@@ -64,12 +61,14 @@ std::string wrong_listed_host(const std::string& written) {
 }
 
 bool are_siblings(const std::string& name, const std::string& other) {
-  const std::string host = other.substr(0, other.find('.'));
-  if (has_destination_signs(name) || has_destination_signs(host) || has(other, "@") || has(other, ":"))
-    return false;
-  const auto a = letters_and_numbers(name), b = letters_and_numbers(host);
+  if (has_destination_signs(name) || has_login_signs(other)) return false;
+  const auto a = letters_and_numbers(name), b = letters_and_numbers(other.substr(0, other.find('.')));
   return a.first == b.first && a.second != b.second && !a.first.empty() && !a.second.empty() &&
          !b.second.empty();
+}
+
+bool leads_elsewhere(const std::string& word, const std::string& host) {
+  return lower(host) != lower(word) && !lower(host).starts_with(lower(word) + ".");
 }
 
 std::string two_plain_words(const std::string& name, const std::string& second) {
@@ -88,10 +87,19 @@ std::string destination_before_name(const std::string& first, const std::string&
 }
 
 bool is_genders(const std::vector<HostWord>& words) {
-  if (words.size() != 2 || has(words[1].text, "@")) return false;
+  return words.size() == 2 && split_host_list(words[1].text).size() > 1 && !not_of_genders(words);
+}
+
+const HostWord* not_of_genders(const std::vector<HostWord>& words) {
+  if (words.size() > 2) return &words[2];
+  if (words.size() < 2) return nullptr;
+  const std::string& second = words[1].text;
   for (const char* key : {"address=", "group=", "destination="})
-    if (words[1].text.starts_with(key)) return false;
-  return split_host_list(words[1].text).size() > 1;
+    if (second.starts_with(key)) return &words[1];
+  // A value may have dots: os=8.9.
+  for (const std::string& part : split_host_list(second))
+    if (has_destination_signs(part.substr(0, part.find('=')))) return &words[1];
+  return nullptr;
 }
 
 }  // namespace muster::cli

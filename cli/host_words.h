@@ -19,11 +19,20 @@ std::string wrong_listed_host(const std::string& written);
 // whatever ssh knows of them.
 bool are_siblings(const std::string& name, const std::string& other);
 
+// True if `host`, to which ssh's configuration leads `word`, makes it an alias: it is neither the word nor
+// the word with a domain, which `HostName %h.site.org` and CanonicalizeHostname make of every word.
+bool leads_elsewhere(const std::string& word, const std::string& host);
+
 // What to write instead of a line with two plain words, or with a destination before a plain word.
 std::string two_plain_words(const std::string& name, const std::string& second);
 std::string destination_before_name(const std::string& first, const std::string& second);
 
-// True if a line has the second column of a genders file: `compute,rack=1`.
+// True if a line has the second column of a genders file: `compute,rack=1`, in which no word has the signs
+// of a destination.
 bool is_genders(const std::vector<HostWord>& words);
+
+// Returns the first word of a line that has no place in a genders file: a destination, a key, a third word;
+// null if there is none.
+const HostWord* not_of_genders(const std::vector<HostWord>& words);
 
 }  // namespace muster::cli

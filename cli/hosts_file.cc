@@ -24,7 +24,7 @@ namespace muster::cli {
 namespace {
 
 constexpr const char* kForm = "[NAME] DESTINATION [address=IP] [group=WORD]";
-// Of a pattern without its brackets, of which up to 4,096 copies are made.
+// Of a pattern without its brackets, of which up to kMostSpecNodes copies are made.
 constexpr size_t kLongestWord = 512;
 constexpr size_t kShownNames = 3;
 
@@ -46,7 +46,7 @@ class HostsReader {
   void error(int line, int column, std::string message) {
     out_.errors.push_back({line, column, "", std::move(message)});
   }
-  void genders() { genders_ = true; }
+  void genders(int line) { genders_line_ = line; }
   void warn(std::string message) { out_.warnings.push_back({0, 0, "", std::move(message)}); }
 
  private:
@@ -88,7 +88,8 @@ class HostsReader {
   std::map<std::string, std::string> addresses_;  // -> name
   std::vector<Doubtful> doubtful_;
   std::map<std::string, std::pair<int, int>> left_out_;  // name -> line and column
-  bool too_many_ = false, genders_ = false;
+  bool too_many_ = false;
+  int genders_line_ = 0;  // the first line with genders' attributes; 0: none has any
 };
 
 void HostsReader::read(const HostEntry& given) {
@@ -105,7 +106,14 @@ void HostsReader::read(const HostEntry& given) {
                  fmt::format("'{0}': options of other tools are not read; a host is left out by -NAME: -{1}",
                              words[0].text.substr(0, 60), words[1].text.substr(0, 60)));
   }
-  if (genders_) words.resize(1);
+  if (genders_line_ > 0) {
+    if (const HostWord* other = not_of_genders(words))
+      return error(entry, *other,
+                   fmt::format("'{}' has no place in a file of genders, and line {} has genders' attributes: "
+                               "split the file",
+                               other->text.substr(0, 60), genders_line_));
+    words.resize(1);
+  }
   const auto fields = sort_words(entry, words);
   if (!fields) return;
   const auto names = read_names(entry, fields->first);
@@ -205,8 +213,8 @@ std::optional<HostsReader::Names> HostsReader::expand(const HostEntry& entry, co
       error(entry, name, range.error().message);
       return {};
     }
-    if (out.size() + range->size() > kMostHosts) {
-      error(entry, name, fmt::format("more than {} hosts", kMostHosts));
+    if (out.size() + range->size() > kMostSpecNodes) {
+      error(entry, name, fmt::format("more than {} hosts", kMostSpecNodes));
       return {};
     }
     out.insert(out.end(), range->begin(), range->end());
@@ -278,6 +286,12 @@ void HostsReader::read_destinations(const HostEntry& entry, const Fields& fields
   const HostWord& at = *fields.destination;
   // Checked before expansion: '-oProxyCommand={n}' is an option, even if it has other errors.
   if (at.text[0] == '-') return error(entry, at, wrong_destination(at.text.substr(0, 60)));
+  if (split_host_list(at.text).size() > 1)
+    return error(
+        entry, at,
+        fmt::format("'{}' has several destinations: write a range such as 10.0.3.[1-2], or a line for "
+                    "each host",
+                    at.text.substr(0, 60)));
   const auto values = values_of(entry, at, {"destination", "destinations"}, names);
   if (!values) return;
   for (size_t i = 0; i < hosts.size(); ++i) {
@@ -351,11 +365,11 @@ void HostsReader::add(int line, int column, std::vector<ListedHost> hosts) {
         return error(line, column, other);
       if (twice.empty()) first_line = before->second.line;
       twice.push_back(host.written);
-    } else if (out_.hosts.size() < kMostHosts) {
+    } else if (out_.hosts.size() < kMostSpecNodes) {
       out_.hosts.push_back(std::move(host));
     } else if (!too_many_) {
       too_many_ = true;
-      error(line, column, fmt::format("more than {} hosts", kMostHosts));
+      error(line, column, fmt::format("more than {} hosts", kMostSpecNodes));
     }
   }
   if (!twice.empty())
@@ -420,7 +434,7 @@ std::string wrong_as_a_whole(const std::string& text) {
   const auto begins = [&](std::string_view with) { return text.compare(0, with.size(), with) == 0; };
   if (begins("\xff\xfe") || begins("\xfe\xff")) return "is UTF-16: save it as UTF-8";
   if (text.size() > kMostBytesOfHosts)
-    return fmt::format("has {} bytes; the limit, for {} hosts, is {}", text.size(), kMostHosts,
+    return fmt::format("has {} bytes; the limit, for {} hosts, is {}", text.size(), kMostSpecNodes,
                        kMostBytesOfHosts);
   if (is_yaml_inventory(lines_of_hosts_file(text)))
     return "is YAML: of Ansible's inventories only the INI form is read; `ansible-inventory --list` and "
@@ -433,9 +447,11 @@ void read_lines(const std::vector<std::string>& lines, HostsReader& reader) {
   if (is_inventory(lines)) return reader.read(read_inventory(lines));
   std::vector<HostEntry> entries;
   for (const std::string& line : lines) entries.push_back({line, static_cast<int>(entries.size()) + 1, 1});
-  if (std::any_of(entries.begin(), entries.end(),
-                  [](const HostEntry& entry) { return is_genders(words_in(without_comment(entry))); })) {
-    reader.genders();
+  const auto genders = std::find_if(entries.begin(), entries.end(), [](const HostEntry& entry) {
+    return is_genders(words_in(without_comment(entry)));
+  });
+  if (genders != entries.end()) {
+    reader.genders(genders->line);
     reader.warn("read as a file of genders: the attributes in the second column have no effect");
   }
   for (const HostEntry& entry : entries) reader.read(entry);

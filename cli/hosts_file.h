@@ -13,9 +13,8 @@
 //
 // Two plain words in a line are an error: whether the second one is where the first is reached, another host,
 // a login or an attribute, nothing in it says, and a wrong guess measures a host under another one's name. A
-// second word is a destination if it has the signs of one, or ssh's configuration knows it as an alias;
-// behind `destination=` any word is. Genders files and Ansible's INI inventories (cli/inventory.h) are read as
-// well.
+// second word is a destination if it has the signs of one, or ssh's configuration leads it elsewhere; behind
+// `destination=` any word is. Genders files and Ansible's INI inventories (cli/inventory.h) are read as well.
 //
 // A destination is passed to a program as one argument, and `ssh` may insert it into a shell command
 // (ProxyCommand, Match exec): anything that would be an option, or is special to a shell, is rejected. Thread
@@ -41,17 +40,16 @@ struct ListedHost {
 };
 
 struct HostsFile {
-  std::vector<ListedHost> hosts;    // in order of the text, ranges expanded; at most kMostHosts
+  std::vector<ListedHost> hosts;    // in order of the text, ranges expanded; at most kMostSpecNodes
   std::vector<SpecError> errors;    // all of them, by line and column; empty: usable
   std::vector<SpecError> warnings;  // several names have one destination: whether they are one machine is
                                     // known only after they have answered (controller/plan/machine_parts.h)
 };
 
-inline constexpr size_t kMostHosts = 4096;
 inline constexpr size_t kMostBytesOfHosts = 1 << 20;
 
-// Returns those of the words for which ssh's configuration has another host name (`ssh -G`). Called at most
-// once, with the plain second words of all lines.
+// Returns those of the words that ssh's configuration leads to another host (`ssh -G`; leads_elsewhere() in
+// cli/host_words.h). Called at most once, with the plain second words of all lines.
 using KnownAliases = std::function<std::set<std::string>(const std::set<std::string>& words)>;
 
 // All failures are in `errors`. `aliases` null: ssh's configuration knows none.

@@ -8,12 +8,13 @@
 
 #include "base/scan.h"
 #include "base/split.h"
+#include "cli/destination.h"
 #include "cli/host_range.h"
+#include "controller/spec/units.h"
 
 namespace muster::cli {
 namespace {
 
-constexpr size_t kMostHosts = 4096;
 constexpr const char* kAll = "all";
 
 struct Header {
@@ -65,14 +66,27 @@ std::vector<std::string> quoted_words(const std::string& line) {
 }
 
 struct Variables {
-  std::string address, port, user;
-  bool local = false;  // ansible_connection=local: the machine that Ansible runs on
+  std::string connection, address, port, user;
 };
 
+struct VariableKey {
+  const char *key, *older;
+  std::string Variables::*place;
+};
+// The connection first: of a local host, nothing else matters.
+constexpr VariableKey kVariables[] = {
+    {"ansible_connection", "ansible_connection", &Variables::connection},
+    {"ansible_host", "ansible_ssh_host", &Variables::address},
+    {"ansible_port", "ansible_ssh_port", &Variables::port},
+    {"ansible_user", "ansible_ssh_user", &Variables::user},
+};
+
+// The machine that Ansible runs on.
+bool is_local(const Variables& variables) { return variables.connection == "local"; }
+
 void fill(const Variables& from, Variables& into) {
-  if (into.address.empty()) into.address = from.address;
-  if (into.port.empty()) into.port = from.port;
-  if (into.user.empty()) into.user = from.user;
+  for (const VariableKey& one : kVariables)
+    if ((into.*one.place).empty()) into.*one.place = from.*one.place;
 }
 
 class InventoryReader {
@@ -85,33 +99,47 @@ class InventoryReader {
     std::set<std::string> hosts, children;
     Variables variables;
   };
+  struct Below {
+    std::set<std::string> hosts, groups;  // also of the groups in it; with itself
+  };
   void error(int line, std::string message) { out_.errors.push_back({line, 1, "", std::move(message)}); }
+  void too_many(int line);
   void read_host(const std::vector<std::string>& words, int line);
   void take(const std::string& key, const std::string& value, int line, Variables& into);
   std::set<std::string> members(const std::string& group, std::set<std::string>& seen) const;
-
+  bool contains(const std::string& group, const std::string& other) const;
+  std::vector<std::string> nearest(const std::string& host, const std::vector<std::string>& givers) const;
+  void inherit(const VariableKey& variable);
   Inventory out_;
   std::map<std::string, size_t> at_;  // name -> its place in out_.hosts
   std::vector<Variables> own_;        // of out_.hosts
   std::map<std::string, Group> groups_;
+  std::map<std::string, Below> below_;  // of each group
+  bool too_many_ = false;
   Header now_ = {"ungrouped", "hosts"};
 };
 
 void InventoryReader::take(const std::string& key, const std::string& value, int line, Variables& into) {
   if (!key.starts_with("ansible_")) return;
   std::string* place = nullptr;
-  if (key == "ansible_host" || key == "ansible_ssh_host") place = &into.address;
-  if (key == "ansible_port" || key == "ansible_ssh_port") place = &into.port;
-  if (key == "ansible_user" || key == "ansible_ssh_user") place = &into.user;
-  if (key == "ansible_connection" && value == "local") {
-    into.local = true;
-  } else if (!place) {
+  for (const VariableKey& one : kVariables)
+    if (key == one.key || key == one.older) place = &(into.*one.place);
+  if (!place || (place == &into.connection && value != "local"))
     if (has(key, "ssh") || has(key, "connection") || has(key, "pass")) out_.ignored.insert(key);
-  } else if (has(value, "{{")) {
+  if (!place) return;
+  if (has(value, "{{")) {
     error(line, fmt::format("{}={} is a template, which is not rendered: write the value", key, value));
+  } else if (place == &into.address && !destination_port(value).empty()) {
+    error(line, fmt::format("{}={} has a port: write it as ansible_port={}", key, value.substr(0, 60),
+                            destination_port(value)));
   } else {
     *place = value;
   }
+}
+
+void InventoryReader::too_many(int line) {
+  if (!too_many_) error(line, fmt::format("more than {} hosts", kMostSpecNodes));
+  too_many_ = true;
 }
 
 void InventoryReader::read_host(const std::vector<std::string>& words, int line) {
@@ -124,22 +152,19 @@ void InventoryReader::read_host(const std::vector<std::string>& words, int line)
                                      words[i].substr(0, 60)));
     take(words[i].substr(0, equals), words[i].substr(equals + 1), line, variables);
   }
-  if (variables.local) {
-    out_.ignored.insert(words[0] + " (ansible_connection=local)");
-    return;
-  }
   const auto names = expand_host_range(words[0]);
   if (!names.ok()) return error(line, names.error().message);
   if (names->size() > 1 && !variables.address.empty())
     return error(line, fmt::format("ansible_host={} is given to {} hosts: give each a line of its own",
                                    variables.address, names->size()));
   for (const RangedName& one : *names) {
+    if (out_.hosts.size() == kMostSpecNodes && !at_.count(one.name)) return too_many(line);
     const auto [at, fresh] = at_.emplace(one.name, out_.hosts.size());
-    if (fresh && out_.hosts.size() > kMostHosts) return;  // said by the reader of the list
     if (fresh) out_.hosts.push_back({one.name, "", "", "", line, 1});
     if (fresh) own_.push_back({});
     Variables merged = variables;  // a later mention wins
     fill(own_[at->second], merged);
+    if (merged.port.empty()) merged.port = destination_port(one.name);
     own_[at->second] = merged;
     groups_[now_.group].hosts.insert(one.name);
   }
@@ -172,29 +197,70 @@ std::set<std::string> InventoryReader::members(const std::string& group, std::se
   return out;
 }
 
-// A group that contains another has more members, or the same ones.
+// Of a group and itself, and of two in a circle, neither is the outer one.
+bool InventoryReader::contains(const std::string& group, const std::string& other) const {
+  return below_.at(group).groups.count(other) > 0 && below_.at(other).groups.count(group) == 0;
+}
+
+// Those of the groups that have the host, and contain no other one of these.
+std::vector<std::string> InventoryReader::nearest(const std::string& host,
+                                                  const std::vector<std::string>& givers) const {
+  std::vector<std::string> all, out;
+  for (const std::string& group : givers)
+    if (below_.at(group).hosts.count(host)) all.push_back(group);
+  for (const std::string& group : all)
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const std::string& other) { return contains(group, other); }))
+      out.push_back(group);
+  return out;
+}
+
+// Gives the variable to all hosts that have none of their own. One error for two groups.
+void InventoryReader::inherit(const VariableKey& variable) {
+  std::vector<std::string> givers;
+  for (const auto& [name, group] : groups_)
+    if (name != kAll && !(group.variables.*variable.place).empty()) givers.push_back(name);
+  std::set<std::pair<std::string, std::string>> said;
+  for (size_t i = 0; i < own_.size(); ++i) {
+    const InventoryHost& host = out_.hosts[i];
+    std::string& own = own_[i].*variable.place;
+    if (!own.empty() || is_local(own_[i])) continue;
+    std::string giver;
+    for (const std::string& group : nearest(host.name, givers)) {
+      const std::string& value = groups_.at(group).variables.*variable.place;
+      if (!giver.empty() && value != own && said.emplace(giver, group).second)
+        error(host.line,
+              fmt::format("{} of {} is {} in group {} and {} in group {}, and neither group contains "
+                          "the other: write it on the line of the host",
+                          variable.key, host.name, own, giver, value, group));
+      if (!giver.empty()) continue;
+      own = value;
+      giver = group;
+    }
+    if (const auto all = groups_.find(kAll); own.empty() && all != groups_.end())
+      own = all->second.variables.*variable.place;
+  }
+}
+
 Inventory InventoryReader::finish() {
-  std::vector<std::pair<size_t, const Group*>> by_size;
-  std::map<const Group*, std::set<std::string>> hosts;
   for (const auto& [name, group] : groups_) {
-    std::set<std::string> seen;
-    hosts[&group] = members(name, seen);
-    if (name != kAll) by_size.push_back({hosts[&group].size(), &group});
+    Below& below = below_[name];
+    below.hosts = members(name, below.groups);
   }
-  std::stable_sort(by_size.begin(), by_size.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  const auto give = [&](const std::string& host, const Group& group) {
-    fill(group.variables, own_[at_.at(host)]);
-  };
-  for (const auto& [size, group] : by_size)
-    for (const std::string& host : hosts[group]) give(host, *group);
-  if (const auto all = groups_.find(kAll); all != groups_.end())
-    for (const InventoryHost& host : out_.hosts) give(host.name, all->second);
-  for (size_t i = 0; i < out_.hosts.size(); ++i) {
-    out_.hosts[i].address = own_[i].address;
-    out_.hosts[i].port = own_[i].port;
-    out_.hosts[i].user = own_[i].user;
+  for (const VariableKey& one : kVariables) inherit(one);
+  std::vector<InventoryHost> reached;
+  for (size_t i = 0; i < own_.size(); ++i) {
+    InventoryHost& host = out_.hosts[i];
+    if (is_local(own_[i])) {
+      out_.ignored.insert(host.name + " (ansible_connection=local)");
+      continue;
+    }
+    host.address = own_[i].address;
+    host.port = own_[i].port;
+    host.user = own_[i].user;
+    reached.push_back(std::move(host));
   }
+  out_.hosts = std::move(reached);
   return std::move(out_);
 }
 

@@ -7,8 +7,10 @@
 //     [all:children]
 //     gpu
 //
-// A variable of a host wins over those of its groups, and those of a smaller group over those of a larger one
-// that contains it. Groups are where a host belongs, not what it is: they are not the groups of a comparison.
+// A variable of a host wins over those of its groups, and a group's over those of groups that contain it.
+// The port in `NAME:PORT` is a variable of the host. Values of groups that differ, where neither group
+// contains the other, are an error: Ansible's choice depends on how deep each lies, and on the alphabet.
+// Groups are where a host belongs, not what it is: they are not the groups of a comparison.
 // Everything else is left out, and what was left out is named. No I/O.
 #pragma once
 
@@ -29,7 +31,9 @@ struct InventoryHost {
 struct Inventory {
   std::vector<InventoryHost> hosts;  // in order of their first mention
   std::vector<SpecError> errors;
-  std::set<std::string> ignored;  // variables that change how Ansible connects, and have no effect here
+  // Variables that change how Ansible connects, and have no effect here; hosts that are the machine Ansible
+  // runs on (ansible_connection=local, also of a group).
+  std::set<std::string> ignored;
 };
 
 // True if a line is the head of a section, or gives a host one of Ansible's variables.

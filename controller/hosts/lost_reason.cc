@@ -50,9 +50,6 @@ constexpr ReasonWords kWords[] = {
     {"account is currently not available", Code::denied, ""},
     {"Exceeded MaxStartups", Code::unavailable, ""},
     {"Not allowed at this time", Code::unavailable, ""},
-    {"_exchange_identification: ", Code::unavailable,
-     "sshd closed the connection before the login: too many at once (MaxStartups), this address is "
-     "blocked, or sshd is starting"},
     // sudo, where a command of --via uses it.
     {"sudo: a password is required", Code::denied, ""},
     {"sudo: a terminal is required", Code::denied, ""},
@@ -68,6 +65,17 @@ constexpr ReasonWords kWords[] = {
     {"timed out", Code::unavailable, ""},
     {"No route to host", Code::unavailable, ""},
     {"Network is unreachable", Code::unavailable, ""},
+    // A jump host, of the host behind it.
+    {"open failed: connect failed: Name or service not known", Code::not_found, ""},
+    {"open failed: administratively prohibited", Code::denied,
+     "the jump host does not forward connections to it: see AllowTcpForwarding and PermitOpen in the jump "
+     "host's sshd_config"},
+    {"open failed: ", Code::unavailable, ""},
+    {"stdio forwarding failed", Code::unavailable, ""},
+    // Last: it follows most of the lines above, and says nothing then.
+    {"_exchange_identification: ", Code::unavailable,
+     "sshd closed the connection before the login: too many at once (MaxStartups), this address is "
+     "blocked, or sshd is starting"},
 };
 // How ssh ends; whatever stands before says why.
 constexpr std::array<std::string_view, 4> kEndings = {"Connection closed by ", "Connection reset by ",

@@ -9,8 +9,6 @@ namespace muster {
 
 namespace {
 
-constexpr size_t kMaxNames = 4096;
-
 bool all_digits(const std::string& text) {
   return !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -28,8 +26,9 @@ Status add_part(const std::string& pattern, const std::string& prefix, const std
                 fmt::format("'{}': both ends of the range need the same number of digits", pattern));
   const int first = std::atoi(from.c_str()), last = std::atoi(to.c_str());
   if (first > last) return fail(Code::invalid, fmt::format("'{}': the range is reversed", pattern));
-  if (out.size() + static_cast<size_t>(last - first) >= kMaxNames)
-    return fail(Code::invalid, fmt::format("'{}': the range has more than {} names", pattern, kMaxNames));
+  if (out.size() + static_cast<size_t>(last - first) >= kMostSpecNodes)
+    return fail(Code::invalid,
+                fmt::format("'{}': the range has more than {} names", pattern, kMostSpecNodes));
   for (int n = first; n <= last; ++n)
     out.push_back({fmt::format("{}{:0{}}{}", prefix, n, from.size(), suffix), n});
   return Ok{};

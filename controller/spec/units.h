@@ -5,6 +5,9 @@
 
 namespace muster {
 
+// Of a spec, and so of one range and of a list of hosts.
+inline constexpr size_t kMostSpecNodes = 4096;
+
 struct RangedName {
   std::string name;
   int number = -1;  // the number in the brackets; -1 for a name without a range

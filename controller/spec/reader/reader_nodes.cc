@@ -44,7 +44,8 @@ void SpecReader::expand_node(const YamlNode& entry, const std::string& path, con
   for (const RangedName& one : *range)
     if (const std::string wrong = wrong_host_name(one.name); !wrong.empty())
       return error(*name, path + ".name", wrong);
-  if (spec_.nodes.size() + range->size() > 4096) return error(*name, path + ".name", "more than 4096 nodes");
+  if (spec_.nodes.size() + range->size() > kMostSpecNodes)
+    return error(*name, path + ".name", fmt::format("more than {} nodes", kMostSpecNodes));
   for (size_t i = 0; i < range->size(); ++i) {
     NodeSpec node = common;
     node.name = NodeName((*range)[i].name);

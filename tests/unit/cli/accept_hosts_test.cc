@@ -1,7 +1,10 @@
 // The verb `muster accept --hosts`: its arguments, and its output at the end.
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/accept_hosts.h"
+#include "cli/host_look_up.h"
+#include "cli/host_words.h"
 #include "tests/catch.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/fakes/temp_dir.h"
@@ -110,6 +113,70 @@ TEST_CASE("accept --hosts: a plain second word is a destination if ssh's configu
   CHECK_FALSE(is_read("node04 node06"));
   CHECK(is_read("node04 destination=node06"));
   CHECK_FALSE(is_read("node04 storage", "enter {host}"));
+}
+
+TEST_CASE("accept --hosts: a domain for every word makes no word an alias", "[hosts]") {
+  TempDir dir;
+  const StateHome home(dir.path("state"));
+  dir.write("config", "Host storage\n  HostName 10.0.0.9\nHost *\n  HostName %h.site.org\n");
+  CHECK(known_aliases({true, dir.path("config")}, {"cpu01", "CPU02", "storage"}) ==
+        std::set<std::string>{"storage"});
+  auto flags = flags_of("gpu01 cpu01 address=10.0.0.1");
+  flags.ssh_config = dir.path("config");
+  CHECK(session_options(flags).error().code == Code::invalid);
+  flags.hosts = "gpu01 storage address=10.0.0.1";
+  CHECK(session_options(flags).ok());
+  CHECK(leads_elsewhere("db", "db1.site.org"));
+  CHECK(leads_elsewhere("db", "dbsite.org"));
+  CHECK_FALSE(leads_elsewhere("DB", "db.Site.org"));
+}
+
+TEST_CASE("accept --hosts: no name is looked up beyond the limit, or where no address is needed", "[hosts]") {
+  TempDir dir;
+  const StateHome home(dir.path("state"));
+  const auto hosts = read_hosts_option("a localhost,b 10.0.0.2,c c.site address=10.0.0.3",
+                                       [](const std::set<std::string>& words) { return words; })
+                         .hosts;
+  const HostLookUp how{false, ""};
+  using Addresses = std::map<std::string, std::string>;
+  const LookedUp all = look_up_addresses(how, hosts, look_up_limit(hosts.size()));
+  CHECK(all.too_late == 0);
+  CHECK(all.addresses == Addresses{{"a", "127.0.0.1"}, {"b", "10.0.0.2"}});
+  const LookedUp late = look_up_addresses(how, hosts, 0);
+  CHECK(late.too_late == 1);
+  CHECK(late.addresses == Addresses{{"b", "10.0.0.2"}});
+
+  const auto looked_up = [](const std::string& list, bool drift_only, bool beside_jobs) {
+    auto flags = flags_of(list);
+    flags.drift_only = drift_only;
+    flags.beside_jobs = beside_jobs;
+    const auto made = session_options(flags);
+    REQUIRE(made.ok());
+    return !made->hosts.front().looked_up.empty();
+  };
+  CHECK(looked_up("a 10.0.0.1,b 10.0.0.2", false, false));
+  CHECK_FALSE(looked_up("a 10.0.0.1,b 10.0.0.2", true, false));
+  CHECK_FALSE(looked_up("a 10.0.0.1,b 10.0.0.2", false, true));
+  CHECK_FALSE(looked_up("a 10.0.0.1", false, false));
+}
+
+TEST_CASE("accept --hosts: a list from a pipe is read, and a folder is none", "[hosts]") {
+  TempDir dir;
+  const StateHome home(dir.path("state"));
+  int ends[2] = {-1, -1};
+  REQUIRE(::pipe(ends) == 0);
+  const std::string list = "gpu01 10.0.0.1\ngpu02 10.0.0.2\n";
+  REQUIRE(::write(ends[1], list.data(), list.size()) == static_cast<ssize_t>(list.size()));
+  ::close(ends[1]);
+  const auto made = session_options(flags_of("/dev/fd/" + std::to_string(ends[0])));
+  ::close(ends[0]);
+  REQUIRE(made.ok());
+  CHECK(made->hosts.size() == 2);
+  CHECK(made->cluster == "hosts");
+
+  CHECK(session_options(flags_of(dir.path("."))).error().code == Code::invalid);
+  CHECK(session_options(flags_of("/dev/null")).error().code == Code::invalid);
+  CHECK(session_options(flags_of(dir.path("other.txt"))).error().code == Code::not_found);
 }
 
 TEST_CASE("accept --hosts: wrong input is said before anything is reached", "[hosts]") {

@@ -228,6 +228,93 @@ TEST_CASE("hosts: an inventory of Ansible, and a file of genders", "[cli][hosts]
   CHECK(genders.hosts[2].destination == "login1");
 }
 
+TEST_CASE("hosts: destinations in a second column are no attributes of genders", "[cli][hosts]") {
+  // No line is read as another host's, or by its name alone.
+  CHECK(places_of("gpu[01-02] 10.0.3.1,10.0.3.2\ngpu03 10.0.3.3\n") == "1:12 ");
+  CHECK(places_of("gpu01 ops@a,ops@b\n") == "1:7 ");
+  CHECK(places_of("gpu01 a,10.0.3.1\n") == "1:7 ");
+  CHECK(places_of("n1 compute,rack=1\n"
+                  "login1 admin@login.site.org address=10.0.3.9\n"
+                  "gpu03 10.0.3.3\n"
+                  "gpu04 group=h100\n"
+                  "gpu05 destination=a,b\n") == "2:29 3:7 4:7 5:7 ");
+  const HostsFile file = read_hosts_file("n1 compute,os=8.9,url=a:b@c\nn2 os=8.9\nn3\nn4 login\n-n3\n");
+  REQUIRE(file.errors.empty());
+  CHECK(names_of(file) == "n1 n2 n4 ");
+}
+
+TEST_CASE("hosts: in an inventory, the port in a name is the host's own", "[cli][hosts]") {
+  const HostsFile file = read_hosts_file(
+      "[servers]\n"
+      "inst1:32775 ansible_host=192.0.2.18\n"
+      "192.0.2.18:32776\n"
+      "inst3:22\n"
+      "inst4:32777 ansible_port=32778\n"
+      "inst5\n"
+      "[again]\n"
+      "inst4:32777\n"
+      "[servers:vars]\n"
+      "ansible_port=2222\n");
+  REQUIRE(file.errors.empty());
+  REQUIRE(file.hosts.size() == 5);
+  CHECK(file.hosts[0].destination == "192.0.2.18:32775");
+  CHECK(file.hosts[1].destination == "192.0.2.18:32776");
+  CHECK(file.hosts[2].destination == "inst3:22");
+  CHECK(file.hosts[3].destination == "inst4:32778");
+  CHECK(file.hosts[4].destination == "inst5:2222");
+  CHECK(names_of(file) == "inst1-32775 ip-192-0-2-18-32776 inst3 inst4-32777 inst5 ");
+  CHECK(places_of("n1 ansible_host=192.0.2.18:2222\n") == "1:1 ");
+  CHECK(places_of("n1 ansible_host=2001:db8::1\n") == "");
+}
+
+TEST_CASE("hosts: in an inventory, the inner group wins, and groups apart must agree", "[cli][hosts]") {
+  // The outer group has the same members, and the earlier name.
+  const std::string nested =
+      "[cluster:children]\nrack\n[cluster:vars]\nansible_user=admin\nansible_port=2222\n"
+      "[rack:children]\nvgpu\n"
+      "[vgpu]\ngpu[01:02]\n[vgpu:vars]\nansible_user=ops\n";
+  const HostsFile file = read_hosts_file(nested);
+  REQUIRE(file.errors.empty());
+  REQUIRE(file.hosts.size() == 2);
+  CHECK(file.hosts[1].destination == "ops@gpu02:2222");
+  const auto apart = [](const std::string& of_dc1, const std::string& of_host) {
+    return "[gpu]\ngpu01\ngpu02" + of_host +
+           "\n[dc1]\ngpu02\n[gpu:vars]\nansible_user=ops\n[dc1:vars]\nansible_user=" + of_dc1 +
+           "\n[all:vars]\nansible_user=nobody\n";
+  };
+  CHECK(places_of(apart("admin", "")) == "3:1 ");
+  CHECK(places_of(apart("ops", "")) == "");
+  CHECK(places_of(apart("admin", " ansible_user=root")) == "");
+  CHECK(read_hosts_file(apart("ops", "")).hosts.at(1).destination == "ops@gpu02");
+  CHECK(read_hosts_file(apart("admin", " ansible_user=root")).hosts.at(1).destination == "root@gpu02");
+  // One for two groups, however many hosts they share.
+  CHECK(places_of("[a]\nn[1:9]\n[b]\nn[1:9]\n[a:vars]\nansible_port=22\n[b:vars]\nansible_port=23\n") ==
+        "2:1 ");
+}
+
+TEST_CASE("hosts: in an inventory, a group may be the machine Ansible runs on", "[cli][hosts]") {
+  const HostsFile file = read_hosts_file(
+      "[control]\nmgmt\nlogin "
+      "ansible_connection=ssh\n[gpu]\ngpu01\n[control:vars]\nansible_connection=local\n");
+  REQUIRE(file.errors.empty());
+  CHECK(names_of(file) == "login gpu01 ");
+  REQUIRE_FALSE(file.warnings.empty());
+  CHECK(file.warnings[0].message.find("mgmt (ansible_connection=local)") != std::string::npos);
+}
+
+TEST_CASE("hosts: an inventory has as many hosts as a list", "[cli][hosts]") {
+  CHECK(places_of("[a]\nn[1:4096]\n[b]\nn1\nn4096\n") == "");
+  CHECK(places_of("[a]\nn[1:4096]\nm1\nm2\n[b]\nm1\nm2\n") == "3:1 ");
+}
+
+TEST_CASE("hosts: port 22 distinguishes no host from another", "[cli][hosts]") {
+  CHECK(distinct_port("ops@gpu01:22") == "");
+  CHECK(distinct_port("ops@gpu01:2222") == "2222");
+  CHECK(destination_port("ops@gpu01:22") == "22");
+  CHECK(names_of(read_hosts_file("gpu01:22\ngpu02:23\n")) == "gpu01 gpu02-23 ");
+  CHECK(read_hosts_file("a gpu01.site:22\nb gpu01.site\n").warnings.size() == 1);
+}
+
 TEST_CASE("hosts: keys are given once and hold something", "[cli][hosts]") {
   CHECK(says("n1 group=a group=b", "group is given twice"));
   CHECK(says("n1 address=", "address= has no value"));

@@ -104,6 +104,31 @@ TEST_CASE("lost reason: what sshd sends instead of its version", "[hosts]") {
   CHECK(lost.message == "Exceeded MaxStartups");
 }
 
+TEST_CASE("lost reason: what a jump host says of the host behind it", "[hosts]") {
+  // How ssh ends in each of these cases, whatever the reason.
+  const std::string ending =
+      "kex_exchange_identification: Connection closed by remote host\r\n"
+      "Connection closed by UNKNOWN port 65535\r\n";
+  const auto behind = [&](const std::string& words) {
+    return reason_of("channel 0: open failed: " + words + "\r\nstdio forwarding failed\r\n" + ending);
+  };
+  for (const std::string away :
+       {"No route to host", "Connection refused", "Connection timed out", "Host is down"}) {
+    const Error lost = behind("connect failed: " + away);
+    CHECK(lost.code == Code::unavailable);
+    CHECK(has(lost.message, away));
+  }
+  CHECK(behind("connect failed: Name or service not known").code == Code::not_found);
+  CHECK(behind("connect failed: Temporary failure in name resolution").code == Code::unavailable);
+  CHECK(behind("administratively prohibited: open failed").code == Code::denied);
+  CHECK(has(reason_of("stdio forwarding failed\r\n" + ending).message, "stdio forwarding failed"));
+  const Error unknown =
+      reason_of("ssh: Could not resolve hostname bastion: Name or service not known\r\n" + ending);
+  CHECK(unknown.code == Code::not_found);
+  CHECK(has(unknown.message, "bastion"));
+  CHECK(has(reason_of(ending).message, "MaxStartups"));
+}
+
 TEST_CASE("lost reason: a login that works, and a shell that ends before it does anything", "[hosts]") {
   // pam_nologin writes to root, too, and lets it in.
   const std::string inside = until_the_key(kBanner) + "System is booting up. See pam_nologin(8).\n" + kInside;
