@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "base/perftest_files.h"
 #include "base/record.h"
@@ -52,6 +55,15 @@ Started start(Process& process, std::vector<std::string> words) {
   return {true, version.empty() ? kUnknown : version, said};
 }
 
+// A file that nobody can have put there but root, this user, or who owns this program and so decides what it
+// runs anyway.
+bool is_ours(const std::string& path) {
+  struct stat file = {}, program = {};
+  if (::stat(path.c_str(), &file) != 0 || (file.st_mode & S_IWOTH) != 0) return false;
+  if (file.st_uid == 0 || file.st_uid == ::geteuid()) return true;
+  return ::stat("/proc/self/exe", &program) == 0 && file.st_uid == program.st_uid;
+}
+
 std::string problem_of(const Perftest& found, const std::string& said) {
   if (!found.files.present()) return "perftest (ib_write_bw) is not installed";
   const std::string library = word_behind(said, "error while loading shared libraries:");
@@ -84,6 +96,7 @@ CarriedPerftest carried_perftest(const std::vector<std::string>& paths, const st
   for (const std::string& place : {folder, folder + "/perftest"}) {
     std::vector<std::string> files;
     for (const char* name : kPerftestFiles) files.push_back(place + "/" + name);
+    if (!std::all_of(files.begin(), files.end(), is_ours)) continue;
     if (auto found = from(files); found.present()) return found;
   }
   return {};
