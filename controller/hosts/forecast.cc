@@ -78,6 +78,11 @@ class Forecast {
                  kPackage);
     const int cuda = cuda_for(facts, offered_);
     if (cuda == 0) return add_unfit(host, driver);
+    if (in_.libs && uses.cublaslt && offered_.size() > 1 && !has_library(facts, cublaslt_of(cuda)))
+      put(host, "perhaps products, silent corruption, training of GPUs",
+          fmt::format("the folder of --libs is not searched before, and CUDA {} was chosen by the driver",
+                      cuda),
+          "if the folder has another CUDA's cuBLASLt, name the program for that CUDA with --gpu-program");
     if (in_.libs) return;
     add_library(host, facts, uses.cublaslt, cublaslt_of(cuda),
                 "products, silent corruption, training of GPUs");

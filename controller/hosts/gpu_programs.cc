@@ -99,6 +99,8 @@ Result<GpuPrograms> find_gpu_programs(const std::vector<std::string>& given,
       out.by_cuda.emplace(cuda, fs::absolute(file).lexically_normal().string());
     }
   }
+  // What is named is meant: beside it a program for another CUDA would be chosen for newer drivers.
+  if (!given.empty()) return out;
   for (const auto& folder : folders)
     for (const auto& file : programs_in(folder)) {
       const auto cuda = cuda_of_file(file);
