@@ -55,9 +55,15 @@ class Forecast {
 
   void add(const ReachedHost& host, const Uses& uses) {
     const auto facts = host.text.facts();
-    if (facts && uses.gpus && compute_gpus(*facts) > 0 && !has_simulated_gpus(*facts))
-      add_gpus(host.name, *facts, uses);
     const auto tools = host.look.find("tools");
+    const bool old = tools != host.look.end() && is_glibc_old(*tools);
+    if (facts && uses.gpus && compute_gpus(*facts) > 0 && !has_simulated_gpus(*facts)) {
+      if (old)
+        put(host.name, kGpus, "muster-accept-gpu needs glibc 2.34 there (EL 9, Ubuntu 22.04, Debian 12)",
+            "start a newer system there");
+      else
+        add_gpus(host.name, *facts, uses);
+    }
     if (tools != host.look.end() && tools->is_object()) add_tools(host.name, *tools, uses);
     if (uses.root && plain_.count(host.name))
       put(host.name, "what needs root (raw drives, kernel log, serial numbers)",
@@ -89,6 +95,10 @@ class Forecast {
     add_library(host, facts, uses.nccl, kNcclLibrary, "NCCL and training of GPUs");
   }
 
+  static bool is_glibc_old(const Json& tools) {
+    return tools.is_object() && tools.contains("glibc_2_34") && !is_true_at(tools, "glibc_2_34");
+  }
+
   // No program is for a CUDA that the driver supports.
   void add_unfit(const std::string& host, const std::string& driver) {
     const int supported = cuda_of_driver(driver), offered = *offered_.begin();
@@ -112,7 +122,10 @@ class Forecast {
 
   void add_tools(const std::string& host, const Json& tools, const Uses& uses) {
     const auto lacks = [&](const char* tool) { return tools.contains(tool) && !is_true_at(tools, tool); };
-    if (uses.rdma && lacks("libibverbs"))
+    if (uses.rdma && is_glibc_old(tools) && lacks("perftest"))
+      put(host, "RDMA", "the perftest that muster carries needs glibc 2.34 there",
+          "install the package perftest there");
+    else if (uses.rdma && lacks("libibverbs"))
       put(host, "RDMA", "libibverbs.so.1 was not found there",
           "install libibverbs and its providers there (Debian, Ubuntu: ibverbs-providers; EL: libibverbs)");
     else if (uses.rdma && lacks("perftest") && !in_.perftest)
