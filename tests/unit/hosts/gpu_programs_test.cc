@@ -43,6 +43,19 @@ TEST_CASE("programs for GPUs: what was named; else muster's own, then an archive
   CHECK(gpu_program_folders(accept).back() == "/usr/lib/muster");
 }
 
+TEST_CASE("programs for GPUs: of two archives for one CUDA the newer version is taken", "[hosts][gpu]") {
+  TempDir dir;
+  const auto archive = [](const std::string& version) {
+    return "tools/muster-gpu-" + version + "-cuda12-linux-x86_64/lib/muster/muster-accept-gpu";
+  };
+  dir.write("tools/muster-1/lib/muster/muster-accept", "");
+  for (const char* version : {"0.9.0", "0.10.0", "0.2.0"}) dir.write(archive(version), program("12.4"));
+  const auto all =
+      find_gpu_programs({}, gpu_program_folders(dir.path("tools/muster-1/lib/muster/muster-accept")));
+  REQUIRE(all.ok());
+  CHECK(all->by_cuda.at(12) == dir.path(archive("0.10.0")));
+}
+
 TEST_CASE("programs for GPUs: a wrong file is named", "[hosts][gpu]") {
   TempDir dir;
   dir.write("wrong/muster-accept-gpu", "#!/bin/sh\n");
