@@ -26,9 +26,9 @@ PlannerInput with_cards(NodeObservation (*make)(const std::string&)) {
   return in;
 }
 
-// What slurm.conf of node02 says of its GPUs.
-int in_slurm(const Plan& plan) {
-  const Action* configure = plan.find("node02/configure");
+// How many GPUs of node02 slurm.conf of a node has.
+int in_slurm(const Plan& plan, const std::string& on = "node02") {
+  const Action* configure = plan.find(on + "/configure");
   REQUIRE(configure);
   for (const Json& step : configure->params["steps"])
     if (step["id"].get<std::string>().starts_with("scheduler/"))
@@ -95,6 +95,22 @@ TEST_CASE("GPUs for jobs: an installed node has the driver of the image that it 
   in.request = {RequestKind::reimage, {"node02"}, {"node02"}};
   CHECK(in_slurm(planned(in)) == 2);
   in.images["cpu"].gpu_driver.clear();
+  CHECK(in_slurm(planned(in)) == 0);
+}
+
+TEST_CASE("GPUs for jobs: a node that is left out as unlike keeps the driver of its system, or none",
+          "[plan][gpu]") {
+  PlannerInput in = with_cards(seen_in_ram);
+  in.spec.nodes[1].hardware.cpus = 64;
+  in.nodes["node02"].facts->cpus.count = 32;
+  REQUIRE(planned(in).left_out_rules.count("node02") == 1);
+  in.images["cpu"].gpu_driver = "nvidia-open-kernel-dkms";
+  CHECK(in_slurm(planned(in), "node01") == 0);
+  in.images["cpu"].gpu_driver.clear();
+  in.nodes["node02"].gpu_driver = "nvidia-open-kernel-dkms";
+  CHECK(in_slurm(planned(in), "node01") == 2);
+  // With --force it is installed.
+  in.request = {RequestKind::up, {"node02"}, {"node02"}};
   CHECK(in_slurm(planned(in)) == 0);
 }
 
