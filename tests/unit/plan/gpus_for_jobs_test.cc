@@ -121,3 +121,15 @@ TEST_CASE("GPUs for jobs: the note is for nodes of the scheduler, and not for di
   SECTION("declared") { in.spec.nodes[1].hardware.gpus = 2; }
   CHECK_FALSE(has_note(planned(in), "Slurm gets none"));
 }
+
+TEST_CASE("GPUs for jobs: workstation cards are of the class of displays: with a driver they get the note",
+          "[plan][gpu]") {
+  PlannerInput in = with_cards(seen_in_ram);
+  in.nodes["node02"].facts->gpus = {card("10de:2230", true), card("10de:2230", true)};
+  CHECK_FALSE(has_note(planned(in), "node02 (2)"));
+  in.images["cpu"].gpu_driver = "nvidia-kernel-dkms";
+  CHECK(has_note(planned(in), "node02 (2)"));
+  in.nodes["node02"].facts->gpus[0].display = false;
+  CHECK(in_slurm(planned(in)) == 1);
+  CHECK_FALSE(has_note(planned(in), "Slurm gets none"));
+}
