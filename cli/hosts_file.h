@@ -14,8 +14,8 @@
 // Two plain words in a line are an error: whether the second one is where the first is reached, another host,
 // a login or an attribute, nothing in it says, and a wrong guess measures a host under another one's name. A
 // second word is a destination if it has the signs of one, or ssh's configuration knows it as an alias;
-// behind `destination=` any word is. Genders files and Ansible's INI inventories (cli/inventory.h) are read as
-// well.
+// behind `destination=` any word is. Genders files and Ansible's INI inventories (cli/inventory.h) are read
+// as well.
 //
 // A destination is passed to a program as one argument, and `ssh` may insert it into a shell command
 // (ProxyCommand, Match exec): anything that would be an option, or is special to a shell, is rejected. Thread

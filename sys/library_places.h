@@ -25,9 +25,9 @@ LibraryHomes library_homes(const Files& files, const Environment& environment);
 LibraryHomes own_library_homes(const Files& files);
 
 // Returns the files of this name, in this order: in $LD_LIBRARY_PATH; from ld.so's cache; in the folders of
-// CUDA toolkits, HPC SDK, HPC-X and the system; in Python environments (NVIDIA's wheels) and conda's, in use first, then the
-// user's, then in /opt and the system's. Within a place the highest version comes first. No stubs, which
-// toolkits have for linking only. None for a name that contains a slash.
+// CUDA toolkits, HPC SDK, HPC-X and the system; in Python environments (NVIDIA's wheels) and conda's, in use
+// first, then the user's, then in /opt and the system's. Within a place the highest version comes first. No
+// stubs, which toolkits have for linking only. None for a name that contains a slash.
 std::vector<std::string> library_places(const Files& files, const std::string& name,
                                         const LibraryHomes& homes = {});
 

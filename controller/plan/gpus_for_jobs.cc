@@ -24,8 +24,8 @@ std::string unused_gpu_note(const Spec& spec, const std::map<std::string, const 
   for (const auto& node : spec.nodes) {
     const auto seen = machines.find(node.name);
     if (seen == machines.end() || !spec.plays(node, "scheduler")) continue;
-    // With a driver in the image, a card is worth a word that may be for a display only: workstation cards for
-    // computing are of that PCI class too.
+    // With a driver in the image, a card is worth a word that may be for a display only: workstation cards
+    // for computing are of that PCI class too.
     const bool driver = with_driver.count(node.name) > 0;
     const size_t found = driver ? seen->second->gpus.size() : compute_gpus(*seen->second);
     if (found > 0 && gpus_for_jobs(spec, node, seen->second, driver) == 0)
