@@ -91,7 +91,8 @@ for file in lib/muster/muster-{agent,accept,accept-nvml} share/muster/playbooks/
 done
 # With what is compiled behind it: a short path, of a container (/muster, /build), is a part of other texts.
 here=$(sed 's/[][\.*^$+?(){}|]/\\&/g' <<<"$PWD")
-if grep -rlaE "$here/(build-portable|(agent|base|cli|controller|host|kernels|lab|schema|sys|tests)/[a-z])" "$root" >"$work/log"; then cat "$work/log" >&2; fail "the path of this folder is in these files"; fi
+compiled="build-portable|(agent|base|cli|controller|host|kernels|lab|schema|sys|tests)/[a-z]"
+if grep -rlaE "$here/($compiled)" "$root" >"$work/log"; then cat "$work/log" >&2; fail "the path of this folder is in these files"; fi
 
 archive=$name-linux-x86_64.tar.zst
 tar --format=gnu --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode='u+rw,go+r,go-w,a+X' \
