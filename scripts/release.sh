@@ -36,6 +36,8 @@ trap 'rm -rf "$work"' EXIT
 cmake -D SOURCE="$PWD" -D RECORD="$work/commit" -P cmake/version.cmake
 read -r SOURCE_DATE_EPOCH commit dirty <"$work/commit" || true
 [[ $SOURCE_DATE_EPOCH =~ ^[0-9]+$ ]] || fail "neither git nor cmake/commit.txt names a commit of $PWD"
+# Pages and this folder go into the archive, but into no program, so they make no version dirty.
+[[ ! -e .git || -z $(git -c safe.directory='*' status --porcelain -- docs README.md LICENSE scripts) ]] || dirty=dirty
 export SOURCE_DATE_EPOCH
 
 if [[ $check -eq 1 ]]; then
@@ -66,6 +68,8 @@ doc=$root/share/doc/muster
 mkdir -p "$doc/docs" "$doc/licences"
 # In docs/, where README.md's links lead, as in the source tree.
 cp docs/accept-hosts.md docs/acceptance*.md docs/install.md "$doc/docs/"
+mkdir "$doc/docs/plots"
+cp docs/plots/{accept-hosts-report.png,locate-firing.svg,locate-schedules.svg} "$doc/docs/plots/"
 if [[ $perftest -eq 1 ]]; then
   scripts/perftest.sh $build/perftest
   mkdir "$root/lib/muster/perftest"
@@ -85,7 +89,10 @@ got=0
 for file in lib/muster/muster-{agent,accept,accept-nvml} share/muster/playbooks/acceptance/standard.yaml share/doc/muster/{README.md,LICENSE}; do
   [[ -s $root/$file ]] || fail "$file is missing"
 done
-if grep -rlaF "$PWD" "$root" >"$work/log"; then cat "$work/log" >&2; fail "the path of this folder is in these files"; fi
+# With what is compiled behind it: a short path, of a container (/muster, /build), is a part of other texts.
+here=$(sed 's/[][\.*^$+?(){}|]/\\&/g' <<<"$PWD")
+compiled="build-portable|(agent|base|cli|controller|host|kernels|lab|schema|sys|tests)/[a-z]"
+if grep -rlaE "$here/($compiled)" "$root" >"$work/log"; then cat "$work/log" >&2; fail "the path of this folder is in these files"; fi
 
 archive=$name-linux-x86_64.tar.zst
 tar --format=gnu --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode='u+rw,go+r,go-w,a+X' \

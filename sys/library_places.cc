@@ -140,6 +140,8 @@ LibraryHomes library_homes(const Files& files, const Environment& environment) {
   LibraryHomes out;
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
     if (const std::string folder = environment(name); is_absolute(folder)) out.environments.push_back(folder);
+  for (const auto& folder : split(environment("LD_LIBRARY_PATH"), ':'))
+    if (is_absolute(folder)) out.first.push_back(folder);
   const std::string user = environment("SUDO_USER");
   const std::string home = user.empty() ? environment("HOME") : home_of(files, user);
   if (is_absolute(home)) out.homes.push_back(home);
@@ -160,6 +162,7 @@ std::vector<std::string> library_places(const Files& files, const std::string& n
   const auto add = [&](const std::string& path) {
     if (files.exists(path) && std::find(out.begin(), out.end(), path) == out.end()) out.push_back(path);
   };
+  for (const auto& folder : homes.first) add(folder + "/" + name);
   if (const std::string cached = in_loader_cache(files, name); is_absolute(cached)) add(cached);
   for (const auto& place : folder_patterns(homes))
     for (const auto& folder : matching(files, place)) add(folder + "/" + name);

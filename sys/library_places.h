@@ -17,16 +17,17 @@ namespace muster {
 struct LibraryHomes {
   std::vector<std::string> homes = {};         // "/home/ops"
   std::vector<std::string> environments = {};  // of Python or conda, in use: $VIRTUAL_ENV, $CONDA_PREFIX
+  std::vector<std::string> first = {};         // $LD_LIBRARY_PATH: the loader searches it before all others
 };
 using Environment = std::function<std::string(const char* name)>;
 LibraryHomes library_homes(const Files& files, const Environment& environment);
 // Of this process.
 LibraryHomes own_library_homes(const Files& files);
 
-// Returns the files of this name, in this order: from ld.so's cache; in the folders of CUDA toolkits, HPC
-// SDK, HPC-X and the system; in Python environments (NVIDIA's wheels) and conda's, in use first, then the
-// user's, then in /opt and the system's. Within a place the highest version comes first. No stubs, which
-// toolkits have for linking only. None for a name that contains a slash.
+// Returns the files of this name, in this order: in $LD_LIBRARY_PATH; from ld.so's cache; in the folders of
+// CUDA toolkits, HPC SDK, HPC-X and the system; in Python environments (NVIDIA's wheels) and conda's, in use
+// first, then the user's, then in /opt and the system's. Within a place the highest version comes first. No
+// stubs, which toolkits have for linking only. None for a name that contains a slash.
 std::vector<std::string> library_places(const Files& files, const std::string& name,
                                         const LibraryHomes& homes = {});
 

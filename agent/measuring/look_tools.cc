@@ -93,6 +93,13 @@ bool has_program(const Files& files, const std::string& path, const std::string&
   return false;
 }
 
+// Before 2.34 the library's own name is a link to a file with the version in its name, "libc-2.28.so".
+bool has_glibc_2_34(const Files& files) {
+  for (const char* path : {"/lib64/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6"})
+    if (has(files.read_link(path).value_or(""), "libc-2.")) return false;
+  return true;
+}
+
 }  // namespace
 
 std::string closing_firewall(const Files& files) {
@@ -102,6 +109,7 @@ std::string closing_firewall(const Files& files) {
 Json look_tools(const Files& files, const std::string& path) {
   return {{"perftest", has_program(files, path, kPerftestBandwidth)},
           {"libibverbs", !library_places(files, "libibverbs.so.1").empty()},
+          {"glibc_2_34", has_glibc_2_34(files)},
           {"firewall", closing_firewall(files)}};
 }
 

@@ -55,9 +55,15 @@ class Forecast {
 
   void add(const ReachedHost& host, const Uses& uses) {
     const auto facts = host.text.facts();
-    if (facts && uses.gpus && compute_gpus(*facts) > 0 && !has_simulated_gpus(*facts))
-      add_gpus(host.name, *facts, uses);
     const auto tools = host.look.find("tools");
+    const bool old = tools != host.look.end() && is_glibc_old(*tools);
+    if (facts && uses.gpus && compute_gpus(*facts) > 0 && !has_simulated_gpus(*facts)) {
+      if (old)
+        put(host.name, kGpus, "muster-accept-gpu needs glibc 2.34 there (EL 9, Ubuntu 22.04, Debian 12)",
+            "start a newer system there");
+      else
+        add_gpus(host.name, *facts, uses);
+    }
     if (tools != host.look.end() && tools->is_object()) add_tools(host.name, *tools, uses);
     if (uses.root && plain_.count(host.name))
       put(host.name, "what needs root (raw drives, kernel log, serial numbers)",
@@ -78,10 +84,19 @@ class Forecast {
                  kPackage);
     const int cuda = cuda_for(facts, offered_);
     if (cuda == 0) return add_unfit(host, driver);
+    if (in_.libs && uses.cublaslt && offered_.size() > 1 && !has_library(facts, cublaslt_of(cuda)))
+      put(host, "perhaps products, silent corruption, training of GPUs",
+          fmt::format("the folder of --libs is not searched before, and CUDA {} was chosen by the driver",
+                      cuda),
+          "if the folder has another CUDA's cuBLASLt, name the program for that CUDA with --gpu-program");
     if (in_.libs) return;
     add_library(host, facts, uses.cublaslt, cublaslt_of(cuda),
                 "products, silent corruption, training of GPUs");
     add_library(host, facts, uses.nccl, kNcclLibrary, "NCCL and training of GPUs");
+  }
+
+  static bool is_glibc_old(const Json& tools) {
+    return tools.is_object() && tools.contains("glibc_2_34") && !is_true_at(tools, "glibc_2_34");
   }
 
   // No program is for a CUDA that the driver supports.
@@ -107,7 +122,10 @@ class Forecast {
 
   void add_tools(const std::string& host, const Json& tools, const Uses& uses) {
     const auto lacks = [&](const char* tool) { return tools.contains(tool) && !is_true_at(tools, tool); };
-    if (uses.rdma && lacks("libibverbs"))
+    if (uses.rdma && is_glibc_old(tools) && lacks("perftest"))
+      put(host, "RDMA", "the perftest that muster carries needs glibc 2.34 there",
+          "install the package perftest there");
+    else if (uses.rdma && lacks("libibverbs"))
       put(host, "RDMA", "libibverbs.so.1 was not found there",
           "install libibverbs and its providers there (Debian, Ubuntu: ibverbs-providers; EL: libibverbs)");
     else if (uses.rdma && lacks("perftest") && !in_.perftest)

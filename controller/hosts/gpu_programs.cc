@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 
 #include "sys/os.h"
@@ -66,7 +67,9 @@ void add_archives(const fs::path& beside, std::vector<std::string>& out) {
   for (fs::directory_iterator it(beside, error), end; !error && it != end; it.increment(error))
     if (it->path().filename().string().starts_with(kArchive) && is_trusted(it->path()))
       found.push_back((it->path() / kInArchive).string());
-  std::sort(found.rbegin(), found.rend());  // the newest version first, as far as names tell
+  // The newest version first, as far as names tell: 0.10.0 before 0.9.0.
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return ::strverscmp(a.c_str(), b.c_str()) > 0; });
   out.insert(out.end(), found.begin(), found.end());
 }
 
@@ -99,6 +102,8 @@ Result<GpuPrograms> find_gpu_programs(const std::vector<std::string>& given,
       out.by_cuda.emplace(cuda, fs::absolute(file).lexically_normal().string());
     }
   }
+  // What is named is meant: beside it a program for another CUDA would be chosen for newer drivers.
+  if (!given.empty()) return out;
   for (const auto& folder : folders)
     for (const auto& file : programs_in(folder)) {
       const auto cuda = cuda_of_file(file);

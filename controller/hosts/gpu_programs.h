@@ -24,10 +24,10 @@ struct GpuPrograms {
 // belong to this user or root; the package's.
 std::vector<std::string> gpu_program_folders(const std::string& accept);
 
-// `given`: files or folders from the command line; they come first, then `folders`. Of several programs for
-// one CUDA the first is taken. A folder may be an unpacked archive, with lib/muster in it. invalid: a given
-// file is not the program; not_found: it does not exist, or a given folder has none. A wrong file in
-// `folders` is no error: it becomes `wrong`.
+// `given`: files or folders from the command line; if there are any, `folders` are not searched. Of several
+// programs for one CUDA the first is taken. A folder may be an unpacked archive, with lib/muster in it.
+// invalid: a given file is not the program; not_found: it does not exist, or a given folder has none. A wrong
+// file in `folders` is no error: it becomes `wrong`.
 Result<GpuPrograms> find_gpu_programs(const std::vector<std::string>& given,
                                       const std::vector<std::string>& folders);
 

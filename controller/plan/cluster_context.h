@@ -63,7 +63,7 @@ struct SharedSection {
 class ClusterContext {
  public:
   // `machines`: the facts of the nodes that were seen at least once. `with_driver`: the nodes of which the
-  // image has NVIDIA's driver. All arguments must outlive this object, and be complete when it is first asked.
+  // image has NVIDIA's driver. All arguments must outlive this object, and be complete at its first use.
   ClusterContext(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines,
                  const std::set<std::string>& with_driver = kNone);
   ClusterContext(const ClusterContext&) = delete;

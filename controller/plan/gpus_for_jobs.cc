@@ -24,14 +24,19 @@ std::string unused_gpu_note(const Spec& spec, const std::map<std::string, const 
   for (const auto& node : spec.nodes) {
     const auto seen = machines.find(node.name);
     if (seen == machines.end() || !spec.plays(node, "scheduler")) continue;
-    const size_t found = compute_gpus(*seen->second);
-    if (found > 0 && gpus_for_jobs(spec, node, seen->second, with_driver.count(node.name) > 0) == 0)
+    // With a driver in the image, a card is worth a word that may be for a display only: workstation cards
+    // for computing are of that PCI class too.
+    const bool driver = with_driver.count(node.name) > 0;
+    const size_t found = driver ? seen->second->gpus.size() : compute_gpus(*seen->second);
+    if (found > 0 && gpus_for_jobs(spec, node, seen->second, driver) == 0)
       those.push_back(fmt::format("{} ({})", node.name, found));
   }
   if (those.empty()) return "";
   return fmt::format(
       "Slurm gets none of the GPUs of {}: no playbook `gpu` or `gpu-vendor`, no NVIDIA driver among the "
-      "packages of the image, and none was loaded when the inventory was taken. If something else installs "
+      "packages of the image (or only cards that may be for a display), and none was loaded when the "
+      "inventory "
+      "was taken. If something else installs "
       "the driver, declare `hardware: {{ gpus: N }}`, or run `muster up` again once it is there",
       fmt::join(those, ", "));
 }

@@ -20,6 +20,7 @@ namespace muster {
 int gpus_for_jobs(const Spec& spec, const NodeSpec& node, const HardwareFacts* facts, bool driver_in_image);
 
 // For the operator: the nodes of the scheduler with GPUs that it does not get, and what to do. "" if none.
+// Cards that may be for a display count where the image has the driver.
 // `with_driver`: the nodes of which the image has the driver.
 std::string unused_gpu_note(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines,
                             const std::set<std::string>& with_driver);

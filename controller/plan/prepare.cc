@@ -71,6 +71,12 @@ bool is_imaged(const Planning& p, const Draft& d) {
   return !in_installed(d) || d.seen->image_digest != image->digest;
 }
 
+// How the machine differs from the one that was ordered; "": not, or its system is not replaced.
+std::string unlike_to_install(const Planning& p, const Draft& d) {
+  if (!d.imaging) return "";
+  return fmt::format("{}", fmt::join(unlike_hardware(d.spec->hardware, *d.seen->facts, p.spec.lab), "; "));
+}
+
 void prepare(Planning& p, Draft& d) {
   const HardwareFacts& facts = *d.seen->facts;
   check_identity(p, d, facts);
@@ -78,10 +84,7 @@ void prepare(Planning& p, Draft& d) {
     return p.refuse(
         d.spec->name, "image-missing",
         d.spec->image.empty() ? "no image is declared" : "image '" + d.spec->image + "' is not built");
-  std::string unlike;
-  if (d.imaging)
-    for (const auto& difference : unlike_hardware(d.spec->hardware, facts, p.spec.lab))
-      unlike += (unlike.empty() ? "" : "; ") + difference;
+  std::string unlike = unlike_to_install(p, d);
   if (!unlike.empty() && p.forced(d))
     p.plan.notes.push_back(d.spec->name + " is installed because of --force, although " + unlike);
   else
@@ -99,8 +102,9 @@ void prepare(Planning& p, Draft& d) {
   render(p, d, image_digest_of(p, d));
 }
 
-// The node leaves the image that it runs.
+// The node leaves the image that it runs, unless it is unlike: drop_unlike() leaves such a node as it is.
 void expect_gpu_driver(Planning& p, const Draft& d) {
+  if (!p.forced(d) && !unlike_to_install(p, d).empty()) return;
   if (p.image_of(d)->gpu_driver.empty())
     p.with_gpu_driver.erase(d.spec->name);
   else

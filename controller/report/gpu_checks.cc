@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 
+#include "base/cuda_driver.h"
 #include "base/standin.h"
 #include "controller/report/measured.h"
 
@@ -116,6 +118,11 @@ void hold_back(std::vector<Check>& checks, const MeasuredStep& step, bool named)
   }
 }
 
+// "libcublasLt.so.13" -> 13
+int cuda_of_cublaslt(const std::string& name) {
+  return std::atoi(name.c_str() + std::string(kCublaslt).size());
+}
+
 // Programs come from the machine on which the command runs; nothing of muster is installed on the host.
 std::string remedy_of_running_host(const std::string& missing, const std::string& found,
                                    const std::string& node) {
@@ -127,8 +134,15 @@ std::string remedy_of_running_host(const std::string& missing, const std::string
         cuda, again);
   };
   if (missing == kGpuProgram) return bring("N");
-  if (missing.starts_with(kCublaslt) && found.starts_with(kCublaslt))
-    return bring(found.substr(std::string(kCublaslt).size()));
+  if (missing.starts_with(kCublaslt) && found.starts_with(kCublaslt)) {
+    const int there = cuda_of_cublaslt(found);
+    if (there <= cuda_of_cublaslt(missing)) return bring(std::to_string(there));
+    // The program was chosen by the driver, so a newer one may not run.
+    const int driver = oldest_driver_for(there);
+    if (driver == 0) return fmt::format("install {} on {}; then {}", missing, node, again);
+    return fmt::format("install {} on {}; or, if its driver is {} or newer, {}", missing, node, driver,
+                       bring(std::to_string(there)));
+  }
   if (missing.starts_with("lib"))
     return fmt::format("name the folder on {} that has {} with `--libs FOLDER`, or install it there; then {}",
                        node, missing, again);

@@ -192,8 +192,8 @@ struct Totals {
   size_t count(Verdict verdict) const;
 };
 Totals totals(const Report& report);  // of the settled report
-// "SIMULATED HARDWARE: gaggle: 2 of 3 nodes accepted, RDMA not measured on 1 node, 4 checks not looked at, 1 check not judged"; of a look
-// "gaggle: 3 of 3 nodes looked at, not measured"
+// "SIMULATED HARDWARE: gaggle: 2 of 3 nodes accepted, RDMA not measured on 1 node, 4 checks not looked at, 1
+// check not judged"; of a look "gaggle: 3 of 3 nodes looked at, not measured"
 std::string title(const Report& report);
 
 Json to_json(const Report& report);

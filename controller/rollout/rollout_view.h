@@ -88,8 +88,8 @@ struct View {
   int64_t night = 0;        // increases by one when a window begins
   bool window_open = true;  // false: no batch begins
   int64_t active_run = 0;   // the active run, of this rollout or any other; 0: none
-  // Agents could not report for long enough (NodeTable::reporting_for()): a node that seems to be away may not
-  // be, and nothing is concluded from it.
+  // Agents could not report for long enough (NodeTable::reporting_for()): a node that seems to be away may
+  // not be, and nothing is concluded from it.
   bool unsure = false;
 };
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "base/perftest_files.h"
 #include "base/record.h"
@@ -11,7 +14,11 @@
 namespace muster::kernels {
 namespace {
 
-constexpr int kNoLibrary = 127;  // exit status of the dynamic loader, and of `env` without the program
+constexpr int kNoLibrary = 127;    // exit status of the dynamic loader, and of `env` without the program
+constexpr int kNoExecution = 126;  // of `env`, for a file that may not be executed
+// What the loader prints where glibc or a library is older than a program needs. It then exits with 1, which
+// perftest's --version does too.
+constexpr const char* kTooOld = "' not found (required by ";
 constexpr const char* kUnknown = "unknown";
 
 struct Announced {
@@ -31,22 +38,38 @@ std::string word_behind(const std::string& text, const std::string& mark) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_first_of(" :\r\n", begin) - begin);
 }
 
-// The exit status is ignored, since --version fails in perftest 4.5: it only matters that the program runs.
+// Apart from that of loader and `env` the exit status is ignored, since --version fails in perftest 4.5: it
+// only matters that the program runs.
+bool was_started(const Output& output) {
+  return output.exit_code >= 0 && output.exit_code != kNoLibrary && output.exit_code != kNoExecution &&
+         output.err.find(kTooOld) == std::string::npos;
+}
+
 Started start(Process& process, std::vector<std::string> words) {
   words.push_back("--version");
   const auto output = process.run({.argv = std::move(words)});
   if (!output.ok()) return {false, "", output.error().message};
   const std::string said = output->err + output->out;
-  if (output->exit_code == kNoLibrary || output->exit_code < 0) return {false, "", said};
+  if (!was_started(*output)) return {false, "", said};
   const std::string version = word_behind(said, "Version:");
   return {true, version.empty() ? kUnknown : version, said};
+}
+
+// A file that nobody can have put there but root, this user, or who owns this program and so decides what it
+// runs anyway.
+bool is_ours(const std::string& path) {
+  struct stat file = {}, program = {};
+  if (::stat(path.c_str(), &file) != 0 || (file.st_mode & S_IWOTH) != 0) return false;
+  if (file.st_uid == 0 || file.st_uid == ::geteuid()) return true;
+  return ::stat("/proc/self/exe", &program) == 0 && file.st_uid == program.st_uid;
 }
 
 std::string problem_of(const Perftest& found, const std::string& said) {
   if (!found.files.present()) return "perftest (ib_write_bw) is not installed";
   const std::string library = word_behind(said, "error while loading shared libraries:");
   if (library.empty())
-    return "perftest is not installed, and the one that muster carries does not start: " +
+    return "install the package perftest: this host has none that runs, and the one that muster carries does "
+           "not start: " +
            std::string(last_bytes(said, 300));
   return fmt::format(
       "this host has no {}, which perftest loads: install libibverbs with its providers (Debian, Ubuntu: "
@@ -73,6 +96,7 @@ CarriedPerftest carried_perftest(const std::vector<std::string>& paths, const st
   for (const std::string& place : {folder, folder + "/perftest"}) {
     std::vector<std::string> files;
     for (const char* name : kPerftestFiles) files.push_back(place + "/" + name);
+    if (!std::all_of(files.begin(), files.end(), is_ours)) continue;
     if (auto found = from(files); found.present()) return found;
   }
   return {};
@@ -90,7 +114,7 @@ std::string Perftest::text(bool wanted) const {
 Perftest find_perftest(Process& process, const CarriedPerftest& files) {
   Perftest out{.files = files};
   const auto help = process.run({.argv = {kPerftestBandwidth, "--help"}});
-  if (help.ok() && help->exit_code != kNoLibrary) {
+  if (help.ok() && was_started(*help)) {
     out.help = help->out + help->err;
     out.own = start(process, {kPerftestBandwidth}).version;
   }

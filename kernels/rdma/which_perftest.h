@@ -25,7 +25,8 @@ struct CarriedPerftest {
   std::vector<std::string> words(PerfTest test) const;
 };
 // `paths`: those of kPerftestFiles, in that order. If there are none, they are searched in `folder` and in
-// perftest/ there. Not present if a file is missing.
+// perftest/ there; it is often run as root, so files there that a different user can have put there are not
+// used. Not present if a file is missing.
 CarriedPerftest carried_perftest(const std::vector<std::string>& paths, const std::string& folder);
 
 struct Perftest {

@@ -129,7 +129,7 @@ FIELD_CASE("drained-then-resumed: one node of a batch, the other one boots") {
   b.finish("n1", false, "conflict", {{"precondition", "scheduler/no new jobs"}});
   CHECK(b.on_offer("n1/resume-old", wire::OrderKind::steps));
   b.finish("n1");
-  b.is_back("n1");
+  b.is_back("n1", NodeState::accepted, "not re-imaged: ");
   REQUIRE(b.on_offer("n2/boot", wire::OrderKind::boot_slot));  // no failure that spends the budget
   b.finish("n2");
   b.new_system("n2", "new");

@@ -316,6 +316,28 @@ FIELD_CASE("perftest-library") {
     CHECK(part["error"].get<std::string>().find(word) != std::string::npos);
 }
 
+FIELD_CASE("perftest-glibc") {
+  Two two;
+  two.here.device("mlx5_0"), two.there.device("mlx5_0");
+  two.near.carried_version = "6.06";
+  two.far.carried_status = 1;
+  two.far.carried_error = field_input("perftest-glibc", "stderr.txt");
+  two.options.perftest = two.carried_there = {"/c/ib_write_bw", "/c/ib_write_lat", {"/c/librdmacm"}};
+  two.near.version = "6.23";
+  SECTION("a host with its own") {
+    CHECK(to_json(two.run())["parts"][0]["result"]["outcome"] == "measured");
+    for (const auto& run : two.far.runs)
+      CHECK(std::none_of(run.begin(), run.end(), [](const auto& word) { return word.starts_with("/c/"); }));
+  }
+  SECTION("a host without one: no cable is suspected") {
+    two.far.installed = false;
+    const Json part = to_json(two.run())["parts"][0]["result"];
+    CHECK(part["outcome"] == "unavailable");
+    CHECK(part["detail"]["at_fault"] == "peer");
+    CHECK(part["error"].get<std::string>().find("GLIBC_2.34") != std::string::npos);
+  }
+}
+
 FIELD_CASE("pcie-dead-device") {
   const TempDir dir;
   const Files files(dir.path(""));

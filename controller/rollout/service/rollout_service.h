@@ -55,9 +55,10 @@ class RolloutService {
   // conflict: `digest` is not what would be approved now, or a batch is in progress. invalid: one of
   // `canaries` cannot be a canary.
   void approve(ToApprove what, Done done);
-  // Opens a window; no effect if one is open whose night is not over. denied: nothing is approved, the approval is no longer valid,
-  // or the rollout is paused or was stopped; the message names the reason and what to do. unavailable,
-  // conflict: the nodes cannot be read yet, or a run of other images is active; a retry is safe.
+  // Opens a window; no effect if one is open whose night is not over. denied: nothing is approved, the
+  // approval is no longer valid, or the rollout is paused or was stopped; the message names the reason and
+  // what to do. unavailable, conflict: the nodes cannot be read yet, or a run of other images is active; a
+  // retry is safe.
   void start(WindowStart how, Done done);
   void pause(const std::string& by, Done done);
   void resume(Done done);

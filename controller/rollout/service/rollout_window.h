@@ -22,12 +22,12 @@ struct WindowStart {
   // That was due by the wall clock. A start by hand does not move the end of a window that is open.
   bool by_timer = false;
 };
-// True if the start that made `next` of `record` has no effect: the window is open, and its night is not over.
-// A night is over when nothing more begins in it, which is noted; a start after that is another try.
+// True if the start that made `next` of `record` has no effect: the window is open, and its night is not
+// over. A night is over when nothing more begins in it, which is noted; a start after that is another try.
 bool is_joined(const rollout::Record& record, const rollout::Record& next, const rollout::Clocks& now);
-// Returns the record with which a night begins at `now`. denied: nothing is approved, the approval is no longer valid, the rollout is paused or was stopped,
-// or the window is over; the message names the reason and what to do. conflict: a run of different images is
-// active; it ends, and a retry is safe.
+// Returns the record with which a night begins at `now`. denied: nothing is approved, the approval is no
+// longer valid, the rollout is paused or was stopped, or the window is over; the message names the
+// reason and what to do. conflict: a run of different images is active; it ends, and a retry is safe.
 Result<rollout::Record> opened(const std::optional<rollout::Record>& record, const SeenCluster& seen,
                                const rollout::Clocks& now, WindowStart how = {});
 

@@ -45,3 +45,16 @@ TEST_CASE("look: perftest is found in the path, and in the usual folders", "[hos
   CHECK(look_tools(files, "")["perftest"] == false);
   CHECK(look_tools(files, "")["libibverbs"] == false);
 }
+
+TEST_CASE("look: a glibc older than 2.34 is known by the name of its file", "[hosts]") {
+  for (const char* old : {"/lib64", "/lib/x86_64-linux-gnu"}) {
+    const TempDir dir;
+    const Files files(dir.path("root"));
+    const std::string library = std::string(old) + "/libc.so.6";
+    CHECK(look_tools(files, "")["glibc_2_34"] == true);  // unknown: nothing is foretold
+    REQUIRE(files.write(library, "").ok());
+    CHECK(look_tools(files, "")["glibc_2_34"] == true);
+    REQUIRE(files.symlink("libc-2.28.so", library).ok());
+    CHECK(look_tools(files, "")["glibc_2_34"] == false);
+  }
+}

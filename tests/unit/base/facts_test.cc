@@ -94,3 +94,16 @@ TEST_CASE("a node cannot ask for the controller's secrets by way of its hardware
   json["disks"][0]["signatures"][0] = "secret:mpi-ssh-key";
   CHECK(hardware_facts_from_json(json).error().code == Code::denied);
 }
+
+TEST_CASE("facts: a drive behind a multipath map is released for good before its map goes") {
+  DiskFacts disk;
+  CHECK(why_not_past_map(disk).empty());
+  disk.multipath = "mpatha";
+  const std::string why = why_not_past_map(disk);
+  const size_t listed = why.find("`blacklist`"), read = why.find("`multipathd reconfigure`"),
+               released = why.find("`multipath -f mpatha`");
+  // multipathd makes the map again from the configuration that it has read.
+  CHECK(listed < read);
+  CHECK(read < released);
+  CHECK(released != std::string::npos);
+}

@@ -14,7 +14,7 @@ std::string program(const std::string& cuda) {
 
 }  // namespace
 
-TEST_CASE("programs for GPUs: what was named, then muster's own, then an archive beside it", "[hosts][gpu]") {
+TEST_CASE("programs for GPUs: what was named; else muster's own, then an archive beside it", "[hosts][gpu]") {
   TempDir dir;
   const std::string accept = dir.path("tools/muster-1/lib/muster/muster-accept");
   const std::string own = "tools/muster-1/lib/muster/muster-accept-gpu",
@@ -36,9 +36,24 @@ TEST_CASE("programs for GPUs: what was named, then muster's own, then an archive
   CHECK(found().at(12) == dir.path(own));
   CHECK(found().at(13) == dir.path(other));
   dir.write(named, program("12.8"));
-  CHECK(found({dir.path(named)}).at(12) == dir.path(named));
-  CHECK(found({dir.path("tools/muster-gpu-1-cuda12-linux-x86_64")}).at(12) == dir.path(beside));
+  // Nothing else is offered then: the one for CUDA 13 would be chosen for newer drivers.
+  CHECK(found({dir.path(named)}) == std::map<int, std::string>{{12, dir.path(named)}});
+  CHECK(found({dir.path("tools/muster-gpu-1-cuda12-linux-x86_64")}) ==
+        std::map<int, std::string>{{12, dir.path(beside)}});
   CHECK(gpu_program_folders(accept).back() == "/usr/lib/muster");
+}
+
+TEST_CASE("programs for GPUs: of two archives for one CUDA the newer version is taken", "[hosts][gpu]") {
+  TempDir dir;
+  const auto archive = [](const std::string& version) {
+    return "tools/muster-gpu-" + version + "-cuda12-linux-x86_64/lib/muster/muster-accept-gpu";
+  };
+  dir.write("tools/muster-1/lib/muster/muster-accept", "");
+  for (const char* version : {"0.9.0", "0.10.0", "0.2.0"}) dir.write(archive(version), program("12.4"));
+  const auto all =
+      find_gpu_programs({}, gpu_program_folders(dir.path("tools/muster-1/lib/muster/muster-accept")));
+  REQUIRE(all.ok());
+  CHECK(all->by_cuda.at(12) == dir.path(archive("0.10.0")));
 }
 
 TEST_CASE("programs for GPUs: a wrong file is named", "[hosts][gpu]") {

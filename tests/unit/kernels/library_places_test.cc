@@ -110,6 +110,23 @@ TEST_CASE("with sudo the environments of the calling user count", "[libraries]")
   CHECK(homes().environments == Paths{"/opt/conda"});
 }
 
+TEST_CASE("LD_LIBRARY_PATH comes first, as the loader has it", "[libraries]") {
+  const TempDir dir;
+  const Files files(dir.path("root"));
+  put(files, "/usr/lib64/libnccl.so.2");
+  put(files, "/shared/nccl/lib/libnccl.so.2");
+  put(files, "/shared/cu12/lib/libcublasLt.so.12");
+  const LibraryHomes homes = library_homes(files, [](const char* name) -> std::string {
+    return name == std::string("LD_LIBRARY_PATH") ? "relative::/shared/nccl/lib:/shared/cu12/lib" : "";
+  });
+  CHECK(library_places(files, "libnccl.so.2", homes) ==
+        Paths{"/shared/nccl/lib/libnccl.so.2", "/usr/lib64/libnccl.so.2"});
+  HardwareFacts facts;
+  facts.properties["GPU driver"] = "580.159.04";
+  facts.gpu_libraries = gpu_libraries(files, homes);
+  CHECK(cuda_for(facts, {12, 13}) == 12);
+}
+
 TEST_CASE("the program for GPUs is chosen by driver and cuBLASLt", "[libraries]") {
   CHECK(cuda_of_driver("580.159.04") == 13);
   CHECK(cuda_of_driver("579.1") == 12);

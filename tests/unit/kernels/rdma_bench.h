@@ -124,6 +124,7 @@ struct FakePerftest : Process {
   int zeros = 0;            // so many times it ends well and tells no figure
   std::string help = "Usage:\n  --report_gbits\n";
   std::string version = "6.06", carried_version = {}, carried_error = {};  // "": there is none
+  int carried_status = 127;                                                // with `carried_error`
   std::string listening = {};
   std::vector<std::vector<std::string>> runs = {};
   std::mutex mutex = {};
@@ -132,7 +133,7 @@ struct FakePerftest : Process {
     const std::lock_guard hold(mutex);
     const bool carried = command.argv[0] == "env";
     if (command.argv.back() == "--version" && carried)
-      return carried_version.empty() ? Output{127, "", carried_error}
+      return carried_version.empty() ? Output{carried_status, "", carried_error}
                                      : Output{1, "Version: " + carried_version + "\n", ""};
     const bool starts_own = std::count(command.argv.begin(), command.argv.end(), "ib_write_bw") +
                                 std::count(command.argv.begin(), command.argv.end(), "ib_write_lat") >

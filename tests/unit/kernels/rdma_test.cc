@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -252,6 +253,25 @@ TEST_CASE("the carried perftest is there as a whole or not at all") {
   CHECK(carried_perftest(paths, "").libraries.size() == 2);
   paths.pop_back();
   CHECK_FALSE(carried_perftest(paths, folder).present());
+}
+
+TEST_CASE("a perftest beside the program is not run if a different user can have put it there") {
+  const RdmaNode node;
+  const std::string folder = node.files().real("/lib/muster"), latency = folder + "/ib_write_lat";
+  std::vector<std::string> paths;
+  for (const char* name : kPerftestFiles) {
+    node.write(std::string("/lib/muster/") + name, "program");
+    paths.push_back(folder + "/" + name);
+  }
+  REQUIRE(carried_perftest({}, folder).present());
+  if (::geteuid() == 0) {
+    REQUIRE(::chown(latency.c_str(), 65533, 65533) == 0);
+    CHECK_FALSE(carried_perftest({}, folder).present());
+    REQUIRE(::chown(latency.c_str(), 0, 0) == 0);
+  }
+  REQUIRE(::chmod(latency.c_str(), 0666) == 0);
+  CHECK_FALSE(carried_perftest({}, folder).present());
+  CHECK(carried_perftest(paths, "").present());  // named; memory of the agent has such a mode
 }
 
 TEST_CASE("a perftest that was left behind is ended before another is started in its place") {

@@ -26,9 +26,9 @@ PlannerInput with_cards(NodeObservation (*make)(const std::string&)) {
   return in;
 }
 
-// What slurm.conf of node02 says of its GPUs.
-int in_slurm(const Plan& plan) {
-  const Action* configure = plan.find("node02/configure");
+// How many GPUs of node02 slurm.conf of a node has.
+int in_slurm(const Plan& plan, const std::string& on = "node02") {
+  const Action* configure = plan.find(on + "/configure");
   REQUIRE(configure);
   for (const Json& step : configure->params["steps"])
     if (step["id"].get<std::string>().starts_with("scheduler/"))
@@ -98,10 +98,38 @@ TEST_CASE("GPUs for jobs: an installed node has the driver of the image that it 
   CHECK(in_slurm(planned(in)) == 0);
 }
 
+TEST_CASE("GPUs for jobs: a node that is left out as unlike keeps the driver of its system, or none",
+          "[plan][gpu]") {
+  PlannerInput in = with_cards(seen_in_ram);
+  in.spec.nodes[1].hardware.cpus = 64;
+  in.nodes["node02"].facts->cpus.count = 32;
+  REQUIRE(planned(in).left_out_rules.count("node02") == 1);
+  in.images["cpu"].gpu_driver = "nvidia-open-kernel-dkms";
+  CHECK(in_slurm(planned(in), "node01") == 0);
+  in.images["cpu"].gpu_driver.clear();
+  in.nodes["node02"].gpu_driver = "nvidia-open-kernel-dkms";
+  CHECK(in_slurm(planned(in), "node01") == 2);
+  // With --force it is installed.
+  in.request = {RequestKind::up, {"node02"}, {"node02"}};
+  CHECK(in_slurm(planned(in)) == 0);
+}
+
 TEST_CASE("GPUs for jobs: the note is for nodes of the scheduler, and not for display cards", "[plan][gpu]") {
   PlannerInput in = with_cards(seen_in_ram);
   SECTION("no scheduler") { in.spec.roles["cpu"].pop_back(); }
   SECTION("a display card") { in.nodes["node02"].facts->gpus = {card("10de:1fb9", true)}; }
   SECTION("declared") { in.spec.nodes[1].hardware.gpus = 2; }
+  CHECK_FALSE(has_note(planned(in), "Slurm gets none"));
+}
+
+TEST_CASE("GPUs for jobs: workstation cards are of the class of displays: with a driver they get the note",
+          "[plan][gpu]") {
+  PlannerInput in = with_cards(seen_in_ram);
+  in.nodes["node02"].facts->gpus = {card("10de:2230", true), card("10de:2230", true)};
+  CHECK_FALSE(has_note(planned(in), "node02 (2)"));
+  in.images["cpu"].gpu_driver = "nvidia-kernel-dkms";
+  CHECK(has_note(planned(in), "node02 (2)"));
+  in.nodes["node02"].facts->gpus[0].display = false;
+  CHECK(in_slurm(planned(in)) == 1);
   CHECK_FALSE(has_note(planned(in), "Slurm gets none"));
 }

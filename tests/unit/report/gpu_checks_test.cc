@@ -252,6 +252,27 @@ TEST_CASE("the remedy for a running host is about this machine, and names no con
   }
 }
 
+TEST_CASE("the remedy names a program for a newer CUDA only with the driver that it needs", "[gpu-checks]") {
+  const auto remedy_of = [](const std::string& missing, const std::string& found) {
+    MeasuredStep step = gpu_step(unavailable({{"missing", missing}, {"found", found}}));
+    step.running = true;
+    return remedy(step, "gpu07");
+  };
+  const auto has = [](const std::string& text, const std::string& word) {
+    return text.find(word) != std::string::npos;
+  };
+  const std::string newer = remedy_of("libcublasLt.so.12", "libcublasLt.so.13");
+  CHECK(has(newer, "install libcublasLt.so.12 on gpu07"));
+  CHECK(has(newer, "driver is 580"));
+  CHECK(has(newer, "cuda13"));
+  const std::string older = remedy_of("libcublasLt.so.13", "libcublasLt.so.12");
+  CHECK(has(older, "cuda12"));
+  CHECK_FALSE(has(older, "driver"));
+  const std::string unknown = remedy_of("libcublasLt.so.13", "libcublasLt.so.16");
+  CHECK(has(unknown, "install libcublasLt.so.13 on gpu07"));
+  CHECK_FALSE(has(unknown, "driver"));
+}
+
 TEST_CASE("the remedy is the command for what is missing", "[gpu-checks]") {
   const auto remedy_of = [](Json detail) {
     return remedy(gpu_step(unavailable(std::move(detail))), "gpu07");

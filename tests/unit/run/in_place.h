@@ -107,13 +107,14 @@ struct InPlace : RunBench {
     return row(node).reason.find(what) != std::string::npos;
   }
   // It works in the system that it had, and counts as what it was accepted for then.
-  void is_back(const std::string& node, NodeState state = NodeState::accepted) {
+  void is_back(const std::string& node, NodeState state = NodeState::accepted,
+               const char* how = "returned to slot a") {
     const NodeRow now = row(node);
     CHECK(now.state == state);
     CHECK(now.accepted_run == 7);
     CHECK(now.config_digest == "sha256:conf-old");
     CHECK(now.image_digest == kOldImage);
-    CHECK(says(node, "returned to slot a"));
+    CHECK(says(node, how));
     CHECK(shown(node) == "returned");
   }
   // As postponed, where a rollout judges it.
