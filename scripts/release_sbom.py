@@ -13,6 +13,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import urllib.parse
 
 DOCUMENT = "SPDXRef-DOCUMENT"
 
@@ -103,8 +104,8 @@ class Document:
         if source:
             entry["supplier"] = "Organization: Debian"
             entry["sourceInfo"] = f"Debian source package {source}"
-            entry["externalRefs"] = [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-                                      "referenceLocator": f"pkg:deb/debian/{name}@{version}?arch=amd64".replace("+", "%2B")}]
+            place = "/".join(["pkg:deb", "debian", urllib.parse.quote(name)]) + "@" + urllib.parse.quote(version) + "?arch=amd64"
+            entry["externalRefs"] = [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": place}]
         if used:
             entry["comment"] = used
         self.out["packages"].append(entry)
