@@ -31,6 +31,7 @@ void read_stat(const std::string& text, RunningProcess& out) {
   const auto field = [&](size_t number) {
     return number - 3 < fields.size() ? number_of<uint64_t>(fields[number - 3]).value_or(0) : 0;
   };
+  out.ended = !fields.empty() && fields[0] == "Z";
   out.parent = static_cast<int64_t>(field(4));
   out.kernel = (field(9) & kKernelThread) != 0;
   out.used = field(14) + field(15);

@@ -21,6 +21,7 @@ struct RunningProcess {
   std::string comm = {};               // of the program, 15 bytes at most
   std::vector<std::string> argv = {};  // empty: a kernel thread, or it has ended
   bool kernel = false;
+  bool ended = false;    // and its parent has not been notified yet (zombie)
   uint64_t started = 0;  // since the boot, in kTicks
   uint64_t used = 0;     // of processors, by all its threads, in kTicks
   uint64_t reaped = 0;   // by its children that have ended
