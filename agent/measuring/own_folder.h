@@ -2,8 +2,8 @@
 // write (/dev/shm, /tmp).
 //
 // Its name is random and chosen in this process, so nobody can have it first; and once it exists, nobody can
-// replace it in a sticky folder. It is made and removed below an open descriptor of the folder above it, so no
-// link at any place of its path leads elsewhere. Removes only a real directory of this user. Used before and
+// replace it in a sticky folder. It is made and removed below an open descriptor of the folder above it, so
+// no link at any place of its path leads elsewhere. Removes only a real directory of this user. Used before and
 // after a fork: the child makes the folder, its parent removes it. Thread: one at a time.
 #pragma once
 
