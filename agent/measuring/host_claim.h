@@ -1,5 +1,5 @@
-// HostClaim: the lock that makes one measurement at a time load a host, whichever user starts it: an abstract Unix
-// socket of a fixed name, bound and listened on.
+// HostClaim: the lock that makes one measurement at a time load a host, whichever user starts it: an abstract
+// Unix socket of a fixed name, bound and listened on.
 //
 // The kernel lets one process have the name, users and root alike, and frees it when that process ends in
 // any way: nothing is left, no file is needed. Who connects learns the holder's pid and user id from the
