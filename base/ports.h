@@ -15,6 +15,10 @@ inline constexpr int kBootPort = 7480;
 // dnsmasq beside musterd, on the provisioning network, UDP: addresses and iPXE for machines that boot. The
 // clients accept no other ports.
 inline constexpr int kDhcpPort = 67, kTftpPort = 69;
+// muster-accept on each measured node, TCP: links, and RDMA, for which perftest uses the ports above, too.
+inline constexpr int kLinkPort = 7490, kRdmaPort = 7495;
+// All ports of measurements between nodes lie between these: what firewalls have to let in.
+inline constexpr int kFirstMeasuringPort = 7490, kLastMeasuringPort = 7560;
 // muster-accept on each measured node, during a load of several nodes, TCP: `group-serve` and its leader.
 inline constexpr int kGroupPort = 7540;
 // muster-accept-gpu on the first of these nodes, TCP: where NCCL's ranks meet.

@@ -1,11 +1,16 @@
 #include "sys/library_places.h"
 
 #include <fnmatch.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "base/cuda_driver.h"
 #include "base/split.h"
@@ -117,6 +122,83 @@ std::string home_of(const Files& files, const std::string& user) {
   return "/home/" + user;  // a user of a directory service
 }
 
+std::optional<uint32_t> id_of(const std::string& text) {
+  uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+// True if all members of the group are owners. A group of a directory service (not in /etc/group) is taken
+// for the private group of the user with the same id.
+bool is_group_of(const Files& files, uint32_t group, const std::set<uint32_t>& owners) {
+  if (group == 0) return true;
+  std::set<std::string> members;
+  bool listed = false;
+  for (const std::string& line : split_lines(files.read("/etc/group").value_or(""))) {
+    const auto fields = split(line, ':');
+    if (fields.size() < 3 || id_of(fields[2]) != group) continue;
+    listed = true;
+    if (fields.size() > 3)
+      for (const std::string& name : split(fields[3], ',')) members.insert(trim(name));
+  }
+  if (!listed) return owners.count(group) > 0;
+  members.erase("");
+  for (const std::string& line : split_lines(files.read("/etc/passwd").value_or(""))) {
+    const auto fields = split(line, ':');
+    if (fields.size() < 4) continue;
+    const auto user = id_of(fields[2]);
+    const bool owner = user && owners.count(*user) > 0;
+    if (!owner && id_of(fields[3]) == group) return false;
+    if (owner) members.erase(fields[0]);
+  }
+  return members.empty();
+}
+
+// `own_folder`: the file, or the folder that it lies in.
+bool only_owners_write(const Files& files, const std::string& real, bool own_folder,
+                       const std::set<uint32_t>& owners) {
+  struct stat status = {};
+  if (::lstat(real.c_str(), &status) != 0 || !owners.count(status.st_uid)) return false;
+  if (!own_folder && S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX)) return true;
+  if (status.st_mode & S_IWOTH) return false;
+  if (!(status.st_mode & S_IWGRP)) return true;
+  // With an access control list, these bits are the mask of all users and groups in it.
+  if (::lgetxattr(real.c_str(), "system.posix_acl_access", nullptr, 0) > 0) return false;
+  return is_group_of(files, status.st_gid, owners);
+}
+
+// Every folder, link and file on the way of a path of this machine, and on those that its links lead: who
+// could change a link later could have another file loaded.
+bool is_way_of_owners(const Files& files, const std::string& path, const std::set<uint32_t>& owners,
+                      int links) {
+  const std::string root = files.real("/"), below = root == "/" ? root : root + "/";
+  if (!path.starts_with(below) || !only_owners_write(files, root, false, owners)) return false;
+  const size_t folder = path.rfind('/');  // here ends the name of the folder that the last component is in
+  for (size_t end = path.find('/', below.size());; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    char target[4096];
+    const ssize_t size = ::readlink(part.c_str(), target, sizeof target);
+    struct stat status = {};
+    if (size > 0) {
+      std::string to(target, static_cast<size_t>(size));
+      if (to[0] != '/') to = part.substr(0, part.rfind('/') + 1) + to;
+      if (links == 0 || ::lstat(part.c_str(), &status) != 0 || !owners.count(status.st_uid) ||
+          !is_way_of_owners(files, to, owners, links - 1))
+        return false;
+    } else if (!only_owners_write(files, part, part.size() >= folder, owners)) {
+      return false;
+    }
+    if (end == std::string::npos) return true;
+  }
+}
+
+// LibraryHomes::owners.
+bool is_of_owners(const Files& files, const std::string& path, const std::set<uint32_t>& owners) {
+  constexpr int kMostLinks = 8;
+  return is_way_of_owners(files, files.real(path), owners, kMostLinks);
+}
+
 bool is_absolute(const std::string& path) { return path.size() > 1 && path[0] == '/'; }
 
 // The wheel that a library in SITE/nvidia/cublas/lib came with: SITE/nvidia_cublas_cu12-12.4.5.8.dist-info.
@@ -149,10 +231,16 @@ LibraryHomes library_homes(const Files& files, const Environment& environment) {
 }
 
 LibraryHomes own_library_homes(const Files& files) {
-  return library_homes(files, [](const char* name) {
+  const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return std::string(value ? value : "");
-  });
+  };
+  LibraryHomes out = library_homes(files, variable);
+  if (files.real("/") != "/") return out;
+  out.owners = {0, ::geteuid()};
+  // Whoever may use sudo may do what root may.
+  if (const auto caller = id_of(variable("SUDO_UID")); caller && ::geteuid() == 0) out.owners.insert(*caller);
+  return out;
 }
 
 std::vector<std::string> library_places(const Files& files, const std::string& name,
@@ -165,7 +253,10 @@ std::vector<std::string> library_places(const Files& files, const std::string& n
   for (const auto& folder : homes.first) add(folder + "/" + name);
   if (const std::string cached = in_loader_cache(files, name); is_absolute(cached)) add(cached);
   for (const auto& place : folder_patterns(homes))
-    for (const auto& folder : matching(files, place)) add(folder + "/" + name);
+    for (const auto& folder : matching(files, place))
+      if (const std::string path = folder + "/" + name;
+          homes.owners.empty() || is_of_owners(files, path, homes.owners))
+        add(path);
   return out;
 }
 

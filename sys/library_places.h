@@ -3,7 +3,9 @@
 // find. Reads folders and ld.so's cache below `files`; loads nothing. Thread safety: stateless functions.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,10 +20,15 @@ struct LibraryHomes {
   std::vector<std::string> homes = {};         // "/home/ops"
   std::vector<std::string> environments = {};  // of Python or conda, in use: $VIRTUAL_ENV, $CONDA_PREFIX
   std::vector<std::string> first = {};         // $LD_LIBRARY_PATH: the loader searches it before all others
+  // User ids. A file counts only if it, every folder above it and every link on the way belong to one of
+  // them, and no one else may write there; a group counts as its members. Others may write to a folder above
+  // the file's own if it is sticky. What ld.so's cache lists always counts: the system loads it. Empty: all.
+  std::set<uint32_t> owners = {};
 };
 using Environment = std::function<std::string(const char* name)>;
 LibraryHomes library_homes(const Files& files, const Environment& environment);
-// Of this process.
+// Of this process: root, its user and, with sudo, the user who called it are owners. If `files` is not this
+// machine's root, files have no owners.
 LibraryHomes own_library_homes(const Files& files);
 
 // Returns the files of this name, in this order: in $LD_LIBRARY_PATH; from ld.so's cache; in the folders of

@@ -9,6 +9,7 @@
 #include "agent/checks/slow_links.h"
 #include "agent/steps/step_modules.h"
 #include "base/perftest_files.h"
+#include "base/ports.h"
 
 namespace muster::checks {
 namespace {
@@ -18,7 +19,6 @@ constexpr const char* kKernels[] = {"dgemm", "stream",         "sdc",          "
 // Kernels of muster-accept-gpu: its subcommands with the prefix "gpu-".
 constexpr const char* kGpuKernels[] = {"gpu-gemm",   "gpu-sdc",  "gpu-memory",
                                        "gpu-copies", "gpu-nccl", "gpu-training"};
-constexpr int kDefaultPort = 7490, kRdmaPort = 7495;
 constexpr int kRoundsAgain = 2;
 constexpr int64_t kEndSeconds = 15;
 
@@ -51,7 +51,7 @@ MUSTER_PARAMETERS(Partners, required(peers, "other nodes: {name, address}"),
 
 struct WantedLinks {
   Partners with;
-  int64_t port = kDefaultPort;
+  int64_t port = kLinkPort;
   std::string seconds = "1";
   int64_t connect_seconds = 45, serve_seconds = 120, deadline_seconds = 120;
 };

@@ -12,10 +12,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <optional>
-#include <set>
 
+#include "agent/measuring/process_table.h"
 #include "base/split.h"
 
 namespace muster {
@@ -44,37 +43,13 @@ std::string with_name(std::string text, const std::string& self, const std::stri
 constexpr int kRounds = 250, kRoundMs = 20;
 constexpr auto kLastWords = std::chrono::seconds(10);  // time that the child has to end
 
-struct Entry {
-  pid_t parent = 0;
-  bool zombie = false;
-};
-
-// Reads fields 3 and 4 of /proc/PID/stat; field 2 may contain blanks and brackets.
-std::optional<Entry> entry_of(const Files& files, const std::string& pid) {
-  const std::string text = files.read("/proc/" + pid + "/stat").value_or("");
-  const size_t name = text.rfind(") ");
-  if (name == std::string::npos || name + 4 >= text.size()) return {};
-  return Entry{static_cast<pid_t>(std::strtol(text.c_str() + name + 4, nullptr, 10)), text[name + 2] == 'Z'};
-}
-
 // Returns all descendants of this process, except those that have ended and were not reaped yet.
 std::vector<pid_t> descendants() {
-  const Files files;
-  std::map<pid_t, Entry> all;
-  for (const std::string& name : files.list("/proc"))
-    if (name.find_first_not_of("0123456789") == std::string::npos)
-      if (const auto entry = entry_of(files, name)) all[std::atoi(name.c_str())] = *entry;
-  std::set<pid_t> mine = {::getpid()};
+  const ProcessTable table = process_table(Files());
   std::vector<pid_t> out;
-  for (bool more = true; more;) {
-    more = false;
-    for (const auto& [pid, entry] : all) {
-      if (mine.count(pid) || !mine.count(entry.parent)) continue;
-      mine.insert(pid);
-      more = true;
-      if (!entry.zombie) out.push_back(pid);
-    }
-  }
+  for (const int64_t pid : with_descendants(table, {::getpid()}))
+    if (const RunningProcess* one = table.find(pid); one && !one->ended && pid != ::getpid())
+      out.push_back(static_cast<pid_t>(pid));
   return out;
 }
 
@@ -169,7 +144,7 @@ void end_descendants() {
   }
 }
 
-int run_guarded(const std::string& folder, const std::function<int()>& work) {
+int run_guarded(const std::function<int()>& work, const std::function<void()>& afterwards) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const sigset_t watched = watched_signals();
   sigset_t before;
@@ -191,11 +166,7 @@ int run_guarded(const std::string& folder, const std::function<int()>& work) {
     ::close(signals);
   }
   end_descendants();
-  const Files files;
-  if (!folder.empty() && files.is_directory(folder)) {
-    for (const std::string& name : files.list(folder)) (void)files.remove(folder + "/" + name);
-    (void)files.remove(folder);
-  }
+  if (afterwards) afterwards();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   return status;
 }

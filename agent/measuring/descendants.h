@@ -16,10 +16,10 @@
 namespace muster {
 
 // Runs `work` in a child and returns its exit status, or 128 + signal if a signal killed it, once no process
-// that it or its descendants started is left. Then removes `folder` and the files in it (empty: none).
+// that it or its descendants started is left. Then calls `afterwards`, which no signal interrupts.
 // SIGHUP, SIGINT and SIGTERM become SIGTERM for the child. A child that has not ended 10 s after such a
 // signal, or after the end of standard input, is killed. Only `work` reads standard input.
-int run_guarded(const std::string& folder, const std::function<int()>& work);
+int run_guarded(const std::function<int()>& work, const std::function<void()>& afterwards = {});
 
 // Kills all descendants of this process and waits some seconds at most until they are gone: a process in an
 // uninterruptible call dies when the call ends.

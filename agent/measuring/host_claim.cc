@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <set>
 #include <utility>
 
 #include "agent/measuring/process_table.h"
@@ -56,14 +57,19 @@ bool has_open(const Files& files, const std::string& pid, const std::string& tar
 // plain user, all for root.
 std::optional<HostClaim::Holder> by_descriptor(const std::string& name) {
   const Files files;
+  // Names are shown as they are, with line ends: another socket's name can look like more lines of this one.
+  // No line can be hidden so, which leaves several. Inode 0: connections that were not accepted.
+  std::set<std::string> inodes;
   for (const std::string& line : split_lines(files.read("/proc/net/unix").value_or(""))) {
     const auto fields = split_words(line);
-    if (fields.size() <= kPath || fields[kPath] != "@" + name) continue;
-    const std::string target = "socket:[" + fields[kInode] + "]";
-    for (const std::string& pid : files.list("/proc"))
-      if (const auto number = pid_of(pid); number && has_open(files, pid, target))
-        return HostClaim::Holder{*number, user_of(files, *number)};
+    if (fields.size() > kPath && fields[kPath] == "@" + name && fields[kInode] != "0")
+      inodes.insert(fields[kInode]);
   }
+  if (inodes.size() != 1) return {};
+  const std::string target = "socket:[" + *inodes.begin() + "]";
+  for (const std::string& pid : files.list("/proc"))
+    if (const auto number = pid_of(pid); number && has_open(files, pid, target))
+      return HostClaim::Holder{*number, user_of(files, *number)};
   return {};
 }
 

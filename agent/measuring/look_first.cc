@@ -94,19 +94,23 @@ std::map<std::string, std::set<std::string>> jobs_by_cgroup(const Files& files) 
 void look_at_jobs(const Files& files, const ProcessTable& table, bool hidden, HostLook& out) {
   std::map<std::string, std::set<std::string>> jobs;
   std::map<std::string, std::set<int64_t>> pids;
+  std::map<std::string, std::string> forgers;  // slurmstepd itself is root's
   if (hidden) jobs = jobs_by_cgroup(files);
   for (const auto& [pid, one] : table.all)
     if (const auto step = slurm_step(one.argv)) {
       jobs[step->job].insert(step->step);
       pids[step->job].insert(pid);
+      if (const auto user = user_of(files, pid); user && *user != 0)
+        forgers[step->job] = fmt::format(", as pid {} of user {} claims", pid, user_name(files, *user));
     }
   for (auto& [job, steps] : jobs) {
     if (out.own_jobs.count(job)) continue;
     steps.erase("");
-    out.busy.push_back({Busy::job,
-                        fmt::format("Slurm job {} is running{}", first_bytes(job, 40),
-                                    steps.empty() ? "" : fmt::format(" (steps {})", fmt::join(steps, ", "))),
-                        pids[job]});
+    out.busy.push_back(
+        {Busy::job,
+         fmt::format("Slurm job {} is running{}{}", first_bytes(job, 40),
+                     steps.empty() ? "" : fmt::format(" (steps {})", fmt::join(steps, ", ")), forgers[job]),
+         pids[job]});
   }
 }
 
@@ -174,34 +178,36 @@ bool is_package_work(const Program& program) {
   return program.name == "rpm" && is_rpm_work(program.arguments);
 }
 
-void look_at_packages(const ProcessTable& table, HostLook& out) {
+void look_at_packages(const Files& files, const ProcessTable& table, HostLook& out) {
   BusyReason reason{Busy::packages, "", {}};
-  std::set<std::string> names;
+  std::set<std::string> names, users;
   for (const auto& [pid, one] : table.all) {
     if (one.argv.empty()) continue;
     const Program program = program_of(one.argv);
     if (!is_package_work(program)) continue;
     names.insert(program.name);
     reason.pids.insert(pid);
+    if (const auto user = user_of(files, pid); user && *user != 0) users.insert(user_name(files, *user));
   }
   if (names.empty()) return;
-  reason.text = fmt::format("{} {} running (pid {})", fmt::join(names, ", "),
-                            names.size() == 1 ? "is" : "are", fmt::join(reason.pids, ", "));
+  reason.text = fmt::format("{} {} running (pid {}{})", fmt::join(names, ", "),
+                            names.size() == 1 ? "is" : "are", fmt::join(reason.pids, ", "),
+                            users.empty() ? "" : fmt::format(", of user {}", fmt::join(users, ", ")));
   out.busy.push_back(std::move(reason));
 }
 
 void look_at_measurements(const Files& files, const ProcessTable& table, const LookInput& input,
                           HostLook& out) {
-  const auto own = own_measurement(table, input.self, input.session);
+  const auto own = own_measurement(files, table, input.self, input.session);
   if (auto other = other_measurement(files, table, own, input.holder))
     out.busy.push_back({Busy::measurement, std::move(other->text), std::move(other->pids)});
   if (!input.no_lock.empty()) out.not_looked_at.push_back("other measurements: " + input.no_lock);
 }
 
 // Measurements count as such, and the login, sudo and shell that this process came through work for it.
-std::set<int64_t> not_load(const ProcessTable& table, const LookInput& input) {
-  auto out = all_measurements(table);
-  out.merge(own_measurement(table, input.self, input.session));
+std::set<int64_t> not_load(const Files& files, const ProcessTable& table, const LookInput& input) {
+  auto out = all_measurements(files, table, input.self);
+  out.merge(own_measurement(files, table, input.self, input.session));
   for (const int64_t pid : ancestors(table, input.self)) out.insert(pid);
   return out;
 }
@@ -216,7 +222,7 @@ void look_at_load(const Files& files, const ProcessTable& table, const LookInput
   seen.machine_cores = physical_cores(files, share);
   seen.cores = seen.machine_cores * share.cores / share.of_cores;
   seen.load_average = std::strtod(files.read_line("/proc/loadavg").c_str(), nullptr);
-  seen.others = used_between(files, input.earlier, table, not_load(table, input));
+  seen.others = used_between(files, input.earlier, table, not_load(files, table, input));
   // What is counted for the whole machine says nothing about a share.
   const bool hidden = !files.exists("/proc/1/cmdline"), whole = share.cores >= share.of_cores;
   if (hidden && whole)
@@ -289,7 +295,7 @@ HostLook look_first(const Files& files, const LookInput& input) {
   const bool hidden = !files.exists("/proc/1/cmdline");
   if (hidden) out.not_looked_at.push_back("processes of other users: /proc hides them (hidepid)");
   look_at_jobs(files, table, hidden, out);
-  look_at_packages(table, out);
+  look_at_packages(files, table, out);
   look_at_measurements(files, table, input, out);
   look_at_load(files, table, input, out);
   look_at_gpus(files, input, hidden, out);

@@ -13,8 +13,7 @@
 namespace muster {
 namespace {
 
-// Of links, of perftest, and of loads of several hosts (docs/acceptance.md).
-constexpr int kPorts[] = {7490, 7495, kGroupPort};
+constexpr int kPorts[] = {kLinkPort, kRdmaPort, kGroupPort};
 
 int port_of(const std::string& text) {
   int value = -1;
@@ -65,24 +64,68 @@ bool ufw_drops(const Files& files) {
   return !cover(open);
 }
 
+// `NAME="VALUE"` in an element of XML.
+std::string attribute(const std::string& element, const std::string& name) {
+  const std::string start = " " + name + "=\"";
+  const size_t at = element.find(start);
+  if (at == std::string::npos) return "";
+  const size_t begin = at + start.size();
+  return element.substr(begin, element.find('"', begin) - begin);
+}
+
+void add_ports(const std::string& zone, std::vector<Range>& open) {
+  for (size_t at = zone.find("<port "); at != std::string::npos; at = zone.find("<port ", at + 1)) {
+    const std::string element = zone.substr(at, zone.find('>', at) - at);
+    if (attribute(element, "protocol") == "tcp") open.push_back(range_of(attribute(element, "port")));
+  }
+}
+
+bool lets_all_in(const std::string& zone) {
+  for (const char* sign : {"target=\"ACCEPT\"", "<rule", "<protocol ", "<source-port "})
+    if (has(zone, sign)) return true;
+  return false;
+}
+
+// Policies, direct rules and services of this host's own may let anything in.
+bool has_other_rules(const Files& files) {
+  for (const char* folder : {"/etc/firewalld/policies", "/etc/firewalld/services"})
+    if (!files.list(folder).empty()) return true;
+  return files.exists("/etc/firewalld/direct.xml");
+}
+
+// NetworkManager can put a connection into any zone, also one without a file in /etc. A plain user cannot
+// read its connections.
+bool has_zones_of_connections(const Files& files) {
+  static const std::string profiles = "/NetworkManager/system-connections/";
+  static const std::string scripts = "/etc/sysconfig/network-scripts/";
+  for (const std::string& folder : {"/etc" + profiles, "/run" + profiles, scripts})
+    for (const std::string& name : files.list(folder)) {
+      if (folder == scripts && !name.starts_with("ifcfg-")) continue;
+      const auto text = files.read(folder + name);
+      if (!text.ok() || has(*text, "zone=") || has(*text, "ZONE=")) return true;
+    }
+  return false;
+}
+
 // In which zone the hosts come in is not worked out: a rule in any zone counts, and so does one that names
-// sources only.
+// sources only. Where something that is not read here may let the hosts in, nothing is certain.
 bool firewalld_drops(const Files& files) {
   if (!files.exists("/run/firewalld.pid") && !files.exists("/run/firewalld/firewalld.pid")) return false;
   const auto settings = files.read("/etc/firewalld/firewalld.conf");
   if (!settings.ok()) return false;
-  if (setting(*settings, "DefaultZone") == "trusted") return false;
+  const std::string own = setting(*settings, "DefaultZone");
+  if (own.empty() || own == "trusted" || has_other_rules(files) || has_zones_of_connections(files))
+    return false;
+  std::vector<std::string> zones;
+  for (const std::string& name : files.list("/etc/firewalld/zones"))
+    if (name.ends_with(".xml")) zones.push_back("/etc/firewalld/zones/" + name);
+  if (!files.exists("/etc/firewalld/zones/" + own + ".xml"))
+    zones.push_back("/usr/lib/firewalld/zones/" + own + ".xml");
   std::vector<Range> open;
-  for (const std::string& name : files.list("/etc/firewalld/zones")) {
-    if (!name.ends_with(".xml")) continue;
-    const std::string zone = files.read("/etc/firewalld/zones/" + name).value_or("");
-    if (has(zone, "target=\"ACCEPT\"") || has(zone, "<rule") || has(zone, "<service name=\"muster"))
-      return false;
-    static const std::string start = "<port port=\"";
-    for (size_t at = zone.find(start); at != std::string::npos; at = zone.find(start, at + 1)) {
-      const size_t begin = at + start.size();
-      open.push_back(range_of(zone.substr(begin, zone.find('"', begin) - begin)));
-    }
+  for (const std::string& path : zones) {
+    const auto zone = files.read(path);
+    if (!zone.ok() || lets_all_in(*zone)) return false;
+    add_ports(*zone, open);
   }
   return !cover(open);
 }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@
 #include "agent/measuring/memory_programs.h"
 #include "agent/measuring/other_measurement.h"
 #include "agent/measuring/own_addresses.h"
+#include "agent/measuring/own_folder.h"
 #include "agent/measuring/pipe_link.h"
 #include "agent/work/work_runner.h"
 #include "base/digest.h"
@@ -141,8 +141,9 @@ class MemoryJournal : public AgentJournal {
 
 class Measure {
  public:
-  explicit Measure(const std::map<std::string, std::string>& options)
+  Measure(const std::map<std::string, std::string>& options, const OwnFolder& own)
       : options_(options),
+        own_(own),
         plain_(make_process()),
         process_(*plain_),
         reactor_(make_reactor(1)),
@@ -186,17 +187,15 @@ class Measure {
     }
   }
 
-  // In memory if the script found such a place. Created when first needed; run_guarded() removes it.
+  // In memory if the script found such a place. Created when first needed; the guard removes it.
   Result<std::string> folder() {
     TRY_(made_folder());
     return folder_;
   }
   Status made_folder() {
     if (!folder_.empty()) return Ok{};
-    const std::string path = option("folder");
-    if (path.empty() || ::mkdir(path.c_str(), 0700) != 0)
-      return fail(Code::failed, "cannot create a folder for the data that steps share");
-    folder_ = path;
+    TRY_(own_.make());
+    folder_ = own_.path();
     return Ok{};
   }
 
@@ -275,7 +274,7 @@ class Measure {
   // Returns only functions that do not change this machine.
   WorkFunctions functions() {
     WorkFunctions out;
-    out.folder = folder_.empty() ? option("folder") : folder_;
+    out.folder = folder_.empty() ? own_.path() : folder_;
     out.programs = [this](const Json& params, const std::vector<CarriedProgram>& programs,
                           const CancelCheck& cancelled) -> Result<std::map<std::string, std::string>> {
       if (dump_json(params).find("{folder}") != std::string::npos) TRY_(made_folder());
@@ -305,6 +304,7 @@ class Measure {
   }
 
   const std::map<std::string, std::string>& options_;
+  const OwnFolder& own_;
   Files files_;
   std::unique_ptr<Process> plain_;
   TiedProcess process_;
@@ -325,14 +325,14 @@ class Measure {
 
 int run_measure(const std::map<std::string, std::string>& options) {
   const auto folder = options.find("folder");
-  std::string made = folder == options.end() ? "" : folder->second;
+  const std::string made = folder == options.end() ? "" : folder->second;
+  // Every user can see this name in the list of processes, so it is not used again.
+  const OwnFolder own(made);
   if (!made.empty()) {
     (void)Files().remove(made + "/muster-agent");
     (void)Files().remove(made);
   }
-  // If a file system was mounted, later files are created there, so no folder needs to be removed.
-  if (options.count("mounted")) made.clear();
-  return run_guarded(made, [&options] { return Measure(options).run(); });
+  return run_guarded([&] { return Measure(options, own).run(); }, [&own] { own.remove(); });
 }
 
 }  // namespace muster

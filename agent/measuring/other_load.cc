@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/json_dump.h"
-#include "base/split.h"
 #include "host/processors.h"
 
 namespace muster {
@@ -50,16 +49,13 @@ std::string words_of(const std::vector<const ProcessUse*>& counted) {
   return fmt::format("{}", fmt::join(out, "; "));
 }
 
-std::string allowed_processors(const Files& files, const std::string& pid) {
-  static const std::string key = "Cpus_allowed_list:";
-  for (const std::string& line : split_lines(files.read("/proc/" + pid + "/status").value_or("")))
-    if (line.starts_with(key)) return trim(line.substr(key.size()));
-  return "";
+std::set<int> allowed_processors(const Files& files, const std::string& process) {
+  return cpu_list(process_status(files, process, "Cpus_allowed_list"));
 }
 
 // True unless both are known and have no processor in common.
 bool shares_processors(const Files& files, int64_t pid, const std::set<int>& own) {
-  const auto others = cpu_list(allowed_processors(files, std::to_string(pid)));
+  const auto others = allowed_processors(files, std::to_string(pid));
   if (own.empty() || others.empty()) return true;
   return std::any_of(others.begin(), others.end(), [&](int cpu) { return own.count(cpu) > 0; });
 }
@@ -107,7 +103,7 @@ LoadVerdict judge_load(const LoadSeen& seen) {
 
 std::vector<ProcessUse> used_between(const Files& files, const ProcessTable& before,
                                      const ProcessTable& after, const std::set<int64_t>& not_counted) {
-  const std::set<int> own = cpu_list(allowed_processors(files, "self"));
+  const std::set<int> own = allowed_processors(files, "self");
   const double seconds = seconds_between(before, after);
   std::vector<ProcessUse> out;
   for (const auto& [pid, one] : after.all) {

@@ -24,6 +24,15 @@ bool is_agent(const RunningProcess& one) {
          one.argv[2] == "--stdin";
 }
 
+std::set<int64_t> believed_agents(const Files& files, const ProcessTable& table, int64_t self) {
+  std::set<int64_t> out;
+  const auto mine = user_of(files, self);
+  for (const auto& [pid, one] : table.all)
+    if (is_agent(one))
+      if (const auto user = user_of(files, pid); user && (*user == 0 || user == mine)) out.insert(pid);
+  return out;
+}
+
 // Agents older than the lock do not have the option.
 bool obeys_the_lock(const RunningProcess& one) {
   return is_agent(one) && !option_of(one.argv, "--session").empty();
@@ -94,7 +103,8 @@ std::string text_of(std::vector<std::string> who) {
 
 }  // namespace
 
-std::set<int64_t> own_measurement(const ProcessTable& table, int64_t self, const std::string& session) {
+std::set<int64_t> own_measurement(const Files& files, const ProcessTable& table, int64_t self,
+                                  const std::string& session) {
   std::set<int64_t> roots;
   const RunningProcess* me = table.find(self);
   if (self != 0) roots.insert(self);
@@ -102,16 +112,13 @@ std::set<int64_t> own_measurement(const ProcessTable& table, int64_t self, const
   if (const auto* guard = me ? table.find(me->parent) : nullptr; guard && guard->argv == me->argv)
     roots.insert(me->parent);
   if (!session.empty() && session != kNoSession)
-    for (const auto& [pid, one] : table.all)
-      if (is_agent(one) && option_of(one.argv, "--session") == session) roots.insert(pid);
+    for (const int64_t pid : believed_agents(files, table, self))
+      if (option_of(table.find(pid)->argv, "--session") == session) roots.insert(pid);
   return with_descendants(table, std::move(roots));
 }
 
-std::set<int64_t> all_measurements(const ProcessTable& table) {
-  std::set<int64_t> roots;
-  for (const auto& [pid, one] : table.all)
-    if (is_agent(one)) roots.insert(pid);
-  return with_descendants(table, std::move(roots));
+std::set<int64_t> all_measurements(const Files& files, const ProcessTable& table, int64_t self) {
+  return with_descendants(table, believed_agents(files, table, self));
 }
 
 std::optional<OtherMeasurement> other_measurement(const Files& files, const ProcessTable& table,

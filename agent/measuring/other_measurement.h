@@ -22,10 +22,12 @@ namespace muster {
 inline constexpr const char* kNoSession = "none";
 
 // Processes of this session: `self` and its guard, agents of the same `session` from before a lost
-// connection, and all that they started.
-std::set<int64_t> own_measurement(const ProcessTable& table, int64_t self, const std::string& session);
+// connection, and all that they started. Here and below, an agent is one only if it runs as root or as the
+// user of `self`: any user can give a process an agent's command line, which would hide what it does.
+std::set<int64_t> own_measurement(const Files& files, const ProcessTable& table, int64_t self,
+                                  const std::string& session);
 // Agents of any session, and all that they started.
-std::set<int64_t> all_measurements(const ProcessTable& table);
+std::set<int64_t> all_measurements(const Files& files, const ProcessTable& table, int64_t self);
 
 struct OtherMeasurement {
   std::string

@@ -7,15 +7,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
+#include <string_view>
 
+#include "agent/measuring/process_table.h"
 #include "base/split.h"
 
 namespace muster {
 namespace {
 
-constexpr int kMostAbove = 16;  // sshd, shell, sudo, unshare, shell
-constexpr std::string_view kVariable = "SSH_CONNECTION=", kParent = "PPid:";
+constexpr std::string_view kVariable = "SSH_CONNECTION=";
 
 // "CLIENT PORT SERVER PORT" -> SERVER.
 std::string server_in(const std::string& environment) {
@@ -25,14 +25,6 @@ std::string server_in(const std::string& environment) {
     return words.size() == 4 ? words[2] : "";
   }
   return "";
-}
-
-int64_t parent_of(const Files& files, int64_t pid) {
-  const auto status = files.read("/proc/" + std::to_string(pid) + "/status");
-  if (!status.ok()) return 0;
-  for (const std::string& line : split_lines(*status))
-    if (line.starts_with(kParent)) return std::atoll(line.c_str() + kParent.size());
-  return 0;
 }
 
 }  // namespace
@@ -57,8 +49,10 @@ std::vector<std::string> own_addresses() {
 }
 
 std::string ssh_server_address(const Files& files, int64_t pid) {
-  for (int above = 0; pid > 0 && above < kMostAbove; ++above, pid = parent_of(files, pid))
-    if (const auto read = files.read("/proc/" + std::to_string(pid) + "/environ"); read.ok())
+  auto from = ancestors(process_table(files), pid);  // shell, unshare, sudo, shell, sshd
+  from.insert(from.begin(), pid);
+  for (const int64_t one : from)
+    if (const auto read = files.read("/proc/" + std::to_string(one) + "/environ"); read.ok())
       if (std::string server = server_in(*read); !server.empty()) return server;
   return "";
 }

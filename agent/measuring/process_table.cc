@@ -31,6 +31,7 @@ void read_stat(const std::string& text, RunningProcess& out) {
   const auto field = [&](size_t number) {
     return number - 3 < fields.size() ? number_of<uint64_t>(fields[number - 3]).value_or(0) : 0;
   };
+  out.ended = !fields.empty() && fields[0] == "Z";
   out.parent = static_cast<int64_t>(field(4));
   out.kernel = (field(9) & kKernelThread) != 0;
   out.used = field(14) + field(15);
@@ -100,10 +101,12 @@ std::set<int64_t> with_descendants(const ProcessTable& table, std::set<int64_t> 
   return roots;
 }
 
+std::string process_status(const Files& files, const std::string& process, std::string_view key) {
+  return value_after(files.read("/proc/" + process + "/status").value_or(""), std::string(key) + ":");
+}
+
 std::optional<uint32_t> user_of(const Files& files, int64_t pid) {
-  const auto text = files.read(fmt::format("/proc/{}/status", pid));
-  if (!text.ok()) return {};
-  const auto ids = split_words(value_after(*text, "Uid:"));
+  const auto ids = split_words(process_status(files, std::to_string(pid), "Uid"));
   return ids.empty() ? std::nullopt : number_of<uint32_t>(ids[0]);
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sys/os.h"
@@ -21,6 +22,7 @@ struct RunningProcess {
   std::string comm = {};               // of the program, 15 bytes at most
   std::vector<std::string> argv = {};  // empty: a kernel thread, or it has ended
   bool kernel = false;
+  bool ended = false;    // and its parent has not been notified yet (zombie)
   uint64_t started = 0;  // since the boot, in kTicks
   uint64_t used = 0;     // of processors, by all its threads, in kTicks
   uint64_t reaped = 0;   // by its children that have ended
@@ -42,6 +44,9 @@ ProcessTable process_table(const Files& files);
 std::vector<int64_t> ancestors(const ProcessTable& table, int64_t pid);
 // `roots`, and all that they started, as far as it still has its parents.
 std::set<int64_t> with_descendants(const ProcessTable& table, std::set<int64_t> roots);
+
+// The value of a key of /proc/PID/status, as "Uid"; `process`: a pid, or "self". "": none, or hidden.
+std::string process_status(const Files& files, const std::string& process, std::string_view key);
 
 std::optional<uint32_t> user_of(const Files& files, int64_t pid);
 // "alice", or "uid 1234" for a user that /etc/passwd does not list.

@@ -49,7 +49,7 @@ for t in head gzip mktemp chmod rm wc; do command -v $t >/dev/null || no failed 
 if [ "$(id -u)" = 0 ]; then exec /bin/sh -c "$root" muster "$inside" root; fi
 if [ "$sudo" ]; then
   printf '\nMUSTERSUDO\n'
-  { why=$(sudo -n /bin/sh -c "echo MUSTERROOT >&2$root" muster "$inside" sudo 2>&1 >&3 3>&-); } 3>&1
+  { why=$(sudo -n -u root /bin/sh -c "echo MUSTERROOT >&2$root" muster "$inside" sudo 2>&1 >&3 3>&-); } 3>&1
   ended=$?
   case $why in *MUSTERROOT*) printf '%s\n' "${why##*MUSTERROOT}" >&2; exit $ended ;; esac
   [ "$why" ] || why="sudo ended with status $ended"

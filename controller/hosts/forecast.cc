@@ -7,6 +7,7 @@
 
 #include "base/cuda_driver.h"
 #include "base/json_at.h"
+#include "base/ports.h"
 #include "base/record.h"
 #include "base/wire.h"
 #include "controller/plan/passes.h"
@@ -134,9 +135,13 @@ class Forecast {
     const std::string firewall = text_at(tools, "firewall");
     if ((uses.peers || uses.rdma) && (firewall == "ufw" || firewall == "firewalld"))
       put(host, "links and loads of several hosts",
-          fmt::format("{} drops TCP ports 7490 to 7560 there", firewall),
-          firewall == "ufw" ? "`ufw allow from NETWORK to any port 7490:7560 proto tcp` there"
-                            : "`firewall-cmd --add-port=7490-7560/tcp` there");
+          fmt::format("the stored rules of {} drop TCP ports {} to {} there", firewall, kFirstMeasuringPort,
+                      kLastMeasuringPort),
+          firewall == "ufw"
+              ? fmt::format("`ufw allow from NETWORK to any port {}:{} proto tcp` there", kFirstMeasuringPort,
+                            kLastMeasuringPort)
+              : fmt::format("`firewall-cmd --add-port={}-{}/tcp` there (not stored, so not foreseen)",
+                            kFirstMeasuringPort, kLastMeasuringPort));
   }
 
   // Hosts with the same reason and remedy become one entry.

@@ -166,8 +166,10 @@ void Session::on_hello(const std::string& name, const HostHello& hello) {
   Host& host = hosts_[name];
   const std::string before = host.hello.boot_id;
   host.hello = hello;
-  if (phase_ == Phase::running && !before.empty() && before != hello.boot_id)
-    fail_in_run(name, "the host was restarted during the measurement");
+  if (!host.reached || before.empty() || before == hello.boot_id) return;
+  if (phase_ == Phase::running) return fail_in_run(name, "the host was restarted during the measurement");
+  refuse(name, HostVerdict::refused,
+         "the host was restarted, or another machine answers, since it was reached");
 }
 
 void Session::on_looked(const std::string& name, const HostLooked& looked) {
@@ -186,11 +188,11 @@ void Session::on_looked(const std::string& name, const HostLooked& looked) {
                                              "two different machines answer alternately for this host");
   const bool again = host.reached.has_value();
   host.reached = std::move(*reached);
-  if (again) return;
+  if (again && phase_ == Phase::running) return;
   const std::string busy = busy_words(host.reached->look);
   if (!busy.empty() && !options_.beside_jobs && !options_.drift_only)
     return refuse(name, HostVerdict::busy, busy);
-  settle();
+  if (!again) settle();
 }
 
 void Session::on_gone(const std::string& name, const Error& error) {
@@ -356,7 +358,7 @@ void Session::planned(Result<MadePlanPtr> made) {
 
 void Session::look_ahead(const Plan& plan) {
   std::vector<HostRights> rights;
-  for (const auto& [name, host] : hosts_) rights.push_back({name, host.hello.how != "user"});
+  for (const auto& [name, host] : hosts_) rights.push_back({name, host.hello.root});
   const auto hosts = present();
   auto found =
       forecast({plan, hosts, rights, options_.gpu, options_.vars.count("libs") > 0, programs_->perftest});

@@ -149,6 +149,22 @@ FIELD_CASE("second-operator-unseen: from a descriptor of another program, and fr
   CHECK(host.look().busy.empty());
 }
 
+FIELD_CASE("full-load-is-not-busy: the command line of an agent hides no other user's load") {
+  Recorded host("full-load-is-not-busy", 128, 64, "64.00");
+  const std::string session = "0011223344556677";
+  const std::string forged =
+      std::string("muster-agent\0measure\0--stdin\0--session\0", 39) + session + std::string(1, '\0');
+  host.put("/proc/4011/status", "Name:\tmuster-agent\nUid:\t1000\t1000\n");
+  host.put("/proc/" + std::to_string(kFirstRank) + "/cmdline", forged);
+  CHECK(host.reason().pids.count(kFirstRank) == 1);  // also with the id of this session
+  host.input.session = "8899aabbccddeeff";
+  CHECK(host.reason().pids.count(kFirstRank) == 1);
+  for (const char* believed : {"0", "1000"}) {
+    host.put("/proc/" + std::to_string(kFirstRank) + "/status", std::string("Uid:\t") + believed + "\n");
+    CHECK(host.reason().pids.count(kFirstRank) == 0);
+  }
+}
+
 FIELD_CASE("load-average-of-the-host") {
   const Recorded host("load-average-of-the-host", 128, 64, "120.00");
   host.put("/proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-3\n");
@@ -225,6 +241,29 @@ FIELD_CASE("lock-file-of-another-user: who takes the name and does not respond i
   REQUIRE(refused->has_value());
   CHECK((*refused)->pid == ::getpid());
   CHECK((*refused)->uid == ::getuid());
+}
+
+FIELD_CASE("lock-file-of-another-user: a name that looks like a line of the kernel accuses nobody") {
+  const auto bound = [](const std::string& name) {
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+    return fd;
+  };
+  const std::string name = own_name("forged");
+  const int victim = bound(own_name("victim")), holder = bound(name);
+  const std::string link = Files().read_link("/proc/self/fd/" + std::to_string(victim)).value();
+  const std::string inode = link.substr(link.find('[') + 1, link.find(']') - link.find('[') - 1);
+  const int forged = bound("x\n0: 2 0 0 1 1 " + inode + " @" + name);
+  const auto refused = HostClaim(name).take();
+  for (const int fd : {victim, holder, forged}) ::close(fd);
+  REQUIRE(refused.ok());
+  REQUIRE(refused->has_value());
+  CHECK((*refused)->pid == 0);
+  CHECK_FALSE((*refused)->uid.has_value());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <array>
 #include <string>
 
+#include "agent/measuring/own_folder.h"
 #include "sys/os.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
@@ -43,7 +44,8 @@ struct Held {
 constexpr const char* kTree = "setsid sleep 1000 & sleep 1000 & echo $$; wait";
 
 // Runs the guard in a process of its own; `work` in the child of that.
-pid_t guarded(const Held& held, const std::string& folder, const std::function<int()>& work) {
+pid_t guarded(const Held& held, const std::function<int()>& work,
+              const std::function<void()>& afterwards = {}) {
   const pid_t guard = ::fork();
   if (guard != 0) return guard;
   ::setsid();
@@ -52,7 +54,7 @@ pid_t guarded(const Held& held, const std::string& folder, const std::function<i
   ::close(held.ends[1]);
   ::dup2(input, 1);
   ::close(input);
-  ::_exit(run_guarded(folder, work));
+  ::_exit(run_guarded(work, afterwards));
 }
 
 int start_tree() {
@@ -78,19 +80,22 @@ int status_of(pid_t pid) {
 TEST_CASE("descendants: all are gone when the work is over, and so is the folder", "[agent][hosts]") {
   TempDir dir;
   Held held;
-  const std::string folder = dir.path("work");
-  const pid_t guard = guarded(held, folder, [&] {
-    (void)Files().write(folder + "/left", "x");
-    return start_tree() + 7;
-  });
+  const OwnFolder folder(dir.path("known"));
+  const pid_t guard = guarded(
+      held,
+      [&] {
+        if (!folder.make().ok() || !Files().write(folder.path() + "/left", "x").ok()) return 1;
+        return start_tree() + 7;
+      },
+      [&] { folder.remove(); });
   CHECK(status_of(guard) == 7);
   (void)held.rest();  // ends
-  CHECK_FALSE(Files().exists(folder));
+  CHECK(Files().list(dir.path("")).empty());
 }
 
 TEST_CASE("descendants: all are gone when the worker is killed", "[agent][hosts]") {
   Held held;
-  const pid_t guard = guarded(held, "", [] {
+  const pid_t guard = guarded(held, [] {
     start_tree();
     return wait_for_signal();
   });
@@ -106,7 +111,7 @@ TEST_CASE("descendants: all are gone when the worker is killed", "[agent][hosts]
 
 TEST_CASE("descendants: a killed guard ends its worker, which gets SIGTERM", "[agent][hosts]") {
   Held held;
-  const pid_t guard = guarded(held, "", [] {
+  const pid_t guard = guarded(held, [] {
     static int out = 1;
     ::signal(SIGTERM, [](int) {
       end_descendants();
@@ -124,7 +129,7 @@ TEST_CASE("descendants: a killed guard ends its worker, which gets SIGTERM", "[a
 
 TEST_CASE("descendants: the guard hands signals on", "[agent][hosts]") {
   Held held;
-  const pid_t guard = guarded(held, "", [] {
+  const pid_t guard = guarded(held, [] {
     start_tree();
     return wait_for_signal();
   });

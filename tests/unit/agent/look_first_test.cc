@@ -276,3 +276,19 @@ TEST_CASE("share: lists of processors", "[look]") {
   CHECK(cpu_list("0-99999999999999999999").empty());
   CHECK(cpu_list("0-4294967295").size() == 65536);
 }
+
+TEST_CASE("look: a job or package manager that another user only pretends is named with its user", "[look]") {
+  Host host;
+  host.put("/etc/passwd", "root:x:0:0::/root:/bin/sh\neve:x:1009:1009::/:/bin/sh\n");
+  host.process(100, {"slurmstepd: [4711.batch]"});
+  host.process(77, {"apt-get", "upgrade"});
+  const auto owned_by = [&](const std::string& user) {
+    for (const char* pid : {"100", "77"})
+      host.put(std::string("/proc/") + pid + "/status", "Name:\tx\nUid:\t" + user + "\t0\t0\t0\n");
+    return host.busy();
+  };
+  CHECK_FALSE(has(owned_by("0"), "user"));
+  const std::string forged = owned_by("1009");
+  CHECK(has(forged, "pid 100 of user eve"));
+  CHECK(has(forged, "pid 77, of user eve"));
+}

@@ -1,6 +1,9 @@
 // What a host lacks for tests of several hosts, over made-up files.
 #include "agent/measuring/look_tools.h"
 
+#include <utility>
+#include <vector>
+
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
 
@@ -31,9 +34,52 @@ TEST_CASE("look: a firewall counts where its rules can be read and open none of 
   put("/etc/ufw/ufw.conf", "ENABLED=no\n");
   put("/run/firewalld.pid", "1\n");
   put("/etc/firewalld/firewalld.conf", "DefaultZone=public\n");
+  CHECK(closing_firewall(files).empty());  // what the zone opens cannot be read
+  put("/usr/lib/firewalld/zones/public.xml", "<zone><service name=\"ssh\"/></zone>");
   CHECK(closing_firewall(files) == "firewalld");
-  put("/etc/firewalld/zones/public.xml", "<zone><port port=\"7490-7560\" protocol=\"tcp\"/></zone>");
-  CHECK(closing_firewall(files).empty());
+  for (const char* tcp :
+       {"<port port=\"7490-7560\" protocol=\"tcp\"/>", "<port protocol=\"tcp\" port=\"7490-7560\"/>"}) {
+    put("/etc/firewalld/zones/public.xml", std::string("<zone>") + tcp + "</zone>");
+    CHECK(closing_firewall(files).empty());
+  }
+  put("/etc/firewalld/zones/public.xml", "<zone><port port=\"7490-7560\" protocol=\"udp\"/></zone>");
+  CHECK(closing_firewall(files) == "firewalld");
+}
+
+TEST_CASE("look: where something else may let hosts in, no firewall is named", "[hosts]") {
+  const TempDir dir;
+  const Files files(dir.path("root"));
+  const auto put = [&](const std::string& path, const std::string& text) {
+    REQUIRE(files.write(path, text, 0644).ok());
+  };
+  put("/run/firewalld.pid", "1\n");
+  put("/etc/firewalld/firewalld.conf", "DefaultZone=public\n");
+  put("/usr/lib/firewalld/zones/public.xml", "<zone><service name=\"ssh\"/></zone>");
+  put("/etc/NetworkManager/system-connections/lan.nmconnection", "[connection]\nid=lan\n");
+  put("/etc/sysconfig/network-scripts/ifcfg-lan", "DEVICE=lan\n");
+  put("/etc/sysconfig/network-scripts/ifup-post", "ZONE=trusted\n");
+  REQUIRE(closing_firewall(files) == "firewalld");
+  const std::vector<std::pair<std::string, std::string>> uncertain = {
+      {"/etc/NetworkManager/system-connections/ib.nmconnection", "[connection]\nzone=trusted\n"},
+      {"/run/NetworkManager/system-connections/ib.nmconnection", "[connection]\nzone=trusted\n"},
+      {"/etc/sysconfig/network-scripts/ifcfg-ib0", "DEVICE=ib0\nZONE=trusted\n"},
+      {"/etc/firewalld/policies/in.xml", "<policy/>"},
+      {"/etc/firewalld/services/mpi.xml", "<service/>"},
+      {"/etc/firewalld/direct.xml", "<direct/>"},
+      {"/etc/firewalld/zones/work.xml", "<zone><protocol value=\"tcp\"/></zone>"},
+      {"/etc/firewalld/zones/work.xml", "<zone target=\"ACCEPT\"/>"},
+      {"/etc/firewalld/firewalld.conf", "DefaultZone=trusted\n"}};
+  for (const auto& [path, text] : uncertain) {
+    CAPTURE(path, text);
+    const std::string before = files.read(path).value_or("");
+    put(path, text);
+    CHECK(closing_firewall(files).empty());
+    if (before.empty())
+      REQUIRE(files.remove(path).ok());
+    else
+      put(path, before);
+    CHECK(closing_firewall(files) == "firewalld");
+  }
 }
 
 TEST_CASE("look: perftest is found in the path, and in the usual folders", "[hosts]") {

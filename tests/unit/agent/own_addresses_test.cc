@@ -15,7 +15,7 @@ struct Processes {
   void add(int pid, int parent, const std::string& environment) {
     const std::string folder = "proc/" + std::to_string(pid);
     std::filesystem::create_directories(dir.path(folder));
-    dir.write(folder + "/status", "Name:\tsh\nPPid:\t" + std::to_string(parent) + "\n");
+    dir.write(folder + "/stat", std::to_string(pid) + " (sh) S " + std::to_string(parent) + " 1 1 0 -1\n");
     dir.write(folder + "/environ", environment);
   }
   std::string server(int pid) const { return ssh_server_address(Files(dir.path("")), pid); }

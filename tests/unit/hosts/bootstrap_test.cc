@@ -86,8 +86,8 @@ TEST_CASE("bootstrap: any shell that reads the first line becomes the one that r
 TEST_CASE("bootstrap: every POSIX shell reads the script", "[hosts]") {
   const Host host;
   const std::string packed = gzip(kAgent).value();
-  const std::string sudo = "#!/bin/sh\necho sudo >>" + host.dir.path("ran") +
-                           "\necho 'unable to resolve host' >&2\nshift\nexec \"$@\"\n";
+  const std::string sudo = "#!/bin/sh\necho \"sudo $1 $2 $3\" >>" + host.dir.path("ran") +
+                           "\necho 'unable to resolve host' >&2\nshift 3\nexec \"$@\"\n";
   const bool allowed = GENERATE(true, false);
   if (allowed) REQUIRE(Files().write(host.dir.path("bin/sudo"), sudo, 0755).ok());
   const auto shell = GENERATE(std::vector<std::string>{"dash"}, std::vector<std::string>{"bash"},
@@ -103,7 +103,7 @@ TEST_CASE("bootstrap: every POSIX shell reads the script", "[hosts]") {
   CHECK(out.find("\nMUSTERSUDO\n") < out.find("\nMUSTERGO\n"));
   CHECK((out.find(allowed ? " --how sudo --why  --node " : " --how user --why not allowed --node ") !=
          std::string::npos));
-  if (allowed) CHECK(Files().read(host.dir.path("ran")).value() == "sudo\n");  // once
+  if (allowed) CHECK(Files().read(host.dir.path("ran")).value() == "sudo -n -u root\n");  // once
 }
 
 TEST_CASE("bootstrap: what the agent needs comes as words of its command line", "[hosts]") {

@@ -337,3 +337,35 @@ TEST_CASE("accept session: what will not be measured is said before anything is"
   CHECK(found[0].hosts == std::vector<std::string>{"gpu01", "gpu02", "gpu03"});
   CHECK(to_json(found[0])["hosts"].size() == 3);
 }
+
+TEST_CASE("accept session: until the run, a host that comes back is looked at again", "[hosts]") {
+  SessionBench bench;
+  for (const char* name : {"gpu01", "gpu02", "gpu03"}) bench.add(name);
+  bench.hosts.at("gpu03").refuses = fail(Code::unavailable, "not yet");
+  bench.options.timing.first_tries = 1'000'000;
+  bench.options.timing.give_up = 30 * kSecond;
+  const bool restarted = GENERATE(true, false);
+  bool cut = false;
+  int rounds = 0;
+  // The others are reached, gpu02 is lost and comes back, and only then gpu03 can be reached.
+  const std::function<void()> watch = [&] {
+    FakeHost& gpu02 = bench.hosts.at("gpu02");
+    if (!cut && bench.session->progress().reached == 2) {
+      cut = true;
+      if (restarted)
+        gpu02.boot = "boot-2";
+      else
+        gpu02.busy = "Slurm job 4711 is running";
+      bench.hosts.cut("gpu02");
+    }
+    if (!bench.out.empty() || ++rounds > 1000) return bench.hosts.at("gpu03").refuses.reset();
+    bench.reactor->after(1, watch);
+  };
+  bench.reactor->post(watch);
+  bench.run();
+  CHECK(bench.out == std::vector<std::string>{"gpu02"});
+  CHECK(bench.verdict("gpu02") == (restarted ? HostVerdict::refused : HostVerdict::busy));
+  CHECK(bench.hosts.opened("gpu02") == 2);
+  CHECK(bench.verdict("gpu01") == HostVerdict::accepted);
+  CHECK(bench.verdict("gpu03") == HostVerdict::accepted);
+}

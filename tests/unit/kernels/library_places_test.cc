@@ -1,6 +1,9 @@
 // Where libraries for GPUs are found, over made-up trees.
 #include "sys/library_places.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdint>
 
 #include "base/cuda_driver.h"
@@ -145,4 +148,85 @@ TEST_CASE("the program for GPUs is chosen by driver and cuBLASLt", "[libraries]"
   CHECK(cuda_for(facts, {12, 13}) == 12);
   CHECK(cuda_for(facts, {13}) == 0);
   CHECK(cuda_for(facts, {}) == 0);
+}
+
+TEST_CASE("libraries count only where none but root and the user may write", "[libraries]") {
+  const TempDir dir;
+  const Files files(dir.path("root"));
+  const std::string folder = "/opt/eve/lib", path = folder + "/libnccl.so.2";
+  put(files, path);
+  const auto allow = [&](const std::string& at, mode_t mode) {
+    REQUIRE(::chmod(files.real(at).c_str(), mode) == 0);
+  };
+  for (const char* at : {"/", "/opt", "/opt/eve", "/opt/eve/lib"}) allow(at, 0755);
+  const LibraryHomes mine{{}, {}, {0, ::geteuid()}}, others{{}, {}, {::geteuid() + 1}};
+  const auto found = [&](const LibraryHomes& homes) {
+    return !library_places(files, "libnccl.so.2", homes).empty();
+  };
+  CHECK(found(mine));
+  CHECK_FALSE(found(others));
+  CHECK(found({}));
+  for (const std::string at : {std::string("/opt"), std::string("/opt/eve"), folder, path}) {
+    CAPTURE(at);
+    allow(at, 0777);
+    CHECK_FALSE(found(mine));
+    CHECK(found({}));
+    allow(at, 0755);
+  }
+  allow("/opt", 01777);  // nobody can replace what is another's there
+  CHECK(found(mine));
+  allow("/opt", 0755);
+  allow(folder, 01777);  // but add what the library loads
+  CHECK_FALSE(found(mine));
+  allow(folder, 0755);
+
+  // A link leads to where somebody else may write, or out of the tree.
+  put(files, "/srv/drop/libnccl.so.2");
+  REQUIRE(files.remove(path).ok());
+  REQUIRE(files.symlink("../../../srv/drop/libnccl.so.2", path).ok());
+  CHECK(found(mine));
+  allow("/srv/drop", 0777);
+  CHECK_FALSE(found(mine));
+  // A link that somebody else can change later, to a file that is the user's now.
+  allow("/srv/drop", 0755);
+  allow("/srv", 0777);
+  REQUIRE(files.symlink("../opt/eve", "/srv/link").ok());
+  put(files, "/opt/eve/true.so");
+  REQUIRE(files.remove(path).ok());
+  REQUIRE(files.symlink("../../../srv/link/true.so", path).ok());
+  CHECK_FALSE(found(mine));
+  allow("/srv", 0755);
+  CHECK(found(mine));
+  dir.write("outside", "");
+  REQUIRE(files.remove(path).ok());
+  REQUIRE(files.symlink(dir.path("outside"), path).ok());
+  CHECK_FALSE(found(mine));
+
+  // What the system itself loads.
+  allow("/srv/drop", 0777);
+  REQUIRE(files.remove(path).ok());
+  put(files, "/etc/ld.so.cache", loader_cache("libnccl.so.2", "/srv/drop/libnccl.so.2"));
+  CHECK(library_places(files, "libnccl.so.2", others) == Paths{"/srv/drop/libnccl.so.2"});
+}
+
+TEST_CASE("libraries: a group that may write counts as its members", "[libraries]") {
+  const TempDir dir;
+  const Files files(dir.path("root"));
+  put(files, "/opt/conda/lib/libnccl.so.2");
+  REQUIRE(::chmod(files.real("/opt/conda/lib").c_str(), 0775) == 0);
+  REQUIRE(::chown(files.real("/opt/conda/lib").c_str(), ::geteuid(), ::getegid()) == 0);
+  if (::getegid() == 0 && ::chown(files.real("/opt/conda/lib").c_str(), ::geteuid(), 1000) != 0) return;
+  struct stat status = {};
+  REQUIRE(::stat(files.real("/opt/conda/lib").c_str(), &status) == 0);
+  const std::string group = std::to_string(status.st_gid), user = std::to_string(::geteuid());
+  const LibraryHomes homes{{}, {}, {0, ::geteuid()}};
+  const auto found = [&](const std::string& members, const std::string& passwd) {
+    put(files, "/etc/group", "staff:x:" + group + ":" + members + "\n");
+    put(files, "/etc/passwd", "ops:x:" + user + ":" + group + "::/home/ops:/bin/sh\n" + passwd);
+    return !library_places(files, "libnccl.so.2", homes).empty();
+  };
+  CHECK(found("", ""));
+  CHECK(found("ops", ""));
+  CHECK_FALSE(found("ops,eve", ""));
+  CHECK_FALSE(found("", "eve:x:54321:" + group + "::/home/eve:/bin/sh\n"));
 }
