@@ -164,6 +164,18 @@ int64_t AcceptCore::newest_run() {
   return newest.ok() ? newest->id : 0;
 }
 
+void AcceptCore::take_inventory(const ReachedHost& host) {
+  const auto facts = host.text.facts();
+  executor.set_node(NodeName(host.name),
+                    [text = host.text, now = reactor.now(), system = facts->system](NodeRow& row) {
+                      row.facts = text;
+                      row.facts_time = now;
+                      row.product_uuid = system.uuid;
+                      row.system_serial = system.serial;
+                      if (row.state == NodeState::unknown) row.state = NodeState::discovered;
+                    });
+}
+
 bool AcceptCore::needs_addresses(const std::string& profile) {
   const auto playbooks = bringup->playbooks(nullptr);
   if (!playbooks.ok()) return true;

@@ -15,6 +15,7 @@
 #include "controller/bringup/conclude.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
+#include "controller/hosts/reached.h"
 #include "controller/image/service/image_service.h"
 #include "controller/link/link_hub.h"
 #include "controller/link/storage_reports.h"
@@ -78,6 +79,8 @@ struct AcceptCore {
 
   // Returns the id of the newest run; 0 if there is none.
   int64_t newest_run();
+  // The host's inventory becomes the node's.
+  void take_inventory(const ReachedHost& host);
   // True if a step of the profile uses the addresses of hosts, or if it is not known.
   bool needs_addresses(const std::string& profile);
   // Returns {"run", "nodes", ...} as in /v1/status, for the hosts of the spec.

@@ -304,17 +304,7 @@ void Session::write_spec() {
 // The hosts' inventories become the nodes'. A plan is made only for agents whose first poll has come.
 void Session::greet() {
   if (phase_ != Phase::greeting) return;
-  for (const auto& host : present()) {
-    const auto facts = host.text.facts();
-    core_->executor.set_node(NodeName(host.name),
-                             [text = host.text, now = reactor_.now(), system = facts->system](NodeRow& row) {
-                               row.facts = text;
-                               row.facts_time = now;
-                               row.product_uuid = system.uuid;
-                               row.system_serial = system.serial;
-                               if (row.state == NodeState::unknown) row.state = NodeState::discovered;
-                             });
-  }
+  for (const auto& host : present()) core_->take_inventory(host);
   greet_timer_ = reactor_.after(options_.first_words, alive_.wrap([this] { greeted(true); }));
   greeted(false);
 }
