@@ -238,7 +238,7 @@ LibraryHomes own_library_homes(const Files& files) {
   LibraryHomes out = library_homes(files, variable);
   if (files.real("/") != "/") return out;
   out.owners = {0, ::geteuid()};
-  // Whoever may use sudo may do what root may.
+  // A user of sudo may do what root may.
   if (const auto caller = id_of(variable("SUDO_UID")); caller && ::geteuid() == 0) out.owners.insert(*caller);
   return out;
 }

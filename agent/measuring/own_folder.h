@@ -1,7 +1,7 @@
 // OwnFolder: a folder for files that the steps of one session share, below a folder where other users may
 // write (/dev/shm, /tmp).
 //
-// Its name is random and chosen in this process, so nobody can have it first; and once it exists, nobody
+// Its name is random and chosen in this process, so no other process can have it first; once it exists, none
 // can replace it in a sticky folder. It is made and removed below an open descriptor of the folder above
 // it, so no link at any place of its path leads elsewhere. Removes only a real directory of this user. Used
 // before and after a fork: the child makes the folder, its parent removes it. Thread: one at a time.

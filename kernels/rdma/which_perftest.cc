@@ -55,8 +55,8 @@ Started start(Process& process, std::vector<std::string> words) {
   return {true, version.empty() ? kUnknown : version, said};
 }
 
-// A file that nobody can have put there but root, this user, or who owns this program and so decides what it
-// runs anyway.
+// A file that only root, this user or the owner of this program can have put there; they decide what it runs
+// anyway.
 bool is_ours(const std::string& path) {
   struct stat file = {}, program = {};
   if (::stat(path.c_str(), &file) != 0 || (file.st_mode & S_IWOTH) != 0) return false;

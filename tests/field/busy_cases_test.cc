@@ -243,7 +243,7 @@ FIELD_CASE("lock-file-of-another-user: who takes the name and does not respond i
   CHECK((*refused)->uid == ::getuid());
 }
 
-FIELD_CASE("lock-file-of-another-user: a name that looks like a line of the kernel accuses nobody") {
+FIELD_CASE("lock-file-of-another-user: a name that looks like a line of the kernel names no process") {
   const auto bound = [](const std::string& name) {
     const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_un address = {};

@@ -12,7 +12,7 @@
 using namespace muster;
 namespace fs = std::filesystem;
 
-TEST_CASE("own folder: under a name that nobody knew, and gone with what is in it", "[hosts]") {
+TEST_CASE("own folder: under a name that no one knew, and gone with what is in it", "[hosts]") {
   const TempDir dir;
   const Files files;
   const OwnFolder folder(dir.path("shared/known")), other(dir.path("shared/known"));

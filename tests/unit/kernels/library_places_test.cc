@@ -47,12 +47,12 @@ TEST_CASE("libraries are found where toolkits put them, the highest version firs
 }
 
 TEST_CASE("each of the usual places of cuBLASLt and NCCL is enough", "[libraries]") {
-  const LibraryHomes homes{{"/home/ops"}, {"/work/venv"}};
+  const LibraryHomes homes{{"/home/ops"}, {"/data/venv"}};
   for (const char* path :
        {"/usr/local/cuda-12.4/lib64/libcublasLt.so.12", "/usr/lib/x86_64-linux-gnu/libcublasLt.so.12",
         "/usr/local/lib/python3.10/dist-packages/nvidia/cublas/lib/libcublasLt.so.12",
         "/home/ops/.local/lib/python3.11/site-packages/nvidia/cublas/lib/libcublasLt.so.12",
-        "/work/venv/lib/python3.12/site-packages/nvidia/cublas/lib/libcublasLt.so.12",
+        "/data/venv/lib/python3.12/site-packages/nvidia/cublas/lib/libcublasLt.so.12",
         "/opt/train/lib/python3.10/site-packages/nvidia/cublas/lib/libcublasLt.so.12",
         "/home/ops/miniconda3/envs/torch/lib/libcublasLt.so.12", "/opt/conda/lib/libcublasLt.so.12"}) {
     CAPTURE(path);
@@ -173,21 +173,21 @@ TEST_CASE("libraries count only where none but root and the user may write", "[l
     CHECK(found({}));
     allow(at, 0755);
   }
-  allow("/opt", 01777);  // nobody can replace what is another's there
+  allow("/opt", 01777);  // only its owner can replace what is there
   CHECK(found(mine));
   allow("/opt", 0755);
   allow(folder, 01777);  // but add what the library loads
   CHECK_FALSE(found(mine));
   allow(folder, 0755);
 
-  // A link leads to where somebody else may write, or out of the tree.
+  // A link leads to where another user may write, or out of the tree.
   put(files, "/srv/drop/libnccl.so.2");
   REQUIRE(files.remove(path).ok());
   REQUIRE(files.symlink("../../../srv/drop/libnccl.so.2", path).ok());
   CHECK(found(mine));
   allow("/srv/drop", 0777);
   CHECK_FALSE(found(mine));
-  // A link that somebody else can change later, to a file that is the user's now.
+  // A link that another user can change later, to a file that is the user's now.
   allow("/srv/drop", 0755);
   allow("/srv", 0777);
   REQUIRE(files.symlink("../opt/eve", "/srv/link").ok());
