@@ -159,14 +159,14 @@ TEST_CASE("libraries count only where none but root and the user may write", "[l
     REQUIRE(::chmod(files.real(at).c_str(), mode) == 0);
   };
   for (const char* at : {"/", "/opt", "/opt/eve", "/opt/eve/lib"}) allow(at, 0755);
-  const LibraryHomes mine{{}, {}, {0, ::geteuid()}}, others{{}, {}, {::geteuid() + 1}};
+  const LibraryHomes mine{{}, {}, {}, {0, ::geteuid()}}, others{{}, {}, {}, {::geteuid() + 1}};
   const auto found = [&](const LibraryHomes& homes) {
     return !library_places(files, "libnccl.so.2", homes).empty();
   };
   CHECK(found(mine));
   CHECK_FALSE(found(others));
   CHECK(found({}));
-  for (const std::string at : {std::string("/opt"), std::string("/opt/eve"), folder, path}) {
+  for (const std::string& at : {std::string("/opt"), std::string("/opt/eve"), folder, path}) {
     CAPTURE(at);
     allow(at, 0777);
     CHECK_FALSE(found(mine));
@@ -219,7 +219,7 @@ TEST_CASE("libraries: a group that may write counts as its members", "[libraries
   struct stat status = {};
   REQUIRE(::stat(files.real("/opt/conda/lib").c_str(), &status) == 0);
   const std::string group = std::to_string(status.st_gid), user = std::to_string(::geteuid());
-  const LibraryHomes homes{{}, {}, {0, ::geteuid()}};
+  const LibraryHomes homes{{}, {}, {}, {0, ::geteuid()}};
   const auto found = [&](const std::string& members, const std::string& passwd) {
     put(files, "/etc/group", "staff:x:" + group + ":" + members + "\n");
     put(files, "/etc/passwd", "ops:x:" + user + ":" + group + "::/home/ops:/bin/sh\n" + passwd);
