@@ -182,7 +182,7 @@ FIELD_CASE("slow-sudo: one that answers after that finds no input, and leaves no
   const std::string answers = host.dir.path("answers");
   // As sudo: a signal of its user's does not reach it.
   host.stub("sudo",
-            "shift\nexec setsid --wait /bin/sh -c 'until [ -e \"$0\" ]; do sleep 0.05; done; exec \"$@\"' " +
+            "shift 3\nexec setsid --wait /bin/sh -c 'until [ -e \"$0\" ]; do sleep 0.05; done; exec \"$@\"' " +
                 answers + " \"$@\"");
   host.options.patience = 5 * kSecond;
   host.go();
@@ -196,7 +196,7 @@ FIELD_CASE("sudo-cannot-resolve-host") {
   Reach host;
   const bool allowed = GENERATE(true, false);
   host.stub("sudo", "echo 'sudo: unable to resolve host gpu01: Name or service not known' >&2\n" +
-                        std::string(allowed ? "shift; exec \"$@\""
+                        std::string(allowed ? "shift 3; exec \"$@\""
                                             : "echo 'sudo: a password is required' >&2; exit 1"));
   host.go();
   REQUIRE(host.looked);

@@ -1045,7 +1045,7 @@ TEST_CASE("a node that was adopted is not told to be re-imaged for a GPU check t
   std::string text = kSpec;
   text.insert(text.find("roles:"),
               "  - name: node05\n    role: cpu\n    adopt: { host: 10.20.0.5, host_key: \"SHA256:" +
-                  std::string(43, 'A') + "\" }\n");
+                  std::string(43, 'B') + "\" }\n");
   b.store.write({SpecRow{2, 2, text, "sha256:spec-2", ""}}, [](Status s) { REQUIRE(s.ok()); });
   b.reactor.advance(100);
   b.spec.changed();
