@@ -98,7 +98,9 @@ TEST_CASE("bootstrap: every POSIX shell reads the script", "[hosts]") {
   // It reads a line itself, as /bin/sh does behind the first one.
   std::vector<std::string> argv = shell;
   argv.insert(argv.end(),
-              {"-c", "echo; echo MUSTERSH; IFS= read -r c; IFS= read -r c; eval \"$(printf %b \"$c\")\""});
+              {"-c",
+               "id() { echo 1000; }; "  // busybox takes its own before any in PATH
+               "echo; echo MUSTERSH; IFS= read -r c; IFS= read -r c; eval \"$(printf %b \"$c\")\""});
   const std::string out = said(host.dir, packed, packed.size(), argv);
   CHECK(out.find("\nMUSTERSUDO\n") < out.find("\nMUSTERGO\n"));
   CHECK((out.find(allowed ? " --how sudo --why  --node " : " --how user --why not allowed --node ") !=
