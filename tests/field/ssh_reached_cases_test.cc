@@ -181,9 +181,10 @@ FIELD_CASE("slow-sudo: one that answers after that finds no input, and leaves no
   Reach host;
   const std::string answers = host.dir.path("answers");
   // As sudo: a signal of its user's does not reach it.
-  host.stub("sudo",
-            "shift 3\nexec setsid --wait /bin/sh -c 'until [ -e \"$0\" ]; do sleep 0.05; done; exec \"$@\"' " +
-                answers + " \"$@\"");
+  host.stub(
+      "sudo",
+      "shift 3\nexec setsid --wait /bin/sh -c 'until [ -e \"$0\" ]; do sleep 0.05; done; exec \"$@\"' " +
+          answers + " \"$@\"");
   host.options.patience = 5 * kSecond;
   host.go();
   REQUIRE(host.looked);
