@@ -116,7 +116,7 @@ std::string in_loader_cache(const Files& files, const std::string& name) {
 
 std::string home_of(const Files& files, const std::string& user) {
   for (const std::string& line : split_lines(files.read("/etc/passwd").value_or(""))) {
-    const auto fields = split(line, ':');
+    const auto fields = split_lines(line, ":");
     if (fields.size() > 5 && fields[0] == user) return fields[5];
   }
   return "/home/" + user;  // a user of a directory service
@@ -136,7 +136,7 @@ bool is_group_of(const Files& files, uint32_t group, const std::set<uint32_t>& o
   std::set<std::string> members;
   bool listed = false;
   for (const std::string& line : split_lines(files.read("/etc/group").value_or(""))) {
-    const auto fields = split(line, ':');
+    const auto fields = split_lines(line, ":");
     if (fields.size() < 3 || id_of(fields[2]) != group) continue;
     listed = true;
     if (fields.size() > 3)
@@ -145,7 +145,7 @@ bool is_group_of(const Files& files, uint32_t group, const std::set<uint32_t>& o
   if (!listed) return owners.count(group) > 0;
   members.erase("");
   for (const std::string& line : split_lines(files.read("/etc/passwd").value_or(""))) {
-    const auto fields = split(line, ':');
+    const auto fields = split_lines(line, ":");
     if (fields.size() < 4) continue;
     const auto user = id_of(fields[2]);
     const bool owner = user && owners.count(*user) > 0;

@@ -30,6 +30,7 @@ class TempDir {
     return {std::istreambuf_iterator<char>(in), {}};
   }
   void write(const std::string& name, const std::string& content) const {
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
     std::ofstream(path(name), std::ios::binary) << content;
   }
 

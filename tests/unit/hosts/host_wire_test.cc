@@ -114,7 +114,7 @@ TEST_CASE("host wire: root by sudo where it needs no password, and not where tha
   WireBench bench;
   if (::geteuid() != 0) return;
   bench.stub("id", "echo 1000");
-  bench.stub("sudo", "touch " + bench.dir.path("used") + "; [ \"$1\" = -n ] && shift; exec \"$@\"");
+  bench.stub("sudo", "touch " + bench.dir.path("used") + "; [ \"$1\" = -n ] && shift 3; exec \"$@\"");
   bench.options.as_user = GENERATE(true, false);
   if (GENERATE(true, false)) bench.stub("unshare", "echo 'not permitted' >&2; exit 1");
   bench.open();

@@ -118,7 +118,7 @@ TEST_CASE("hosts: work that does not make a host busy becomes a note", "[hosts]"
   const auto notes = look_notes(hosts);
   REQUIRE(notes.size() == 1);
   CHECK(notes[0].find("a core is in use") != std::string::npos);
-  CHECK(notes[0].find("a and c") != std::string::npos);
+  CHECK(notes[0].find("a, c") != std::string::npos);
 }
 
 TEST_CASE("hosts: a machine with the name of another host of the list is not measured", "[hosts]") {

@@ -241,7 +241,7 @@ TEST_CASE("a node that has jobs again keeps its power, and works on as what it w
   CHECK(b.offered("n1") != order);
   REQUIRE(b.on_offer("n1/resume-old", OrderKind::steps));
   b.finish("n1");
-  b.is_back("n1");
+  b.is_back("n1", NodeState::accepted, "not re-imaged: ");
   b.ended_as(RunState::partial);
   b.no_power();
   CHECK(b.armed.empty());
