@@ -59,9 +59,8 @@ std::string why_not_past_map(const DiskFacts& disk) {
   if (disk.multipath.empty()) return "";
   return fmt::format(
       "a path of the multipath map {0}, and is not written past that map; to release the drive add a "
-      "`blacklist` entry to /etc/multipath.conf, then `multipathd reconfigure`, then `multipath -f {0}` if "
-      "the "
-      "map is still listed (a map in use: rebuild the initramfs and restart instead)",
+      "`blacklist` entry to /etc/multipath.conf, then `multipathd reconfigure`, then `multipath -f {0}` "
+      "if the map is still listed (a map in use: rebuild the initramfs and restart instead)",
       disk.multipath);
 }
 

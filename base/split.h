@@ -64,6 +64,7 @@ std::string without_trailing_slashes(std::string path);
 // "7 x x16, 1 x x8"
 std::string tally(const std::map<std::string, int>& counts);
 // "a, b and 3 more", with at most `most` names.
-std::string some_of(const std::vector<std::string>& names, size_t most);
+inline constexpr size_t kNamesShown = 3;  // in a sentence
+std::string some_of(const std::vector<std::string>& names, size_t most = kNamesShown);
 
 }  // namespace muster

@@ -74,8 +74,7 @@ bool leads_elsewhere(const std::string& word, const std::string& host) {
 std::string two_plain_words(const std::string& name, const std::string& second) {
   return fmt::format(
       "'{0} {1}' could mean that {1} is measured under the name {0}: two hosts need a comma or a line "
-      "between "
-      "them; a login is written {1}@{0}; if ssh reaches {0} as {1}, write '{0} destination={1}'",
+      "between them; a login is written {1}@{0}; if ssh reaches {0} as {1}, write '{0} destination={1}'",
       name, second);
 }
 

@@ -26,7 +26,6 @@ namespace {
 constexpr const char* kForm = "[NAME] DESTINATION [address=IP] [group=WORD]";
 // Of a pattern without its brackets, of which up to kMostSpecNodes copies are made.
 constexpr size_t kLongestWord = 512;
-constexpr size_t kShownNames = 3;
 
 struct Fields {
   HostWord first;  // the name, or the destination if there is no other
@@ -373,8 +372,7 @@ void HostsReader::add(int line, int column, std::vector<ListedHost> hosts) {
     }
   }
   if (!twice.empty())
-    error(line, column,
-          fmt::format("listed twice: {} (first on line {})", some_of(twice, kShownNames), first_line));
+    error(line, column, fmt::format("listed twice: {} (first on line {})", some_of(twice), first_line));
 }
 
 // One error for a line, however many hosts its range has.
@@ -404,9 +402,9 @@ void HostsReader::warn_of_one_destination() {
     std::vector<std::string> names;
     for (const ListedHost* host : hosts) names.push_back(host->name);
     const ListedHost& second = *hosts[1];
-    out_.warnings.push_back({second.line, second.column, "",
-                             fmt::format("{} names have the same destination, {}: {}", names.size(), key,
-                                         some_of(names, kShownNames))});
+    out_.warnings.push_back(
+        {second.line, second.column, "",
+         fmt::format("{} names have the same destination, {}: {}", names.size(), key, some_of(names))});
   }
 }
 
@@ -414,7 +412,7 @@ void HostsReader::warn_of_names() {
   std::vector<std::string> changed;
   for (const ListedHost& host : out_.hosts)
     if (host.name != host.written) changed.push_back(host.written + " is " + host.name);
-  if (!changed.empty()) warn("names in reports and in the history: " + some_of(changed, kShownNames));
+  if (!changed.empty()) warn("names in reports and in the history: " + some_of(changed));
 }
 
 HostsFile HostsReader::finish(const KnownAliases& aliases) {

@@ -80,7 +80,7 @@ sbom=$name-linux-x86_64.spdx.json
 ninja -C $build -t deps >"$work/deps"
 python3 scripts/release_sbom.py --build $build --deps "$work/deps" --root "$root" --version "$version" --licences "$doc/licences" >"$work/$sbom"
 
-# What the archive promises, asked of what will be in it.
+# What the archive promises, tried on what will be in it.
 mkdir "$work/bin"
 ln -s "$root/bin/muster" "$work/bin/muster"
 got=0

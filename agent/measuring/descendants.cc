@@ -45,7 +45,7 @@ constexpr auto kLastWords = std::chrono::seconds(10);  // time that the child ha
 
 // Returns all descendants of this process, except those that have ended and were not reaped yet.
 std::vector<pid_t> descendants() {
-  const ProcessTable table = process_table(Files());
+  const ProcessTable table = process_tree(Files());
   std::vector<pid_t> out;
   for (const int64_t pid : with_descendants(table, {::getpid()}))
     if (const RunningProcess* one = table.find(pid); one && !one->ended && pid != ::getpid())

@@ -95,8 +95,7 @@ LoadVerdict judge_load(const LoadSeen& seen) {
   } else if (seen.load_average >= std::max(seen.machine_cores, 1.0)) {
     out.note =
         "the load average is above the number of cores, but no process that can be seen uses a core now: it "
-        "is "
-        "left over from work that has ended, or the work is outside this container";
+        "is left over from work that has ended, or the work is outside this container";
   }
   return out;
 }

@@ -49,7 +49,7 @@ std::vector<std::string> own_addresses() {
 }
 
 std::string ssh_server_address(const Files& files, int64_t pid) {
-  auto from = ancestors(process_table(files), pid);  // shell, unshare, sudo, shell, sshd
+  auto from = ancestors(process_tree(files), pid);  // shell, unshare, sudo, shell, sshd
   from.insert(from.begin(), pid);
   for (const int64_t one : from)
     if (const auto read = files.read("/proc/" + std::to_string(one) + "/environ"); read.ok())

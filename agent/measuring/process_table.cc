@@ -67,18 +67,22 @@ const RunningProcess* ProcessTable::find(int64_t pid) const {
   return found == all.end() ? nullptr : &found->second;
 }
 
-ProcessTable process_table(const Files& files) {
+ProcessTable process_tree(const Files& files) {
   ProcessTable out;
   out.uptime = std::strtod(files.read_line("/proc/uptime").c_str(), nullptr);
   out.used = machine_used(files.read("/proc/stat").value_or(""));
   for (const std::string& name : files.list("/proc")) {
     const auto pid = pid_of(name);
     if (!pid) continue;
-    RunningProcess process;
-    process.argv = split(files.read("/proc/" + name + "/cmdline").value_or(""), '\0');
-    read_stat(files.read_line("/proc/" + name + "/stat"), process);
-    out.all[*pid] = std::move(process);
+    read_stat(files.read_line("/proc/" + name + "/stat"), out.all[*pid]);
   }
+  return out;
+}
+
+ProcessTable process_table(const Files& files) {
+  ProcessTable out = process_tree(files);
+  for (auto& [pid, process] : out.all)
+    process.argv = split(files.read("/proc/" + std::to_string(pid) + "/cmdline").value_or(""), '\0');
   return out;
 }
 

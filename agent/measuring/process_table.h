@@ -38,6 +38,8 @@ struct ProcessTable {
   const RunningProcess* find(int64_t pid) const;  // null: not shown
 };
 
+// Without `argv`: to read a command line can block for as long as its process is in an uninterruptible call.
+ProcessTable process_tree(const Files& files);
 ProcessTable process_table(const Files& files);
 
 // The parent of `pid`, that one's parent and so on.

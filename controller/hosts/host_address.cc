@@ -13,7 +13,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kSharers = 3;
 constexpr int kWidest = 8, kNarrowest = 30;  // prefixes of a spec's network
 
 struct Own {
@@ -134,8 +133,8 @@ void refuse_the_same(const std::vector<Host>& hosts, ChosenAddresses& out) {
   for (const auto& [address, names] : at)
     if (names.size() > 1)
       for (const std::string& name : names)
-        out.refused[name] = fmt::format("{} have the same address, {}: add `address=` in the list",
-                                        some_of(names, kSharers), address);
+        out.refused[name] =
+            fmt::format("{} have the same address, {}: add `address=` in the list", some_of(names), address);
 }
 
 ChosenAddresses decided(const std::vector<Host>& hosts) {

@@ -21,7 +21,6 @@ constexpr size_t kFewestForMajority = 3;
 // The memory that firmware and kernel reserve varies a little. One missing module of 32 would be 3 %.
 constexpr double kSameMemory = 0.02;
 constexpr uint64_t kMiB = 1 << 20;
-constexpr size_t kShownNames = 3;
 constexpr size_t kLongestCluster = 30;
 // What the spec's schema accepts.
 constexpr int kMostGpus = 64, kMostCpus = 8192, kMostPorts = 256;
@@ -194,7 +193,7 @@ std::string hardware_of(const Group& group, std::vector<std::string>& notes) {
     notes.push_back(
         fmt::format("group {}: hosts with GPUs of several models do not count for the majority of "
                     "GPU models: {}",
-                    group.name, some_of(seen.mixed, kShownNames)));
+                    group.name, some_of(seen.mixed)));
   std::vector<std::string> without;
   const std::string text = hardware_text(seen, without);
   if (!without.empty())
@@ -250,10 +249,10 @@ std::vector<std::string> wrong_in(const std::vector<AcceptHost>& hosts, std::vec
       wrong.push_back(
           fmt::format("{} and {} have the same address, {}", other->second, host.name, host.address));
   }
-  if (!twice.empty()) wrong.push_back("listed twice: " + some_of(twice, kShownNames));
+  if (!twice.empty()) wrong.push_back("listed twice: " + some_of(twice));
   if (!missing.empty())
-    wrong.push_back(fmt::format("no address is known for {}: add `address=` in the list of hosts",
-                                some_of(missing, kShownNames)));
+    wrong.push_back(
+        fmt::format("no address is known for {}: add `address=` in the list of hosts", some_of(missing)));
   if (hosts.empty()) wrong.push_back("the list has no hosts");
   return wrong;
 }

@@ -27,8 +27,6 @@ MachineParts merged(const MachineParts& before, MachineParts now) {
   return now;
 }
 
-constexpr size_t kNamed = 3;
-
 void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::string, std::string>& out) {
   std::vector<NamedMachine> named;
   for (const auto& host : hosts) named.push_back({host.name, host.parts, host.boot_id});
@@ -38,8 +36,7 @@ void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::str
       std::vector<std::string> others;
       for (const auto& other : one.names)
         if (other != name) others.push_back(other);
-      out[name] =
-          fmt::format("this is the same machine as {}: list the machine once", some_of(others, kNamed));
+      out[name] = fmt::format("this is the same machine as {}: list the machine once", some_of(others));
     }
   }
 }
@@ -52,7 +49,7 @@ std::string listed_as(const std::string& hostname, const ListedNames& names) {
 }
 
 // "localhost" and "" name no machine.
-bool calls_itself(const ReachedHost& host) {
+bool has_host_name(const ReachedHost& host) {
   const std::string name = host_label(host.hostname);
   return !name.empty() && name != "localhost" && !host.hostname.starts_with("localhost.");
 }
@@ -60,12 +57,12 @@ bool calls_itself(const ReachedHost& host) {
 void refuse_wrong_names(const std::vector<ReachedHost>& hosts, const ListedNames& names,
                         std::map<std::string, std::string>& out) {
   for (const auto& host : hosts) {
-    if (!calls_itself(host) || out.count(host.name)) continue;
+    if (!has_host_name(host) || out.count(host.name)) continue;
     const std::string other = listed_as(host.hostname, names);
     if (other.empty() || other == host.name) continue;
     out[host.name] = fmt::format(
-        "the machine reached as {} calls itself {}, and {} is another host of the list: correct the list, or "
-        "the name of the machine (hostnamectl)",
+        "the machine reached as {} has the host name {}, and {} is another host of the list: correct the "
+        "list, or the machine's host name (hostnamectl)",
         host.name, host.hostname, other);
   }
 }
@@ -161,11 +158,9 @@ std::map<std::string, std::string> mistaken_hosts(const std::vector<ReachedHost>
 std::string note_of_names(const std::vector<ReachedHost>& hosts, const ListedNames& names) {
   std::vector<std::string> others;
   for (const auto& host : hosts)
-    if (calls_itself(host) && listed_as(host.hostname, names).empty())
+    if (has_host_name(host) && listed_as(host.hostname, names).empty())
       others.push_back(fmt::format("{} is {}", host.name, host.hostname));
-  return others.empty()
-             ? ""
-             : "machines that call themselves otherwise than the list does: " + some_of(others, kNamed);
+  return others.empty() ? "" : "machines whose host name is not the one in the list: " + some_of(others);
 }
 
 std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts) {
@@ -212,13 +207,11 @@ std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts) {
   }
   std::vector<std::string> out;
   for (const auto& [words, names] : shares)
-    out.push_back(
-        fmt::format("only a part of the machine is measured ({}): {}", words, some_of(names, kNamed)));
+    out.push_back(fmt::format("only a part of the machine is measured ({}): {}", words, some_of(names)));
   for (const auto& [words, names] : unseen)
-    out.push_back(
-        fmt::format("the check for other work is incomplete ({}): {}", words, some_of(names, kNamed)));
+    out.push_back(fmt::format("the check for other work is incomplete ({}): {}", words, some_of(names)));
   for (const auto& [words, names] : noted)
-    out.push_back(fmt::format("not idle, but measured ({}): {}", words, some_of(names, kNamed)));
+    out.push_back(fmt::format("measured all the same ({}): {}", words, some_of(names)));
   return out;
 }
 

@@ -35,9 +35,8 @@ std::string unused_gpu_note(const Spec& spec, const std::map<std::string, const 
   return fmt::format(
       "Slurm gets none of the GPUs of {}: no playbook `gpu` or `gpu-vendor`, no NVIDIA driver among the "
       "packages of the image (or only cards that may be for a display), and none was loaded when the "
-      "inventory "
-      "was taken. If something else installs "
-      "the driver, declare `hardware: {{ gpus: N }}`, or run `muster up` again once it is there",
+      "inventory was taken. If something else installs the driver, declare `hardware: {{ gpus: N }}`, or run "
+      "`muster up` again once it is there",
       fmt::join(those, ", "));
 }
 

@@ -100,6 +100,8 @@ FIELD_CASE(
 
 FIELD_CASE("full-load-is-not-busy: what was used before the look does not count") {
   Recorded host("full-load-is-not-busy", 128, 64, "3.00");
+  // What looks for parents only reads no command line.
+  for (const auto& [pid, one] : process_tree(host.machine.files()).all) CHECK(one.argv.empty());
   host.input.earlier = process_table(host.machine.files());
   host.put("/proc/uptime", "902.00 1.00\n");
   CHECK(host.look().busy.empty());
@@ -185,6 +187,17 @@ std::string own_name(const char* what) {
   return std::string("muster-test-") + what + "-" + std::to_string(::getpid());
 }
 
+// A socket that has an abstract name and does not listen.
+int bound(const std::string& name) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  return fd;
+}
+
 FIELD_CASE("lock-file-of-another-user") {
   const std::string name = own_name("claim");
   HostClaim second(name);
@@ -229,12 +242,7 @@ FIELD_CASE("lock-file-of-another-user: of many at the same moment, one wins") {
 
 FIELD_CASE("lock-file-of-another-user: who takes the name and does not respond is named as well") {
   const std::string name = own_name("mute");
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  const int fd = bound(name);
   const auto refused = HostClaim(name).take();
   ::close(fd);
   REQUIRE(refused.ok());
@@ -244,15 +252,6 @@ FIELD_CASE("lock-file-of-another-user: who takes the name and does not respond i
 }
 
 FIELD_CASE("lock-file-of-another-user: a name that looks like a line of the kernel names no process") {
-  const auto bound = [](const std::string& name) {
-    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
-    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0);
-    return fd;
-  };
   const std::string name = own_name("forged");
   const int victim = bound(own_name("victim")), holder = bound(name);
   const std::string link = Files().read_link("/proc/self/fd/" + std::to_string(victim)).value();

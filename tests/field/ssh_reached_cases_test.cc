@@ -52,6 +52,12 @@ struct Reach : WireBench {
     links->add(options);
     until([this] { return looked || gone; });
   }
+  // It was not reached, for this reason.
+  void is_gone(Code code, const std::string& words) {
+    REQUIRE(gone);
+    CHECK(gone->code == code);
+    CHECK(has(gone->message, words));
+  }
   void ends() {
     bool left = false;
     links->leave_all([&left] { left = true; });
@@ -71,9 +77,7 @@ FIELD_CASE("login-message-hidden: a host that boots is tried again") {
   Reach host;
   host.ssh_writes("login-message-hidden", "booting.txt", "exit 255");
   host.go();
-  REQUIRE(host.gone);
-  CHECK(host.gone->code == Code::unavailable);
-  CHECK(has(host.gone->message, "System is booting up"));
+  host.is_gone(Code::unavailable, "System is booting up");
   CHECK_FALSE(has(host.gone->message, "recorded"));
   CHECK(host.opened == 3);
 }
@@ -82,9 +86,7 @@ FIELD_CASE("login-message-hidden: an expired account is not") {
   Reach host;
   host.ssh_writes("login-message-hidden", "expired.txt", "exit 255");
   host.go();
-  REQUIRE(host.gone);
-  CHECK(host.gone->code == Code::denied);
-  CHECK(has(host.gone->message, "Your account has expired"));
+  host.is_gone(Code::denied, "Your account has expired");
   CHECK(host.opened == 1);
 }
 
@@ -103,9 +105,7 @@ FIELD_CASE("nologin-shown-to-root") {
   host.stub("uname", "echo riscv64");
   host.ssh_writes("nologin-shown-to-root", "root.txt", "exec /bin/sh");
   host.go();
-  REQUIRE(host.gone);
-  CHECK(host.gone->code == Code::failed);
-  CHECK(has(host.gone->message, "riscv64"));
+  host.is_gone(Code::failed, "riscv64");
 }
 
 // ---- start-up files
@@ -124,9 +124,7 @@ FIELD_CASE("rc-execs-other-shell: one that reads its input to the end") {
   host.starts_up("unset BASH_ENV; exec " + std::string(kReadsAll) + "\n");
   host.options.patience = kSecond;
   host.go();
-  REQUIRE(host.gone);
-  CHECK(host.gone->code == Code::failed);
-  CHECK(has(host.gone->message, "start-up file"));
+  host.is_gone(Code::failed, "start-up file");
   CHECK(host.opened == 1);
 }
 
@@ -135,9 +133,7 @@ FIELD_CASE("rc-last-line-is-fish") {
   host.starts_up("unset BASH_ENV\n" + std::string(kReadsAll) + "\n");
   host.options.patience = kSecond;
   host.go();
-  REQUIRE(host.gone);
-  CHECK(host.gone->code == Code::failed);
-  CHECK(has(host.gone->message, "start-up file"));
+  host.is_gone(Code::failed, "start-up file");
   CHECK(host.opened == 1);
 }
 
@@ -146,9 +142,7 @@ FIELD_CASE("rc-exits") {
   const std::string also = GENERATE("", "echo Welcome\n");
   host.starts_up(also + field_input("rc-exits", "bashrc"));
   host.go();
-  REQUIRE(host.gone);
-  CHECK(host.gone->code == Code::failed);
-  CHECK(has(host.gone->message, "start-up file"));
+  host.is_gone(Code::failed, "start-up file");
   CHECK(has(host.gone->message, "Welcome") == !also.empty());
   CHECK(host.opened == 1);
 }
@@ -215,9 +209,7 @@ FIELD_CASE("terminal-between") {
   host.options.argv = host.shell("script");
   host.options.argv.insert(host.options.argv.end(), {"-qec", "/bin/sh", "/dev/null"});
   host.go();
-  REQUIRE(host.gone);
-  CHECK(host.gone->code == Code::failed);
-  CHECK(has(host.gone->message, "terminal"));
+  host.is_gone(Code::failed, "terminal");
   CHECK(host.opened == 1);
 }
 

@@ -56,15 +56,23 @@ std::set<uint32_t> segments(const std::string& file) {
   return out;
 }
 
+Elf64_Shdr section_of(const std::string& file, uint64_t i) {
+  const auto head = at<Elf64_Ehdr>(file, 0);
+  return at<Elf64_Shdr>(file, head.e_shoff + i * head.e_shentsize);
+}
+
+std::vector<Elf64_Shdr> sections(const std::string& file, uint32_t type) {
+  std::vector<Elf64_Shdr> out;
+  for (uint64_t i = 0; i < at<Elf64_Ehdr>(file, 0).e_shnum; ++i)
+    if (const auto one = section_of(file, i); one.sh_type == type) out.push_back(one);
+  return out;
+}
+
 // "GLIBC_2.34" of every version of every library that the program asks for.
 std::set<std::string> versions(const std::string& file) {
-  const auto head = at<Elf64_Ehdr>(file, 0);
-  const auto section = [&](uint64_t i) { return at<Elf64_Shdr>(file, head.e_shoff + i * head.e_shentsize); };
   std::set<std::string> out;
-  for (uint64_t i = 0; i < head.e_shnum; ++i) {
-    const Elf64_Shdr needs = section(i);
-    if (needs.sh_type != SHT_GNU_verneed) continue;
-    const uint64_t names = section(needs.sh_link).sh_offset;
+  for (const Elf64_Shdr& needs : sections(file, SHT_GNU_verneed)) {
+    const uint64_t names = section_of(file, needs.sh_link).sh_offset;
     uint64_t place = needs.sh_offset;
     for (uint32_t left = needs.sh_info; left > 0; --left) {
       const auto library = at<Elf64_Verneed>(file, place);
@@ -82,13 +90,9 @@ std::set<std::string> versions(const std::string& file) {
 
 // "libc.so.6" of every library that the program asks for.
 std::set<std::string> libraries(const std::string& file) {
-  const auto head = at<Elf64_Ehdr>(file, 0);
-  const auto section = [&](uint64_t i) { return at<Elf64_Shdr>(file, head.e_shoff + i * head.e_shentsize); };
   std::set<std::string> out;
-  for (uint64_t i = 0; i < head.e_shnum; ++i) {
-    const Elf64_Shdr dynamic = section(i);
-    if (dynamic.sh_type != SHT_DYNAMIC) continue;
-    const uint64_t names = section(dynamic.sh_link).sh_offset;
+  for (const Elf64_Shdr& dynamic : sections(file, SHT_DYNAMIC)) {
+    const uint64_t names = section_of(file, dynamic.sh_link).sh_offset;
     for (uint64_t k = 0; k < dynamic.sh_size / sizeof(Elf64_Dyn); ++k) {
       const auto entry = at<Elf64_Dyn>(file, dynamic.sh_offset + k * sizeof(Elf64_Dyn));
       if (entry.d_tag == DT_NEEDED) out.insert(text_at(file, names + entry.d_un.d_val));
