@@ -6,14 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 
 #include "base/cuda_driver.h"
 #include "base/split.h"
+#include "sys/account_files.h"
 
 namespace muster {
 namespace {
@@ -114,19 +113,9 @@ std::string in_loader_cache(const Files& files, const std::string& name) {
   return "";
 }
 
-std::string home_of(const Files& files, const std::string& user) {
-  for (const std::string& line : split_lines(files.read("/etc/passwd").value_or(""))) {
-    const auto fields = split_lines(line, ":");
-    if (fields.size() > 5 && fields[0] == user) return fields[5];
-  }
-  return "/home/" + user;  // a user of a directory service
-}
-
-std::optional<uint32_t> id_of(const std::string& text) {
-  uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
-  return value;
+std::string home_of(const Files& files, const std::string& name) {
+  const auto user = find_user(files, name);
+  return user ? user->home : "/home/" + name;  // a user of a directory service
 }
 
 // True if all members of the group are owners. A group of a directory service (not in /etc/group) is taken
@@ -135,22 +124,16 @@ bool is_group_of(const Files& files, uint32_t group, const std::set<uint32_t>& o
   if (group == 0) return true;
   std::set<std::string> members;
   bool listed = false;
-  for (const std::string& line : split_lines(files.read("/etc/group").value_or(""))) {
-    const auto fields = split_lines(line, ":");
-    if (fields.size() < 3 || id_of(fields[2]) != group) continue;
+  for (const GroupEntry& entry : groups_of(files)) {
+    if (entry.gid != group) continue;
     listed = true;
-    if (fields.size() > 3)
-      for (const std::string& name : split(fields[3], ',')) members.insert(trim(name));
+    members.insert(entry.members.begin(), entry.members.end());
   }
   if (!listed) return owners.count(group) > 0;
-  members.erase("");
-  for (const std::string& line : split_lines(files.read("/etc/passwd").value_or(""))) {
-    const auto fields = split_lines(line, ":");
-    if (fields.size() < 4) continue;
-    const auto user = id_of(fields[2]);
-    const bool owner = user && owners.count(*user) > 0;
-    if (!owner && id_of(fields[3]) == group) return false;
-    if (owner) members.erase(fields[0]);
+  for (const PasswdEntry& user : users_of(files)) {
+    const bool owner = user.uid >= 0 && owners.count(static_cast<uint32_t>(user.uid)) > 0;
+    if (!owner && user.gid == group) return false;
+    if (owner) members.erase(user.name);
   }
   return members.empty();
 }
@@ -239,7 +222,8 @@ LibraryHomes own_library_homes(const Files& files) {
   if (files.real("/") != "/") return out;
   out.owners = {0, ::geteuid()};
   // A user of sudo may do what root may.
-  if (const auto caller = id_of(variable("SUDO_UID")); caller && ::geteuid() == 0) out.owners.insert(*caller);
+  if (const int64_t caller = account_id(variable("SUDO_UID")); caller >= 0 && ::geteuid() == 0)
+    out.owners.insert(static_cast<uint32_t>(caller));
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/split.h"
 #include "base/time.h"
+#include "sys/account_files.h"
 
 namespace muster {
 namespace {
@@ -115,14 +116,9 @@ std::optional<uint32_t> user_of(const Files& files, int64_t pid) {
 }
 
 std::string user_name(const Files& files, uint32_t uid) {
-  const std::string wanted = std::to_string(uid);
-  for (const std::string& line : split_lines(files.read("/etc/passwd").value_or(""))) {
-    const size_t name = line.find(':');
-    const size_t id = name == std::string::npos ? name : line.find(':', name + 1);
-    if (id == std::string::npos || name == 0) continue;
-    if (line.substr(id + 1, line.find(':', id + 1) - id - 1) == wanted) return line.substr(0, name);
-  }
-  return "uid " + wanted;
+  for (const PasswdEntry& user : users_of(files))
+    if (user.uid == uid) return user.name;
+  return fmt::format("uid {}", uid);
 }
 
 std::string login_name(const Files& files, int64_t pid) {

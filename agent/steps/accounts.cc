@@ -13,52 +13,10 @@
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
-namespace {
-
-int64_t number(const std::string& text) {
-  int64_t value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : -1;
-}
-
-// Splits a line at colons and keeps empty fields.
-std::vector<std::string> fields(const std::string& line) {
-  std::vector<std::string> out(1);
-  for (const char c : line) {
-    if (c == ':')
-      out.emplace_back();
-    else
-      out.back() += c;
-  }
-  return out;
-}
-
-std::optional<std::vector<std::string>> find_line(const Files& files, const std::string& path,
-                                                  const std::string& name) {
-  const auto text = files.read(path);
-  if (!text.ok()) return {};
-  for (const auto& line : split_lines(*text))
-    if (line.starts_with(name + ":")) return fields(line);
-  return {};
-}
-
-}  // namespace
-
-std::optional<PasswdEntry> find_user(const Files& files, const std::string& name) {
-  const auto f = find_line(files, "/etc/passwd", name);
-  if (!f || f->size() < 7) return {};
-  return PasswdEntry{name, number((*f)[2]), number((*f)[3]), (*f)[5], (*f)[6]};
-}
-
-std::optional<GroupEntry> find_group(const Files& files, const std::string& name) {
-  const auto f = find_line(files, "/etc/group", name);
-  if (!f || f->size() < 4) return {};
-  return GroupEntry{name, number((*f)[2]), split((*f)[3], ',')};
-}
-
 std::string password_field(const Files& files, const std::string& name) {
-  const auto f = find_line(files, "/etc/shadow", name);
-  return f && f->size() > 1 ? (*f)[1] : "";
+  for (const std::string& line : split_lines(files.read("/etc/shadow").value_or("")))
+    if (const auto fields = account_fields(line); fields.size() > 1 && fields[0] == name) return fields[1];
+  return "";
 }
 
 FileState look(const Files& files, const std::string& path) {
@@ -95,15 +53,15 @@ Result<unsigned> parse_mode(const std::string& text) {
 
 Result<int64_t> uid_of(const Files& files, const std::string& owner) {
   if (owner.empty()) return int64_t{-1};
-  if (const int64_t id = number(owner); id >= 0) return id;
-  if (const auto user = find_user(files, owner)) return user->uid;
+  if (const int64_t id = account_id(owner); id >= 0) return id;
+  if (const auto user = find_user(files, owner); user && user->uid >= 0) return user->uid;
   return fail(Code::not_found, "user '" + owner + "' does not exist");
 }
 
 Result<int64_t> gid_of(const Files& files, const std::string& group) {
   if (group.empty()) return int64_t{-1};
-  if (const int64_t id = number(group); id >= 0) return id;
-  if (const auto entry = find_group(files, group)) return entry->gid;
+  if (const int64_t id = account_id(group); id >= 0) return id;
+  if (const auto entry = find_group(files, group); entry && entry->gid >= 0) return entry->gid;
   return fail(Code::not_found, "group '" + group + "' does not exist");
 }
 

@@ -1,6 +1,5 @@
-// File ownership and user accounts, read without NSS because the agent is statically linked and cannot use
-// getpwnam(): UIDs and GIDs come from /etc/passwd and /etc/group below the root of Files. Thread safety:
-// stateless functions.
+// Mode and owner of files; owners are named as in /etc/passwd and /etc/group (sys/account_files.h). Thread
+// safety: stateless functions.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "sys/os.h"
+#include "sys/account_files.h"
 
 namespace muster::steps {
 
-struct PasswdEntry {
-  std::string name;
-  int64_t uid = -1, gid = -1;
-  std::string home, shell;
-};
-struct GroupEntry {
-  std::string name;
-  int64_t gid = -1;
-  std::vector<std::string> members;
-};
-std::optional<PasswdEntry> find_user(const Files& files, const std::string& name);
-std::optional<GroupEntry> find_group(const Files& files, const std::string& name);
 // As in /etc/shadow; empty if it has no line for this user.
 std::string password_field(const Files& files, const std::string& name);
 

@@ -181,7 +181,7 @@ void HostLinks::leave_all(std::function<void()> done) {
   waiting_.resize(next_waiting_);
   for (auto& [host, link] : links_)
     if (!link.left) part(link);
-  leave_timer_ = reactor_.after(kLeave, alive_.wrap([this] {
+  leave_timer_ = reactor_.after(kLongestLeave, alive_.wrap([this] {
     leaving_.clear();  // which ends their commands
     all_left();
   }));

@@ -55,7 +55,7 @@ class HostLinks {
   void add(HostWireOptions host);
   // Leaves one host: its events are no longer called.
   void leave(const std::string& host);
-  // Leaves all hosts; `done` is called when their commands have ended, or after kLeave.
+  // Leaves all hosts; `done` is called when their commands have ended, or after kLongestLeave.
   void leave_all(std::function<void()> done);
 
  private:
@@ -82,8 +82,6 @@ class HostLinks {
   void bury(Link& link);
   void part(Link& link);
   void all_left();
-
-  static constexpr DurationMs kLeave = 10 * kSecond;
 
   Reactor& reactor_;
   Open open_;

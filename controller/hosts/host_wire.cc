@@ -126,8 +126,10 @@ Error refusal_of(const std::string& text) {
 }
 
 constexpr DurationMs kBeat = 10 * kSecond, kSilent = 60 * kSecond;
-// How long a command may take to end after its input was closed, and after SIGTERM.
-constexpr DurationMs kLeave = 15 * kSecond, kLeaveEarly = 2 * kSecond, kTerminate = 3 * kSecond;
+// How long a command may take to end after its input was closed, and after SIGTERM. A second is left for
+// what follows SIGKILL.
+constexpr DurationMs kTerminate = 3 * kSecond, kLeave = kLongestLeave - kTerminate - kSecond;
+constexpr DurationMs kLeaveEarly = 2 * kSecond;
 // From the login until /bin/sh runs. A dead logind holds each login for 25 s.
 constexpr DurationMs kStartUp = 30 * kSecond;
 constexpr size_t kKeptLine = 4096, kMostStartUp = 1u << 20;

@@ -26,12 +26,16 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "base/wire.h"
 #include "controller/hosts/packed_program.h"
 #include "controller/ports/run_ports.h"
 #include "sys/reactor.h"
 
 namespace muster {
+
+// After leave() a command has at most this long to end: the agent's grace, then SIGTERM, then SIGKILL.
+inline constexpr DurationMs kLongestLeave = 14 * kSecond;
 
 struct HostHello {
   int version = 1;

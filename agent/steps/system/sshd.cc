@@ -144,10 +144,9 @@ Status keeps_logins(StepContext& context, const WantedSshd& want) {
   const auto now = in_effect(context);
   if (now.ok() && now->count("usepam") > 0 && now->at("usepam") == "no") return Ok{};
   std::vector<std::string> shut;
-  for (const auto& line : split_lines(context.files.read("/etc/passwd").value_or(""))) {
-    const auto user = find_user(context.files, line.substr(0, line.find(':')));
-    if (!user || context.files.read(user->home + "/.ssh/authorized_keys").value_or("").empty()) continue;
-    if (password_field(context.files, user->name).starts_with('!')) shut.push_back(user->name);
+  for (const PasswdEntry& user : users_of(context.files)) {
+    if (context.files.read(user.home + "/.ssh/authorized_keys").value_or("").empty()) continue;
+    if (password_field(context.files, user.name).starts_with('!')) shut.push_back(user.name);
   }
   if (shut.empty()) return Ok{};
   return fail(Code::conflict,
