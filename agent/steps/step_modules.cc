@@ -1,5 +1,6 @@
 #include "agent/steps/step_modules.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -57,8 +58,12 @@ Result<std::string> run_tool(StepContext& context, std::vector<std::string> argv
   Command command;
   command.argv = std::move(argv);
   command.deadline = deadline;
-  // All units are native systemd units, and the tools for init scripts would take seconds per unit.
-  if (command.argv.front() == "systemctl") command.env["SYSTEMCTL_SKIP_SYSV"] = "1";
+  if (command.argv.front() == "systemctl") {
+    // Process 1 of a machine under load takes its time, for a reload as well as for a start.
+    command.deadline = std::max(deadline, 3 * kMinute);
+    // All units are native systemd units, and the tools for init scripts would take seconds per unit.
+    command.env["SYSTEMCTL_SKIP_SYSV"] = "1";
+  }
   return run_ok(context.process, command);
 }
 

@@ -109,7 +109,7 @@ bool is_cancelled(const StepContext& context);
 // Holds once `lacking` returns ""; called every second. Its errors are retried too: a server may be starting.
 Result<CheckResult> wait_until(StepContext& context, int64_t seconds,
                                const std::function<Result<std::string>()>& lacking);
-// The output of a program that must succeed.
+// The output of a program that must succeed. systemctl has at least 3 minutes.
 Result<std::string> run_tool(StepContext& context, std::vector<std::string> argv,
                              DurationMs deadline = 60 * kSecond);
 

@@ -224,7 +224,7 @@ Status apply_service(StepContext& context, const WantedService& want) {
     const bool links = verb == "2 enable" || verb == "2 disable";
     // Units were reloaded above if necessary; a second reload takes many seconds on a slow machine.
     if (links) argv.push_back("--no-reload");
-    TRY_(run_tool(context, argv, 3 * kMinute));
+    TRY_(run_tool(context, argv));
     if (links) TRY_(load_where_needed(context, want, names));
   }
   return Ok{};

@@ -129,7 +129,7 @@ Status apply_time_servers(StepContext& context, const WantedTimeServers& want) {
   }
   if (!has_pending_reload(context.files, kDebt)) return Ok{};
   if (is_booted(context.files))
-    TRY_(run_tool(context, {"systemctl", "try-restart", "chrony.service"}, 3 * kMinute));
+    TRY_(run_tool(context, {"systemctl", "try-restart", "chrony.service"}));
   return clear_pending(context.files, kDebt);
 }
 
