@@ -60,7 +60,7 @@ std::optional<uint32_t> uid_of_peer(int socket) {
   sockaddr_storage own = {};
   socklen_t size = sizeof own;
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size) != 0 || own.ss_family != AF_UNIX)
-    return std::nullopt;  // Linux has credentials for a TCP socket, too: those of nobody
+    return std::nullopt;  // a TCP socket has credentials, too, of no user
   ucred peer = {};
   size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;

@@ -83,7 +83,7 @@ TEST_CASE("names of a caller control no terminal and have an end; what it was ma
   CHECK(text_of(anna, std::string(101, 'm')) == "anna (sudo), " + std::string(100, 'm') + "...");
 }
 
-TEST_CASE("the user database names this process's user, and nobody for a number that it does not have",
+TEST_CASE("the user database names this process's user, and has no name for another number",
           "[api][caller]") {
   CHECK(api::login_name(0) == "root");
   CHECK(api::login_name(0x7ffffff1).empty());

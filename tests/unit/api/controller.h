@@ -68,7 +68,7 @@ class Controller {
   // The user database of these tests.
   static std::string name_of(uint32_t uid) { return uid == 0 ? "root" : uid == 1000 ? "anna" : ""; }
 
-  // From whom: HttpRequest::peer_uid, which a server sets.
+  // HttpRequest::peer_uid, which a server sets, is the sender.
   HttpResponse call(api::Listener listener, HttpRequest request) {
     std::promise<HttpResponse> promise;
     auto answer = promise.get_future();
