@@ -4,10 +4,10 @@
 #include <pwd.h>
 
 #include <cerrno>
+#include <string_view>
 #include <vector>
 
 #include "base/sudo_user.h"
-#include "base/utf8.h"
 
 namespace muster::api {
 namespace {
@@ -16,19 +16,16 @@ constexpr size_t kLongestName = 255;
 constexpr size_t kLongestWith = 100;
 constexpr uint32_t kRoot = 0;
 
-std::string shortened(const std::string& text, size_t most) {
-  return text.size() <= most ? text : std::string(first_bytes(text, most)) + "...";
+// Printable ASCII without `but`, the rest as '?'. What is left controls no terminal, and looks like no other name.
+std::string plain(const std::string& text, size_t most, std::string_view but) {
+  std::string out = text.substr(0, most);
+  for (char& c : out)
+    if (c < 0x20 || c > 0x7e || but.find(c) != std::string_view::npos) c = '?';
+  return text.size() > most ? out + "..." : out;
 }
 
-// A name cannot look like more than a name: "anna (sudo)" is no login.
-std::string one_name(const std::string& name) {
-  std::string out = shortened(name, kLongestName);
-  for (char& c : out) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f || c == ',' || c == '(' || c == ')') c = '?';
-  }
-  return out;
-}
+// "anna (sudo), muster up" is no login.
+std::string one_name(const std::string& name) { return plain(name, kLongestName, ",()"); }
 
 std::string user_of(const Caller& caller) {
   if (!caller.uid) return "unknown";
@@ -72,7 +69,7 @@ std::string login_name(uint32_t uid) {
 std::string text_of(const Caller& caller, const std::string& with) {
   const std::string who =
       caller.token.empty() ? user_of(caller) : fmt::format("{} from {}", caller.token, caller.address);
-  return with.empty() ? who : fmt::format("{}, {}", who, shortened(with, kLongestWith));
+  return with.empty() ? who : fmt::format("{}, {}", who, plain(with, kLongestWith, ""));
 }
 
 }  // namespace muster::api

@@ -4,8 +4,8 @@
 // request says. `muster` that sudo started sends the user who called sudo in a header; it counts only if that
 // process is root's, who can act as any user anyway (docs/decisions/0053-who.md). Over TLS: the token that was
 // shown, and the address. Names come from user databases and environments, and are untrusted: the text has
-// none of the characters that part it, and at most 255 bytes of a name; what shows it must escape it for its
-// format like any other. Thread safety: value type and stateless functions.
+// them in printable ASCII, without commas and parentheses, cut after 255 characters. HTML still has to escape
+// it. Thread safety: value type and stateless functions.
 #pragma once
 
 #include <cstdint>

@@ -73,13 +73,15 @@ TEST_CASE("names of a caller control no terminal and have an end; what it was ma
   const std::string fits(255, 'x');
   CHECK(seen(from(kRoot, fits)) == fits + " (sudo)");
   CHECK(seen(from(kRoot, fits + "y")) == fits + "... (sudo)");
-  const std::string wide = std::string(254, 'x') + "\xc3\xa9";  // a character is not cut in two
-  CHECK(seen(from(kRoot, wide)) == std::string(254, 'x') + "... (sudo)");
+  // Letters that look like others, and what controls a terminal in two or three bytes.
+  CHECK(seen(from(kRoot, "\xd0\xb0nna")) == "??nna (sudo)");
+  CHECK(seen(from(kRoot, "a\xc2\x9b\xe2\x80\xae")) == "a????? (sudo)");
   Caller anna;
   anna.uid = kRoot;
   anna.login = "root";
   anna.sudo_user = "anna";
   CHECK(text_of(anna, "muster up") == "anna (sudo), muster up");
+  CHECK(text_of(anna, "it\x9b") == "anna (sudo), it?");
   CHECK(text_of(anna, std::string(101, 'm')) == "anna (sudo), " + std::string(100, 'm') + "...");
 }
 
