@@ -106,6 +106,30 @@ TEST_CASE("through the controller's socket the command records the user that run
   CHECK(found);
 }
 
+TEST_CASE("a change through TLS is recorded with its token and address, a refused one not at all",
+          "[api][caller]") {
+  Controller c;
+  HttpRequest request;
+  request.method = "PUT";
+  request.target = "/v1/secrets/any";
+  request.body = "value";
+  request.remote = "10.20.0.9";
+  const auto recorded = [&c] {
+    c.settle();
+    std::string by;
+    const Json events = c.get("/v1/events/list")["events"];
+    for (const Json& event : events)
+      if (event["kind"] == "secret") by = event["data"]["by"].get<std::string>();
+    return by;
+  };
+  request.headers["Authorization"] = "Bearer wrong";
+  CHECK(c.call(Listener::tls, request).status == 401);
+  CHECK(recorded().empty());
+  request.headers["Authorization"] = "Bearer " + c.services().authority.operator_token();
+  CHECK(c.call(Listener::tls, request).status == 200);
+  CHECK(recorded() == "operator token from 10.20.0.9");
+}
+
 TEST_CASE("who stored a revision, approved a run and holds a node is in the answers and on the terminal",
           "[api][caller]") {
   const testing::SudoUser none(nullptr);
