@@ -16,7 +16,7 @@ constexpr size_t kLongestName = 255;
 constexpr size_t kLongestWith = 100;
 constexpr uint32_t kRoot = 0;
 
-// Printable ASCII without `but`, the rest as '?'. What is left controls no terminal, and looks like no other name.
+// Printable ASCII without `but`, the rest as '?': so a name controls no terminal and looks like no other.
 std::string plain(const std::string& text, size_t most, std::string_view but) {
   std::string out = text.substr(0, most);
   for (char& c : out)

@@ -139,10 +139,10 @@ images: { cpu: { recipe: debian-12 } }
 roles: { cpu: { playbooks: [ base ] } }
 rollout: { roles: [ cpu ] }
 nodes:
-  - { name: node01, role: cpu, power: { driver: redfish, address: 127.0.0.2, secret: bmc }, mac: "52:54:00:20:00:01",
-      image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
-  - { name: node02, role: cpu, power: { driver: manual, address: "rack 3", within: 2 h }, mac: "52:54:00:20:00:02",
-      image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
+  - { name: node01, role: cpu, power: { driver: redfish, address: 127.0.0.2, secret: bmc },
+      mac: "52:54:00:20:00:01", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
+  - { name: node02, role: cpu, power: { driver: manual, address: "rack 3", within: 2 h },
+      mac: "52:54:00:20:00:02", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
 )";
 
 void walk_power(Walk& walk) {
