@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
+#include "base/sudo_user.h"
+#include "base/utf8.h"
 #include "cli/terminal.h"
 #include "controller/spec/spec.h"
 #include "sys/os.h"
@@ -15,6 +18,7 @@ namespace {
 
 constexpr DurationMs kCallDeadline = 150 * kSecond;  // power verbs wait for a BMC
 constexpr size_t kLongestError = 64 << 10;
+constexpr size_t kLongestSudoUser = 256;  // a header has its limit; the controller records less
 constexpr DurationMs kStreamDeadline = 24 * 60 * kMinute;
 
 Error no_controller(const Context& context, const Error& cause) {
@@ -69,6 +73,8 @@ HttpRequest Api::request(const std::string& method, const std::string& path, std
   if (!body.empty()) r.headers["Content-Type"] = "application/json";
   r.body = std::move(body);
   if (!token_.empty()) r.headers["Authorization"] = "Bearer " + token_;
+  if (const char* user = std::getenv("SUDO_USER"); user && *user && context_.url.empty())
+    r.headers[kSudoUserHeader] = clean(std::string(first_bytes(user, kLongestSudoUser)));
   return r;
 }
 

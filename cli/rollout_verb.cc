@@ -41,6 +41,11 @@ void print_approval(const Json& approval) {
   for (const Json& line : list_of(approval, "effects")) fmt::print("  {}\n", line.get<std::string>());
 }
 
+void print_approver(const Json& approval) {
+  if (const std::string by = clean_at(approval, "by"); !by.empty())
+    fmt::print("  approved by {} at {}\n", by, local_time(integer_at(approval, "time")));
+}
+
 void print_skips(const Json& skips) {
   for (const Json& skip : skips) {
     const TimeMs until = skip.value("until", TimeMs{0});
@@ -139,8 +144,9 @@ void print_status(const Json& s) {
   if (state == "none") return fmt::print("no rollout is approved: see `muster rollout plan`\n");
   fmt::print("rollout {}: {}{}\n", s.value("id", int64_t{0}), state,
              text_at(s, "stop").empty() ? "" : " (" + text_at(s, "stop") + ")");
+  print_approver(s.value("approval", Json()));
   for (const char* key : {"why_paused", "spent", "not_covered", "trouble"})
-    if (const std::string text = text_at(s, key); !text.empty()) fmt::print("  {}\n", text);
+    if (const std::string text = clean_at(s, key); !text.empty()) fmt::print("  {}\n", text);
   print_window(s);
   if (const Json batch = s.value("batch", Json()); batch.is_object())
     fmt::print("  batch {}{}: {} (run {})\n", batch.value("number", 0),

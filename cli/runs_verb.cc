@@ -3,6 +3,7 @@
 
 #include "base/time.h"
 #include "cli/cli_context.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -22,7 +23,7 @@ void list_runs(Context& context) {
       fmt::print("{:<6} {:<10} {:<26} {:<10} {:<14} {}\n", run.value("id", int64_t{0}),
                  run.value("state", ""), to_iso8601(started),
                  ended > started ? to_human(ended - started) : "-", digest.substr(digest.find(':') + 1, 12),
-                 run.value("approved_by", ""));
+                 clean_at(run, "approved_by"));
     }
   });
 }

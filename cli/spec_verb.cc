@@ -3,8 +3,10 @@
 
 #include <filesystem>
 
+#include "base/time.h"
 #include "cli/cli_context.h"
 #include "cli/spec_file.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/spec/lab_only.h"
@@ -58,6 +60,13 @@ struct ShowFlags {
   int64_t revision = 0, diff = 0;
 };
 
+// "stored 2026-11-30T02:00:00Z by anna (sudo)"; older controllers recorded no name.
+std::string stored_by(const Json& spec) {
+  const std::string caller = clean_at(spec, "caller");
+  return fmt::format("stored {}{}", to_iso8601(spec.value("time", int64_t{0})),
+                     caller.empty() ? "" : " by " + caller);
+}
+
 void show_spec(Context& context, const ShowFlags& flags) {
   Api api(context);
   if (flags.diff > 0) {
@@ -67,7 +76,23 @@ void show_spec(Context& context, const ShowFlags& flags) {
   }
   const auto spec = api.get(fmt::format("/v1/spec?rev={}", flags.revision));
   if (!spec.ok()) return complain(context, spec.error());
-  show(context, *spec, [&] { fmt::print("{}", spec->value("text", "")); });
+  show(context, *spec, [&] {
+    // Beside the text, which may be going to a file.
+    fmt::print(stderr, "revision {}, {}\n", spec->value("revision", int64_t{0}), stored_by(*spec));
+    fmt::print("{}", spec->value("text", ""));
+  });
+}
+
+void list_specs(Context& context) {
+  const auto specs = Api(context).get("/v1/specs");
+  if (!specs.ok()) return complain(context, specs.error());
+  show(context, *specs, [&] {
+    for (const Json& spec : specs->value("specs", Json::array())) {
+      const std::string note = clean_at(spec, "note");
+      fmt::print("{:<6} {}{}\n", spec.value("revision", int64_t{0}), stored_by(spec),
+                 note.empty() ? "" : ": " + note);
+    }
+  });
 }
 
 }  // namespace
@@ -88,7 +113,10 @@ void add_spec(Verb& app, Context& context) {
   show_verb.add_option("--rev", &flags->revision, "show this revision; default: the newest");
   show_verb.add_option("--diff", &flags->diff, "show what changed since this revision");
   show_verb.runs([flags, &context] { show_spec(context, *flags); });
-  verb.footer("Examples:\n  muster spec check cluster.yaml\n  muster spec show --diff 3");
+  verb.add_verb("list", "list the stored revisions, with time, user and note").runs([&context] {
+    list_specs(context);
+  });
+  verb.footer("Examples:\n  muster spec check cluster.yaml\n  muster spec show --diff 3\n  muster spec list");
 }
 
 }  // namespace muster::cli

@@ -64,6 +64,7 @@ void print_event(const Context& context, const Json& event) {
          {"text", "name", "title", "action", "status", "state", "message", "reason", "order"})
       if (data.contains(key) && data[key].is_string() && !data[key].get<std::string>().empty())
         words += (words.empty() ? "" : "  ") + clean(data[key].get<std::string>());
+  if (const std::string by = clean_at(data, "by"); !by.empty()) words += "  by " + by;
   fmt::print("{}  {:<10} {:<10} {}\n", to_iso8601(event.value("time", int64_t{0})), event.value("node", ""),
              clean(event.value("kind", "")), words);
 }

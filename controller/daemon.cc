@@ -10,6 +10,7 @@
 #include "base/kernel_line.h"
 #include "base/version.h"
 #include "controller/api/api.h"
+#include "controller/api/caller.h"
 #include "controller/api/from_archive.h"
 #include "controller/api/services.h"
 #include "controller/api/trust.h"
@@ -383,10 +384,11 @@ class RealDaemon : public Daemon {
 // Requests arrive on the servers' threads and are handled on the reactor's thread.
 HttpHandler RealDaemon::handler(api::Listener listener) {
   return [this, listener](HttpRequest request, ResponderPtr responder) {
-    core_->reactor.post(
-        [this, listener, request = std::move(request), responder = std::move(responder)]() mutable {
-          api::dispatch(*core_->services, listener, std::move(request), std::move(responder));
-        });
+    api::Caller caller = api::caller_of(request, api::login_name);
+    core_->reactor.post([this, listener, caller = std::move(caller), request = std::move(request),
+                         responder = std::move(responder)]() mutable {
+      api::dispatch(*core_->services, listener, std::move(request), std::move(responder), std::move(caller));
+    });
   };
 }
 

@@ -45,7 +45,7 @@ CREATE TABLE node (
   facts_time     INTEGER NOT NULL,
   facts          TEXT NOT NULL,
   accepted_run   INTEGER NOT NULL
-, held_by TEXT NOT NULL DEFAULT '', disk_written TEXT NOT NULL DEFAULT '{}') STRICT;
+, held_by TEXT NOT NULL DEFAULT '', disk_written TEXT NOT NULL DEFAULT '{}', held_since INTEGER NOT NULL DEFAULT 0, held_caller TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE plan (
   digest        TEXT PRIMARY KEY,
   kind          TEXT NOT NULL,
@@ -83,7 +83,7 @@ CREATE TABLE spec (
   text     TEXT NOT NULL,
   digest   TEXT NOT NULL,
   note     TEXT NOT NULL
-) STRICT;
+, caller TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE token (
   digest      TEXT PRIMARY KEY,
   node        TEXT NOT NULL,

@@ -2,7 +2,6 @@
 #include "base/version.h"
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
-#include "controller/link/event_log.h"
 #include "controller/power/service/power_service.h"
 #include "controller/store/migrate.h"
 #include "controller/trust/authority.h"
@@ -45,6 +44,7 @@ void make_backup(const CallPtr& call) {
       [state, path, result] { *result = backup_store(state + "/muster.db", path); },
       [call, path, result] {
         if (!result->ok()) return call->error(result->error());
+        call->record("", "backup", {{"path", path}});
         call->ok({{"path", path}});
       });
 }
@@ -56,8 +56,7 @@ void revoke_certificate(const CallPtr& call) {
   const NodeName node = row->node;
   call->services.store.write({*row}, [call, node](Status written) {
     if (!written.ok()) return call->error(written.error());
-    call->services.events.add(0, node, "certificate",
-                              {{"action", "revoked"}, {"serial", call->arg("serial")}});
+    call->record(node, "certificate", {{"action", "revoked"}, {"serial", call->arg("serial")}});
     call->ok({{"serial", call->arg("serial")}, {"node", node}});
   });
 }
@@ -77,7 +76,7 @@ void put_secret(const CallPtr& call) {
   call->services.vault.put(name, call->request.body, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());
     call->services.power.forget_refusals();  // a login that was rejected may succeed now
-    call->services.events.add(0, "", "secret", {{"name", name}, {"action", "set"}});
+    call->record("", "secret", {{"name", name}, {"action", "set"}});
     call->ok({{"name", name}});
   });
 }
@@ -87,7 +86,7 @@ void delete_secret(const CallPtr& call) {
   if (refuse_reserved(call, name)) return;
   call->services.vault.remove(name, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());
-    call->services.events.add(0, "", "secret", {{"name", name}, {"action", "removed"}});
+    call->record("", "secret", {{"name", name}, {"action", "removed"}});
     call->ok({{"name", name}});
   });
 }

@@ -15,7 +15,6 @@
 #include "controller/executor/node_changes.h"
 #include "controller/image/service/image_service.h"
 #include "controller/link/discovery.h"
-#include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
 #include "controller/spec/reader/add_node.h"
 #include "sys/reactor.h"
@@ -163,6 +162,7 @@ void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode
   row.text = added.text;
   row.digest = sha256(row.text);
   row.note = fmt::format("{} admitted, like {}", node.name, node.like);
+  row.caller = text_of(call->caller);
   const NodeSpec& made = *added.spec.node(node.name);
   Json reply = {{"name", node.name},
                 {"unchanged", false},
@@ -175,8 +175,8 @@ void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode
                                       fmt::format("revision {}", row.revision))}};
   services.store.write({row}, [call, reply](Status written) {
     if (!written.ok()) return call->error(written.error());
-    call->services.events.add(0, reply["name"].get<NodeName>(), "node",
-                              {{"action", "admitted"}, {"revision", reply["revision"]}});
+    call->record(reply["name"].get<NodeName>(), "node",
+                 {{"action", "admitted"}, {"revision", reply["revision"]}});
     call->services.spec.changed();
     call->ok(reply);
   });
@@ -221,7 +221,8 @@ void set_discovery(const CallPtr& call) {
   r.get_or("for_ms", how_long, 60 * kMinute);
   if (const auto read = r.finish(); !read.ok()) return call->error(read.error());
   Discovery& discovery = call->services.discovery;
-  const auto answer = [call] {
+  const auto answer = [call, on] {
+    call->record("", "discovery", {{"on", on}});
     call->ok({{"on", call->services.discovery.active()}, {"until", call->services.discovery.until()}});
   };
   if (!on) {

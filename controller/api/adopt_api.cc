@@ -17,7 +17,6 @@
 #include "controller/bringup/bringup.h"
 #include "controller/executor/executor.h"
 #include "controller/executor/node_changes.h"
-#include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
 #include "controller/spec/reader/add_node.h"
 #include "controller/trust/authority.h"
@@ -208,7 +207,7 @@ void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, cons
   left.pop_back();
   call->services.boot.mint(node, "adopt", [call, url, node, left, tokens](Result<std::string> token) mutable {
     if (!token.ok()) return call->error(token.error());
-    call->services.events.add(0, NodeName(node), "node", {{"action", "adopting"}});
+    call->record(NodeName(node), "node", {{"action", "adopting"}});
     tokens[node] = *token;
     answer_with_tokens(call, std::move(left), url, std::move(tokens));
   });
@@ -243,6 +242,7 @@ void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const De
   row.time = services.reactor.now();
   row.text = d.text;
   row.digest = sha256(row.text);
+  row.caller = text_of(call->caller);
   for (const auto& one : hosts)
     if (d.added.count(one.node.name))
       row.note +=

@@ -4,6 +4,7 @@
 #include "controller/api/services.h"
 #include "controller/api/trust.h"
 #include "controller/boot/service/boot_service.h"
+#include "controller/link/event_log.h"
 #include "controller/ports/store.h"
 #include "controller/trust/authority.h"
 #include "sys/log.h"
@@ -152,10 +153,16 @@ void Call::text(int status, std::string body, const std::string& type) const {
 
 void Call::error(const Error& error) const { json(http_status(error.code), error_json(error)); }
 
-void dispatch(Services& services, Listener listener, HttpRequest request, ResponderPtr responder) {
+void Call::record(const NodeName& node, const std::string& kind, Json data) const {
+  data["by"] = text_of(caller);
+  services.events.add(0, node, kind, data);
+}
+
+void dispatch(Services& services, Listener listener, HttpRequest request, ResponderPtr responder,
+              Caller caller) {
   const Found found = find(request, listener);
   auto call = std::make_shared<Call>(
-      Call{services, std::move(request), std::move(responder), found.args, "", listener});
+      Call{services, std::move(request), std::move(responder), found.args, "", listener, std::move(caller)});
   // A route of a different entry point gets the same response as an unknown path.
   if (!found.route) {
     const int status = found.other_method ? 405 : 404;

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/names.h"
 #include "base/result.h"
+#include "controller/api/caller.h"
 #include "sys/http/http.h"
 
 namespace muster {
@@ -37,6 +39,7 @@ struct Call {
   std::map<std::string, std::string> args = {};  // {node} of the path
   std::string agent = {};                        // the authenticated name, for Role::agents
   Listener listener = Listener::tls;             // through which the request arrived
+  Caller caller = {};                            // for requests of operators that change something
 
   std::string arg(const std::string& name) const;
   std::string query(const std::string& name, std::string fallback = "") const;
@@ -46,6 +49,8 @@ struct Call {
   void ok(const Json& body) const { json(200, body); }
   void text(int status, std::string body, const std::string& type = "text/plain; charset=utf-8") const;
   void error(const Error& error) const;
+  // Adds the event of a change to the live log: `data`, and the caller as "by". `node` may be empty.
+  void record(const NodeName& node, const std::string& kind, Json data) const;
 };
 using CallPtr = std::shared_ptr<Call>;
 using Handler = void (*)(const CallPtr&);
@@ -59,7 +64,9 @@ struct Route {
 };
 const std::vector<Route>& routes();
 
-void dispatch(Services& services, Listener listener, HttpRequest request, ResponderPtr responder);
+// `caller`: who sent the request, from caller_of().
+void dispatch(Services& services, Listener listener, HttpRequest request, ResponderPtr responder,
+              Caller caller);
 
 // True if `path` matches `pattern`; fills in `args`.
 bool match(const std::string& pattern, const std::string& path, std::map<std::string, std::string>& args);

@@ -20,7 +20,7 @@ void cancel_run(const CallPtr&);
 Json planned_json(const Plan& plan, const std::string& digest);
 std::string body_with_plan(const Json& others, const Plan& plan);
 Json refusals_json(const std::vector<Refusal>& refusals);  // the body of a 403
-// Returns who sent the request: the body's `by`, and the client's address.
+// Returns who sent the request, and with what: the body's `by`.
 std::string requested_by(const Call& call);
 void get_rollout(const CallPtr&);
 void plan_rollout(const CallPtr&);

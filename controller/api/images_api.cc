@@ -6,7 +6,6 @@
 #include "controller/bringup/bringup.h"
 #include "controller/current/current_spec.h"
 #include "controller/image/service/image_service.h"
-#include "controller/link/event_log.h"
 #include "controller/spec/lab_only.h"
 
 namespace muster::api {
@@ -31,9 +30,12 @@ struct JobLines {
       if (image.ok()) {
         Json event = about;
         event["digest"] = image->digest;
-        if (!image->reused) lines.call->services.events.add(0, "", "image", event);
+        if (!image->reused) lines.call->record("", "image", std::move(event));
         lines.line({{"what", did}, {"fraction", 1}, {"digest", image->digest}, {"reused", image->reused}});
       } else {
+        Json event = about;
+        event["error"] = image.error().message;
+        lines.call->record("", "image", std::move(event));
         lines.line({{"error", error_json(image.error())}});
       }
       lines.call->responder->end_stream();

@@ -70,9 +70,8 @@ void quarantine_node(const CallPtr& call) {
   if (release)
     call->services.executor.set_node(name, released());
   else
-    call->services.executor.quarantine(name, reason, HeldBy::an_operator);
-  call->services.events.add(0, name, "node",
-                            {{"action", release ? "released" : "quarantined"}, {"reason", reason}});
+    call->services.executor.quarantine(name, reason, HeldBy::an_operator, text_of(call->caller));
+  call->record(name, "node", {{"action", release ? "released" : "quarantined"}, {"reason", reason}});
   call->ok(nodes_of(call).node(name));
 }
 
@@ -92,7 +91,7 @@ void remove_node(const CallPtr& call) {
   const DeleteSecret record{install_record_name(name)};
   call->services.store.write({DeleteNode{name}, record}, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());
-    call->services.events.add(0, name, "node", {{"action", "forgotten"}});
+    call->record(name, "node", {{"action", "forgotten"}});
     call->ok({{"name", name}});
   });
 }

@@ -143,8 +143,7 @@ void get_plan(const CallPtr& call) {
 
 std::string requested_by(const Call& call) {
   const auto body = parse_json(call.request.body.empty() ? "{}" : call.request.body);
-  const std::string by = body.ok() && body->is_object() ? body->value("by", "operator") : "operator";
-  return call.request.remote == "unix" ? by : by + " from " + call.request.remote;
+  return text_of(call.caller, body.ok() && body->is_object() ? body->value("by", "") : "");
 }
 
 void approve_plan(const CallPtr& call) {
@@ -186,7 +185,7 @@ void cancel_run(const CallPtr& call) {
                                                 ? "this run is not active"
                                                 : "this run is not active: " + held->second));
   }
-  executor.cancel("cancelled by an operator");
+  executor.cancel("cancelled by " + text_of(call->caller));
   call->ok({{"run", executor.run_id()}});
 }
 

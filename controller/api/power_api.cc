@@ -1,7 +1,6 @@
 // Operators' power verbs. They act at once, on exactly the named node, and are logged.
 #include "controller/api/handlers.h"
 #include "controller/api/services.h"
-#include "controller/link/event_log.h"
 #include "controller/power/service/power_service.h"
 
 namespace muster::api {
@@ -24,7 +23,7 @@ bool refuse_by_hand(const CallPtr& call) {
 }
 
 void note(const CallPtr& call, const std::string& what) {
-  call->services.events.add(0, NodeName(call->arg("node")), "power", {{"action", what}, {"by", "operator"}});
+  call->record(NodeName(call->arg("node")), "power", {{"action", what}});
 }
 
 }  // namespace

@@ -18,6 +18,16 @@ RolloutService::Done answer_to(const CallPtr& call) {
   };
 }
 
+// As answer_to(), for a request that changes the rollout. `node`: which it is about, if one.
+RolloutService::Done recorded(const CallPtr& call, const char* action, const NodeName& node = {}) {
+  return [call, action, node](Result<Json> shown) {
+    if (!shown.ok()) return call->error(shown.error());
+    if (shown->value("begun", true))
+      call->record(node, "rollout", {{"action", action}, {"id", integer_at(*shown, "id")}});
+    call->ok(*shown);
+  };
+}
+
 std::vector<std::string> canaries_of(const Json& body) {
   std::vector<std::string> out;
   for (const Json& node : list_at(body, "canaries"))
@@ -42,14 +52,14 @@ void approve_rollout(const CallPtr& call) {
   if (what.digest.empty())
     return call->error(
         fail(Code::invalid, "`digest` is required: the digest of the approval, as shown by the plan"));
-  call->services.rollout.approve(std::move(what), answer_to(call));
+  call->services.rollout.approve(std::move(what), recorded(call, "approved"));
 }
 
 void start_rollout(const CallPtr& call) {
   const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
   if (!body.ok()) return call->error(body.error());
   call->services.rollout.start({integer_at(*body, "late_ms"), is_true_at(*body, "by_timer")},
-                               answer_to(call));
+                               recorded(call, "started"));
 }
 
 void skip_node(const CallPtr& call) {
@@ -57,20 +67,22 @@ void skip_node(const CallPtr& call) {
   if (!body.ok()) return call->error(body.error());
   rollout::Skip skip{text_at(*body, "reason"), requested_by(*call)};
   skip.until = integer_at(*body, "until");
-  call->services.rollout.skip(text_at(*body, "node"), std::move(skip), answer_to(call));
+  const std::string node = text_at(*body, "node");
+  call->services.rollout.skip(node, std::move(skip), recorded(call, "skipped", NodeName(node)));
 }
 
 void unskip_node(const CallPtr& call) {
   const auto body = parse_json(call->request.body);
   if (!body.ok()) return call->error(body.error());
-  call->services.rollout.unskip(text_at(*body, "node"), answer_to(call));
+  const std::string node = text_at(*body, "node");
+  call->services.rollout.unskip(node, recorded(call, "unskipped", NodeName(node)));
 }
 
 void pause_rollout(const CallPtr& call) {
-  call->services.rollout.pause(requested_by(*call), answer_to(call));
+  call->services.rollout.pause(requested_by(*call), recorded(call, "paused"));
 }
 
-void resume_rollout(const CallPtr& call) { call->services.rollout.resume(answer_to(call)); }
+void resume_rollout(const CallPtr& call) { call->services.rollout.resume(recorded(call, "resumed")); }
 
 void report_rollout(const CallPtr& call) {
   const auto row = call->services.store.rollout(std::strtoll(call->query("id", "0").c_str(), nullptr, 10));

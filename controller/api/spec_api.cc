@@ -8,7 +8,6 @@
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
-#include "controller/link/event_log.h"
 #include "controller/ports/store.h"
 #include "controller/spec/lab_only.h"
 #include "controller/spec/reader/parse_spec.h"
@@ -35,7 +34,11 @@ Json errors_json(const std::vector<SpecError>& errors, const std::string& file) 
 }
 
 Json row_json(const SpecRow& row, bool with_text) {
-  Json j = {{"revision", row.revision}, {"time", row.time}, {"digest", row.digest}, {"note", row.note}};
+  Json j = {{"revision", row.revision},
+            {"time", row.time},
+            {"digest", row.digest},
+            {"note", row.note},
+            {"caller", row.caller}};
   if (with_text) j["text"] = row.text;
   return j;
 }
@@ -116,10 +119,11 @@ void put_spec(const CallPtr& call) {
   row.text = call->request.body;
   row.digest = sha256(row.text);
   row.note = call->query("note");
+  row.caller = text_of(call->caller);
   reply["revision"] = row.revision;
   call->services.store.write({row}, [call, reply](Status written) {
     if (!written.ok()) return call->error(written.error());
-    call->services.events.add(0, "", "spec", {{"revision", reply["revision"]}, {"digest", reply["digest"]}});
+    call->record("", "spec", {{"revision", reply["revision"]}, {"digest", reply["digest"]}});
     call->services.spec.changed();
     call->ok(reply);
   });

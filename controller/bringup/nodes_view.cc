@@ -35,10 +35,21 @@ void add_progress(Json& node, const Json& p) {
   }
 }
 
+// Since when a quarantined node is, and by which operator; "" where neither is known.
+std::string held_line(const Json& why) {
+  const std::string caller = text_at(why, "held_caller");
+  const TimeMs since = integer_at(why, "held_since");
+  if (caller.empty() && since == 0) return "";
+  std::string out = "  quarantined";
+  if (!caller.empty()) out += " by " + caller;
+  if (since > 0) out += " at " + to_iso8601(since);
+  return out + "\n";
+}
+
 std::string why_text(const Json& why) {
   std::string out = fmt::format("{}: {}", text_at(why, "node"), text_at(why, "state"));
   if (const auto title = text_at(why, "title"); !title.empty()) out += fmt::format(", {}", title);
-  out += "\n";
+  out += "\n" + held_line(why);
   if (const auto reason = text_at(why, "reason"); !reason.empty())
     out += fmt::format("  reason:    {}\n", reason);
   if (const TimeMs silent = why.value("silent_since", TimeMs{0}); silent > 0)
@@ -82,6 +93,8 @@ Json NodesView::node(const NodeName& name) const {
             {"state", to_string(row.state)},
             {"reason", row.reason},
             {"held_by", to_string(row.held_by)},
+            {"held_caller", row.held_caller},
+            {"held_since", row.held_since},
             {"image_digest", row.image_digest},
             {"config_digest", row.config_digest},
             {"mode", row.mode},

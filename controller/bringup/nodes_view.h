@@ -32,7 +32,7 @@ class NodesView {
   // Returns the nodes of the spec in its order, then those that are only in the store.
   std::vector<std::string> names() const;
   bool contains(const NodeName& node) const;
-  // {name, state, reason, held_by, ..., declared, role, image, address, ...}
+  // {name, state, reason, held_by, held_caller, held_since, ..., declared, role, image, address, ...}
   Json node(const NodeName& name) const;
   // {version, lab, time, run, cluster, spec_revision, simulated, storage, problems, nodes: [node() and its
   // progress]}

@@ -90,8 +90,9 @@ class Executor : private Others {
   // Cancels the run: nothing new starts, offers are withdrawn, it ends as cancelled.
   void cancel(const std::string& reason);
   // Quarantines one node, in the active run as if it had failed with that reason; also one that could return
-  // to its old system. `by`: an operator's quarantine lasts until released().
-  void quarantine(const NodeName& node, const std::string& reason, HeldBy by = HeldBy::run);
+  // to its old system. `by`: an operator's quarantine lasts until released(). `caller`: that operator.
+  void quarantine(const NodeName& node, const std::string& reason, HeldBy by = HeldBy::run,
+                  const std::string& caller = "");
 
   // From the agent link, which passes each event only once (it drops repeated ones).
   void on_hello(const Hello& hello);
@@ -104,7 +105,7 @@ class Executor : private Others {
   int64_t run_id() const { return run_.id; }
   const Plan& plan() const { return *plan_; }
   std::shared_ptr<const Plan> shared_plan() const { return plan_; }
-  // {"node","state","reason","action","title","phase","attempt",
+  // {"node","state","reason","held_by","held_caller","held_since","action","title","phase","attempt",
   //  "wait":{reason,awaited,observed,since,until,next},"others_took_ms"}
   Json why(const NodeName& node) const;
   // {"run","kind","state","started",

@@ -87,7 +87,10 @@ void Executor::begin_run(std::shared_ptr<const Plan> plan, RunRow row, Rows rows
   stay_alive();
   write(kRuns, std::move(rows), [this, done, id = row.id] {
     kick();
-    observe("", "run", {{"state", to_string(RunState::running)}, {"kind", to_string(plan_->kind)}});
+    observe("", "run",
+            {{"state", to_string(RunState::running)},
+             {"kind", to_string(plan_->kind)},
+             {"approved_by", run_.approved_by}});
     done(id);
   });
 }
@@ -165,7 +168,8 @@ void Executor::cancel(const std::string& reason) {
   finish_run(RunState::cancelled, reason);
 }
 
-void Executor::quarantine(const NodeName& node, const std::string& reason, HeldBy by) {
+void Executor::quarantine(const NodeName& node, const std::string& reason, HeldBy by,
+                          const std::string& caller) {
   Node* found = active() ? find(node) : nullptr;
   if (found && !found->run.over()) {
     feed(*found, input::GiveUp{reason, true});
@@ -175,7 +179,7 @@ void Executor::quarantine(const NodeName& node, const std::string& reason, HeldB
     // Other nodes have not finished: the run's conclusion must not override the quarantine.
     write(node, {quarantined_row(*found, reason)});
   }
-  set_node(node, quarantined(reason, by));
+  set_node(node, quarantined(reason, by, caller));
 }
 
 JournalRow Executor::quarantined_row(Node& node, const std::string& reason) {

@@ -119,6 +119,10 @@ Json Executor::why(const NodeName& name) const {
   Json out = {{"node", name}, {"state", to_string(row.state)}, {"reason", row.reason}};
   const TimeMs silent = silent_since(name);
   if (silent > 0) out["silent_since"] = silent;
+  if (row.state == NodeState::quarantined)
+    out.update({{"held_by", to_string(row.held_by)},
+                {"held_caller", row.held_caller},
+                {"held_since", row.held_since}});
   const Node* node = run_.id ? find(name) : nullptr;
   if (!node) return out;
   const NodeRun& run = node->run;

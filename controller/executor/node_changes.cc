@@ -4,11 +4,13 @@
 
 namespace muster {
 
-NodeTable::Change quarantined(const std::string& reason, HeldBy by) {
-  return [reason, by](NodeRow& row) {
+NodeTable::Change quarantined(const std::string& reason, HeldBy by, const std::string& caller) {
+  return [reason, by, caller](NodeRow& row) {
     row.state = NodeState::quarantined;
     row.reason = reason;
-    if (by == HeldBy::an_operator) row.held_by = by;
+    if (by != HeldBy::an_operator) return;
+    row.held_by = by;
+    row.held_caller = caller;
   };
 }
 

@@ -8,8 +8,8 @@
 
 namespace muster {
 
-// Quarantined with that reason. A run's quarantine leaves an operator's in place.
-NodeTable::Change quarantined(const std::string& reason, HeldBy by);
+// Quarantined with that reason. A run's quarantine leaves an operator's in place. `caller`: the operator.
+NodeTable::Change quarantined(const std::string& reason, HeldBy by, const std::string& caller);
 // No longer quarantined: discovered if its inventory is known, else unknown. Other states stay.
 NodeTable::Change released();
 

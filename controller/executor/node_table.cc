@@ -16,6 +16,19 @@ std::optional<std::string> written_by(const Action& action) {
   return slot->get<std::string>();
 }
 
+void note_hold(NodeRow& row, const NodeRow& before, TimeMs now) {
+  if (row.state != NodeState::quarantined) {
+    row.held_by = HeldBy::nobody;
+    row.held_since = 0;
+    row.held_caller.clear();
+    return;
+  }
+  if (row.held_by == HeldBy::nobody) row.held_by = HeldBy::run;
+  const bool still = before.state == NodeState::quarantined && before.held_by == row.held_by &&
+                     before.held_caller == row.held_caller;
+  if (!still) row.held_since = now;
+}
+
 Hello hello_of(const NodeName& node, const Presence& present) {
   return {node, *present.mode, present.boot_id, present.image_digest, present.slot, present.trial};
 }
@@ -234,10 +247,8 @@ JournalWriter::Rows NodeTable::begun(const NodeName& node, const Action& action,
 Write NodeTable::changed_row(const NodeName& node, const Change& change) {
   NodeRow changed = row(node);
   change(changed);
-  if (changed.state != NodeState::quarantined) changed.held_by = HeldBy::nobody;
-  if (changed.state == NodeState::quarantined && changed.held_by == HeldBy::nobody)
-    changed.held_by = HeldBy::run;
   NodeRow& kept = rows_[node];
+  note_hold(changed, kept, reactor_.now());
   if (kept.product_uuid != changed.product_uuid) machines_.reset();
   kept = changed;
   return changed;

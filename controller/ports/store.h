@@ -30,6 +30,7 @@ struct SpecRow {
   int64_t revision = 0;
   TimeMs time = 0;
   std::string text, digest, note;
+  std::string caller = {};  // who stored it; "": unknown
 };
 struct PlanRow {
   std::string digest, kind;  // kind: also in `json`; here for callers that need nothing else of it
@@ -42,7 +43,7 @@ struct RunRow {
   std::string plan_digest;
   RunState state = RunState::failed;  // so that the run of an unfilled row is never continued
   TimeMs started = 0, ended = 0;
-  std::string approved_by;
+  std::string approved_by;  // who, and with what: "anna (sudo), muster up"
 };
 // One transition of one action. controller/run/step_log.h defines the valid transitions.
 struct JournalRow {
@@ -66,10 +67,14 @@ struct NodeRow {
   TimeMs facts_time = 0;
   FactsText facts;  // "" when never seen
   int64_t accepted_run = 0;
-  HeldBy held_by = HeldBy::nobody;  // set exactly while the state is quarantined
+  // Set exactly while the state is quarantined: by a run or an operator, since when (0: unknown), and which
+  // operator ("": unknown).
+  HeldBy held_by = HeldBy::nobody;
   // When a run last began to write the OS disk (key ""), or a root slot while jobs ran ("a", "b"): earlier
   // facts about that disk or slot are outdated. Written together with the intent.
   std::map<std::string, TimeMs> disk_written = {};
+  TimeMs held_since = 0;  // see held_by
+  std::string held_caller = {};
 };
 struct TokenRow {  // one-time join tokens: only the digest is stored
   std::string digest;

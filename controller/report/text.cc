@@ -66,7 +66,9 @@ std::string render_text(const Report& given, bool verbose) {
     out += fmt::format(", image {} {}", plain(name), plain(markup::short_digest(digest)));
   if (report.ended > report.started)
     out += fmt::format(", took {}", markup::duration(report.ended - report.started));
-  out += "\n\n";
+  out += "\n";
+  if (!report.approved_by.empty()) out += fmt::format("  approved by {}\n", plain(report.approved_by));
+  out += "\n";
   size_t width = 4;
   for (const auto& node : report.nodes) width = std::max(width, node.name.size());
   for (const auto& node : report.nodes) {

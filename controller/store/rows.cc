@@ -10,12 +10,13 @@
 namespace muster {
 
 // The columns of a table are the members of its row, the first of which is the key.
-MUSTER_RECORD(SpecRow, revision, time, text, digest, note)
+MUSTER_RECORD(SpecRow, revision, time, text, digest, note, caller)
 MUSTER_RECORD(PlanRow, digest, kind, spec_revision, time, json)
 MUSTER_RECORD(RunRow, id, plan_digest, state, started, ended, approved_by)
 MUSTER_RECORD(JournalRow, seq, run, action, node, attempt, event, time, data)
 MUSTER_RECORD(NodeRow, name, state, reason, image_digest, config_digest, mode, boot_id, product_uuid,
-              system_serial, last_seen, facts_time, facts, accepted_run, held_by, disk_written)
+              system_serial, last_seen, facts_time, facts, accepted_run, held_by, disk_written, held_since,
+              held_caller)
 MUSTER_RECORD(TokenRow, digest, node, purpose, expires, public_key, certificate)
 MUSTER_RECORD(CertificateRow, serial, node, fingerprint, issued, revoked, contested)
 MUSTER_RECORD(SecretRow, name, time, sealed)

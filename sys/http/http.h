@@ -46,6 +46,8 @@ struct HttpRequest {
   std::string peer_serial = {};  // that certificate's serial number, lower-case hex
   std::string peer_organization = {};  // that certificate's organization: "muster-agent", "muster-operator"
   std::string remote = {};             // "10.20.0.11" or "unix"
+  // User of the process that connected to the Unix socket, as it was then; none for other clients.
+  std::optional<uint32_t> peer_uid = {};
 };
 
 // Fills path and query from target. Code::invalid for a bad escape, a ".." segment or a control character:

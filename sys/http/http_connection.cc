@@ -1,6 +1,8 @@
 // Connection's functions for receiving: handshake, request, handler.
 #include "sys/http/http_connection.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string_view>
@@ -52,6 +54,18 @@ class TlsStream : public ByteStream {
  private:
   asio::ssl::stream<Socket> stream_;
 };
+
+// None for a socket that is not a Unix socket.
+std::optional<uint32_t> uid_of_peer(int socket) {
+  sockaddr_storage own = {};
+  socklen_t size = sizeof own;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size) != 0 || own.ss_family != AF_UNIX)
+    return std::nullopt;  // a TCP socket has credentials, too, of no user
+  ucred peer = {};
+  size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer.uid;
+}
 
 constexpr size_t kHeaderLimit = 8192;
 constexpr size_t kPipelineLimit = 64 << 10;
@@ -162,6 +176,7 @@ void Connection::deadline(DurationMs ms) {
 }
 
 void Connection::note_peer() {
+  peer_uid_ = uid_of_peer(stream_->socket().native_handle());
   SSL* tls = stream_->tls();
   if (!tls || SSL_get_verify_result(tls) != X509_V_OK) return;
   tls::CertificatePtr certificate(SSL_get1_peer_certificate(tls));
@@ -311,6 +326,7 @@ HttpRequest Connection::head_request() const {
   request.peer_serial = peer_serial_;
   request.peer_organization = peer_organization_;
   request.remote = remote_;
+  request.peer_uid = peer_uid_;
   return request;
 }
 

@@ -185,6 +185,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string remote_;
   std::unique_ptr<ByteStream> stream_;
   std::string peer_, peer_serial_, peer_organization_;
+  std::optional<uint32_t> peer_uid_;
   bool known_ = false;     // authenticated
   uint64_t reserved_ = 0;  // bytes of Core's budget for bodies that this connection uses
 

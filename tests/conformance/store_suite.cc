@@ -66,6 +66,8 @@ NodeRow node_row(std::string name) {
   row.accepted_run = 9;
   row.held_by = HeldBy::an_operator;
   row.disk_written = {{"", 7}, {"b", 1'700'000'000'000}};
+  row.held_since = 1'700'000'000'001;
+  row.held_caller = "anna (sudo)";
   return row;
 }
 
@@ -85,6 +87,8 @@ void check_equal(const NodeRow& a, const NodeRow& b) {
   CHECK(a.facts == b.facts);
   CHECK(a.accepted_run == b.accepted_run);
   CHECK(a.disk_written == b.disk_written);
+  CHECK(a.held_since == b.held_since);
+  CHECK(a.held_caller == b.held_caller);
 }
 
 }  // namespace
@@ -95,7 +99,7 @@ void rows_come_back_as_written(StoreHarness& h) {
   CHECK(s.run(0).error().code == Code::not_found);
   CHECK(s.node("gpu01").error().code == Code::not_found);
   CHECK(s.token("x").error().code == Code::not_found);
-  must(h, {SpecRow{1, 10, "cluster: a\n", "sha256:aa", "first"},
+  must(h, {SpecRow{1, 10, "cluster: a\n", "sha256:aa", "first", "anna (sudo)"},
            SpecRow{2, 11, "cluster: b\n", "sha256:bb", ""}, plan_row("12345678"), run_row(1),
            node_row("gpu01"), TokenRow{"sha256:t", "gpu01", "join", 99, "", ""},
            CertificateRow{"0a", "gpu01", "sha256:f", 3, false}, SecretRow{"bmc", 8, "c2VhbGVk"}});
@@ -106,6 +110,9 @@ void rows_come_back_as_written(StoreHarness& h) {
   REQUIRE(s.specs()->size() == 2);
   CHECK(s.specs()->at(0).text.empty());
   CHECK(s.specs()->at(1).time == 11);
+  CHECK(s.spec(1)->caller == "anna (sudo)");
+  CHECK(s.specs()->at(0).caller == "anna (sudo)");
+  CHECK(s.specs()->at(1).caller.empty());
   CHECK(s.run(1)->started == 1000);
   CHECK(s.run(0)->approved_by == "ops");
   CHECK(s.run(1)->plan_digest == run_row(1).plan_digest);

@@ -97,7 +97,7 @@ struct Cluster : Controller {
         {"name", "node04"}, {"like", "node03"}, {"mac", kMac}, {"power_address", "10.20.1.14"}};
     Json request = base;
     if (body.is_object()) request.update(body);
-    return call(Listener::local, "POST", "/v1/nodes/admit", request.dump());
+    return call_as(1000, "POST", "/v1/nodes/admit", request.dump());
   }
 
  private:
@@ -183,6 +183,7 @@ TEST_CASE("an admitted machine is a node of a new revision with its inventory, a
   CHECK(reply["address"] == "10.20.0.14");
   CHECK(reply["diff"].get<std::string>().find("+  - name: node04") != std::string::npos);
   CHECK(c.get("/v1/spec?rev=1")["text"] == before);
+  CHECK(c.get("/v1/spec?rev=2")["caller"] == "anna");
   const Json node = c.get("/v1/nodes/node04");
   CHECK(node["declared"] == true);
   CHECK(node["mac"] == kMac);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "controller/api/api.h"
+#include "controller/api/caller.h"
 #include "controller/api/services.h"
 #include "controller/boot/service/boot_service.h"
 #include "controller/bringup/bringup.h"
@@ -64,12 +65,18 @@ class Controller {
   }
   std::string state() const { return dir_.path("state"); }
 
+  // The user database of these tests.
+  static std::string name_of(uint32_t uid) { return uid == 0 ? "root" : uid == 1000 ? "anna" : ""; }
+
+  // HttpRequest::peer_uid, which a server sets, is the sender.
   HttpResponse call(api::Listener listener, HttpRequest request) {
     std::promise<HttpResponse> promise;
     auto answer = promise.get_future();
     REQUIRE(parse_target(request).ok());
-    reactor_->post(
-        [&, request] { api::dispatch(services(), listener, request, std::make_shared<Caught>(promise)); });
+    reactor_->post([&, request] {
+      api::dispatch(services(), listener, request, std::make_shared<Caught>(promise),
+                    api::caller_of(request, name_of));
+    });
     REQUIRE(answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
     return answer.get();
   }
@@ -80,6 +87,16 @@ class Controller {
     request.target = target;
     request.body = body;
     return call(listener, std::move(request));
+  }
+  // Through the Unix socket, from a process of this user.
+  HttpResponse call_as(uint32_t uid, const std::string& method, const std::string& target,
+                       const std::string& body = "") {
+    HttpRequest request;
+    request.method = method;
+    request.target = target;
+    request.body = body;
+    request.peer_uid = uid;
+    return call(api::Listener::local, std::move(request));
   }
   // Sends it; the answer comes when it comes.
   struct Sent {
@@ -94,8 +111,10 @@ class Controller {
     request.body = body;
     REQUIRE(parse_target(request).ok());
     auto sent = std::make_unique<Sent>();
-    on_reactor(
-        [&] { api::dispatch(services(), listener, request, std::make_shared<Caught>(sent->promise)); });
+    on_reactor([&] {
+      api::dispatch(services(), listener, request, std::make_shared<Caught>(sent->promise),
+                    api::caller_of(request, name_of));
+    });
     return sent;
   }
   // What is given to the workers from now on waits until then.

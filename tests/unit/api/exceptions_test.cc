@@ -37,7 +37,7 @@ TEST_CASE("an event whose text is no UTF-8 reaches those who follow", "[api]") {
     HttpRequest request;
     request.target = "/v1/events?after=0";
     REQUIRE(parse_target(request).ok());
-    api::dispatch(c.services(), Listener::local, request, std::make_shared<FirstPiece>(promise));
+    api::dispatch(c.services(), Listener::local, request, std::make_shared<FirstPiece>(promise), {});
   });
   REQUIRE(piece.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   CHECK(piece.get().find("cut in the middle: \xef\xbf\xbd") != std::string::npos);

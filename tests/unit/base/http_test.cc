@@ -259,6 +259,21 @@ TEST_CASE("a request goes there and back, over one connection for many, plain an
   REQUIRE(::access(path.c_str(), F_OK) != 0);
 }
 
+TEST_CASE("of a client on the Unix socket the server learns the user from the kernel, of others none") {
+  const auto user = [](HttpRequest request, ResponderPtr responder) {
+    responder->respond(
+        HttpResponse::text(200, request.peer_uid ? std::to_string(*request.peer_uid) : "none"));
+  };
+  TestFolder folder;
+  const std::string path = folder.path() + "/musterd.sock";
+  auto local = serve(user, {.unix_path = path});
+  auto near = std::move(make_http_client({.base = "unix:" + path})).value();
+  for (int i = 0; i < 2; ++i)  // on a connection that is kept, too
+    CHECK(near->request({.method = "POST", .target = "/"}, kPatience)->body == std::to_string(::geteuid()));
+  auto server = serve(user);
+  CHECK(client_of(*server)->request({.method = "POST", .target = "/"}, kPatience)->body == "none");
+}
+
 TEST_CASE("a second server on the same port is unavailable, bad TLS material invalid") {
   auto server = serve(echo);
   HttpServerOptions same;

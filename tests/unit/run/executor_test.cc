@@ -936,6 +936,42 @@ TEST_CASE("an operator's quarantine whose write fails holds at once, and is stor
   CHECK(b.store.node("n1").value().held_by == HeldBy::nobody);
 }
 
+TEST_CASE("since when a node is quarantined, and by which operator, is in its row until it is released",
+          "[run]") {
+  Bench b;
+  b.live();
+  const auto row = [&b] {
+    b.reactor.advance(kSecond);
+    return b.store.node("n1").value();
+  };
+  const TimeMs began = b.reactor.now();
+  b.executor->quarantine("n1", "fan");
+  CHECK(row().held_by == HeldBy::run);
+  CHECK(row().held_since == began);
+  CHECK(row().held_caller.empty());
+  // An operator's hold begins a new one; what a run does meanwhile, or another reason, does not.
+  const TimeMs held = b.reactor.now();
+  b.executor->quarantine("n1", "by an operator", HeldBy::an_operator, "anna (sudo)");
+  CHECK(row().held_since == held);
+  CHECK(row().held_caller == "anna (sudo)");
+  b.executor->quarantine("n1", "fan");
+  b.executor->quarantine("n1", "by an operator: PSU", HeldBy::an_operator, "anna (sudo)");
+  CHECK(row().held_since == held);
+  CHECK(row().held_caller == "anna (sudo)");
+  const Json why = b.executor->why("n1");
+  CHECK(why["held_caller"] == "anna (sudo)");
+  CHECK(why["held_since"] == held);
+  const TimeMs taken_over = b.reactor.now();
+  b.executor->quarantine("n1", "by an operator", HeldBy::an_operator, "ben");
+  CHECK(row().held_since == taken_over);
+  CHECK(row().held_caller == "ben");
+  b.executor->set_node("n1", released());
+  CHECK(row().held_by == HeldBy::nobody);
+  CHECK(row().held_since == 0);
+  CHECK(row().held_caller.empty());
+  CHECK_FALSE(b.executor->why("n1").contains("held_caller"));
+}
+
 TEST_CASE("a cancelled run withdraws its orders and says so", "[run]") {
   Bench b;
   b.add(action("n1", "configure", ActionKind::steps));

@@ -47,7 +47,7 @@ std::string stored_like(const std::string& text, const std::string& file) {
   return without_line_end(stored(file)) + text.substr(without_line_end(text).size());
 }
 
-auto members(const SpecRow& r) { return std::tie(r.revision, r.time, r.text, r.digest, r.note); }
+auto members(const SpecRow& r) { return std::tie(r.revision, r.time, r.text, r.digest, r.note, r.caller); }
 auto members(const PlanRow& r) { return std::tie(r.digest, r.kind, r.spec_revision, r.time, r.json); }
 auto members(const RunRow& r) {
   return std::tie(r.id, r.plan_digest, r.state, r.started, r.ended, r.approved_by);
@@ -58,7 +58,7 @@ auto members(const JournalRow& r) {
 auto members(const NodeRow& r) {
   return std::tie(r.name, r.state, r.reason, r.image_digest, r.config_digest, r.mode, r.boot_id,
                   r.product_uuid, r.system_serial, r.last_seen, r.facts_time, r.facts, r.accepted_run,
-                  r.held_by, r.disk_written);
+                  r.held_by, r.disk_written, r.held_since, r.held_caller);
 }
 auto members(const TokenRow& r) {
   return std::tie(r.digest, r.node, r.purpose, r.expires, r.public_key, r.certificate);

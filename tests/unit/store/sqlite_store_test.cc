@@ -44,6 +44,11 @@ void must_refuse_untouched(const TempDir& dir, Code code, const std::string& say
   CHECK(dir.read("muster.db") == before);
 }
 
+// What migration 8 added.
+const std::string kBeforeCallers =
+    "ALTER TABLE node DROP COLUMN held_caller; ALTER TABLE node DROP COLUMN held_since; "
+    "ALTER TABLE spec DROP COLUMN caller; ";
+
 std::string with_version(std::string bytes, char version) {
   bytes[63] = version;  // PRAGMA user_version, big endian
   return bytes;
@@ -131,12 +136,37 @@ TEST_CASE("a state that this version has no word for is an error, and taken for 
   CHECK(refused((*store)->run(1)));
 }
 
+TEST_CASE("a database from before callers were recorded is read, and names none", "[store]") {
+  const TempDir dir;
+  make_database(dir);
+  {
+    auto db = sqlite::Connection::open(dir.path("muster.db"), sqlite::Mode::read_write);
+    REQUIRE(db.ok());
+    REQUIRE(db->script(kBeforeCallers + R"(
+        INSERT INTO spec VALUES (1, 10, 'cluster: a', 'sha256:aa', 'first');
+        UPDATE node SET state = 'quarantined', held_by = 'operator', reason = 'by an operator: PSU';
+        INSERT INTO run VALUES (1, 'sha256:0', 'done', 1, 2, 'muster up');
+        PRAGMA user_version = 7)")
+                .ok());
+  }
+  const auto store = open(dir);
+  REQUIRE(store.ok());
+  CHECK((*store)->spec(1)->note == "first");
+  CHECK((*store)->spec(1)->caller.empty());
+  const auto node = (*store)->node("gpu01");
+  REQUIRE(node.ok());
+  CHECK(node->held_by == HeldBy::an_operator);
+  CHECK(node->held_caller.empty());
+  CHECK(node->held_since == 0);
+  CHECK((*store)->run(1)->approved_by == "muster up");
+}
+
 TEST_CASE("who took a node out before there was a column for it is read from its reason, once", "[store]") {
   auto db = sqlite::Connection::open(":memory:", sqlite::Mode::read_write);
   REQUIRE(db.ok());
   REQUIRE(migrate(*db).ok());
-  REQUIRE(db->script("DROP TABLE rollout; ALTER TABLE node DROP COLUMN disk_written; "
-                     "ALTER TABLE node DROP COLUMN held_by; PRAGMA user_version = 4")
+  REQUIRE(db->script(kBeforeCallers + "DROP TABLE rollout; ALTER TABLE node DROP COLUMN disk_written; "
+                                      "ALTER TABLE node DROP COLUMN held_by; PRAGMA user_version = 4")
               .ok());
   const auto insert = [&](const std::string& name, const std::string& state, const std::string& reason) {
     return db->run("INSERT INTO node VALUES (?, ?, ?, '', '', '', '', '', '', 0, 0, '', 0)",
@@ -162,7 +192,8 @@ void leave_schema_5(const TempDir& dir) {
   make_database(dir);
   auto db = sqlite::Connection::open(dir.path("muster.db"), sqlite::Mode::read_write);
   REQUIRE(db.ok());
-  REQUIRE(db->script("DROP TABLE rollout; DELETE FROM node; ALTER TABLE node DROP COLUMN disk_written; "
+  REQUIRE(db->script(kBeforeCallers +
+                     "DROP TABLE rollout; DELETE FROM node; ALTER TABLE node DROP COLUMN disk_written; "
                      "PRAGMA user_version = 5")
               .ok());
   for (const char* node : {"n1", "n2", "n3", "n4", "n5"})
