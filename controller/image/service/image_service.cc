@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/digest.h"
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/manifest.h"
 #include "controller/image/folder.h"
@@ -58,11 +59,19 @@ std::string ImageService::folder(const std::string& image) const {
   return options_.state + "/images/" + image + "/current";
 }
 
-std::string ImageService::built_from(const std::string& image) const {
+Json ImageService::record_of(const std::string& image) const {
   const auto text = Files("/").read(folder(image) + "/build.json");
   const auto record = text.ok() ? parse_json(*text) : Result<Json>(text.error());
-  const Json inputs = record.ok() && record->is_object() ? record->value("inputs", Json()) : Json();
+  return record.ok() && record->is_object() ? *record : Json::object();
+}
+
+std::string ImageService::built_from(const std::string& image) const {
+  const Json inputs = record_of(image).value("inputs", Json());
   return inputs.is_null() ? "" : sha256(dump_json(inputs));
+}
+
+TimeMs ImageService::built_at(const std::string& image) const {
+  return integer_at(record_of(image), kBuiltAt);
 }
 
 bool ImageService::publishes(const std::string& image, const std::string& digest, const std::string& file) {

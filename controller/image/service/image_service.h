@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/time.h"
 #include "controller/image/image.h"
 #include "controller/image/programs.h"
 #include "controller/options/options.h"
@@ -67,6 +68,8 @@ class ImageService {
   Programs& programs() { return programs_; }
   // Digest of what the current image was built from (recipe, kernel variant, all baked in); "" if unknown.
   std::string built_from(const std::string& image) const;
+  // When that was, here or where it was exported; 0: unknown.
+  TimeMs built_at(const std::string& image) const;
   // Returns the folder with ram-vmlinuz and ram-initrd.
   std::string folder(const std::string& image) const;
 
@@ -76,6 +79,8 @@ class ImageService {
     std::string slurm, gpu_driver;
   };
   const Brought& brought_by(const std::string& digest) const;
+  // build.json of the current image; an empty object if it cannot be read.
+  Json record_of(const std::string& image) const;
   void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
   Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
                                   const Order& order) const;
