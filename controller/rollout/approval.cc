@@ -35,9 +35,10 @@ std::string other_image(const Approval& approved, const std::string& name, const
 
 std::string effect_of_builds(const Approval& approval) {
   if (approval.rebuild != Rebuild::never)
-    return fmt::format("images that are at least {} old are built again when a window opens (`rebuild: {}`); "
-                       "this approval covers images rebuilt from the same recipe",
-                       to_human(least_age(approval.rebuild)), word_of(kRebuilds, approval.rebuild));
+    return fmt::format(
+        "images that are at least {} old are built again when a window opens (`rebuild: {}`); "
+        "this approval covers images rebuilt from the same recipe",
+        to_human(least_age(approval.rebuild)), word_of(kRebuilds, approval.rebuild));
   return approval.rebuilt_images ? "this approval covers images rebuilt from the same recipe"
                                  : "a rebuilt image needs a new approval";
 }

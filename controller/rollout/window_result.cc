@@ -68,6 +68,12 @@ void count_builds(WindowResult& result, const Window& window) {
   result.building = built - window.opened;
 }
 
+std::string detail_of_builds(const WindowResult& result) {
+  std::vector<std::string> parts;
+  for (const auto& [image, why] : result.unbuilt) parts.push_back(image + ": " + why);
+  return joined(parts);
+}
+
 // The reason of most nodes.
 std::string most_frequent(const std::map<std::string, int64_t>& left) {
   std::pair<int64_t, std::string> most;
@@ -89,7 +95,7 @@ std::pair<WindowOutcome, std::string> outcome_of(const Record& record, const Win
   if (row.stage == Stage::stopped) return {WindowOutcome::stopped, std::string(to_string(row.stop))};
   if (row.paused && row.stage != Stage::done) return {WindowOutcome::paused, "paused"};
   if (result.failed > 0) return {WindowOutcome::partial, std::string(to_string(Reason::failed))};
-  if (record.window.preparing) return {WindowOutcome::nothing, std::string(to_string(WaitFor::images))};
+  if (record.window.preparing) return {WindowOutcome::nothing, why_left(record, result, look)};
   const std::string most = most_frequent(result.left);
   const bool needed = !most.empty() || !look.trouble.empty();
   if (needed && result.updated == 0) return {WindowOutcome::nothing, why_left(record, result, look)};
@@ -120,8 +126,8 @@ WindowResult result_of(const Record& record, const LastLook& look, TimeMs now) {
     out.detail = look.trouble;
   else if (out.outcome == WindowOutcome::paused)
     out.detail = record.why_paused;
-  else if (out.why == to_string(WaitFor::images) && !out.unbuilt.empty())
-    out.detail = fmt::format("{}: {}", out.unbuilt.begin()->first, out.unbuilt.begin()->second);
+  else if (out.why == to_string(WaitFor::images))
+    out.detail = detail_of_builds(out);
   else if (out.why == "prefetch")
     out.detail = fmt::format("{}: {}", record.window.unwritten.begin()->first,
                              record.window.unwritten.begin()->second);

@@ -16,6 +16,7 @@ void RolloutService::prepare(const SeenCluster& seen) {
   const auto image = next_build(record_->window.builds);
   if (!image)
     return save(after_builds(*record_, seen.now, target_of(seen.now, seen.view.policy)), [this] { go_on(); });
+  looked_ = {std::string(to_string(WaitFor::images)), "", {}};
   if (must_note()) {
     Record next = *record_;
     next.left.clear();
@@ -48,19 +49,21 @@ void RolloutService::begin_build(const std::string& image) {
 
 void RolloutService::build_ended(const std::string& image, const Status& built) {
   building_.clear();
-  in_turn([](const Result<Json>&) {}, [this, image, built](const Done&) {
-    Record next = record_.value_or(Record{});
-    const auto found = next.window.builds.find(image);
-    const bool known = going_on() && next.window.preparing && found != next.window.builds.end();
-    if (!known || found->second.ended != 0) return poke();
-    if (built.ok()) return note_build(image, "");
-    const Error& error = built.error();
-    if (found->second.tries >= kBuildTries || !may_pass(error)) return note_build(image, error.message);
-    log::warning("the build of an image is retried", {{"image", image}, {"error", error.message}});
-    build_again_ = reactor_.steady() + kBuildAgain;
-    found->second.error = error.message;
-    save(std::move(next), [this] { rest(); });
-  });
+  in_turn([](const Result<Json>&) {},
+          [this, image, built](const Done&) {
+            Record next = record_.value_or(Record{});
+            const auto found = next.window.builds.find(image);
+            const bool known = going_on() && next.window.preparing && found != next.window.builds.end();
+            if (!known || found->second.ended != 0) return poke();
+            if (built.ok()) return note_build(image, "");
+            const Error& error = built.error();
+            if (found->second.tries >= kBuildTries || !may_pass(error))
+              return note_build(image, error.message);
+            log::warning("the build of an image is retried", {{"image", image}, {"error", error.message}});
+            build_again_ = reactor_.steady() + kBuildAgain;
+            found->second.error = error.message;
+            save(std::move(next), [this] { rest(); });
+          });
 }
 
 // `error`: why there is no newer image; "": there is one.
