@@ -308,6 +308,7 @@ void RolloutService::stop_for_another_target() {
   next.row->stage = Stage::stopped;
   next.row->stop = next.row->held.empty() ? StopReason::target_changed : StopReason::canary_failed;
   next.ended = reactor_.now();
+  next.window.preparing = false;
   note_result(next, true);
   save(std::move(next), [this] { rest(); });
 }
