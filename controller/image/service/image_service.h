@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -50,6 +51,8 @@ class ImageService {
     std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
     std::string recipe =
         {};  // likewise; default: the recipe named `name`, or kDefaultRecipe if something is baked
+    // Digests that nodes run: the other old builds lose their content (old_builds.h). None: they keep it.
+    std::optional<std::set<std::string>> used = {};
   };
   static constexpr const char* kDefaultRecipe = "debian-13";
   // Builds an image unless the current one was built from the same inputs; also packs its RAM system.
@@ -84,7 +87,11 @@ class ImageService {
   void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
   Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
                                   const Order& order) const;
-  void start(const ImageRequest& request, Progress progress, Built done);
+  struct Job {
+    ImageRequest request;
+    std::optional<std::set<std::string>> used;
+  };
+  void start(const Job& job, Progress progress, Built done);
   using Packed = std::function<void(const Status&)>;
   void pack(const std::string& folder, std::vector<Packed> requested);
   void pack_all(std::vector<std::string> folders, const Status& so_far, std::function<void(Status)> done);

@@ -211,9 +211,11 @@ void RolloutWorld::build(const std::string& image, std::function<void(Status)> d
                                   : Json{{"name", image}, {"error", built.error().message}});
     done(built.ok() ? Status(Ok{}) : Status(built.error()));
   };
+  std::set<std::string> used;
+  for (const auto& [name, row] : parts_.bringup.executor().node_rows()) used.insert(row.image_digest);
   parts_.images.build(
-      &spec, (*playbooks)->all, {.name = image, .rebuild = true}, [](const std::string&, double) {},
-      alive_.wrap(ended));
+      &spec, (*playbooks)->all, {.name = image, .rebuild = true, .used = std::move(used)},
+      [](const std::string&, double) {}, alive_.wrap(ended));
 }
 
 Result<std::optional<int64_t>> RolloutWorld::tagged(const std::string& tag) {

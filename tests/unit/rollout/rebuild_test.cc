@@ -90,7 +90,8 @@ TEST_CASE("rebuild: a night that builds is a record of its own, in which nothing
   CHECK(with_builds(busy, opened_record(), {"gpu"}).error().code == Code::conflict);
 }
 
-TEST_CASE("rebuild: behind the builds a new image begins anew, and the present one goes on", "[rollout]") {
+TEST_CASE("rebuild: behind the builds a new image begins from its canary, and the present one goes on",
+          "[rollout]") {
   Record built = with_builds(night_before(), opened_record(), {"gpu"}).value();
   built.row->paused = true;
   built.row->held["gpu1"] = {"n1", "panic", "gpu1", 9};
