@@ -116,6 +116,21 @@ void print_nodes(const char* title, const Json& nodes) {
   }
 }
 
+// Of a window that has not begun with its batches yet.
+void print_builds(const Json& s) {
+  if (!s.value("preparing", false)) return;
+  for (const Json& build : list_of(s, "builds")) {
+    const TimeMs began = build.value("began", TimeMs{0}), ended = build.value("ended", TimeMs{0});
+    const std::string error = clean_at(build, "error");
+    const std::string state = ended != 0   ? (error.empty() ? "built" : "not built")
+                              : began == 0 ? "to be built"
+                                           : fmt::format("being built since {} (try {})", local_time(began),
+                                                         build.value("tries", int64_t{0}));
+    fmt::print("  {:<10} {:<16} {}{}{}\n", "image", text_at(build, "image"), state, error.empty() ? "" : ": ",
+               error);
+  }
+}
+
 // "night 4, until 2026-11-21 06:00 CET: nothing (nodes), 4 nights in a row: 3 unavailable (n0), 1 held (n3)"
 void print_last_window(const Json& night) {
   if (!night.is_object()) return;
@@ -127,6 +142,12 @@ void print_last_window(const Json& night) {
              night.value("updated", int64_t{0}),
              idle > 1 ? fmt::format(", {} nights in a row without an update", idle) : "",
              detail.empty() ? "" : ": " + detail);
+  if (const DurationMs building = night.value("building_ms", DurationMs{0}); building > 0)
+    fmt::print("  its images were built in {}\n", to_human(building));
+  const Json unbuilt = night.value("unbuilt", Json::object());
+  for (const auto& [image, reason] : unbuilt.items())
+    if (why != "images")
+      fmt::print("  {:<10} {:<16} {}\n", "not built", image, clean_at(unbuilt, image.c_str()));
 }
 
 void print_window(const Json& s) {
@@ -136,6 +157,7 @@ void print_window(const Json& s) {
   if (set != 0)
     fmt::print("  the clock was set {} by {} since the window was opened\n", set > 0 ? "forward" : "back",
                to_human(std::abs(set)));
+  print_builds(s);
   print_last_window(s.value("last_window", Json()));
 }
 
@@ -210,7 +232,12 @@ void start(Context& context, const Start& flags) {
   if (!s.ok()) return complain(context, s.error(), api.details());
   show(context, *s, [&] {
     const std::string until = local_time(s->value("window_until", TimeMs{0}));
-    if (s->value("begun", false))
+    if (s->value("begun", false) && s->value("preparing", false))
+      fmt::print(
+          "window opened: its images are built first, and no batch will start after {}; see `muster rollout "
+          "status`\n",
+          until);
+    else if (s->value("begun", false))
       fmt::print("rollout started: no batch will start after {}; see `muster rollout status`\n", until);
     else
       fmt::print("a window is already open, until {}\n", until);

@@ -24,7 +24,9 @@ muster_install_packed(muster lib/muster)
 # With the command: `muster accept --hosts` plans in its own process, where no controller is.
 install(DIRECTORY playbooks DESTINATION ${share} COMPONENT muster)
 install(DIRECTORY images DESTINATION ${share} COMPONENT muster-controller)
-install(FILES systemd/musterd.service systemd/muster-rollout.service systemd/muster-rollout.timer DESTINATION /lib/systemd/system COMPONENT muster-controller)
+install(FILES systemd/musterd.service systemd/muster-rollout.service systemd/muster-rollout.timer systemd/muster-rollout-failed.service
+  DESTINATION /lib/systemd/system COMPONENT muster-controller)
+install(PROGRAMS systemd/rollout-failed DESTINATION lib/muster COMPONENT muster-controller)
 install(FILES systemd/deb/musterd.env DESTINATION /etc/muster COMPONENT muster-controller)
 # Every page: they link to each other, and the controller host may have no other copy.
 install(DIRECTORY docs/ DESTINATION share/doc/muster-controller COMPONENT muster-controller FILES_MATCHING PATTERN "*.md" PATTERN "*.yaml" PATTERN "*.svg" PATTERN "*.png")

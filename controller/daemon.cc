@@ -145,7 +145,7 @@ Status Core::finish() {
   rollout_world = std::make_unique<RolloutWorld>(RolloutWorld::Parts{
       *store, spec, *bringup, images, storage, [this] { return held_run.holds(); },
       [this](const rollout::Record& record) { events.add(0, "", "rollout", rollout_event(record)); },
-      offload});
+      [this](const Json& event) { events.add(0, "", "image", event); }, offload});
   rollout = std::make_unique<RolloutService>(reactor, *store, *rollout_world,
                                              [boot = Files().read_line("/proc/sys/kernel/random/boot_id")] {
                                                return rollout::BootTime{boot, since_boot()};

@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "controller/rollout/rebuild.h"
 
 namespace muster::rollout {
 namespace {
@@ -30,6 +31,16 @@ std::string other_image(const Approval& approved, const std::string& name, const
     return fmt::format("image '{}' was built from a different recipe, or with different playbooks baked in",
                        name);
   return "";
+}
+
+std::string effect_of_builds(const Approval& approval) {
+  if (approval.rebuild != Rebuild::never)
+    return fmt::format(
+        "images that are at least {} old are built again when a window opens (`rebuild: {}`); "
+        "this approval covers images rebuilt from the same recipe",
+        to_human(least_age(approval.rebuild)), word_of(kRebuilds, approval.rebuild));
+  return approval.rebuilt_images ? "this approval covers images rebuilt from the same recipe"
+                                 : "a rebuilt image needs a new approval";
 }
 
 // True for the kinds of actions that a re-image consists of; these are covered for nodes of the batch.
@@ -78,6 +89,7 @@ Result<Approval> to_approve(const Declared& now) {
   out.spec_digest = now.digest;
   out.roles = now.spec.rollout->roles;
   out.rebuilt_images = now.spec.rollout->rebuilt_images;
+  out.rebuild = now.spec.rollout->rebuild;
   for (const auto& node : now.spec.nodes) {
     const bool in_roles = std::find(out.roles.begin(), out.roles.end(), node.role) != out.roles.end();
     if (!in_roles || node.image.empty() || out.images.count(node.image)) continue;
@@ -117,8 +129,7 @@ std::vector<std::string> effects_of(const Approval& approval) {
           "network-booted and written without jobs; those that are not accepted are quarantined",
           "not changed: data disks, /state, nodes of other roles (except that storage servers may allow "
           "nodes to mount)",
-          approval.rebuilt_images ? "this approval covers images rebuilt from the same recipe"
-                                  : "a rebuilt image needs a new approval"};
+          effect_of_builds(approval)};
 }
 
 std::string not_covered(const Approval& approved, const Approval& now) {

@@ -31,6 +31,7 @@ struct Approval {
   std::map<std::string, ApprovedImage> images;  // by name; only images of the roles' nodes
   bool rebuilt_images = false;                  // RolloutSpec::rebuilt_images
   std::vector<std::string> canaries = {};       // nodes that the operator named
+  Rebuild rebuild = Rebuild::never;
 };
 
 // A revision of the spec, and the images that have been built.
@@ -64,7 +65,8 @@ struct BatchNodes {
 std::vector<Refusal> beyond(const Approval& now, const Plan& plan, const BatchNodes& batch);
 
 MUSTER_RECORD(ApprovedImage, digest, built_from)
-MUSTER_RECORD(Approval, by, time, spec_revision, spec_digest, roles, images, rebuilt_images, sparse(canaries))
+MUSTER_RECORD(Approval, by, time, spec_revision, spec_digest, roles, images, rebuilt_images, sparse(canaries),
+              sparse(rebuild))
 Json to_json(const Approval& approval);
 Result<Approval> approval_from_json(const Json& json);  // Code::invalid if malformed
 

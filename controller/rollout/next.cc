@@ -267,14 +267,15 @@ constexpr Words<Bound, 7> kBoundWords = {{{Bound::all, "all"},
                                           {Bound::healing, "healing"},
                                           {Bound::idle, "idle"},
                                           {Bound::alone, "alone"}}};
-constexpr Words<WaitFor, 8> kWaitForWords = {{{WaitFor::nothing, ""},
+constexpr Words<WaitFor, 9> kWaitForWords = {{{WaitFor::nothing, ""},
                                               {WaitFor::run, "run"},
                                               {WaitFor::other_run, "other-run"},
                                               {WaitFor::resume, "resume"},
                                               {WaitFor::window, "window"},
                                               {WaitFor::next_window, "night"},
                                               {WaitFor::healing, "healing"},
-                                              {WaitFor::nodes, "nodes"}}};
+                                              {WaitFor::nodes, "nodes"},
+                                              {WaitFor::images, "images"}}};
 
 struct Waiting {
   bool healing = false, nodes = false, window = false;

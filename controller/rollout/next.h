@@ -100,7 +100,8 @@ enum class WaitFor {
   window,       // the window must open
   next_window,  // the next window: all remaining nodes were returned to service unchanged in this one
   healing,      // a group must heal
-  nodes         // nodes that are away: max_unavailable, a group or a canary waits for them
+  nodes,        // nodes that are away: max_unavailable, a group or a canary waits for them
+  images        // builds of this night (Window::preparing); next() is not called before they have ended
 };
 std::string_view to_string(WaitFor what);
 

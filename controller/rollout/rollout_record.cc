@@ -101,6 +101,17 @@ Record following(const Record& before) {
   return out;
 }
 
+// A rollout of these images, of which nothing has begun. An image that was held still is.
+void begin_row(Record& record, const Approval& now, const std::string& target,
+               const std::map<std::string, HeldImage>& held) {
+  record.row = begun(record.id, target);
+  record.images.clear();
+  for (const auto& [name, image] : now.images) record.images[name] = image.digest;
+  for (const auto& [name, of_image] : held)
+    if (const auto image = record.images.find(name); image != record.images.end())
+      record.row->held[image->second] = of_image;
+}
+
 }  // namespace
 
 Record approved(const Record& before, Approval approval) {
@@ -121,12 +132,34 @@ Record at_start(const Record& record, const Approval& now, const std::string& ta
     out.approval = record.approval;
     out.night = record.night;
   }
-  out.row = begun(out.id, target);
-  for (const auto& [name, image] : now.images) out.images[name] = image.digest;
-  for (const auto& [name, held] : held_images(record))
-    if (const auto image = out.images.find(name); image != out.images.end())
-      out.row->held[image->second] = held;
+  begin_row(out, now, target, held_images(record));
   return out;
+}
+
+Result<Record> with_builds(const Record& before, Record opened, const std::vector<std::string>& due) {
+  if (before.row && before.row->batch)
+    return fail(Code::conflict,
+                fmt::format("run {} is still active: images are built behind it", before.row->batch->run));
+  if (before.row && opened.id == before.id) {
+    opened.row->id = ++opened.id;
+    opened.started = opened.window.opened;
+    opened.runs.clear();
+    opened.before.clear();
+    opened.left.clear();
+  }
+  for (const auto& image : due) opened.window.builds[image] = {};
+  opened.window.preparing = true;
+  return opened;
+}
+
+Record after_builds(Record record, const Approval& now, const std::string& target) {
+  record.window.preparing = false;
+  if (record.row->target == target) return record;
+  const bool paused = record.row->paused;
+  begin_row(record, now, target, held_images(record));
+  record.row->paused = paused;
+  record.window.first_batch = 1;
+  return record;
 }
 
 Record with_batch(Record record, const View& view, const Answer& answer) {

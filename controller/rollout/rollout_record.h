@@ -97,6 +97,12 @@ Record approved(const Record& before, Approval approval);
 // a rollout of other images under the same approval. An image that was held still is, also if it was built
 // again.
 Record at_start(const Record& record, const Approval& now, const std::string& target);
+// The record of a night that first builds the images `due`, from the one that a start `opened` behind
+// `before`. It has an id of its own, because its images may change, and goes on with the row if they do not.
+// Code::conflict: a batch is under way; it ends, and a retry is safe.
+Result<Record> with_builds(const Record& before, Record opened, const std::vector<std::string>& due);
+// Returns the record when all builds have ended, maybe none with a new image: batches of `now` may begin.
+Record after_builds(Record record, const Approval& now, const std::string& target);
 // As the functions of the same names (rollout_row.h), and what is remembered of the batch's nodes.
 Record with_batch(Record record, const View& view, const Answer& answer);
 Record refused_in(Record record, const View& view, const std::map<std::string, std::string>& reasons,

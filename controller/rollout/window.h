@@ -12,6 +12,7 @@
 #include "base/record.h"
 #include "base/steady.h"
 #include "base/time.h"
+#include "controller/rollout/rebuild.h"
 
 namespace muster::rollout {
 
@@ -32,6 +33,8 @@ struct Window {
   DurationMs clock_set = 0;                           // by how much the wall clock was set since then
   int64_t first_batch = 0;                            // number of the first batch that counts to it
   std::map<std::string, std::string> unwritten = {};  // node of a next batch -> why its slot was not written
+  Builds builds = {};                                 // images that were due when it was opened
+  bool preparing = false;                             // no batch begins before the builds have ended
 };
 
 // A longer window has several nights: a start this long after the last one begins the next.
@@ -67,6 +70,7 @@ class ClockWatch {
 };
 
 MUSTER_RECORD(BootTime, boot, ms)
-MUSTER_RECORD(Window, opened, length, since, opt(clock_set), opt(first_batch), sparse(unwritten))
+MUSTER_RECORD(Window, opened, length, since, opt(clock_set), opt(first_batch), sparse(unwritten),
+              sparse(builds), sparse(preparing))
 
 }  // namespace muster::rollout

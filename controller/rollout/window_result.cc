@@ -56,6 +56,24 @@ void count(WindowResult& result, const Record& record) {
   for (const auto& [node, text] : record.left) ++result.left[word_of_left(text)];
 }
 
+void count_builds(WindowResult& result, const Window& window) {
+  TimeMs built = window.opened;
+  for (const auto& [image, build] : window.builds) {
+    built = std::max(built, build.ended == 0 ? result.ended : build.ended);
+    if (build.ended == 0)
+      result.unbuilt[image] = build.error.empty() ? "not built when the window was over" : build.error;
+    else if (!build.error.empty())
+      result.unbuilt[image] = build.error;
+  }
+  result.building = built - window.opened;
+}
+
+std::string detail_of_builds(const WindowResult& result) {
+  std::vector<std::string> parts;
+  for (const auto& [image, why] : result.unbuilt) parts.push_back(image + ": " + why);
+  return joined(parts);
+}
+
 // The reason of most nodes.
 std::string most_frequent(const std::map<std::string, int64_t>& left) {
   std::pair<int64_t, std::string> most;
@@ -77,9 +95,11 @@ std::pair<WindowOutcome, std::string> outcome_of(const Record& record, const Win
   if (row.stage == Stage::stopped) return {WindowOutcome::stopped, std::string(to_string(row.stop))};
   if (row.paused && row.stage != Stage::done) return {WindowOutcome::paused, "paused"};
   if (result.failed > 0) return {WindowOutcome::partial, std::string(to_string(Reason::failed))};
+  if (record.window.preparing) return {WindowOutcome::nothing, why_left(record, result, look)};
   const std::string most = most_frequent(result.left);
   const bool needed = !most.empty() || !look.trouble.empty();
   if (needed && result.updated == 0) return {WindowOutcome::nothing, why_left(record, result, look)};
+  if (!result.unbuilt.empty()) return {WindowOutcome::partial, std::string(to_string(WaitFor::images))};
   if (!needed) return {WindowOutcome::done, ""};
   if (row.stage == Stage::done || !row.failed.empty() || !row.held.empty())
     return {WindowOutcome::partial, most};
@@ -100,11 +120,14 @@ WindowResult result_of(const Record& record, const LastLook& look, TimeMs now) {
     out.idle_before = again ? record.last_window->idle_before : idle_windows(*record.last_window);
   }
   count(out, record);
+  count_builds(out, record.window);
   std::tie(out.outcome, out.why) = outcome_of(record, out, look);
   if (out.why == "error")
     out.detail = look.trouble;
   else if (out.outcome == WindowOutcome::paused)
     out.detail = record.why_paused;
+  else if (out.why == to_string(WaitFor::images))
+    out.detail = detail_of_builds(out);
   else if (out.why == "prefetch")
     out.detail = fmt::format("{}: {}", record.window.unwritten.begin()->first,
                              record.window.unwritten.begin()->second);
@@ -139,6 +162,8 @@ std::string rollout_problem(const Record& record) {
   if (result.outcome == WindowOutcome::nothing)
     return fmt::format("no node was updated in its last window ({}){}{}", result.why, times, kSee);
   if (result.failed > 0) return fmt::format("nodes failed in its last window ({}){}", result.failed, kSee);
+  if (!result.unbuilt.empty())
+    return fmt::format("image '{}' was not built in its last window{}", result.unbuilt.begin()->first, kSee);
   return result.why == "prefetch" ? fmt::format("a slot could not be written ahead{}", kSee) : "";
 }
 

@@ -18,7 +18,7 @@ struct Record;
 enum class WindowOutcome {
   done,      // no node needs an update
   progress,  // nodes were updated, others wait for another night
-  partial,   // nodes failed, or are left although the rollout is done
+  partial,   // nodes failed, or are left although the rollout is done, or an image was not built
   nothing,   // no node was updated, though nodes need it
   paused,
   stopped
@@ -35,13 +35,16 @@ struct WindowResult {
   int64_t rollout = 0, night = 0;  // Record::id and Record::night
   WindowOutcome outcome = WindowOutcome::done;
   // One word: a Reason, a WaitFor or a StopReason; or `error` (nothing could be planned or read), `clock` (it
-  // was opened by a wrong clock), `prefetch` (a slot could not be written ahead), `paused`. Empty for `done`.
+  // was opened by a wrong clock), `prefetch` (a slot could not be written ahead), `images` (one was not
+  // built, or not in time), `paused`. Empty for `done`.
   std::string why;
   std::string detail;  // for people
   TimeMs opened = 0, ended = 0;
   int64_t batches = 0, updated = 0, failed = 0;
   std::map<std::string, int64_t> left = {};  // Reason -> nodes that need an update
   int64_t idle_before = 0;                   // nights without an updated node, before this one, without a gap
+  std::map<std::string, std::string> unbuilt = {};  // image that was due -> why there is no newer one
+  DurationMs building = 0;                          // how much of the window its builds took
 };
 
 // What the loop saw last in the night.
@@ -61,6 +64,6 @@ int64_t idle_windows(const WindowResult& result);
 std::string rollout_problem(const Record& record);
 
 MUSTER_RECORD(WindowResult, rollout, night, outcome, why, detail, opened, ended, batches, updated, failed,
-              left, idle_before)
+              left, idle_before, opt(unbuilt), opt(building, "building_ms"))
 
 }  // namespace muster::rollout

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/names.h"
+#include "base/record.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "controller/power/describe/driver_description.h"
@@ -221,6 +222,12 @@ struct LimitsSpec {
   int64_t image_write_rate = 0;  // bytes per second for writing an image while jobs run; 0: no cap
 };
 
+// How often the images of a rollout are built again, when a window opens.
+enum class Rebuild { never, daily, weekly };
+inline constexpr Words<Rebuild, 3> kRebuilds = {
+    {{Rebuild::never, "never"}, {Rebuild::daily, "daily"}, {Rebuild::weekly, "weekly"}}};
+MUSTER_WORDS(Rebuild, kRebuilds)
+
 // `rollout:`: how nodes at work get the newest build of their image, some at a time (docs/rollout.md).
 struct RolloutSpec {
   // The declared roles, else those with an image and the playbook `scheduler`; sorted by name.
@@ -233,7 +240,8 @@ struct RolloutSpec {
   DurationMs drain_timeout = 2 * 60 * kMinute;  // in place of limits.drain_timeout
   DurationMs trial = 0;                         // in place of limits.trial, which is its default
   std::string acceptance;                       // profile of its runs; empty: the spec's
-  // The existing approval covers an image that was rebuilt from the same recipe.
+  Rebuild rebuild = Rebuild::never;
+  // The existing approval covers an image that was rebuilt from the same recipe. `rebuild` implies it.
   bool rebuilt_images = false;
 };
 

@@ -5,9 +5,11 @@
 #include <filesystem>
 
 #include "base/digest.h"
+#include "base/json_at.h"
 #include "base/json_dump.h"
 #include "base/manifest.h"
 #include "controller/image/folder.h"
+#include "controller/image/old_builds.h"
 #include "controller/image/package_list.h"
 #include "controller/image/ram.h"
 #include "controller/image/recipe.h"
@@ -52,17 +54,33 @@ void warn(const ImageInfo& info, const ImageProgress& report) {
   if (!why.empty()) report("warning: " + why, 0);
 }
 
+// The build succeeded all the same: what is left is tried again behind the next one.
+void empty_old(const DaemonOptions& options, const std::string& image, const std::set<std::string>& used) {
+  const auto emptied = empty_old_builds(options.state, image, used);
+  if (!emptied.ok())
+    log::warning("old builds of an image could not be emptied",
+                 {{"image", image}, {"error", emptied.error().message}});
+}
+
 }  // namespace
 
 std::string ImageService::folder(const std::string& image) const {
   return options_.state + "/images/" + image + "/current";
 }
 
-std::string ImageService::built_from(const std::string& image) const {
+Json ImageService::record_of(const std::string& image) const {
   const auto text = Files("/").read(folder(image) + "/build.json");
   const auto record = text.ok() ? parse_json(*text) : Result<Json>(text.error());
-  const Json inputs = record.ok() && record->is_object() ? record->value("inputs", Json()) : Json();
+  return record.ok() && record->is_object() ? *record : Json::object();
+}
+
+std::string ImageService::built_from(const std::string& image) const {
+  const Json inputs = record_of(image).value("inputs", Json());
   return inputs.is_null() ? "" : sha256(dump_json(inputs));
+}
+
+TimeMs ImageService::built_at(const std::string& image) const {
+  return integer_at(record_of(image), kBuiltAt);
 }
 
 bool ImageService::publishes(const std::string& image, const std::string& digest, const std::string& file) {
@@ -164,15 +182,15 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec,
 void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
                          const Order& order, Progress progress, Built done) {
   const auto request = request_of(spec, playbooks, order);
-  if (request.ok()) return start(*request, std::move(progress), std::move(done));
+  if (request.ok()) return start({*request, order.used}, std::move(progress), std::move(done));
   reactor_.post([done, error = request.error()] { done(error); });
 }
 
-void ImageService::start(const ImageRequest& request, Progress progress, Built done) {
-  const std::string& name = request.name;
+void ImageService::start(const Job& job, Progress progress, Built done) {
+  const std::string& name = job.request.name;
   if (const auto running = building_.find(name); running != building_.end()) {
     reactor_.post([progress] { progress("waiting for another build of this image", 0.01); });
-    return running->second.push_back([this, request, progress, done] { start(request, progress, done); });
+    return running->second.push_back([this, job, progress, done] { start(job, progress, done); });
   }
   building_[name];
   const auto finished = [this, name, done](Result<Image> image) {
@@ -181,12 +199,13 @@ void ImageService::start(const ImageRequest& request, Progress progress, Built d
     done(std::move(image));
     for (const auto& next : waiting) next();
   };
-  in_pool(progress, finished, [request, options = &options_](const Progress& report) -> Result<Image> {
+  in_pool(progress, finished, [job, options = &options_](const Progress& report) -> Result<Image> {
     const auto process = make_process();
-    TRY(const auto info, build_image(request, *process, report));
+    TRY(const auto info, build_image(job.request, *process, report));
     warn(info, report);
     TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
     if (!ram.why.empty()) report("RAM system repacked: " + ram.why, 0);
+    if (job.used) empty_old(*options, info.name, *job.used);
     return Image{info.digest, info.reused};
   });
 }

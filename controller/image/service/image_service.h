@@ -7,11 +7,13 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "base/time.h"
 #include "controller/image/image.h"
 #include "controller/image/programs.h"
 #include "controller/options/options.h"
@@ -49,6 +51,8 @@ class ImageService {
     std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
     std::string recipe =
         {};  // likewise; default: the recipe named `name`, or kDefaultRecipe if something is baked
+    // Digests that nodes run: the other old builds lose their content (old_builds.h). None: they keep it.
+    std::optional<std::set<std::string>> used = {};
   };
   static constexpr const char* kDefaultRecipe = "debian-13";
   // Builds an image unless the current one was built from the same inputs; also packs its RAM system.
@@ -67,6 +71,8 @@ class ImageService {
   Programs& programs() { return programs_; }
   // Digest of what the current image was built from (recipe, kernel variant, all baked in); "" if unknown.
   std::string built_from(const std::string& image) const;
+  // When that was, here or where it was exported; 0: unknown.
+  TimeMs built_at(const std::string& image) const;
   // Returns the folder with ram-vmlinuz and ram-initrd.
   std::string folder(const std::string& image) const;
 
@@ -76,10 +82,16 @@ class ImageService {
     std::string slurm, gpu_driver;
   };
   const Brought& brought_by(const std::string& digest) const;
+  // build.json of the current image; an empty object if it cannot be read.
+  Json record_of(const std::string& image) const;
   void in_pool(Progress progress, Built done, std::function<Result<Image>(const Progress& report)> work);
   Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
                                   const Order& order) const;
-  void start(const ImageRequest& request, Progress progress, Built done);
+  struct Job {
+    ImageRequest request;
+    std::optional<std::set<std::string>> used;
+  };
+  void start(const Job& job, Progress progress, Built done);
   using Packed = std::function<void(const Status&)>;
   void pack(const std::string& folder, std::vector<Packed> requested);
   void pack_all(std::vector<std::string> folders, const Status& so_far, std::function<void(Status)> done);

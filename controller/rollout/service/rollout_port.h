@@ -1,9 +1,10 @@
-// What a rollout needs from the controller: the state of the cluster, a plan for a batch, its run, and the
-// result of that run. RolloutWorld implements it in the daemon; tests have their own. Thread: the reactor's;
-// `done` may be called before the call returns.
+// What a rollout needs from the controller: the state of the cluster, builds of its images, a plan for a
+// batch, its run, and the result of that run. RolloutWorld implements it in the daemon; tests have their own.
+// Thread: the reactor's; `done` may be called before the call returns.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +22,8 @@ struct SeenCluster {
   rollout::View view;     // target, night, window are not set; `way` is always "in place" (see find_ways())
   rollout::Approval now;  // what an approval would cover now
   RolloutSpec rollout;
-  std::vector<std::string> notes = {};  // for the operator, before the approval
+  std::vector<std::string> notes = {};          // for the operator, before the approval
+  std::map<std::string, TimeMs> built_at = {};  // the images of `now`; 0: unknown
 };
 struct BatchOrder {
   std::vector<std::string> nodes, prefetch;
@@ -44,6 +46,8 @@ class RolloutPort {
   // Starts the run of a plan that was made. An error: no run began.
   virtual void start(const std::string& digest, const std::string& by,
                      std::function<void(Result<int64_t>)> done) = 0;
+  // Builds this image of the spec again, which takes minutes; until it succeeds the present one stays.
+  virtual void build(const std::string& image, std::function<void(Status)> done) = 0;
   // Returns the run whose row has this tag (rollout::run_tag).
   virtual Result<std::optional<int64_t>> tagged(const std::string& tag) = 0;
   virtual Result<bool> ended(int64_t run) = 0;

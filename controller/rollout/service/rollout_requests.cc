@@ -65,7 +65,10 @@ void RolloutService::start(WindowStart how, Done done) {
     auto next = opened(record_, *seen, clocks(), how);
     if (!next.ok()) return refuse(next.error());
     if (!is_joined(*record_, *next, clocks())) {
-      looked_ = {}, refused_.clear();
+      const auto images = due_images(seen->rollout.rebuild, seen->built_at, reactor_.now());
+      if (!images.empty()) next = with_builds(*record_, std::move(next).value(), images);
+      if (!next.ok()) return refuse(next.error());
+      looked_ = {}, refused_.clear(), build_again_ = {};
       return save_for(std::move(next).value(), [answer](Result<Json> shown) {
         if (shown.ok()) (*shown)["begun"] = true;
         answer(std::move(shown));

@@ -257,6 +257,7 @@ void RolloutService::choose() {
   }
   if (!looked.ok()) return later(looked.error().message);
   const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
+  if (record_->window.preparing) return prepare(*seen);
   fill_in(*seen, *record_->row);
   // Determining each node's method takes long, and matters only if a batch could begin or if all remaining
   // nodes may have no method.
@@ -307,6 +308,7 @@ void RolloutService::stop_for_another_target() {
   next.row->stage = Stage::stopped;
   next.row->stop = next.row->held.empty() ? StopReason::target_changed : StopReason::canary_failed;
   next.ended = reactor_.now();
+  next.window.preparing = false;
   note_result(next, true);
   save(std::move(next), [this] { rest(); });
 }
@@ -375,6 +377,10 @@ Json RolloutService::shown_now() {
   }
   out["not_covered"] = not_covered(record_->approval, seen->now);
   if (!record_->row) return out;
+  if (going_on() && record_->window.preparing) {
+    out["waits_for"] = to_string(out["window_open"] == true ? WaitFor::images : WaitFor::window);
+    return out;
+  }
   fill_in(*seen, *record_->row);
   put_ways(seen->view, ways_);
   const Answer now = next(seen->view, *record_->row);

@@ -6,6 +6,9 @@
 // for this window.
 // Operators' requests, such as a pause, are handled before the next batch's run begins. Operators' runs have
 // priority: no batch begins during one.
+// A window whose images are due (rebuild.h) begins with their builds, one after the other; the end of the
+// window stays. If one fails, the batches begin with the image that is there; one that ended with the
+// controller begins again.
 // From a start until the window closes, the rollout continues automatically: when a run ends, when the spec
 // changes, and every minute. When nothing more begins in a night, what came of it is noted and logged once
 // (window_result.h). Thread: the reactor's; `done` may be called before the call returns.
@@ -81,6 +84,10 @@ class RolloutService {
   void finish_batch(const rollout::Underway& batch);
   void judge(Result<rollout::RunEnd> end);
   void choose();
+  void prepare(const SeenCluster& seen);
+  void begin_build(const std::string& image);
+  void build_ended(const std::string& image, const Status& built);
+  void note_build(const std::string& image, const std::string& error);
   void find_ways(std::shared_ptr<SeenCluster> seen);
   void act(const SeenCluster& seen, const rollout::Answer& answer);
   void order(const SeenCluster& seen, const rollout::Answer& answer);
@@ -122,6 +129,8 @@ class RolloutService {
   Reactor::TimerId timer_ = 0, clock_timer_ = 0;
   rollout::ClockWatch clock_watch_;
   std::vector<NodeWay> ways_;  // as last determined, for status()
+  std::string building_;       // the image whose build is under way; empty: none
+  SteadyMs build_again_;       // no try of a build before
   std::string trouble_;        // the error that causes the retries
   std::string refused_;        // why the last start was refused: a retry is not logged again
   rollout::LastLook looked_;   // of this night

@@ -55,8 +55,13 @@ Json node_shown(const Node& node) {
 Json approval_shown(const Approval& a) {
   Json images = Json::object();
   for (const auto& [name, image] : a.images) images[name] = image.digest;
-  Json out = {{"digest", digest_of(a)}, {"spec_revision", a.spec_revision},   {"roles", a.roles},
-              {"images", images},       {"rebuilt_images", a.rebuilt_images}, {"effects", effects_of(a)}};
+  Json out = {{"digest", digest_of(a)},
+              {"spec_revision", a.spec_revision},
+              {"roles", a.roles},
+              {"images", images},
+              {"rebuild", word_of(kRebuilds, a.rebuild)},
+              {"rebuilt_images", a.rebuilt_images},
+              {"effects", effects_of(a)}};
   if (!a.by.empty()) out["by"] = a.by, out["time"] = a.time;
   return out;
 }
@@ -128,6 +133,7 @@ Json rollout_event(const Record& record) {
   return {{"id", record.id},
           {"state", state_of(record)},
           {"night", record.night},
+          {"preparing", record.window.preparing},
           {"outcome", noted ? word_of(kWindowOutcomes, record.last_window->outcome) : ""}};
 }
 
@@ -149,6 +155,17 @@ Json skips_shown(const Record& record) {
   return out;
 }
 
+Json builds_shown(const Window& window) {
+  Json out = Json::array();
+  for (const auto& [image, build] : window.builds)
+    out.push_back({{"image", image},
+                   {"tries", build.tries},
+                   {"began", build.began},
+                   {"ended", build.ended},
+                   {"error", build.error}});
+  return out;
+}
+
 Json record_shown(const Record& record) {
   Json out = {{"id", record.id},
               {"state", state_of(record)},
@@ -160,6 +177,8 @@ Json record_shown(const Record& record) {
               {"approval", approval_shown(record.approval)},
               {"spent", spent(record)},
               {"clock_set_ms", record.window.clock_set},
+              {"preparing", record.window.preparing},
+              {"builds", builds_shown(record.window)},
               {"last_window", record.last_window ? result_shown(*record.last_window) : Json()},
               {"skips", skips_shown(record)}};
   Json failed = Json::array(), postponed = Json::array(), done = Json::array(), batch;

@@ -29,7 +29,8 @@ bool goes_on(const Record& record) {
 }
 
 bool is_joined(const Record& record, const Record& next, const Clocks& now) {
-  return next.id == record.id && goes_on(record) && is_same_window(record.window, now) && !is_noted(record);
+  const bool same = next.id == record.id || record.window.preparing;
+  return same && goes_on(record) && is_same_window(record.window, now) && !is_noted(record);
 }
 
 namespace {

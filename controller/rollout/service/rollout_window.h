@@ -24,6 +24,7 @@ struct WindowStart {
 };
 // True if the start that made `next` of `record` has no effect: the window is open, and its night is not
 // over. A night is over when nothing more begins in it, which is noted; a start after that is another try.
+// Images that the night itself builds make no other rollout of it.
 bool is_joined(const rollout::Record& record, const rollout::Record& next, const rollout::Clocks& now);
 // Returns the record with which a night begins at `now`. denied: nothing is approved, the approval is no
 // longer valid, the rollout is paused or was stopped, or the window is over; the message names the

@@ -156,6 +156,7 @@ Result<SeenCluster> RolloutWorld::look() {
   for (const auto& declared : spec.nodes) out.view.nodes.push_back(node(declared, out.now, served));
   out.view.active_run = active_run();
   out.view.unsure = executor.reporting_for() < kMinute;
+  for (const auto& [name, image] : out.now.images) out.built_at[name] = parts_.images.built_at(name);
   out.notes =
       notes_of(spec, out.view, [this](const std::string& digest) { return parts_.images.slurm_of(digest); });
   return out;
@@ -197,6 +198,24 @@ void RolloutWorld::plan(const BatchOrder& order, std::function<void(Result<Plann
 void RolloutWorld::start(const std::string& digest, const std::string& by,
                          std::function<void(Result<int64_t>)> done) {
   parts_.bringup.approve(digest, by, std::move(done));
+}
+
+void RolloutWorld::build(const std::string& image, std::function<void(Status)> done) {
+  const auto current = parts_.spec.get();
+  if (!current.ok()) return done(current.error());
+  const Spec& spec = (*current)->spec;
+  const auto playbooks = parts_.bringup.playbooks(&spec);
+  if (!playbooks.ok()) return done(playbooks.error());
+  const auto ended = [this, image, done = std::move(done)](const Result<ImageService::Image>& built) {
+    parts_.image_event(built.ok() ? Json{{"name", image}, {"digest", built->digest}}
+                                  : Json{{"name", image}, {"error", built.error().message}});
+    done(built.ok() ? Status(Ok{}) : Status(built.error()));
+  };
+  std::set<std::string> used;
+  for (const auto& [name, row] : parts_.bringup.executor().node_rows()) used.insert(row.image_digest);
+  parts_.images.build(
+      &spec, (*playbooks)->all, {.name = image, .rebuild = true, .used = std::move(used)},
+      [](const std::string&, double) {}, alive_.wrap(ended));
 }
 
 Result<std::optional<int64_t>> RolloutWorld::tagged(const std::string& tag) {

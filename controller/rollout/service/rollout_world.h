@@ -41,6 +41,8 @@ class RolloutWorld : public RolloutPort {
     // True if a run is held because its spec cannot be read (held_run.h).
     std::function<bool()> run_held;
     std::function<void(const rollout::Record&)> changed;
+    // For the live log: {name, digest} of an image that was built, {name, error} of one that was not.
+    std::function<void(const Json&)> image_event;
     PlanWorker::Offload offload;
   };
   explicit RolloutWorld(Parts parts) : parts_(std::move(parts)) {}
@@ -52,6 +54,7 @@ class RolloutWorld : public RolloutPort {
   void plan(const BatchOrder& order, std::function<void(Result<PlannedBatch>)> done) override;
   void start(const std::string& digest, const std::string& by,
              std::function<void(Result<int64_t>)> done) override;
+  void build(const std::string& image, std::function<void(Status)> done) override;
   Result<std::optional<int64_t>> tagged(const std::string& tag) override;
   Result<bool> ended(int64_t run) override;
   void read_end(int64_t run, std::function<void(Result<rollout::RunEnd>)> done) override;

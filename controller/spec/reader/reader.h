@@ -93,6 +93,7 @@ class SpecReader {
   void read_rollout_roles(const YamlNode& rollout, RolloutSpec& out);
   void check_rollout_role(const YamlNode& at, const std::string& path, const std::string& role);
   void check_canaries(const YamlNode& at, const RolloutSpec& rollout);
+  void read_rebuild(const YamlNode& rollout, RolloutSpec& out);
   void check_rollout_times(const YamlNode& rollout, const RolloutSpec& out);
   void read_acceptance();
   void read_gpu_acceptance();

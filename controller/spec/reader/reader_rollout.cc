@@ -37,8 +37,7 @@ void SpecReader::read_rollout() {
   const std::vector<std::string> profiles = known_profiles();
   if (!out.acceptance.empty() && !profiles.empty())
     must_be_known(*child(section, "acceptance"), "rollout.acceptance", "profile", out.acceptance, profiles);
-  if (const YamlNode* rebuilt = child(section, "rebuilt_images"))
-    out.rebuilt_images = yaml_is_boolean(*rebuilt) && yaml_boolean(*rebuilt);
+  read_rebuild(*section, out);
   read_rollout_roles(*section, out);
   spec_.rollout = std::move(out);
 }
@@ -63,6 +62,18 @@ void SpecReader::read_max_unavailable(const YamlNode& rollout, RolloutSpec& out)
     return error(*at, path, "0 would leave every batch empty: the minimum, and the default, is 1");
   if (percent && value > 100) return error(*at, path, fmt::format("'{}' is more than 100 %", at->text));
   (percent ? out.max_unavailable_percent : out.max_unavailable) = value;
+}
+
+void SpecReader::read_rebuild(const YamlNode& rollout, RolloutSpec& out) {
+  out.rebuild = muster::value_of(kRebuilds, text(&rollout, "rebuild")).value_or(Rebuild::never);
+  const YamlNode* allowed = child(&rollout, "rebuilt_images");
+  const bool declared = allowed && yaml_is_boolean(*allowed);
+  out.rebuilt_images = out.rebuild != Rebuild::never || (declared && yaml_boolean(*allowed));
+  if (out.rebuild != Rebuild::never && declared && !yaml_boolean(*allowed))
+    error(*allowed, "rollout.rebuilt_images",
+          fmt::format("`rebuild: {}` builds images again, and `false` would void the approval each time: "
+                      "leave out one of the two",
+                      word_of(kRebuilds, out.rebuild)));
 }
 
 void SpecReader::check_rollout_times(const YamlNode& rollout, const RolloutSpec& out) {

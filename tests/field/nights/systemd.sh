@@ -10,6 +10,8 @@ units=$WORK/units
 mkdir -p "$units/muster-rollout.service.d" || exit 1
 cp "$SRC/systemd/muster-rollout.timer" "$units/"
 sed "s#/usr/bin/muster #$WORK/muster #" "$SRC/systemd/muster-rollout.service" > "$units/muster-rollout.service"
+sed "s#/usr/lib/muster/rollout-failed /etc/muster/#$SRC/systemd/rollout-failed $WORK/#" "$SRC/systemd/muster-rollout-failed.service" \
+  > "$units/muster-rollout-failed.service"
 printf '[Service]\nExecStart=/bin/sleep infinity\n' > "$units/musterd.service"
 for target in sysinit basic shutdown timers time-sync time-set field; do printf '[Unit]\nDescription=%s\n' "$target" > "$units/$target.target"; done
 cat > "$WORK/pid1" <<END

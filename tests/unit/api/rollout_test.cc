@@ -63,6 +63,23 @@ TEST_CASE("api: what came of a rollout's last window is in its status, and in th
   }
 }
 
+TEST_CASE("api: an image that a night did not build is in the rollout's status, and in that of the cluster",
+          "[api][rollout]") {
+  rollout::Record record = record_with(rollout::WindowOutcome::nothing);
+  record.last_window->unbuilt["gpu"] = "the mirror does not answer";
+  record.last_window->building = 24 * kMinute;
+  record.window.builds["gpu"] = {3, 1'700'000'000'000, 1'700'001'440'000, "the mirror does not answer"};
+  WithRollout c(record);
+  const Json shown = c.get("/v1/rollout");
+  CHECK(shown["last_window"]["unbuilt"] == Json({{"gpu", "the mirror does not answer"}}));
+  CHECK(shown["last_window"]["building_ms"] == 24 * kMinute);
+  CHECK(shown["preparing"] == false);
+  CHECK(shown["builds"][0]["image"] == "gpu");
+  CHECK(shown["builds"][0]["tries"] == 3);
+  CHECK(c.get("/v1/status")["problems"].contains("rollout"));
+  CHECK(c.muster({"rollout", "status"}).out.find("the mirror does not answer") != std::string::npos);
+}
+
 TEST_CASE("api: a node is skipped and taken in again, and a start is refused with its code",
           "[api][rollout]") {
   WithRollout c(record_with(rollout::WindowOutcome::done));

@@ -1,6 +1,7 @@
 // A cluster that does what each test says, under a rollout's loop, and a store that keeps what it synced.
 #pragma once
 
+#include <deque>
 #include <set>
 
 #include "controller/rollout/service/rollout_service.h"
@@ -48,7 +49,23 @@ class FakeCluster : public RolloutPort {
     out.now = now;
     out.rollout = spec;
     out.notes = notes;
+    out.built_at = built_at;
     return out;
+  }
+  void build(const std::string& image, std::function<void(Status)> done) override {
+    builds.push_back(image);
+    if (hold_build) return void(held_build = std::move(done));
+    if (build_fails.empty()) {
+      built(image);
+      return done(Ok{});
+    }
+    const Error error = build_fails.front();
+    build_fails.pop_front();
+    done(error);
+  }
+  void built(const std::string& image) {
+    now.images.at(image).digest = image + " build " + std::to_string(builds.size());
+    built_at[image] = clock();
   }
   void find_ways(const std::vector<std::string>& names,
                  std::function<void(Result<std::vector<NodeWay>>)> done) override {
@@ -120,8 +137,14 @@ class FakeCluster : public RolloutPort {
   }
   Node& node(const std::string& name) { return nodes.at(static_cast<size_t>(std::stoi(name.substr(1)))); }
 
+  std::function<TimeMs()> clock;
   RolloutSpec spec;
   Approval now;
+  std::map<std::string, TimeMs> built_at;
+  std::vector<std::string> builds;  // in the order in which they began
+  std::deque<Error> build_fails;    // of the next builds
+  bool hold_build = false;
+  std::function<void(Status)> held_build;
   std::vector<Node> nodes;
   std::vector<Group> groups;
   std::vector<std::string> notes;
@@ -143,7 +166,10 @@ class FakeCluster : public RolloutPort {
 };
 
 struct World {
-  explicit World(size_t nodes) : cluster(nodes), store(reactor) { restart(); }
+  explicit World(size_t nodes) : cluster(nodes), store(reactor) {
+    cluster.clock = [this] { return reactor.now(); };
+    restart();
+  }
 
   void restart() {
     service = std::make_unique<RolloutService>(reactor, store, cluster, [this] {
@@ -191,6 +217,12 @@ struct World {
   void end_run() {
     cluster.end_run();
     service->poke();
+    settle();
+  }
+  void end_build(const Status& ended = Ok{}) {
+    if (ended.ok()) cluster.built(cluster.builds.back());
+    const auto held = std::move(cluster.held_build);
+    held(ended);
     settle();
   }
   const FakeCluster::Run& run() { return cluster.runs.back(); }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/json_at.h"
 #include "controller/image/image.h"
 #include "controller/image/inputs.h"
 #include "controller/image/layers.h"
@@ -245,6 +246,20 @@ TEST_CASE("a daemon that a package left in a layer's tree is ended, and holds no
   int status = 0;
   REQUIRE(::waitpid(left, &status, 0) == left);
   CHECK(WTERMSIG(status) == SIGKILL);
+}
+
+TEST_CASE("an image's record says when it was built, also where a rebuild gave the same image") {
+  Bench b;
+  const auto record = [&] { return b.dir.path("state/images/gpu/current/build.json"); };
+  const auto built_at = [&] {
+    return integer_at(parse_json(Files("/").read(record()).value()).value(), kBuiltAt);
+  };
+  REQUIRE(b.build());
+  CHECK(built_at() > 0);
+  REQUIRE(Files("/").write(record(), R"({"built_at": 5})"));
+  b.request.rebuild = true;
+  REQUIRE(b.build());
+  CHECK(built_at() > 5);
 }
 
 TEST_CASE("an image whose files or record are damaged is built again") {

@@ -85,6 +85,20 @@ TEST_CASE("RAM systems: those of several images are packed one after the other, 
   CHECK(b.failed == 2);
 }
 
+TEST_CASE("images: when an image was built is known from its record alone", "[image]") {
+  Bench b;
+  TempDir state;
+  b.options.state = state.path("");
+  CHECK(b.images.built_at("gpu") == 0);
+  state.write("images/gpu/current/build.json", R"({"built_at": 1700000000000})");
+  CHECK(b.images.built_at("gpu") == 1'700'000'000'000);
+  for (const char* other : {R"({"inputs": {}})", R"({"built_at": "today"})", "nonsense"}) {
+    CAPTURE(other);
+    state.write("images/gpu/current/build.json", other);
+    CHECK(b.images.built_at("gpu") == 0);
+  }
+}
+
 TEST_CASE("images: the Slurm of an image that comes later is found then", "[image]") {
   Bench b;
   TempDir state;

@@ -63,6 +63,22 @@ TEST_CASE(
   CHECK_FALSE(not_covered(given, now).empty());
 }
 
+TEST_CASE("approval: builds of the night are said to be covered, and are part of what is approved",
+          "[rollout][approval]") {
+  Approval a = approval(), b = approval();
+  a.rebuilt_images = b.rebuilt_images = true;
+  b.rebuild = Rebuild::daily;
+  CHECK(digest_of(a) != digest_of(b));
+  CHECK(effects_of(a) != effects_of(b));
+  CHECK(approval_from_json(to_json(b)).value().rebuild == Rebuild::daily);
+  CHECK_FALSE(to_json(a).contains("rebuild"));  // as earlier versions wrote it
+  RolloutSpec declared;
+  declared.rebuild = Rebuild::weekly;
+  Spec spec;
+  spec.rollout = declared;
+  CHECK(to_approve({1, "sha256:spec", spec, {}}).value().rebuild == Rebuild::weekly);
+}
+
 TEST_CASE("approval: a plan within it is a re-image of the batch, with its images, that destroys nothing",
           "[rollout][approval]") {
   const Approval a = approval();

@@ -23,11 +23,18 @@ void Checker::approved(const std::vector<std::string>& named) {
   id_ = 0;
 }
 
-void Checker::opened(int64_t id) {
+void Checker::opened(bool same) {
   opened_ = model_.time;
   opened_wrong_ = wrong_ = model_.clock_off != 0;
   boots_ = model_.boots;
+  fresh_ = !same || (prepares_ && fresh_);
+  prepares_ = true;
+}
+
+void Checker::prepared(int64_t id) {
+  prepares_ = false;
   id_ = id;
+  if (!fresh_ && target_ == model_.target()) started_ = id;  // it goes on, maybe under another id
   start();
 }
 

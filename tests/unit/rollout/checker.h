@@ -45,8 +45,11 @@ class Checker {
   void skips(size_t node, TimeMs until) { skips_[node] = until; }
   void unskips(size_t node) { skips_.erase(node); }
   void unskips() { skips_.clear(); }
-  // A window opened; `id` is of the rollout that goes on or begins in it.
-  void opened(int64_t id);
+  // A window opened, in which nothing begins before prepared(). `same`: the rollout before goes on in it, if
+  // the images stay as they are.
+  void opened(bool same);
+  // The window's images were built, or could not be; `id` is of the rollout that goes on or begins in it.
+  void prepared(int64_t id);
   // A start was refused, maybe because a batch is under way.
   void refused(bool batch);
   // A run of the rollout ended, and the record that says so is durable.
@@ -137,6 +140,7 @@ class Checker {
   TimeMs opened_ = 0;
   bool opened_wrong_ = false, wrong_ = false;  // the clock, when it was opened, and at any time since
   int64_t boots_ = 0, window_ = 0;
+  bool prepares_ = false, fresh_ = false;  // a window is not prepared(); none goes on in it
   // Of this approval:
   std::set<std::string> named_;
   std::vector<char> held_ = {0, 0, 0};  // per image

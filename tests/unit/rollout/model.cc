@@ -34,6 +34,7 @@ Model::Model(uint64_t seed) : rng(seed) {
   policy.canary = rng.between(0, 3);
   policy.failure_budget = rng.between(-1, 4);
   rebuilds = rng.chance(0.4);
+  window_builds = rebuilds && rng.chance(0.5);
   change_spec();
   begin_night();
 }
@@ -98,10 +99,10 @@ void Model::draw_groups() {
 void Model::change_spec() {
   ++spec;
   for (char& bad : bad_) bad = !calm() && rng.chance(0.15);
-  for (int image = 0; image < 3; ++image) build(image);
+  for (int image = 0; image < 3; ++image) build_again(image);
 }
 
-void Model::build(int image) {
+void Model::build_again(int image) {
   const int number = ++builds[static_cast<size_t>(image)];
   for (Node& node : view.nodes)
     if (image_of(node) == image) node.image_wanted = digest(image, number);
@@ -112,7 +113,20 @@ void Model::begin_night() {
   tick_of_night = 0;
   if (calm()) repair();
   for (int image = 0; image < 3; ++image)
-    if (rebuilds ? rng.chance(0.8) : !calm() && rng.chance(0.02)) build(image);
+    if (!window_builds && (rebuilds ? rng.chance(0.8) : !calm() && rng.chance(0.02))) build_again(image);
+}
+
+std::vector<std::string> Model::due() {
+  std::vector<std::string> out;
+  for (int image = 0; window_builds && image < 3; ++image)
+    if (rng.chance(0.8)) out.push_back(name_of(image));
+  return out;
+}
+
+bool Model::build(const std::string& image) {
+  if (!calm() && rng.chance(0.3)) return false;
+  build_again(image[0] - 'a');
+  return true;
 }
 
 // Each day operators bring back what is not in service, as the spec says. Broken GPUs are found once.

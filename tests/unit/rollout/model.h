@@ -1,6 +1,6 @@
 // A cluster over many nights, for the rollout's simulation: nodes with jobs, groups that heal, runs whose
 // nodes come through, come back, or fall silent, a Slurm controller and a clock that fail, images that are
-// built again, and operators who act beside it. Everything is drawn from a seed. What a rollout may do is in
+// built again, by day or as the first thing of a window, and operators who act beside it. Everything is drawn from a seed. What a rollout may do is in
 // checker.h only.
 //
 // A tick is half an hour; a night is kWindow ticks with the window open and kDay with it closed. From night
@@ -83,6 +83,10 @@ class Model {
   bool wants_approval() { return !calm() && rng.chance(0.002); }
   bool wants_start() { return !calm() && rng.chance(0.005); }
   bool controller_dies() { return rng.chance(0.02); }
+  // The images that a window builds first; whether a build ends in this tick, and with a new image.
+  std::vector<std::string> due();
+  bool build_ends() { return calm() || rng.chance(0.5); }
+  bool build(const std::string& image);
   // In this night no window begins: the timer's unit failed, or the controller was down.
   bool misses_night() { return !calm() && rng.chance(0.05); }
 
@@ -100,6 +104,7 @@ class Model {
   int spec = 1;
   std::vector<int> builds = {0, 0, 0};  // per image
   bool rebuilds = false;                // images are built again each day, which the spec covers
+  bool window_builds = false;           // by the window
   std::string broken;                   // not empty: what cannot or must not be done was done
 
  private:
@@ -114,7 +119,7 @@ class Model {
   void clock();
   void operators();
   void operator_run();
-  void build(int image);
+  void build_again(int image);
   void add_run(ModelRun run);
   void advance(ModelRun& run);
   void drain(ModelRun& run);

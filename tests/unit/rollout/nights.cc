@@ -1,6 +1,7 @@
 #include "tests/unit/rollout/nights.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "controller/rollout/rollout_record.h"
 #include "controller/rollout/service/rollout_window.h"
@@ -23,6 +24,7 @@ class Controller {
  private:
   void approve();
   void start();
+  void prepare();
   void write() { durable_ = record_; }
   // Everything but the durable record is lost.
   bool dies() {
@@ -70,15 +72,47 @@ void Controller::approve() {
   write();
 }
 
-// Also a start in a window that is open changes nothing.
+// Also a start in a window that is open changes nothing. In the calm builds take no time.
 void Controller::start() {
-  const auto next = opened(record_, look(), clocks());
+  auto next = opened(record_, look(), clocks());
   if (!next.ok()) return checker_.refused(record_.row && record_.row->batch);
   if (is_joined(record_, *next, clocks())) return;
+  const bool same = record_.row && next->id == record_.id;
+  const std::vector<std::string> due = m_.due();
+  if (!due.empty()) next = with_builds(record_, std::move(next).value(), due);
+  if (!next.ok()) return checker_.refused(record_.row && record_.row->batch);
   out_.rollouts += next->id != record_.id || !record_.row;
   record_ = *next;
-  checker_.opened(record_.id);
+  checker_.opened(same);
+  if (!record_.window.preparing) checker_.prepared(record_.id);
   write();
+  while (m_.calm() && goes_on(record_) && record_.window.preparing) prepare();
+}
+
+// As RolloutService::prepare().
+void Controller::prepare() {
+  const Approval now = m_.declared();
+  if (!not_covered(record_.approval, now).empty()) {
+    record_.row->stage = Stage::stopped;
+    record_.row->stop = StopReason::target_changed;
+    record_.window.preparing = false;
+    if (!dies()) write();
+    return;
+  }
+  const auto image = next_build(record_.window.builds);
+  if (!image) {
+    record_ = after_builds(record_, now, target_of(now, m_.view.policy));
+    if (dies()) return;
+    write();
+    return checker_.prepared(record_.id);
+  }
+  if (!is_open(record_.window, clocks()) || !m_.build_ends()) return;
+  Build& build = record_.window.builds[*image];
+  ++build.tries;
+  build.ended = m_.wall();
+  if (!m_.build(*image)) build.error = "drawn";
+  ++(build.error.empty() ? out_.built : out_.unbuilt);
+  if (!dies()) write();
 }
 
 void Controller::skip_something() {
@@ -184,6 +218,7 @@ void Controller::step() {
   }
   operator_acts();
   if (!settle_batch() || !record_.row) return;
+  if (goes_on(record_) && record_.window.preparing) return prepare();
   m_.view.target = target_of(m_.declared(), m_.view.policy);
   m_.view.window_open = is_open(record_.window, clocks());
   recall(m_.view, record_, m_.wall());

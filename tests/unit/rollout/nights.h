@@ -12,6 +12,7 @@ namespace muster::rollout::sim {
 struct Nights {
   std::string bad;  // the first violation; empty: none
   int nodes = 0, steps = 0, restarts = 0, rollouts = 0;
+  int built = 0, unbuilt = 0;  // images, by windows
   int stopped_by_canary = 0, stopped_by_budget = 0, stopped_by_target = 0, finished = 0;
   Counts counts;
 };

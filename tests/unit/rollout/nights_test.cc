@@ -46,6 +46,8 @@ TEST_CASE("rollout nights: no promise is broken, whatever happens", "[rollout]")
     all.steps += n.steps;
     all.restarts += n.restarts;
     all.rollouts += n.rollouts;
+    all.built += n.built;
+    all.unbuilt += n.unbuilt;
     all.stopped_by_canary += n.stopped_by_canary;
     all.stopped_by_budget += n.stopped_by_budget;
     all.stopped_by_target += n.stopped_by_target;
@@ -54,16 +56,17 @@ TEST_CASE("rollout nights: no promise is broken, whatever happens", "[rollout]")
   }
   if (std::getenv("MUSTER_ROLLOUT_SEEDS"))
     WARN("steps " << all.steps << ", restarts " << all.restarts << ", rollouts " << all.rollouts
-                  << ", batches " << counts.batches << ", canaries " << counts.canaries << ", nodes updated "
+                  << ", images built " << all.built << ", not built " << all.unbuilt << ", batches "
+                  << counts.batches << ", canaries " << counts.canaries << ", nodes updated "
                   << counts.updated << ", prefetched " << counts.prefetched << ", images held " << counts.held
                   << ", canaries named " << counts.named << ", left without a canary " << counts.no_canary
                   << ", skipped " << counts.skipped << ", starts refused " << counts.refused << ", done "
                   << all.finished << ", stopped by canary " << all.stopped_by_canary << ", budget "
                   << all.stopped_by_budget << ", another target " << all.stopped_by_target);
   // A simulation in which something never happens checks nothing of it.
-  for (const int count : {all.restarts, counts.canaries, counts.prefetched, counts.held, counts.named,
-                          counts.no_canary, counts.skipped, counts.refused, all.stopped_by_canary,
-                          all.stopped_by_budget, all.stopped_by_target, all.finished})
+  for (const int count : {all.restarts, all.built, all.unbuilt, counts.canaries, counts.prefetched,
+                          counts.held, counts.named, counts.no_canary, counts.skipped, counts.refused,
+                          all.stopped_by_canary, all.stopped_by_budget, all.stopped_by_target, all.finished})
     CHECK(count > 0);
 }
 

@@ -74,6 +74,7 @@ TEST_CASE("rollout: every key has a default", "[spec][rollout]") {
     CHECK(r.drain_timeout == 2 * 60 * kMinute);
     CHECK(r.trial == spec.spec.limits.trial);
     CHECK(r.acceptance.empty());
+    CHECK(r.rebuild == Rebuild::never);
     CHECK_FALSE(r.rebuilt_images);
   }
 }
@@ -92,6 +93,29 @@ TEST_CASE("rollout: what is declared counts", "[spec][rollout]") {
   CHECK(r.trial == 50 * kMinute);
   CHECK(r.acceptance == "quick");
   CHECK(r.rebuilt_images);
+}
+
+TEST_CASE("rollout: images that are built again each day or week are covered by the approval",
+          "[spec][rollout]") {
+  const std::map<std::string, Rebuild> words = {
+      {"daily", Rebuild::daily}, {"weekly", Rebuild::weekly}, {"never", Rebuild::never}};
+  for (const auto& [word, rebuild] : words) {
+    CAPTURE(word);
+    const ParsedSpec spec = parsed({fmt::format("rollout: {{ rebuild: {} }}", word)});
+    REQUIRE(spec.errors.empty());
+    CHECK(spec.spec.rollout->rebuild == rebuild);
+    CHECK(spec.spec.rollout->rebuilt_images == (rebuild != Rebuild::never));
+    for (const char* allowed : {"true", "false"}) {
+      const Cluster both{fmt::format("rollout:\n  rebuild: {}\n  rebuilt_images: {}", word, allowed)};
+      const bool refused = rebuild != Rebuild::never && allowed == std::string("false");
+      CHECK(parsed(both).errors.empty() != refused);
+      if (refused) CHECK(place_of_error(both) == "3 rollout.rebuilt_images");
+    }
+  }
+  for (const char* bad : {"hourly", "true", "7", "[ daily ]", "Daily"}) {
+    CAPTURE(bad);
+    CHECK(place_of_error({fmt::format("rollout: {{ rebuild: {} }}", bad)}) == "1 rollout.rebuild");
+  }
 }
 
 TEST_CASE("rollout: a batch of zero and other sizes that are a slip are refused", "[spec][rollout]") {

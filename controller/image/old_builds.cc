@@ -1,0 +1,66 @@
+#include "controller/image/old_builds.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "base/json_at.h"
+#include "controller/image/folder.h"
+#include "controller/image/image.h"
+#include "sys/os.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kContent = "frames.zst";  // goes last: a build that has it is not empty
+
+bool is_build(const std::string& name) {
+  return name.size() == 64 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+TimeMs built_at(const std::string& folder) {
+  const auto record = parse_json(Files("/").read(folder + "/build.json").value_or("{}"));
+  return record.ok() ? integer_at(*record, kBuiltAt) : 0;
+}
+
+Status drop_content(const std::string& folder) {
+  std::vector<std::string> names = Files("/").list(folder);
+  std::erase_if(names, [](const std::string& name) {
+    return name == "build.json" || name == "manifest.json" || name == kContent;
+  });
+  names.push_back(kContent);
+  for (const auto& name : names) {
+    std::error_code ec;
+    fs::remove_all(folder + "/" + name, ec);
+    if (ec) return fail(Code::failed, folder + "/" + name + ": " + ec.message());
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<size_t> empty_old_builds(const std::string& state_dir, const std::string& image,
+                                const std::set<std::string>& used) {
+  if (!valid_image_name(image)) return fail(Code::invalid, "not an image name: \"" + image + "\"");
+  const std::string folder = fs::absolute(state_dir).string() + "/images/" + image;
+  TRY(const LockFile lock, lock_image(folder));
+  std::error_code ec;
+  const std::string current = fs::canonical(folder + "/current", ec).filename();
+  if (ec) return fail(Code::not_found, "no image \"" + image + "\" has been built");
+  std::vector<std::pair<TimeMs, std::string>> old;
+  for (const auto& name : Files("/").list(folder))
+    if (is_build(name) && name != current && used.count("sha256:" + name) == 0 &&
+        fs::exists(folder + "/" + name + "/" + kContent, ec))
+      old.emplace_back(built_at(folder + "/" + name), name);
+  std::sort(old.begin(), old.end(), std::greater<>());
+  size_t emptied = 0;
+  for (size_t i = kKeptBuilds; i < old.size(); ++i, ++emptied)
+    TRY_(drop_content(folder + "/" + old[i].second));
+  return emptied;
+}
+
+}  // namespace muster
