@@ -58,6 +58,11 @@ std::string ImageService::folder(const std::string& image) const {
   return options_.state + "/images/" + image + "/current";
 }
 
+bool ImageService::has(const std::string& image) const {
+  std::error_code error;
+  return std::filesystem::exists(folder(image), error);
+}
+
 std::string ImageService::built_from(const std::string& image) const {
   const auto text = Files("/").read(folder(image) + "/build.json");
   const auto record = text.ok() ? parse_json(*text) : Result<Json>(text.error());
@@ -228,7 +233,12 @@ void ImageService::write_out(const std::string& name, const std::string& path, P
 
 void ImageService::prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done) {
   std::vector<std::string> folders;
-  for (const auto& name : images) folders.push_back(folder(name));
+  for (const auto& name : images) {
+    if (!has(name))
+      return done(
+          fail(Code::invalid, fmt::format("image '{0}' is not built: run `muster image build {0}`", name)));
+    folders.push_back(folder(name));
+  }
   pack_all(std::move(folders), Ok{}, std::move(done));
 }
 
