@@ -20,7 +20,7 @@ class EventKind {
       // of the controller
       "spec", "image", "secret", "certificate", "rollout", "restored"};
 
-  // NOLINTNEXTLINE(google-explicit-constructor): a literal is a kind.
+  // Implicit: a literal is a kind.
   consteval EventKind(const char* word) : word_(listed(word)) {}
 
   constexpr std::string_view word() const { return word_; }

@@ -233,12 +233,7 @@ void ImageService::write_out(const std::string& name, const std::string& path, P
 
 void ImageService::prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done) {
   std::vector<std::string> folders;
-  for (const auto& name : images) {
-    if (!has(name))
-      return done(
-          fail(Code::invalid, fmt::format("image '{0}' is not built: run `muster image build {0}`", name)));
-    folders.push_back(folder(name));
-  }
+  for (const auto& name : images) folders.push_back(folder(name));
   pack_all(std::move(folders), Ok{}, std::move(done));
 }
 

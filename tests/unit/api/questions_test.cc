@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "base/split.h"
-#include "controller/image/service/image_service.h"
 #include "controller/link/event_log.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
@@ -75,17 +74,6 @@ TEST_CASE("events are found by run and time, the last ones if so requested", "[a
   const int64_t time = last["events"][1].value("time", int64_t{0});
   CHECK(events_in(c.get("/v1/events/list?run=4&since=" + std::to_string(time))) >= 1);
   CHECK(events_in(c.get("/v1/events/list?run=4&since=" + std::to_string(time + 1000))) == 0);
-}
-
-TEST_CASE("a run that boots an image that was never built is refused with the command that builds it",
-          "[api]") {
-  Controller c;
-  Status ready = Ok{};
-  c.on_reactor(
-      [&] { c.services().images.prepare_ram({"cpu"}, [&](Status got) { ready = std::move(got); }); });
-  REQUIRE_FALSE(ready.ok());
-  CHECK(ready.error().code == Code::invalid);
-  CHECK(has(ready.error().message, "muster image build cpu"));
 }
 
 TEST_CASE("a secret that is not there cannot be removed", "[api]") {
