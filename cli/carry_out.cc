@@ -143,6 +143,14 @@ bool confirm_prompt(const std::string& question) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
+Status confirmed(const Context& context, bool yes, const std::string& question) {
+  if (yes) return Ok{};
+  if (context.json || ::isatty(STDIN_FILENO) != 1)
+    return fail(Code::invalid, "nothing was done: without a terminal, and with --json, pass --yes");
+  if (confirm_prompt(question)) return Ok{};
+  return fail(Code::denied, "not confirmed: nothing was done");
+}
+
 void add_approval(Verb& verb, Approval& approval, const std::string& what) {
   verb.add_flag("--yes,-y", &approval.yes, what);
   verb.add_option("--approve", &approval.digest, "approve exactly the plan with this digest");

@@ -261,7 +261,7 @@ void add_drain(Verb& app, Context& context) {
   add_one_drain(
       app, context, "drain",
       "drain nodes: they get no new jobs, running jobs finish, and shared data moves to other nodes",
-      "Example:\n  muster drain gpu03 --yes && muster power off gpu03");
+      "Example:\n  muster drain gpu03 --yes && muster power off gpu03 --yes");
   add_one_drain(app, context, "undrain", "return drained nodes to the scheduler and to the shared storage",
                 "Example:\n  muster undrain gpu03 --yes");
 }

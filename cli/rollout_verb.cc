@@ -7,6 +7,7 @@
 
 #include "base/json_at.h"
 #include "base/time.h"
+#include "cli/attention.h"
 #include "cli/carry_out.h"
 #include "cli/cli_context.h"
 #include "cli/local_time.h"
@@ -20,11 +21,6 @@ namespace muster::cli {
 namespace {
 
 Json list_of(const Json& json, const char* key) { return json.value(key, Json::array()); }
-
-std::string short_digest(const std::string& digest) {
-  const size_t colon = digest.find(':');
-  return digest.empty() ? "-" : digest.substr(colon == std::string::npos ? 0 : colon + 1, 12);
-}
 
 std::string joined(const Json& names) {
   std::string out;
@@ -189,10 +185,21 @@ void print_status(const Json& s) {
                  text_at(node, "why").empty() ? "" : ": ", text_at(node, "why"));
 }
 
-void status(Context& context) {
+void status(Context& context, const FailOn& flags) {
+  const auto fails_on = fail_words(Shown::rollout, flags);
+  if (!fails_on.ok()) return complain(context, fails_on.error());
   const auto s = Api(context).get("/v1/rollout");
   if (!s.ok()) return complain(context, s.error());
+  context.exit = exit_for_words(Shown::rollout, words_of_rollout(*s), *fails_on);
   show(context, *s, [&] { print_status(*s); });
+}
+
+void add_status_of_rollout(Verb& rollout, Context& context) {
+  auto flags = std::make_shared<FailOn>();
+  Verb& verb = rollout.add_verb("status", "show the progress, and which nodes wait and why");
+  add_fail_on(verb, Shown::rollout, *flags);
+  verb.footer("Example:\n  muster rollout status --exit-code");
+  verb.runs([flags, &context] { status(context, *flags); });
 }
 
 struct Start {
@@ -360,9 +367,7 @@ void add_rollout(Verb& app, Context& context) {
   starting.add_option("--timeout", &flags->timeout, "give up waiting after this long, e.g. 12h")
       .shows_default();
   starting.runs([flags, &context] { start(context, *flags); });
-  verb.add_verb("status", "show the progress, and which nodes wait and why").runs([&context] {
-    status(context);
-  });
+  add_status_of_rollout(verb, context);
   verb.add_verb("pause", "start no batch after the current one").runs([&context] {
     change(context, "pause",
            "paused: the current batch will finish, but no other will start; continue with `muster rollout "

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/json_at.h"
+#include "cli/attention.h"
 #include "cli/cli_context.h"
 
 namespace muster::cli {
@@ -34,9 +35,7 @@ struct Awaited {
   }
   int exit_of(const Json& s) const {
     if (replaced(s) || !noted(s)) return kRefused;  // paused, or another rollout was approved
-    const std::string outcome = text_at(s["last_window"], "outcome");
-    if (outcome == "done" || outcome == "progress") return kAccepted;
-    return outcome == "partial" || outcome == "nothing" ? kPartial : kRefused;
+    return exit_for_outcome(text_at(s["last_window"], "outcome"));
   }
 };
 

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <system_error>
 
 #include "base/ports.h"
 #include "base/version.h"
@@ -52,9 +56,7 @@ bool unknown_verb(const Verb& app, int argc, const char* const* argv) {
   return true;
 }
 
-}  // namespace
-
-int run(int argc, const char* const* argv) {
+int run_verb(int argc, const char* const* argv) {
   Context context;
   Verb app("muster: from a YAML file to an accepted GPU cluster");
   app.footer(kFooter);
@@ -90,6 +92,21 @@ int run(int argc, const char* const* argv) {
   const Parsed parsed = parse_command_line(app, argc, argv);
   if (parsed.ended) return parsed.status == 0 ? kAccepted : kUsage;  // --help and --version are not errors
   return context.exit;
+}
+
+}  // namespace
+
+// What could not be written, to a full disk for instance, is a failure whatever the verb did.
+int run(int argc, const char* const* argv) {
+  int code = kAccepted;
+  try {
+    code = run_verb(argc, argv);
+  } catch (const std::system_error&) {  // fmt's, of a write
+    if (std::ferror(stdout) == 0) throw;
+  }
+  if (std::ferror(stdout) == 0 && std::fflush(stdout) == 0) return code;
+  fmt::print(stderr, "muster: standard output cannot be written: {}\n", std::strerror(errno));
+  return code == kAccepted ? kFailed : code;
 }
 
 }  // namespace muster::cli

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/time.h"
+#include "cli/attention.h"
 #include "cli/cli_context.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -9,9 +10,12 @@
 namespace muster::cli {
 namespace {
 
-void list_runs(Context& context) {
+void list_runs(Context& context, const FailOn& flags) {
+  const auto fails_on = fail_words(Shown::runs, flags);
+  if (!fails_on.ok()) return complain(context, fails_on.error());
   const auto runs = Api(context).get("/v1/runs");
   if (!runs.ok()) return complain(context, runs.error());
+  context.exit = exit_for_words(Shown::runs, words_of_runs(*runs), *fails_on);
   show(context, *runs, [&] {
     const Json list = runs->value("runs", Json::array());
     if (list.empty()) return fmt::print("no runs yet\n");
@@ -19,11 +23,10 @@ void list_runs(Context& context) {
                "APPROVED BY");
     for (const Json& run : list) {
       const auto started = run.value("started", int64_t{0}), ended = run.value("ended", int64_t{0});
-      const std::string digest = run.value("plan_digest", "");
       fmt::print("{:<6} {:<10} {:<26} {:<10} {:<14} {}\n", run.value("id", int64_t{0}),
                  run.value("state", ""), to_iso8601(started),
-                 ended > started ? to_human(ended - started) : "-", digest.substr(digest.find(':') + 1, 12),
-                 clean_at(run, "approved_by"));
+                 ended > started ? to_human(ended - started) : "-",
+                 short_digest(run.value("plan_digest", "")), clean_at(run, "approved_by"));
     }
   });
 }
@@ -49,8 +52,13 @@ void cancel(Context& context, int64_t run) {
 }  // namespace
 
 void add_runs(Verb& app, Context& context) {
+  auto flags = std::make_shared<FailOn>();
   Verb& verb = app.add_verb("runs", "list all runs, newest first");
-  verb.runs([&context] { list_runs(context); });
+  add_fail_on(verb, Shown::runs, *flags);
+  verb.footer(
+      "The exit code is about the newest run; one that is active is none to fail on.\nExample:\n  "
+      "muster runs --exit-code");
+  verb.runs([flags, &context] { list_runs(context, *flags); });
 }
 
 void add_cancel(Verb& app, Context& context) {

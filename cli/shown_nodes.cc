@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "cli/cli_context.h"
 #include "cli/terminal.h"
 #include "controller/nodes/states.h"
+#include "controller/spec/spec.h"
 
 namespace muster::cli {
 namespace {
@@ -38,18 +40,38 @@ bool fits(const Json& node, const NodeFilter& filter) {
   const auto& [names, states, roles, options] = filter;
   if (!names.empty() && !has(names, text_at(node, "name"))) return false;
   if (!roles.empty() && !has(roles, text_at(node, "role"))) return false;
-  return states.empty() || has(states, text_at(node, "state")) || (has(states, "silent") && silent(node)) ||
-         (has(states, "returned") && returned(node)) || (has(states, "waiting") && waiting(node));
+  if (states.empty()) return true;
+  const auto words = words_of_node(node);
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) { return has(states, word); });
 }
 
+constexpr const char* kBeside[] = {"silent", "returned", "by-hand", "waiting"};
+
 }  // namespace
+
+std::vector<std::string> words_of_node(const Json& node) {
+  std::vector<std::string> out = {text_at(node, "state")};
+  const bool applies[] = {silent(node), returned(node), is_true_at(node, "by_hand"), waiting(node)};
+  for (size_t at = 0; at < std::size(kBeside); ++at)
+    if (applies[at]) out.emplace_back(kBeside[at]);
+  return out;
+}
+
+std::vector<std::string> node_words() {
+  std::vector<std::string> out = node_state_words();
+  out.insert(out.end(), std::begin(kBeside), std::end(kBeside));
+  return out;
+}
 
 Result<NodeFilter> node_filter(const std::string& names, const std::string& states,
                                const std::string& roles) {
   NodeFilter out;
   TRY(out.names, node_list(names));
+  const auto known = node_words();
   for (const auto& word : words_of(states)) {
-    if (word != "silent" && word != "returned" && word != "waiting") TRY_(node_state_from_string(word));
+    if (!has(known, word))
+      return fail(Code::invalid,
+                  fmt::format("no state of a node: '{}'; there are {}", clean(word), fmt::join(known, ", ")));
     out.states.push_back(word);
   }
   for (const auto& word : words_of(roles)) out.roles.push_back(word);
@@ -72,8 +94,12 @@ Status names_nodes(const NodeFilter& filter, const Json& status) {
       if (!there.count(word)) out += (out.empty() ? "" : ", ") + clean(word);
     return out;
   };
-  if (const auto no = lacking(filter.names, names); !no.empty())
-    return fail(Code::invalid, "no node is called " + no);
+  if (const auto no = lacking(filter.names, names); !no.empty()) {
+    const bool one = no.find(',') == std::string::npos;
+    const std::string near = one ? nearest_spelling(no, {names.begin(), names.end()}) : "";
+    return fail(Code::invalid,
+                "no node is called " + no + (near.empty() ? "" : ": did you mean '" + clean(near) + "'?"));
+  }
   if (const auto no = lacking(filter.roles, roles); !no.empty())
     return fail(Code::invalid, "no node has the role " + no);
   return Ok{};

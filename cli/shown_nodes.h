@@ -15,14 +15,19 @@ constexpr size_t kManyNodes = 40;
 // If the height of the screen is unknown.
 constexpr size_t kShownNodes = 20;
 
+// Words for a node: its state, and what is shown beside it: "silent", "returned", "by-hand" (a manual task is
+// pending), "waiting".
+std::vector<std::string> words_of_node(const Json& node);
+std::vector<std::string> node_words();  // all that there are
+
 // Empty lists: any.
 struct NodeFilter {
-  std::vector<std::string> names, states, roles;  // states: of nodes; also "silent", "returned", "waiting"
+  std::vector<std::string> names, states, roles;  // states: node_words()
   std::string options = {};                       // as typed: "--limit gpu[01-04] --state silent"
 
   bool any() const { return names.empty() && states.empty() && roles.empty(); }
 };
-// Parses the option values (comma-separated lists). invalid: an impossible range or an unknown state.
+// Parses the option values (comma-separated lists). invalid: an impossible range or an unknown word.
 Result<NodeFilter> node_filter(const std::string& names, const std::string& states, const std::string& roles);
 // Checks that the filter's names and roles exist in this status; else invalid. States are not checked.
 Status names_nodes(const NodeFilter& filter, const Json& status);

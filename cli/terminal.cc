@@ -30,14 +30,18 @@ std::string padded(std::string text, size_t width) {
   const size_t have = cells(text);
   return have < width ? text + std::string(width - have, ' ') : text;
 }
-std::string cut(const std::string& text, size_t width) {
+// With a mark where something is missing.
+std::string cut(const std::string& text, const Look& look) {
+  if (look.width == 0 || cells(text) <= look.width) return text;
+  const std::string mark = look.unicode ? "…" : "...";
+  const size_t kept = look.width - std::min(cells(mark), look.width);
   std::string out;
   size_t used = 0;
   for (const char c : text) {
-    if ((c & 0xC0) != 0x80 && ++used > width) break;
+    if ((c & 0xC0) != 0x80 && ++used > kept) break;
     out += c;
   }
-  return out;
+  return out + mark;
 }
 
 const char* colour_of(const std::string& state) {
@@ -132,6 +136,10 @@ std::string human_bytes(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, bytes < 10 && unit > 0 ? 1 : 0, units[unit]);
 }
 
+std::string short_digest(const std::string& digest) {
+  return digest.empty() ? "-" : digest.substr(digest.find(':') + 1, 12);
+}
+
 std::string human_rate(double per_second, const std::string& unit) {
   if (unit == "bytes" || unit == "B" || unit.empty()) return human_bytes(per_second) + "/s";
   return fmt::format("{:.1f} {}/s", per_second, unit);
@@ -159,27 +167,24 @@ std::string render_status(const Json& status, const Look& look) {
     for (size_t i = 0; i < 6; ++i) w[i] = std::max(w[i], cells(*columns[i]));
   }
   std::string out;
-  if (const auto head = header_line(status); !head.empty())
-    out += cut(head, static_cast<size_t>(look.width)) + "\n";
+  if (const auto head = header_line(status); !head.empty()) out += cut(head, look) + "\n";
   const Json problems = status.value("problems", Json::object());
   for (const auto& [topic, text] : problems.items())
-    if (text.is_string())
-      out +=
-          cut("! " + topic + ": " + clean(text.get<std::string>()), static_cast<size_t>(look.width)) + "\n";
-  if (shown.left_out > 0)
-    out += cut(node_counts(list_at(status, "nodes")), static_cast<size_t>(look.width)) + "\n";
+    if (text.is_string()) out += cut("! " + topic + ": " + clean(text.get<std::string>()), look) + "\n";
+  if (shown.nodes.empty() && !status.contains("spec_revision"))
+    return out + cut("no spec yet: `muster up SPEC`", look) + "\n";
+  if (shown.left_out > 0) out += cut(node_counts(list_at(status, "nodes")), look) + "\n";
   for (const Row& r : rows) {
     std::string line = padded(r.node, w[0]) + "  " + padded(r.state, w[1]) + "  " + padded(r.phase, w[2]) +
                        "  " + padded(r.progress, w[3]) + "  " + padded(r.rate, w[4]) + "  " +
                        padded(r.eta, w[5]) + "  " + r.words;
-    line = cut(line, static_cast<size_t>(look.width));
     while (!line.empty() && line.back() == ' ') line.pop_back();
+    line = cut(line, look);
     const std::string colour = look.colour ? colour_of(r.state) : "";
     out += colour + line + (colour.empty() ? "" : "\x1b[0m") + "\n";
   }
   if (shown.left_out > 0)
-    out += cut(fmt::format("and {} more: {}", shown.left_out, look.others), static_cast<size_t>(look.width)) +
-           "\n";
+    out += cut(fmt::format("and {} more: {}", shown.left_out, look.others), look) + "\n";
   return out;
 }
 
@@ -209,9 +214,8 @@ std::string render_storage(const Json& status, const Look& look) {
   for (const auto& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) line += (i ? "  " : "") + padded(row[i], widths[i]);
-    line = cut(line, static_cast<size_t>(look.width));
     while (!line.empty() && line.back() == ' ') line.pop_back();
-    out += line + "\n";
+    out += cut(line, look) + "\n";
   }
   return out;
 }
@@ -282,6 +286,14 @@ std::string render_refusals(const Json& details) {
   return out;
 }
 
+size_t terminal_width() {
+  constexpr size_t kUnknown = 100, kLeast = 20;
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) != 1) return 0;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUnknown;
+  return std::max<size_t>(size.ws_col, kLeast + 1) - 1;
+}
+
 LiveView::LiveView(bool quiet, const std::string& filter)
     : quiet_(quiet),
       terminal_(::isatty(STDOUT_FILENO) == 1),
@@ -296,8 +308,9 @@ void LiveView::draw(const Json& status) {
     return;
   }
   winsize size{};
+  (void)::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
   Look look;
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) look.width = size.ws_col - 1;
+  look.width = terminal_width();
   look.nodes = nodes_that_fit(status, size.ws_row);
   look.others = others_;
   look.colour = ::getenv("NO_COLOR") == nullptr;

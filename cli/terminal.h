@@ -12,7 +12,7 @@
 namespace muster::cli {
 
 struct Look {
-  int width = 100;
+  size_t width = 0;  // lines are cut to this, with a mark; 0: they are not
   bool colour = false;
   bool unicode = true;
   // Show at most this many nodes, most urgent first, counts above and below (cli/shown_nodes.h); 0: all.
@@ -48,11 +48,16 @@ std::string bar(double fraction, int cells, bool unicode);
 // "41.2 MB/s", "12 steps/s"
 std::string human_rate(double per_second, const std::string& unit);
 std::string human_bytes(double bytes);
+// The first 12 digits; "-" without a digest.
+std::string short_digest(const std::string& digest);
 std::string clean(const std::string& text);
 // As text_at() of base/json_at.h, cleaned.
 std::string clean_at(const Json& json, const char* key);
 // The same for text of several lines: line breaks are kept.
 std::string clean_lines(const std::string& text);
+
+// Of standard output's terminal; 0: it is none, and nothing is cut.
+size_t terminal_width();
 
 // On a terminal, draws a status over the previous one; elsewhere prints what changed.
 class LiveView {

@@ -57,7 +57,7 @@ muster_folder(controller/image/service LINK base controller/image controller/opt
 muster_folder(controller/power/sakura LINK base controller/ports controller/power controller/spec sys sys/http)
 muster_folder(controller/power/service LINK base controller/ports controller/power controller/power/describe sys)
 muster_folder(controller/rollout LINK base controller/engines controller/nodes controller/plan controller/spec)
-muster_folder(controller/run LINK base controller/plan controller/ports controller/power/describe)
+muster_folder(controller/run LINK base controller/nodes controller/plan controller/ports controller/power/describe)
 muster_folder(controller/executor LINK base controller/plan controller/ports controller/run sys)
 muster_folder(controller/spec/reader LINK base controller/engines controller/power/describe controller/report controller/rollout
   controller/spec)

@@ -80,7 +80,7 @@ struct Core {
          return boot_script(node, mac, token);
        },
        [this] { return netboot_limit(spec); },
-       [this](const std::string& node, const std::string& kind, const Json& data) {
+       [this](const std::string& node, EventKind kind, const Json& data) {
          events.add(executor.active() ? executor.run_id() : 0, NodeName(node), kind, data);
        },
        [this](const std::string& node) { link.hang_up(NodeName(node)), provider_install->joined(node); },

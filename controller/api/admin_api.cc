@@ -84,6 +84,7 @@ void put_secret(const CallPtr& call) {
 void delete_secret(const CallPtr& call) {
   const std::string name = call->arg("name");
   if (refuse_reserved(call, name)) return;
+  if (const auto known = call->services.store.secret(name); !known.ok()) return call->error(known.error());
   call->services.vault.remove(name, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());
     call->record("", "secret", {{"name", name}, {"action", "removed"}});

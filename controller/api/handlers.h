@@ -34,6 +34,8 @@ void report_rollout(const CallPtr&);
 void set_discovery(const CallPtr&);
 void admit_machine(const CallPtr&);
 Json undeclared_machines(Services& services);
+// If neither the spec nor the store has the node, false, and the response is not_found with the nearest name.
+bool has_node(const CallPtr&, const NodeName&);
 void adoption_of(const CallPtr&);
 void adopt_hosts(const CallPtr&);
 void get_agent(const CallPtr&);

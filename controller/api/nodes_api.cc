@@ -8,12 +8,14 @@
 #include "controller/bringup/nodes_view.h"
 #include "controller/executor/executor.h"
 #include "controller/executor/node_changes.h"
+#include "controller/image/service/image_service.h"
 #include "controller/link/discovery.h"
 #include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
 #include "controller/power/provider/provider_install.h"
 #include "controller/power/service/power_service.h"
 #include "controller/rollout/service/rollout_service.h"
+#include "controller/spec/spec.h"
 
 namespace muster::api {
 namespace {
@@ -25,6 +27,15 @@ NodesView nodes_of(const CallPtr& call) {
 }
 
 }  // namespace
+
+bool has_node(const CallPtr& call, const NodeName& name) {
+  const NodesView nodes = nodes_of(call);
+  if (nodes.contains(name)) return true;
+  const std::string near = nearest_spelling(name, nodes.names());
+  call->error(fail(Code::not_found, fmt::format("no node '{}'{}", name.str(),
+                                                near.empty() ? "" : ": did you mean '" + near + "'?")));
+  return false;
+}
 
 void get_status(const CallPtr& call) {
   Json status = nodes_of(call).status();
@@ -45,7 +56,7 @@ void list_nodes(const CallPtr& call) {
 
 void get_node(const CallPtr& call) {
   const NodeName name(call->arg("node"));
-  if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  if (!has_node(call, name)) return;
   Json node = nodes_of(call).node(name);
   const auto facts = parse_json(call->services.executor.node_row(name).facts);
   node["facts"] = facts.ok() ? *facts : Json();
@@ -54,13 +65,13 @@ void get_node(const CallPtr& call) {
 
 void why_node(const CallPtr& call) {
   const NodeName name(call->arg("node"));
-  if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
-  call->ok(nodes_of(call).why(name));
+  if (!has_node(call, name)) return;
+  call->ok(nodes_of(call).why(name, call->services.images));
 }
 
 void quarantine_node(const CallPtr& call) {
   const NodeName name(call->arg("node"));
-  if (!nodes_of(call).contains(name)) return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  if (!has_node(call, name)) return;
   const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
   if (!body.ok() || !body->is_object())
     return call->error(fail(Code::invalid, "expected {reason} or {release: true}"));
@@ -78,8 +89,7 @@ void quarantine_node(const CallPtr& call) {
 void remove_node(const CallPtr& call) {
   const NodeName name(call->arg("node"));
   // A node that was never in a run may still have a pinned BMC or a provider's server.
-  if (!nodes_of(call).contains(name) && !call->services.power.has_pin(name))
-    return call->error(fail(Code::not_found, "no node '" + name + "'"));
+  if (!call->services.power.has_pin(name) && !has_node(call, name)) return;
   const auto spec = call->services.spec.get();
   if (spec.ok() && (*spec)->spec.node(name))
     return call->error(fail(Code::conflict, name + " is in the spec: remove the node from the spec first"));
@@ -126,13 +136,30 @@ void follow_events(const CallPtr& call) {
 }
 
 void node_logs(const CallPtr& call) {
-  const int64_t after = std::strtoll(call->query("after", "0").c_str(), nullptr, 10);
-  const auto limit = static_cast<size_t>(std::clamp(std::atoi(call->query("limit", "500").c_str()), 1, 5000));
-  const auto rows = call->services.store.events(after, limit, NodeName(call->arg("node")));
-  if (!rows.ok()) return call->error(rows.error());
-  Json list = Json::array();
-  for (const auto& row : *rows) list.push_back(event_json(row));
-  call->ok({{"events", list}});
+  const auto number = [&](const char* name, const char* fallback) {
+    return std::strtoll(call->query(name, fallback).c_str(), nullptr, 10);
+  };
+  EventQuery query;
+  query.node = NodeName(call->arg("node"));
+  query.after = number("after", "0");
+  query.run = number("run", "0");
+  query.since = number("since", "0");
+  query.newest = call->query("newest") == "1";
+  query.limit = static_cast<size_t>(std::clamp<int64_t>(number("limit", "500"), 1, 5000));
+  // Events outlast their node.
+  if (!query.node.empty() && call->services.store.events(0, 1, query.node).value_or({}).empty() &&
+      !has_node(call, query.node))
+    return;
+  const auto events_of = [query](RunArchive& archive) -> Result<HttpResponse> {
+    TRY(const auto rows, archive.events(query));
+    Json list = Json::array();
+    for (const auto& row : rows) list.push_back(event_json(row));
+    return HttpResponse::json(200, body_of({{"events", list}}));
+  };
+  if (query.scans()) return call->services.archive.answer(call, events_of);
+  auto answer = events_of(call->services.store);
+  if (!answer.ok()) return call->error(answer.error());
+  call->responder->respond(std::move(answer).value());
 }
 
 }  // namespace muster::api

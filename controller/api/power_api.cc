@@ -13,9 +13,11 @@ PowerPort::Done answer_with_state(const CallPtr& call) {
   };
 }
 
-// Rejects power verbs for a machine that is switched by hand: a request cannot wait for a manual task.
-bool refuse_by_hand(const CallPtr& call) {
+// Rejects power verbs for a node that does not exist, and for a machine that is switched by hand: a request
+// cannot wait for a manual task.
+bool refused(const CallPtr& call) {
   const NodeName node(call->arg("node"));
+  if (!has_node(call, node)) return true;
   if (call->services.power.switcher(node).by != Switch::person) return false;
   call->error(fail(Code::invalid, node + " has no remote power control (driver `manual`): control its power "
                                          "yourself; `muster status` lists the tasks that a run waits for"));
@@ -30,6 +32,7 @@ void note(const CallPtr& call, const std::string& what) {
 
 void power_state(const CallPtr& call) {
   const NodeName node(call->arg("node"));
+  if (!has_node(call, node)) return;
   call->services.power.state(node, [call, node](Result<PowerState> state) {
     if (!state.ok()) return call->error(state.error());
     call->ok({{"node", node}, {"power", to_string(*state)}});
@@ -37,26 +40,26 @@ void power_state(const CallPtr& call) {
 }
 
 void power_on(const CallPtr& call) {
-  if (refuse_by_hand(call)) return;
+  if (refused(call)) return;
   note(call, "on");
   call->services.power.power_on(NodeName(call->arg("node")), answer_with_state(call));
 }
 
 void power_off(const CallPtr& call) {
-  if (refuse_by_hand(call)) return;
+  if (refused(call)) return;
   note(call, "off");
   call->services.power.power_off(NodeName(call->arg("node")), answer_with_state(call));
 }
 
 // Shuts down the machine's system; if that fails, cuts the power.
 void power_shut_down(const CallPtr& call) {
-  if (refuse_by_hand(call)) return;
+  if (refused(call)) return;
   note(call, "shut-down");
   call->services.power.shut_down(call->arg("node"), answer_with_state(call));
 }
 
 void power_cycle(const CallPtr& call) {
-  if (refuse_by_hand(call)) return;
+  if (refused(call)) return;
   note(call, "cycle");
   call->services.power.power_off(NodeName(call->arg("node")), [call](Status off) {
     if (!off.ok()) return call->error(off.error());
@@ -67,6 +70,7 @@ void power_cycle(const CallPtr& call) {
 // Makes only the next boot a network boot; does not change the power. Unless a netboot is pending, the boot
 // server then lets the machine boot from disk.
 void power_network_once(const CallPtr& call) {
+  if (!has_node(call, NodeName(call->arg("node")))) return;
   note(call, "network-once");
   call->services.power.boot_once_network(call->arg("node"), answer_with_state(call));
 }

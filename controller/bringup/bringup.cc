@@ -409,6 +409,10 @@ void Bringup::prepare(const ApprovalPtr& approval) {
   if (!current.ok()) return approval->done(current.error());
   const auto images = ram_images(*approval->kept.plan, (*current)->spec);
   if (images.empty()) return begin(approval);
+  for (const auto& image : images)
+    if (!parts_.images.has(image))
+      return approval->done(
+          fail(Code::invalid, fmt::format("image '{0}' is not built: run `muster image build {0}`", image)));
   parts_.images.prepare_ram(images, alive_.wrap([this, approval](Status ready) {
     if (!ready.ok()) return approval->done(std::move(ready).error().with("the RAM system"));
     begin(approval);

@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "controller/bringup/run_view.h"
 #include "controller/link/discovery.h"
+#include "controller/nodes/next_step.h"
 #include "controller/nodes/states.h"
 #include "controller/spec/lab_only.h"
 
@@ -46,6 +47,11 @@ std::string held_line(const Json& why) {
   return out + "\n";
 }
 
+// A node that was never installed has no agent. An adopted one has no image, but it has an agent.
+bool has_agent(const NodeRow& row) {
+  return !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
+}
+
 std::string why_text(const Json& why) {
   std::string out = fmt::format("{}: {}", text_at(why, "node"), text_at(why, "state"));
   if (const auto title = text_at(why, "title"); !title.empty()) out += fmt::format(", {}", title);
@@ -56,15 +62,16 @@ std::string why_text(const Json& why) {
     out += fmt::format("  silent:    since {}\n", to_iso8601(silent));
   const Json wait = why.value("wait", Json());
   if (wait.is_object()) {
-    for (const char* key : {"reason", "awaited", "observed", "next"})
+    for (const char* key : {"reason", "awaited", "observed"})
       if (const auto value = text_at(wait, key); !value.empty())
         out += fmt::format("  {:<10} {}\n", std::string(key) + ":", value);
     if (const auto until = wait.value("until", int64_t{0}); until > 0)
       out += fmt::format("  until:     {}\n", to_iso8601(until));
+    if (const auto then = text_at(wait, "next"); !then.empty()) out += fmt::format("  then:      {}\n", then);
   }
   if (why.contains("others_took_ms") && why["others_took_ms"].is_number())
     out += fmt::format("  others:    {}\n", to_human(why["others_took_ms"].get<int64_t>()));
-  return out;
+  return out + fmt::format("  next:      {}\n", text_at(why, "next"));
 }
 
 }  // namespace
@@ -105,10 +112,9 @@ Json NodesView::node(const NodeName& name) const {
             {"facts_time", row.facts_time},
             {"accepted_run", row.accepted_run},
             {"declared", false}};
-  // A node that was never installed has no agent. An adopted one has no image, but it has an agent.
-  const bool has_agent = !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
-  if (const TimeMs silent = parts_.executor.silent_since(name); silent > 0 && has_agent)
+  if (const TimeMs silent = parts_.executor.silent_since(name); silent > 0 && has_agent(row))
     j["silent_since"] = silent;
+  if (parts_.storage.scheduler(name).busy) j["busy"] = true;
   const auto spec = parts_.spec.get();
   const NodeSpec* declared = spec.ok() ? (*spec)->spec.node(name) : nullptr;
   if (const std::string mac = mac_of_unknown(name); !mac.empty()) j["mac"] = mac;
@@ -166,8 +172,24 @@ Json NodesView::status() const {
   return status;
 }
 
-Json NodesView::why(const NodeName& node) const {
-  Json why = parts_.executor.why(node);
+Json NodesView::why(const NodeName& node, const ImageService& images) const {
+  const Executor& executor = parts_.executor;
+  Json why = executor.why(node);
+  const NodeRow row = executor.node_row(node);
+  NodeStanding standing{node, row.state, row.held_by};
+  if (const auto current = parts_.spec.get(); current.ok())
+    if (const NodeSpec* declared = (*current)->spec.node(node)) {
+      standing.declared = true;
+      standing.adopted = declared->adopt.declared();
+      standing.image = declared->image;
+      standing.image_built = images.has(declared->image);
+    }
+  standing.silent = why.contains("silent_since") && has_agent(row);
+  standing.by_hand = is_true_at(why, "by_hand");
+  standing.run = why.value("run", int64_t{0});
+  standing.in_run = node_run_state_from_string(text_at(why, "run_state"));
+  standing.active_run = executor.active() ? executor.run_id() : 0;
+  why["next"] = next_step(standing);
   why["text"] = why_text(why);
   return why;
 }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "controller/current/current_spec.h"
 #include "controller/executor/executor.h"
+#include "controller/image/service/image_service.h"
 #include "controller/link/storage_reports.h"
 #include "controller/ports/store.h"
 #include "sys/reactor.h"
@@ -32,13 +33,14 @@ class NodesView {
   // Returns the nodes of the spec in its order, then those that are only in the store.
   std::vector<std::string> names() const;
   bool contains(const NodeName& node) const;
-  // {name, state, reason, held_by, held_caller, held_since, ..., declared, role, image, address, ...}
+  // {name, state, reason, held_by, held_caller, held_since, ..., declared, role, image, address, ...}; "busy":
+  // true while the scheduler has jobs on it, or may have.
   Json node(const NodeName& name) const;
   // {version, lab, time, run, cluster, spec_revision, simulated, storage, problems, nodes: [node() and its
   // progress]}
   Json status() const;
-  // Returns Executor::why() and, in `text`, the same as readable text.
-  Json why(const NodeName& node) const;
+  // Returns Executor::why(), what to do about it in `next`, and, in `text`, the same as readable text.
+  Json why(const NodeName& node, const ImageService& images) const;
 
  private:
   Json run() const;

@@ -328,7 +328,7 @@ void Executor::write(const NodeName& node, Rows rows, std::function<void()> then
   journal_.write(node, std::move(rows), std::move(then));
 }
 
-void Executor::observe(const NodeName& node, const std::string& kind, Json data) const {
+void Executor::observe(const NodeName& node, EventKind kind, Json data) const {
   if (hooks_.observe) hooks_.observe({reactor_.now(), run_.id, node, kind, std::move(data)});
 }
 

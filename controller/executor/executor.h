@@ -44,6 +44,7 @@
 #include <vector>
 
 #include "base/alive.h"
+#include "base/event_kind.h"
 #include "base/json.h"
 #include "base/names.h"
 #include "controller/executor/journal_writer.h"
@@ -106,7 +107,8 @@ class Executor : private Others {
   const Plan& plan() const { return *plan_; }
   std::shared_ptr<const Plan> shared_plan() const { return plan_; }
   // {"node","state","reason","held_by","held_caller","held_since","action","title","phase","attempt",
-  //  "wait":{reason,awaited,observed,since,until,next},"others_took_ms"}
+  //  "wait":{reason,awaited,observed,since,until,next},"others_took_ms"}; of a node of the newest run also
+  // "run" and "run_state" (NodeRunState).
   Json why(const NodeName& node) const;
   // {"run","kind","state","started",
   //  "nodes":[{node,state,phase,title,action,attempt,index,of,percent,rate,unit,eta_ms,reason}]}
@@ -199,7 +201,7 @@ class Executor : private Others {
   void stay_alive();
   void sign();
   void write(const NodeName& node, Rows rows, std::function<void()> then = {});
-  void observe(const NodeName& node, const std::string& kind, Json data) const;
+  void observe(const NodeName& node, EventKind kind, Json data) const;
   void set_wait(Node& node, Wait wait);
   DurationMs ahead() const { return reactor_.now() - reactor_.steady().ms; }
 

@@ -127,6 +127,8 @@ Json Executor::why(const NodeName& name) const {
   if (!node) return out;
   const NodeRun& run = node->run;
   out.update(shown(*node));
+  out["run"] = run_.id;
+  out["run_state"] = out["state"];
   if (run.reason.empty()) out["reason"] = run.shown.wait.reason.empty() ? row.reason : run.shown.wait.reason;
   if (run.acts())
     if (const auto others = took_.median(run.action().kind)) out["others_took_ms"] = *others;

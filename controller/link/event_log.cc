@@ -9,12 +9,12 @@ EventLog::~EventLog() {
   if (timer_) reactor_.cancel(timer_);
 }
 
-void EventLog::add(int64_t run, const NodeName& node, const std::string& kind, const Json& data) {
+void EventLog::add(int64_t run, const NodeName& node, EventKind kind, const Json& data) {
   EventRow row;
   row.time = reactor_.now();
   row.run = run;
   row.node = node;
-  row.kind = kind;
+  row.kind = kind.word();
   row.json = dump_json(data);
   store_.write({row}, [this](Status done) {
     if (!done.ok()) log::error("the event could not be stored", {{"error", done.error().message}});

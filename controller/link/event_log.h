@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "base/event_kind.h"
 #include "base/names.h"
 #include "controller/ports/store.h"
 #include "sys/reactor.h"
@@ -23,7 +24,7 @@ class EventLog {
   EventLog(Reactor& reactor, Store& store) : reactor_(reactor), store_(store) {}
   ~EventLog();
 
-  void add(int64_t run, const NodeName& node, const std::string& kind, const Json& data);
+  void add(int64_t run, const NodeName& node, EventKind kind, const Json& data);
   // Delivers rows after `after_seq`; after_seq < 0: only new rows. `node` empty: rows of all nodes.
   void subscribe(int64_t after_seq, const NodeName& node, Listener listener);
   // Called when a different component has written rows: reads them now.

@@ -22,6 +22,13 @@ constexpr Words<RunState, 5> kRunWords = {{{RunState::running, "running"},
                                            {RunState::failed, "failed"},
                                            {RunState::cancelled, "cancelled"}}};
 
+constexpr Words<NodeRunState, 6> kNodeRunWords = {{{NodeRunState::waiting, "waiting"},
+                                                   {NodeRunState::running, "running"},
+                                                   {NodeRunState::done, "done"},
+                                                   {NodeRunState::returned, "returned"},
+                                                   {NodeRunState::quarantined, "quarantined"},
+                                                   {NodeRunState::not_started, "not_started"}}};
+
 }  // namespace
 
 std::string_view to_string(NodeState state) { return word_of(kNodeWords, state); }
@@ -29,10 +36,19 @@ Result<NodeState> node_state_from_string(std::string_view word) {
   if (const auto state = value_of(kNodeWords, word)) return *state;
   return fail(Code::invalid, "unknown node state '" + std::string(word) + "'");
 }
+std::vector<std::string> node_state_words() {
+  std::vector<std::string> words;
+  for (const auto& [state, word] : kNodeWords) words.emplace_back(word);
+  return words;
+}
 std::string_view to_string(RunState state) { return word_of(kRunWords, state); }
 Result<RunState> run_state_from_string(std::string_view word) {
   if (const auto state = value_of(kRunWords, word)) return *state;
   return fail(Code::invalid, "unknown run state '" + std::string(word) + "'");
+}
+std::string_view to_string(NodeRunState state) { return word_of(kNodeRunWords, state); }
+std::optional<NodeRunState> node_run_state_from_string(std::string_view word) {
+  return value_of(kNodeRunWords, word);
 }
 
 }  // namespace muster

@@ -2,7 +2,10 @@
 // plain value types.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -22,6 +25,7 @@ enum class NodeState {
 std::string_view to_string(NodeState state);
 // Code::invalid for an unknown word: the state of a later version has no equivalent in this one.
 Result<NodeState> node_state_from_string(std::string_view word);
+std::vector<std::string> node_state_words();
 
 enum class RunState {
   running,
@@ -33,5 +37,17 @@ enum class RunState {
 std::string_view to_string(RunState state);
 // Code::invalid for an unknown word.
 Result<RunState> run_state_from_string(std::string_view word);
+
+// Of a node in a run.
+enum class NodeRunState {
+  waiting,  // for its turn
+  running,
+  done,
+  returned,  // back in its previous system
+  quarantined,
+  not_started
+};
+std::string_view to_string(NodeRunState state);
+std::optional<NodeRunState> node_run_state_from_string(std::string_view word);
 
 }  // namespace muster

@@ -105,6 +105,18 @@ struct EventRow {
   std::string kind;
   std::string json;
 };  // live log
+// Events of one node, of one run, since a time; each empty or 0: of all.
+struct EventQuery {
+  int64_t after = 0;  // sequence number
+  size_t limit = 0;
+  NodeName node = {};
+  int64_t run = 0;
+  TimeMs since = 0;
+  bool newest = false;  // of more than `limit` events the last ones, else the first; in order either way
+
+  // True if its rows cannot be found by an index: a scan of the whole log.
+  bool scans() const { return run != 0 || since != 0; }
+};
 
 // The signed report of a run that ended, byte for byte, and a summary of its measurements
 // (controller/report/history.h).
@@ -142,7 +154,7 @@ using Write =
                  ReportRow, RolloutRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens,
                  DeleteJoinTokens>;  // a row with a key replaces the row with the same key
 
-// Read-only access to the records of runs: specs, plans, journals, reports.
+// Read-only access to the records of runs: specs, plans, journals, reports, events.
 class RunArchive {
  public:
   virtual ~RunArchive() = default;
@@ -183,6 +195,10 @@ class RunArchive {
   virtual Result<ReportRow> report(int64_t run) = 0;  // 0: the newest; not_found while a run has none
   // Returns at most `limit` reports of runs before `run` (0: of all runs), newest first, without `json`.
   virtual Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) = 0;
+  virtual Result<std::vector<EventRow>> events(const EventQuery& query) = 0;
+  Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const NodeName& node) {
+    return events({after_seq, limit, node});
+  }
 };
 
 class Store : public RunArchive {
@@ -219,7 +235,6 @@ class Store : public RunArchive {
       if (row.name == name) return std::move(row);
     return fail(Code::not_found, "no secret " + name);
   }
-  virtual Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const NodeName& node) = 0;
   virtual Result<RolloutRow> rollout(int64_t id) = 0;      // 0: the newest; not_found when none
   virtual Result<std::vector<RolloutRow>> rollouts() = 0;  // oldest first, without text
   // Returns when the database was last found to be an older copy of itself, or lost, so that newer rows are

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/event_kind.h"
 #include "base/json.h"
 #include "base/names.h"
 #include "base/result.h"
@@ -24,7 +25,7 @@ struct RunEvent {
   TimeMs time = 0;
   int64_t run = 0;
   NodeName node;
-  std::string kind;
+  EventKind kind;
   Json data = Json::object();
 };
 

@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/event_kind.h"
 #include "base/json.h"
 #include "base/names.h"
 #include "base/result.h"
@@ -286,7 +287,7 @@ struct Commit {
   bool awaited = false;
 };
 struct Publish {  // observers
-  std::string kind;
+  EventKind kind;
   Json data;
 };
 // Calls of the power or boot service; an answer comes back as an input.

@@ -163,7 +163,7 @@ struct NodeTurn {
   // plumbing
   using Stage = NodeRun::Stage;
   void add(Effect effect) { effects.push_back(std::move(effect)); }
-  void publish(const std::string& kind, Json data) { add(effect::Publish{kind, std::move(data)}); }
+  void publish(EventKind kind, Json data) { add(effect::Publish{kind, std::move(data)}); }
   void set_wait(Wait wait);
   void await_store(AfterRow next);
   void pause(DurationMs delay, Wait wait, AfterPause next);

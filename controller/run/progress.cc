@@ -2,35 +2,37 @@
 
 #include <algorithm>
 
+#include "controller/nodes/states.h"
+
 namespace muster {
 namespace {
 
-const char* shown(const NodeRun& node) {
+NodeRunState shown(const NodeRun& node) {
   using Stage = NodeRun::Stage;
   switch (node.stage) {
     case Stage::done:
-      return node.returned() ? "returned" : "done";
+      return node.returned() ? NodeRunState::returned : NodeRunState::done;
     case Stage::quarantined:
-      return "quarantined";
+      return NodeRunState::quarantined;
     case Stage::not_started:
-      return "not_started";
+      return NodeRunState::not_started;
     case Stage::pending:
-      return "waiting";
+      return NodeRunState::waiting;
     case Stage::committing:
     case Stage::powering:
     case Stage::looking:
     case Stage::awaiting:
     case Stage::pausing:
-      return "running";
+      return NodeRunState::running;
   }
-  return "running";
+  return NodeRunState::running;
 }
 
 }  // namespace
 
 Json node_progress(const NodeRun& node, DurationMs ahead) {
   Json out = {{"node", node.name},
-              {"state", shown(node)},
+              {"state", to_string(shown(node))},
               {"reason", node.reason},
               {"index", node.index},
               {"of", node.way().size()}};

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/digest.h"
+#include "base/event_kind.h"
 #include "base/json_dump.h"
 #include "base/record.h"
 #include "controller/nodes/states.h"
@@ -43,8 +44,8 @@ Status disown(sqlite::Connection& db, const std::string& why, TimeMs now) {
              "'ended', ?, ? FROM run WHERE state = ? ORDER BY id",
              {now, dump_json(ended), running}));
   TRY_(db.run("UPDATE run SET state = ?, ended = ? WHERE state = ?", {cancelled, now, running}));
-  TRY_(db.run("INSERT INTO event (time, run, node, kind, json) VALUES (?, 0, '', 'restored', ?)",
-              {now, dump_json(Json{{"reason", reason}})}));
+  TRY_(db.run("INSERT INTO event (time, run, node, kind, json) VALUES (?, 0, '', ?, ?)",
+              {now, std::string(EventKind("restored").word()), dump_json(Json{{"reason", reason}})}));
   return db.run("UPDATE history SET name = ?, restored = ?", {random_hex(8), now});
 }
 

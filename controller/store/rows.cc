@@ -283,11 +283,21 @@ Result<std::vector<SecretRow>> read_secrets(Connection& db) { return all<SecretR
 Result<SecretRow> read_secret(Connection& db, const std::string& name) {
   return one<SecretRow>(db, "WHERE name = ?", {name}, "no secret " + name);
 }
-Result<std::vector<EventRow>> read_events(Connection& db, int64_t after_seq, size_t limit,
-                                          const NodeName& node) {
-  const auto most = static_cast<int64_t>(std::min<size_t>(limit, INT32_MAX));
-  if (node.empty()) return all<EventRow>(db, "WHERE seq > ? ORDER BY seq LIMIT ?", {after_seq, most});
-  return all<EventRow>(db, "WHERE node = ? AND seq > ? ORDER BY seq LIMIT ?", {node, after_seq, most});
+Result<std::vector<EventRow>> read_events(Connection& db, const EventQuery& query) {
+  std::string where = "WHERE seq > ?";
+  std::vector<Value> values = {query.after};
+  const auto only = [&](const char* condition, Value value) {
+    where += condition;
+    values.push_back(std::move(value));
+  };
+  if (!query.node.empty()) only(" AND node = ?", query.node);
+  if (query.run != 0) only(" AND run = ?", query.run);
+  if (query.since != 0) only(" AND time >= ?", query.since);
+  values.push_back(static_cast<int64_t>(std::min<size_t>(query.limit, INT32_MAX)));
+  where += query.newest ? " ORDER BY seq DESC LIMIT ?" : " ORDER BY seq LIMIT ?";
+  TRY(auto rows, all<EventRow>(db, where, values));
+  if (query.newest) std::reverse(rows.begin(), rows.end());
+  return rows;
 }
 
 Result<RolloutRow> read_rollout(Connection& db, int64_t id) {

@@ -26,8 +26,7 @@ Result<std::vector<TokenRow>> read_join_tokens(sqlite::Connection& db, const Nod
 Result<CertificateRow> read_certificate(sqlite::Connection& db, const std::string& serial);
 Result<std::vector<SecretRow>> read_secrets(sqlite::Connection& db);
 Result<SecretRow> read_secret(sqlite::Connection& db, const std::string& name);
-Result<std::vector<EventRow>> read_events(sqlite::Connection& db, int64_t after_seq, size_t limit,
-                                          const NodeName& node);
+Result<std::vector<EventRow>> read_events(sqlite::Connection& db, const EventQuery& query);
 
 Result<RolloutRow> read_rollout(sqlite::Connection& db, int64_t id);
 Result<std::vector<RolloutRow>> read_rollouts(sqlite::Connection& db);

@@ -105,6 +105,9 @@ class SqliteArchive : public RunArchive {
   Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override {
     return read([&] { return read_reports(reader_, run, limit); });
   }
+  Result<std::vector<EventRow>> events(const EventQuery& query) override {
+    return read([&] { return read_events(reader_, query); });
+  }
 
  private:
   std::mutex mutex_;
@@ -175,8 +178,8 @@ class SqliteStore : public Store {
   }
   Result<std::vector<SecretRow>> secrets() override { return read_secrets(reader_); }
   Result<SecretRow> secret(const std::string& name) override { return read_secret(reader_, name); }
-  Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const NodeName& node) override {
-    return read_events(reader_, after_seq, limit, node);
+  Result<std::vector<EventRow>> events(const EventQuery& query) override {
+    return read_events(reader_, query);
   }
   Result<ReportRow> report(int64_t run) override { return read_report(reader_, run); }
   Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override {

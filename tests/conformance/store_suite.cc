@@ -343,6 +343,32 @@ void events_are_paged(StoreHarness& h) {
   CHECK(h.store().events(all[9].seq, 5, "")->empty());
 }
 
+void events_are_found(StoreHarness& h) {
+  std::vector<Write> batch;
+  for (int i = 0; i < 12; ++i)
+    batch.push_back(EventRow{0, i * 10, i / 6, i % 2 ? "gpu01" : "gpu02", "log", std::to_string(i)});
+  must(h, batch);
+  const auto archive = h.store().archive();
+  const auto found = [&](const EventQuery& query) {
+    std::string out;
+    for (const EventRow& row : *h.store().events(query)) out += row.json + " ";
+    std::string again;
+    for (const EventRow& row : *archive->events(query)) again += row.json + " ";
+    CHECK(out == again);
+    return out;
+  };
+  CHECK(found({.limit = 100, .run = 1}) == "6 7 8 9 10 11 ");
+  CHECK(found({.limit = 100, .since = 90}) == "9 10 11 ");
+  CHECK(found({.limit = 2, .since = 40}) == "4 5 ");
+  CHECK(found({.limit = 100, .node = "gpu01", .run = 1, .since = 71}) == "9 11 ");
+  CHECK(found({.limit = 3, .newest = true}) == "9 10 11 ");
+  CHECK(found({.limit = 2, .node = "gpu02", .newest = true}) == "8 10 ");
+  CHECK(found({.limit = 100, .newest = true}).starts_with("0 1 "));
+  const int64_t tenth = h.store().events({.limit = 10})->back().seq;
+  CHECK(found({.after = tenth, .limit = 100, .newest = true}) == "10 11 ");
+  CHECK(found({.limit = 100, .since = 1000}).empty());
+}
+
 void reports_are_kept_per_run(StoreHarness& h) {
   CHECK_FALSE(h.store().report(0).ok());
   const std::string text = "{\n  \"title\": \"it's fine\"\n}\n";

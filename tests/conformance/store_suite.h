@@ -31,6 +31,7 @@ void plans_are_found_by_prefix(StoreHarness& h);
 void large_parts_are_left_out(StoreHarness& h);
 void the_archive_has_what_the_store_has(StoreHarness& h);
 void events_are_paged(StoreHarness& h);
+void events_are_found(StoreHarness& h);
 void reports_are_kept_per_run(StoreHarness& h);
 void rollouts_are_kept_by_id(StoreHarness& h);
 void ids_grow(StoreHarness& h);

@@ -99,6 +99,7 @@ TEST_CASE("store conformance", "[store][conformance]") {
   SECTION(kind + ": large parts are left out") { large_parts_are_left_out(*h); }
   SECTION(kind + ": the archive has what the store has") { the_archive_has_what_the_store_has(*h); }
   SECTION(kind + ": events are paged") { events_are_paged(*h); }
+  SECTION(kind + ": events are found") { events_are_found(*h); }
   SECTION(kind + ": reports are kept per run") { reports_are_kept_per_run(*h); }
   SECTION(kind + ": rollouts are kept by id") { rollouts_are_kept_by_id(*h); }
   SECTION(kind + ": ids grow") { ids_grow(*h); }

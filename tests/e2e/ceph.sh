@@ -47,7 +47,7 @@ check "written on node02, the same on node03" sh -c "$muster lab ssh node03 -- s
 
 # A node goes, by its power button.
 up_osds() { [[ $(ceph osd stat -f json | jq .num_up_osds) -eq $1 ]]; }
-$muster power off node03
+$muster power off node03 --yes
 check "the monitors lost node03's object store" wait_until 240 up_osds 2
 check "two monitors go on" test "$(quorum)" = "node01 node02"
 check "muster status has Ceph's words" wait_until 600 told '.healthy == false and any(.problems[]; .problem | contains("OSD_DOWN"))'
@@ -70,7 +70,7 @@ $muster drain node03 --yes
 echo "  the drain took $((SECONDS - start)) s"
 check "node03 is drained" test "$(node_state node03)" = drained
 check "no group is degraded before it goes" clean
-$muster power off node03
+$muster power off node03 --yes
 check "it is gone" wait_until 240 up_osds 2
 check "no group is degraded after it went" clean
 check "the data is the same" sh -c "$muster lab ssh node02 -- sha256sum /shared/blob | diff - '$work/blob'"

@@ -93,7 +93,7 @@ check "the second up says that nothing changed" grep -q "already accepted, nothi
 
 # At a boot the monitor is not there: it is mounted once it is.
 was=$(on comp01 cat /proc/sys/kernel/random/boot_id)
-$muster power off comp01
+$muster power off comp01 --yes
 on site01 sudo iptables -I INPUT -s 10.20.0.51 -j DROP
 $muster power on comp01
 booted() { local is; is=$(timeout 15 "$muster" lab ssh comp01 -- cat /proc/sys/kernel/random/boot_id 2>/dev/null) && [[ -n $is && $is != "$was" ]]; }

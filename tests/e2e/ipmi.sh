@@ -43,7 +43,7 @@ check "the BMC password is in no log" nowhere_in "${secret##*:}" "$MUSTER_LAB_DI
 echo "  power by hand"
 power() { $muster lab status --json | jq -r --arg n "$1" '.nodes[] | select(.name == $n) | .power'; }
 check "state" sh -c "$muster power state node01 | grep -qx 'node01: on'"
-expect_exit 0 $muster power off node01
+expect_exit 0 $muster power off node01 --yes
 check "the machine is off" test "$(power node01)" = off
 check "a test of the driver passes on it, and leaves it off" \
   sh -c "$muster power test node01 --json >'$work/test.json' && jq -e '.passed and .driver.driver == \"ipmi\" and .driver.cipher_suite == 3' '$work/test.json'"
@@ -65,7 +65,7 @@ check "the right one, at once" sh -c "$muster power state node02 | grep -qx 'nod
 
 echo "  another BMC at the address"
 $muster lab break node02 other-guid
-got=0; $muster power off node02 >"$work/guid" 2>&1 || got=$?
+got=0; $muster power off node02 --yes >"$work/guid" 2>&1 || got=$?
 check "it is refused (exit 4)" test "$got" = 4
 check "and says what it shows and what it should" grep -q "has the GUID guid:.* has guid:" "$work/guid"
 check "the machine stays on" test "$(power node02)" = on

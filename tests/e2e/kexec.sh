@@ -59,7 +59,7 @@ check "nothing is loaded there" test "$(on_host 'cat /sys/kernel/kexec_loaded')"
 check "node01 is still accepted" test "$(node_state node01)" = accepted
 
 # There is no way to switch it, and the refusal says so.
-for verb in on off cycle; do expect_exit 2 $muster power $verb node02; done
+for verb in on "off --yes" "cycle --yes"; do expect_exit 2 $muster power $verb node02; done
 
 on_host 'systemctl --no-block reboot' || true
 came_up() { boot_id >"$work/now" 2>/dev/null && ! diff -q "$work/boot" "$work/now" >/dev/null; }

@@ -135,8 +135,8 @@ refused() {  # refused DESCRIPTION COMMAND: it fails, and says why
 refused "re-imaged" 'muster reimage head01 --yes'
 refused "re-imaged, forced" 'muster plan --kind reimage --limit head01 --force head01'
 refused "admitted" 'muster plan --kind admit --limit head01'
-refused "switched off" 'muster power off head01'
-refused "cycled" 'muster power cycle head01'
+refused "switched off" 'muster power off head01 --yes'
+refused "cycled" 'muster power cycle head01 --yes'
 # As a node that is installed, over its own name or over another one with its BMC.
 sed -e '/adopt:/d; s/\(power: .*10\.20\.1\.11.*\)/\1\n    mac: "52:54:00:20:00:01"\n    image: cpu\n    address: 10.20.0.50\n    disks: { os: { match: { serial: "LABOS*", count: 1 }, policy: format } }/' "$work/own.yaml" >"$work/installed.yaml"
 into_guest "$work/installed.yaml" /root/installed.yaml
@@ -145,7 +145,7 @@ sed -e '/10\.20\.1\.11,/d' -e 's/^roles:/  - name: other\n    role: cpu\n    pow
   "$work/own.yaml" >"$work/other.yaml"
 into_guest "$work/other.yaml" /root/other.yaml
 guest 'cd /root && muster up other.yaml --limit head01 --yes' >"$work/other.log" 2>&1 || { cat "$work/other.log"; die "a spec with another node"; }
-refused "switched off by another node's name" 'muster power off other'
+refused "switched off by another node's name" 'muster power off other --yes'
 # A drive of it that holds something, under a policy that would format it on any other machine.
 sed -e 's/^\(    power: .*10\.20\.1\.11.*\)/\1\n    disks: { fast: { match: { serial: "LABFAST*", count: 1 }, policy: format } }/' \
   -e 's/head: { playbooks: \[ base, ssh, firewall \]/head: { playbooks: [ base, ssh, firewall, storage-local ]/' \

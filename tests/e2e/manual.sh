@@ -32,7 +32,7 @@ $muster up "$work/cluster.yaml" --limit node02 --yes --report "$work/report" >"$
 up=$!
 during_up "status says what is to be done, where, and until when" asked
 check "why says how it goes on" sh -c "$muster why node02 | grep -q 'muster power done node02'"
-for verb in on off cycle; do expect_exit 2 "$muster" power "$verb" node02; done
+for verb in on "off --yes" "cycle --yes"; do expect_exit 2 "$muster" power $verb node02; done
 check "its power is unknown" sh -c "$muster power state node02 | grep -qx 'node02: unknown'"
 $muster lab restart-controller --kill
 during_up "the one that came back asks, too" asked

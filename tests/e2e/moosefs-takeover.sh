@@ -50,7 +50,7 @@ check "node01 has its copy now" wait_until 60 node_ssh node01 sudo test -s /stat
 sleep 5
 
 # Hard: the master's machine loses power and is out for good, as far as anybody knows.
-$muster power off node03 >/dev/null
+$muster power off node03 --yes >/dev/null
 $muster node quarantine node03 --reason "its mainboard" >/dev/null
 sed -i 's/server: node03/server: node02/' "$work/cluster.yaml"
 got=0

@@ -106,7 +106,7 @@ orders() { grep -c "provider POST .*/servers/$(id "$1")/power_control/" "$MUSTER
 check "state" sh -c "$muster power state node01 | grep -qx 'node01: on'"
 before=$(orders node01)
 $muster lab break node01 api-lost
-expect_exit 0 $muster power off node01
+expect_exit 0 $muster power off node01 --yes
 check "an order whose answer was lost was given once" test "$(orders node01)" = $((before + 1))
 check "a test of the driver passes" sh -c "$muster power test node01 --json >'$work/test.json' && jq -e '.passed and .driver.driver == \"sakura-phy\"' '$work/test.json'"
 expect_exit 0 $muster power on node01
@@ -116,7 +116,7 @@ check "node01 is up again" wait_until 300 answers
 echo "  people of the provider at the machines"
 $muster lab break node02 api-locked
 before=$(orders node02)
-got=0; $muster power off node02 >"$work/locked" 2>&1 || got=$?
+got=0; $muster power off node02 --yes >"$work/locked" 2>&1 || got=$?
 check "an order is refused (exit 4)" test "$got" = 4
 check "and says what to do" grep -q "ask the provider" "$work/locked"
 check "none was given" test "$(orders node02)" = "$before"

@@ -85,7 +85,7 @@ check "names are of all nodes" sh -c "$muster lab ssh comp01 -- grep -c -E \"'(a
 $muster up "$work/cluster.yaml" --yes >"$work/again.log" || { tail -n 40 "$work/again.log"; die "the second up"; }
 check "the second up says that nothing changed" grep -q "already accepted, nothing changed" "$work/again.log"
 # Without the head: what it leads is not the storage node's.
-$muster power off zhead01
+$muster power off zhead01 --yes
 digest=$($muster plan --limit arc01 --force arc01 --json | jq -r .digest)
 expect_exit 0 $muster approve "$digest"
 check "without the head the storage node is configured and accepted again" test "$(node_state arc01)" = accepted

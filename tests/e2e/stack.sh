@@ -85,7 +85,7 @@ check "muster status tells of chunks that lack copies" wait_until 400 told '.hea
 on node01 sudo mfssetgoal 2 /shared/blob
 check "and that all have them again" wait_until 400 told '.healthy == true'
 check "as the master says" wait_until 120 healthy
-$muster power off "$last"
+$muster power off "$last" --yes
 off() { [[ $(on node01 mfscli -H 10.20.0.11 -SCS -n -s "'|'" | grep -c '^chunk servers:') -eq $((nodes - 1)) ]]; }
 check "the master lost $last's chunk server" wait_until 120 off
 on node03 sudo sh -c "'echo 3 > /proc/sys/vm/drop_caches'"
@@ -105,7 +105,7 @@ echo "  the drain took $((SECONDS - start)) s"
 check "$last is drained" test "$(node_state "$last")" = drained
 check "Slurm gives it no jobs" sh -c "$muster lab ssh node01 -- sinfo -h -n $last -o %T | grep -q drained"
 check "no chunk lacks a copy before it goes" healthy
-$muster power off "$last"
+$muster power off "$last" --yes
 check "it is gone" wait_until 120 off
 check "no chunk lacks a copy after it went" healthy
 check "the data is the same" sh -c "$muster lab ssh node02 -- sha256sum /shared/blob | diff - '$work/blob'"

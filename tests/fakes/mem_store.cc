@@ -212,11 +212,17 @@ Result<CertificateRow> MemStore::certificate(const std::string& serial) {
 }
 Result<std::vector<SecretRow>> MemStore::secrets() { return values(tables_.secrets); }
 
-Result<std::vector<EventRow>> MemStore::events(int64_t after_seq, size_t limit, const NodeName& node) {
+Result<std::vector<EventRow>> MemStore::events(const EventQuery& query) {
   std::vector<EventRow> out;
-  for (auto it = tables_.events.upper_bound(after_seq); it != tables_.events.end() && out.size() < limit;
-       ++it)
-    if (node.empty() || it->second.node == node) out.push_back(it->second);
+  for (auto it = tables_.events.upper_bound(query.after); it != tables_.events.end(); ++it) {
+    const EventRow& row = it->second;
+    if ((!query.node.empty() && row.node != query.node) || (query.run != 0 && row.run != query.run) ||
+        row.time < query.since)
+      continue;
+    if (out.size() == query.limit && !query.newest) break;
+    out.push_back(row);
+  }
+  if (out.size() > query.limit) out.erase(out.begin(), out.end() - static_cast<std::ptrdiff_t>(query.limit));
   return out;
 }
 

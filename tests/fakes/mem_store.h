@@ -51,7 +51,8 @@ class MemStore : public Store {
   Result<std::vector<TokenRow>> join_tokens(const NodeName& node) override;
   Result<CertificateRow> certificate(const std::string& serial) override;
   Result<std::vector<SecretRow>> secrets() override;
-  Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const NodeName& node) override;
+  using Store::events;
+  Result<std::vector<EventRow>> events(const EventQuery& query) override;
   Result<ReportRow> report(int64_t run) override;
   Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override;
   Result<RolloutRow> rollout(int64_t id) override;

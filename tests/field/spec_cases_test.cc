@@ -62,7 +62,7 @@ struct Armed {
                    {[](const std::string&) { return "work01"; },
                     [this](const std::string&, const std::string&, const std::string&) { return script; },
                     [] { return DurationMs{0}; },
-                    [this](const std::string&, const std::string& kind, const Json& data) {
+                    [this](const std::string&, EventKind kind, const Json& data) {
                       if (kind == "boot") said.push_back(data.value("action", ""));
                     }}};
   Result<std::string> asks() {

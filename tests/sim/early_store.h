@@ -39,9 +39,8 @@ class StoreInFront : public Store {
   }
   Result<std::vector<SecretRow>> secrets() override { return store_.secrets(); }
   Result<SecretRow> secret(const std::string& name) override { return store_.secret(name); }
-  Result<std::vector<EventRow>> events(int64_t after, size_t limit, const NodeName& node) override {
-    return store_.events(after, limit, node);
-  }
+  using Store::events;
+  Result<std::vector<EventRow>> events(const EventQuery& query) override { return store_.events(query); }
   Result<ReportRow> report(int64_t run) override { return store_.report(run); }
   Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override {
     return store_.reports(run, limit);

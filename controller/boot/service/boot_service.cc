@@ -129,7 +129,7 @@ void BootService::mint(const std::string& node, const std::string& purpose,
                });
 }
 
-void BootService::publish(const std::string& node, const std::string& kind, const Json& data) const {
+void BootService::publish(const std::string& node, EventKind kind, const Json& data) const {
   if (hooks_.event) hooks_.event(node, kind, data);
 }
 

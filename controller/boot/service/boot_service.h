@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "base/event_kind.h"
 #include "base/json.h"
 #include "base/wire.h"
 #include "controller/ports/run_ports.h"
@@ -45,7 +46,7 @@ class BootService : public BootPort {
     std::function<DurationMs()> netboot_limit = [] { return DurationMs{0}; };
     // For the live log: "join" (action: joined, second, refused, revoked) and "boot" (action: script, unable,
     // often, again).
-    std::function<void(const std::string& node, const std::string& kind, const Json& data)> event = {};
+    std::function<void(const std::string& node, EventKind kind, const Json& data)> event = {};
     // Called when the node's older certificates have been revoked durably: an agent that still waits for an
     // order with one of them must not get it.
     std::function<void(const std::string& node)> joined = {};
@@ -127,7 +128,7 @@ class BootService : public BootPort {
                  std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote);
   void second_join(const std::string& node, const std::string& serial, const std::string& remote,
                    const std::function<void(Result<wire::JoinReply>)>& answer);
-  void publish(const std::string& node, const std::string& kind, const Json& data) const;
+  void publish(const std::string& node, EventKind kind, const Json& data) const;
   void publish_refused(const std::string& text, const std::string& remote);
 
   Reactor& reactor_;

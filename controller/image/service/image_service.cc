@@ -68,6 +68,11 @@ std::string ImageService::folder(const std::string& image) const {
   return options_.state + "/images/" + image + "/current";
 }
 
+bool ImageService::has(const std::string& image) const {
+  std::error_code error;
+  return std::filesystem::exists(folder(image), error);
+}
+
 Json ImageService::record_of(const std::string& image) const {
   const auto text = Files("/").read(folder(image) + "/build.json");
   const auto record = text.ok() ? parse_json(*text) : Result<Json>(text.error());

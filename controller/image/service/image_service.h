@@ -69,6 +69,8 @@ class ImageService {
   // names. All else there stays private: records of the build, trees with files of every mode, logs.
   bool publishes(const std::string& image, const std::string& digest, const std::string& file);
   Programs& programs() { return programs_; }
+  // True if the image was built or imported.
+  bool has(const std::string& image) const;
   // Digest of what the current image was built from (recipe, kernel variant, all baked in); "" if unknown.
   std::string built_from(const std::string& image) const;
   // When that was, here or where it was exported; 0: unknown.

@@ -95,6 +95,16 @@ TEST_CASE("a brief answer has all of a plan but its actions, and is approved lik
   CHECK(c.approve(brief["digest"].get<std::string>()).status == 200);
 }
 
+TEST_CASE("a plan that boots an image that was never built is refused with the command that builds it",
+          "[api][approve]") {
+  Cluster c;
+  const Json planned = c.good(c.call(Listener::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})"));
+  const auto refused = c.approve(planned["digest"].get<std::string>());
+  CHECK(code_of(refused) == "invalid");
+  CHECK(message_of(refused).find("muster image build cpu") != std::string::npos);
+  CHECK(c.runs() == 0);
+}
+
 TEST_CASE("an approval used before a restart is used", "[api][approve]") {
   Cluster c;
   const std::string digest = c.plan();

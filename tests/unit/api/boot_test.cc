@@ -35,9 +35,9 @@ struct Boot {
          return node + " " + token;
        },
        [this] { return netboot_limit; },
-       [this](const std::string& node, const std::string& kind, const Json& data) {
+       [this](const std::string& node, EventKind kind, const Json& data) {
          ++reported;
-         said[kind + "/" + data.value("action", "") + "/" + node] += 1;
+         said[std::string(kind.word()) + "/" + data.value("action", "") + "/" + node] += 1;
        },
        [this](const std::string& node) { hung_up.push_back(node); },
        [this](const std::string& node, const std::string& reason) { contested.emplace_back(node, reason); },

@@ -58,6 +58,35 @@ TEST_CASE("a narrow terminal cuts lines instead of wrapping them", "[cli]") {
   }
 }
 
+TEST_CASE("what is cut is marked, and without a terminal nothing is cut", "[cli]") {
+  Json status = status_in_mid_imaging();
+  const std::string reason =
+      "GPU 3 (GPU-1b2c, 0000:4b:00.0) fell off the bus: Xid 79" + std::string(200, 'x');
+  status["nodes"][2]["reason"] = reason;
+  status["storage"] =
+      Json::array({{{"name", "scratch"}, {"problems", {{{"node", "n1"}, {"problem", reason}}}}}});
+  CHECK(render_status(status, {}).find(reason + "\n") != std::string::npos);
+  CHECK(render_storage(status, {}).find(reason + "\n") != std::string::npos);
+  for (const bool unicode : {true, false}) {
+    CAPTURE(unicode);
+    const Look look{110, false, unicode};
+    const std::string mark = unicode ? "…\n" : "...\n";
+    CHECK(render_status(status, look).ends_with(mark));
+    CHECK(render_storage(status, look).ends_with(mark));
+  }
+  CHECK(render_status(status_in_mid_imaging(), {110, false, true}).find("…") == std::string::npos);
+}
+
+TEST_CASE("a fresh controller shows the next command, not an empty table", "[cli]") {
+  Json fresh = {{"nodes", Json::array()}, {"problems", {{"dhcp", "no interface"}}}};
+  const std::string shown = render_status(fresh, {});
+  CHECK(shown.find("muster up SPEC") != std::string::npos);
+  CHECK(shown.find("NODE") == std::string::npos);
+  CHECK(shown.find("no interface") != std::string::npos);
+  fresh["spec_revision"] = 1;
+  CHECK(render_status(fresh, {}).find("muster up SPEC") == std::string::npos);
+}
+
 TEST_CASE("strings from hardware cannot steer the terminal", "[cli]") {
   Json status = status_in_mid_imaging();
   status["nodes"][0]["text"] = "evil \x1b[2J\r\nline";

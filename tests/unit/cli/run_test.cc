@@ -1,5 +1,7 @@
 #include "cli/run.h"
 
+#include <sys/wait.h>
+
 #include <vector>
 
 #include "base/json.h"
@@ -78,6 +80,23 @@ TEST_CASE("power tells the outcome of every node, also when one fails", "[cli]")
   CHECK((*json)[1]["node"] == "gpu02");
   CHECK((*json)[1]["code"] == "unavailable");
   CHECK(ran.exit == kFailed);
+}
+
+TEST_CASE("output that cannot be written is a failure", "[cli]") {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const int full = ::open("/dev/full", O_WRONLY), none = ::open("/dev/null", O_WRONLY);
+    ::dup2(full, STDOUT_FILENO);
+    ::dup2(none, STDERR_FILENO);
+    const char* argv[] = {"muster", "power", "--help"};
+    ::_exit(cli::run(3, argv));
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == kFailed);
 }
 
 TEST_CASE("a drain needs a controller, and an import a file", "[cli]") {

@@ -97,6 +97,31 @@ TEST_CASE("a filter takes names, states and roles together", "[cli]") {
   CHECK_FALSE(node_filter("n[3-1]", "", "").ok());
 }
 
+TEST_CASE("each word for a node finds it, and no other word is taken", "[cli]") {
+  const Json nodes = large()["nodes"];
+  const auto words = [&](size_t at) { return words_of_node(nodes[at]); };
+  CHECK(words(0) == std::vector<std::string>{"accepted"});
+  CHECK(words(300) == std::vector<std::string>{"installing", "waiting"});
+  CHECK(words(500) == std::vector<std::string>{"installing", "by-hand", "waiting"});
+  CHECK(words(600) == std::vector<std::string>{"accepted", "silent"});
+  CHECK(words(700) == std::vector<std::string>{"accepted", "returned"});
+  for (const std::string& word : node_words()) {
+    CAPTURE(word);
+    CHECK(node_filter("", word, "").ok());
+  }
+  CHECK_FALSE(node_filter("", "by_hand", "").ok());
+}
+
+TEST_CASE("a name that is nearly a node's leads to it", "[cli]") {
+  const Json status = {{"nodes", {{{"name", "gpu03"}, {"state", "accepted"}}}}};
+  const auto fits = names_nodes(node_filter("gpo03", "", "").value(), status);
+  REQUIRE_FALSE(fits.ok());
+  CHECK(fits.error().code == Code::invalid);
+  CHECK(fits.error().message.find("'gpu03'") != std::string::npos);
+  const auto far = names_nodes(node_filter("storage-7", "", "").value(), status);
+  CHECK(far.error().message.find("gpu03") == std::string::npos);
+}
+
 TEST_CASE("status is cut on a terminal only, and not where nodes were named", "[cli]") {
   const NodeFilter any = {}, named = node_filter("n[0000-0063]", "", "").value();
   CHECK(shown_at_most(kManyNodes, any, true) == 0);
@@ -131,7 +156,7 @@ TEST_CASE("a table of very many has counts above and what is left out below", "[
   CHECK(table.find("\nand 980 more: --all\n") != std::string::npos);
   CHECK(table.find("n0900") < table.find("n0600"));
   look.width = 12;
-  CHECK(render_status(large(), look).find("\nand 980 more\n") != std::string::npos);
+  CHECK(render_status(large(), look).find("\nand 980 m...\n") != std::string::npos);
   look.width = 200;
   look.nodes = 0;
   const std::string all = render_status(large(), look);

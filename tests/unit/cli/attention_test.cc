@@ -1,0 +1,140 @@
+// Exit codes of what is shown: the same notion for a status, the runs and a rollout.
+#include "cli/attention.h"
+
+#include <map>
+
+#include "cli/cli_context.h"
+#include "cli/shown_nodes.h"
+#include "controller/nodes/states.h"
+#include "controller/rollout/window_result.h"
+#include "tests/catch.h"
+#include "tests/fakes/api_answers.h"
+
+using namespace muster;
+using namespace muster::cli;
+using muster::testing::ApiAnswers;
+
+namespace {
+
+std::set<std::string> chosen(Shown what, const std::string& states) {
+  const auto words = fail_words(what, {true, states});
+  REQUIRE(words.ok());
+  return *words;
+}
+
+int of_nodes(const Json& nodes, const std::string& states = "") {
+  return exit_for_words(Shown::status, words_of_status({{"nodes", nodes}}), chosen(Shown::status, states));
+}
+
+Json node(const std::string& state) { return {{"name", "n1"}, {"state", state}}; }
+
+}  // namespace
+
+TEST_CASE("without the option nothing that is shown is a failure", "[cli]") {
+  CHECK(fail_words(Shown::status, {})->empty());
+  CHECK(exit_for_words(Shown::status, words_of_status({{"nodes", Json::array({node("quarantined")})}}), {}) ==
+        kAccepted);
+}
+
+TEST_CASE("the state of each node is a success, 3 or 5, and each can be failed on", "[cli]") {
+  for (const std::string& word : node_state_words()) {
+    CAPTURE(word);
+    const int expected = word == "quarantined" ? kPartial : word == "degraded" ? kDegraded : kAccepted;
+    CHECK(of_nodes(Json::array({node(word)})) == expected);
+    if (word == "accepted")
+      CHECK_FALSE(fail_words(Shown::status, {true, word}).ok());
+    else
+      CHECK(of_nodes(Json::array({node(word)}), word) == (word == "degraded" ? kDegraded : kPartial));
+  }
+}
+
+TEST_CASE("of several nodes the most serious decides, and the controller's own problem before them",
+          "[cli]") {
+  Json silent = node("accepted"), by_hand = node("installing"), waiting = node("installing");
+  silent["silent_since"] = 5;
+  by_hand["by_hand"] = true;
+  waiting["waiting"] = "a place";
+  CHECK(of_nodes(Json::array({silent})) == kPartial);
+  CHECK(of_nodes(Json::array({by_hand})) == kPartial);
+  CHECK(of_nodes(Json::array({waiting})) == kAccepted);
+  CHECK(of_nodes(Json::array({waiting}), "waiting") == kPartial);
+  CHECK(of_nodes(Json::array({node("degraded"), silent})) == kPartial);
+  CHECK(of_nodes(Json::array({silent}), "quarantined,degraded") == kAccepted);
+  Json status = {{"nodes", Json::array({silent})}, {"problems", {{"rollout", "stopped"}}}};
+  const auto exit = [&] {
+    return exit_for_words(Shown::status, words_of_status(status), chosen(Shown::status, ""));
+  };
+  CHECK(exit() == kPartial);
+  status["problems"]["dhcp"] = "no interface";
+  CHECK(exit() == kFailed);
+  CHECK(exit_for_words(Shown::status, words_of_status(status), chosen(Shown::status, "rollout")) == kPartial);
+}
+
+TEST_CASE("the newest run decides, and one that is active is none to fail on", "[cli]") {
+  const std::map<RunState, int> codes = {{RunState::running, kAccepted},
+                                         {RunState::done, kAccepted},
+                                         {RunState::partial, kPartial},
+                                         {RunState::failed, kFailed},
+                                         {RunState::cancelled, kFailed}};
+  for (const auto& [state, code] : codes) {
+    const Json runs = {{"runs", {{{"state", to_string(state)}}, {{"state", "failed"}}}}};
+    CAPTURE(to_string(state));
+    CHECK(exit_for_words(Shown::runs, words_of_runs(runs), chosen(Shown::runs, "")) == code);
+  }
+  CHECK(words_of_runs({{"runs", Json::array()}}).empty());
+}
+
+TEST_CASE("what came of a rollout's last window is its exit code, until other images are approved", "[cli]") {
+  for (const auto& [outcome, word] : rollout::kWindowOutcomes) {
+    CAPTURE(word);
+    Json shown = {{"state", "batches"}, {"last_window", {{"outcome", word}}}};
+    const auto exit = [&] {
+      return exit_for_words(Shown::rollout, words_of_rollout(shown), chosen(Shown::rollout, ""));
+    };
+    CHECK(exit() == exit_for_outcome(std::string(word)));
+    shown["state"] = "stopped";
+    CHECK(exit() == kRefused);
+    shown["state"] = "approved";
+    CHECK(exit() == kAccepted);
+  }
+  CHECK(exit_for_outcome("of a later version") == kRefused);
+  CHECK(words_of_rollout({{"state", "none"}, {"last_window", nullptr}}).count("none") == 1);
+}
+
+TEST_CASE("a word that a verb does not have is bad usage, reported with those that it has", "[cli]") {
+  for (const auto& [what, known] : std::map<Shown, std::string>{
+           {Shown::status, "silent"}, {Shown::runs, "partial"}, {Shown::rollout, "stopped"}}) {
+    const auto words = fail_words(what, {false, known + ",broken"});
+    REQUIRE_FALSE(words.ok());
+    CHECK(words.error().code == Code::invalid);
+    CHECK(words.error().message.find(known) != std::string::npos);
+    CHECK(words.error().message.find("'broken'") != std::string::npos);
+  }
+}
+
+TEST_CASE("the verbs print what they always print, and end with the code", "[cli]") {
+  ApiAnswers controller({{"/v1/status", {{"nodes", Json::array({node("degraded")})}, {"spec_revision", 1}}},
+                         {"/v1/runs", {{"runs", {{{"id", 4}, {"state", "partial"}}}}}},
+                         {"/v1/rollout", {{"state", "stopped"}, {"stop", "budget"}}}});
+  const auto expect = [&](std::vector<std::string> words, int code) {
+    CAPTURE(words);
+    const auto ran = controller.run(words);
+    CHECK(ran.exit == code);
+    CHECK_FALSE(ran.out.empty());
+  };
+  expect({"status"}, kAccepted);
+  expect({"status", "--exit-code"}, kDegraded);
+  expect({"status", "--exit-code", "--json"}, kDegraded);
+  expect({"status", "--fail-on", "quarantined"}, kAccepted);
+  expect({"runs"}, kAccepted);
+  expect({"runs", "--exit-code"}, kPartial);
+  expect({"runs", "--fail-on", "failed"}, kAccepted);
+  expect({"rollout", "status"}, kAccepted);
+  expect({"rollout", "status", "--exit-code"}, kRefused);
+  for (const auto& verb :
+       std::vector<std::vector<std::string>>{{"status"}, {"runs"}, {"rollout", "status"}}) {
+    auto words = verb;
+    words.insert(words.end(), {"--fail-on", "broken"});
+    CHECK(controller.run(words).exit == kUsage);
+  }
+}
