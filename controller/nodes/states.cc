@@ -29,10 +29,12 @@ Result<NodeState> node_state_from_string(std::string_view word) {
   if (const auto state = value_of(kNodeWords, word)) return *state;
   return fail(Code::invalid, "unknown node state '" + std::string(word) + "'");
 }
+std::array<NodeState, 9> node_states() { return values_of(kNodeWords); }
 std::string_view to_string(RunState state) { return word_of(kRunWords, state); }
 Result<RunState> run_state_from_string(std::string_view word) {
   if (const auto state = value_of(kRunWords, word)) return *state;
   return fail(Code::invalid, "unknown run state '" + std::string(word) + "'");
 }
+std::array<RunState, 5> run_states() { return values_of(kRunWords); }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 // plain value types.
 #pragma once
 
+#include <array>
 #include <string_view>
 
 #include "base/result.h"
@@ -22,6 +23,7 @@ enum class NodeState {
 std::string_view to_string(NodeState state);
 // Code::invalid for an unknown word: the state of a later version has no equivalent in this one.
 Result<NodeState> node_state_from_string(std::string_view word);
+std::array<NodeState, 9> node_states();  // all of them
 
 enum class RunState {
   running,
@@ -33,5 +35,6 @@ enum class RunState {
 std::string_view to_string(RunState state);
 // Code::invalid for an unknown word.
 Result<RunState> run_state_from_string(std::string_view word);
+std::array<RunState, 5> run_states();
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include "controller/image/service/image_service.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -63,6 +64,13 @@ std::string ImageService::built_from(const std::string& image) const {
   const auto record = text.ok() ? parse_json(*text) : Result<Json>(text.error());
   const Json inputs = record.ok() && record->is_object() ? record->value("inputs", Json()) : Json();
   return inputs.is_null() ? "" : sha256(dump_json(inputs));
+}
+
+// A finished folder is never changed.
+TimeMs ImageService::built_at(const std::string& image) const {
+  struct stat status = {};
+  if (::stat((folder(image) + "/manifest.json").c_str(), &status) != 0) return 0;
+  return static_cast<TimeMs>(status.st_mtim.tv_sec) * kSecond;
 }
 
 bool ImageService::publishes(const std::string& image, const std::string& digest, const std::string& file) {
@@ -165,6 +173,7 @@ void ImageService::build(const Spec* spec, const std::map<std::string, Playbook>
                          const Order& order, Progress progress, Built done) {
   const auto request = request_of(spec, playbooks, order);
   if (request.ok()) return start(*request, std::move(progress), std::move(done));
+  failed_builds_.insert(order.name);
   reactor_.post([done, error = request.error()] { done(error); });
 }
 
@@ -178,6 +187,10 @@ void ImageService::start(const ImageRequest& request, Progress progress, Built d
   const auto finished = [this, name, done](Result<Image> image) {
     const auto waiting = std::move(building_[name]);
     building_.erase(name);
+    if (image.ok())
+      failed_builds_.erase(name);
+    else
+      failed_builds_.insert(name);
     done(std::move(image));
     for (const auto& next : waiting) next();
   };
